@@ -1,0 +1,60 @@
+#include "core/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local char message[1024];
+
+gs_status gs_fail(gs_status code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char text[sizeof message]; /* the arguments may include gs_message() itself */
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(message, text, sizeof message);
+    return code;
+}
+
+gs_status gs_context(gs_status code, const char *format, ...)
+{
+    if (code == GS_OK) return code;
+    char text[sizeof message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, ": %s", message);
+    memcpy(message, text, sizeof message);
+    return code;
+}
+
+const char *gs_message(void)
+{
+    return message;
+}
+
+const char *gs_status_name(gs_status code)
+{
+    static const char *const sentences[] = {
+#define GS_SENTENCE(name, sentence) sentence,
+        GS_STATUS_LIST(GS_SENTENCE)
+#undef GS_SENTENCE
+    };
+    size_t count = sizeof sentences / sizeof *sentences;
+    return (size_t)code < count ? sentences[code] : "an unknown status";
+}
+
+void gs_bug(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("gradsum: bug: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}

@@ -1,0 +1,62 @@
+/* Errors: what a correct program can meet.
+ *
+ * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that names
+ * the thing, the value found and the value wanted; gs_message() returns it:
+ *
+ *     gs_status st = gs_dataset_load("mnist/", GS_TRAIN, &data);
+ *     if (st != GS_OK) fprintf(stderr, "%s\n", gs_message());
+ *
+ * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and stops.
+ */
+#ifndef GS_CORE_ERROR_H
+#define GS_CORE_ERROR_H
+
+/* Every code once: name, and the sentence that gs_status_name() gives for it. */
+#define GS_STATUS_LIST(X)                                                                                    \
+    X(GS_OK, "success")                                                                                      \
+    X(GS_E_USAGE, "wrong usage: an option, a name or a number that makes no sense")                          \
+    X(GS_E_MEMORY, "out of memory")                                                                          \
+    X(GS_E_FILE, "a file cannot be opened, read or written")                                                 \
+    X(GS_E_FORMAT, "a file is damaged or is not what its name says")                                         \
+    X(GS_E_SHAPE, "shapes do not fit together")                                                              \
+    X(GS_E_MODEL, "the text of a model is wrong")                                                            \
+    X(GS_E_DEVICE, "there is no such device, or it cannot be used")                                          \
+    X(GS_E_OPENCL, "an OpenCL call failed")                                                                  \
+    X(GS_E_PEER, "another worker was lost, or did not answer in time")                                       \
+    X(GS_E_INTERRUPTED, "stopped by a signal")
+
+typedef enum gs_status {
+#define GS_ENUM(name, sentence) name,
+    GS_STATUS_LIST(GS_ENUM)
+#undef GS_ENUM
+} gs_status;
+
+#if defined(__GNUC__)
+#define GS_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define GS_PRINTF(text, first)
+#endif
+
+/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
+gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
+
+/* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */
+gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
+
+/* The sentence of the last failure in this thread; "" if there was none. Valid until the next failure. */
+const char *gs_message(void);
+
+/* The general sentence for a code, such as "out of memory". */
+const char *gs_status_name(gs_status code);
+
+/* A programming mistake: print "gradsum: bug: ..." and abort. Never for anything that a user can cause. */
+void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
+
+/* Return from the calling function if `call` fails, passing the status on. */
+#define GS_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        gs_status gs_try_status = (call);                                                                    \
+        if (gs_try_status != GS_OK) return gs_try_status;                                                    \
+    } while (0)
+
+#endif

@@ -1,0 +1,124 @@
+/* Layers: a forward, a backward, and what backward must remember.
+ *
+ * A network is built by nesting constructors, or from a text (model/model_text.h):
+ *
+ *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_flatten(), gs_linear(512, true), gs_relu()});
+ *
+ * A layer lives in three stages: made (its own numbers only), planned (shapes and parameters known; no device yet),
+ * bound (its buffers lie on a device and its parameters are places in the model's two flat arrays). Containers
+ * (`sequential`, `residual`) are layers too: they hold children and pass the three stages on.
+ */
+#ifndef GS_LAYER_LAYER_H
+#define GS_LAYER_LAYER_H
+
+#include "backend.h"
+
+/* The shape of one sample: (c, h, w). A flat vector of k numbers is (k, 1, 1). */
+typedef struct gs_shape {
+    int c, h, w;
+} gs_shape;
+
+static inline size_t gs_shape_size(gs_shape s)
+{
+    return (size_t)s.c * (size_t)s.h * (size_t)s.w;
+}
+
+/* One parameter tensor: its name and shape as PyTorch has them, and its place in the flat arrays. */
+typedef struct gs_param {
+    char name[64]; /* "3.weight", "5.body.0.bias" */
+    int ndim, dims[4];
+    size_t at, count; /* count 0: the layer has no such parameter */
+    int fan_in;       /* how many inputs feed one output: sets the range of the initial values */
+} gs_param;
+
+/* What all layers share during one forward and backward over one micro-batch. */
+typedef struct gs_pass {
+    size_t n;           /* samples; at most the max_batch that the layer was bound for */
+    bool training;      /* dropout is active */
+    uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
+    size_t first;       /* place of the first of these samples in the global batch, for dropout */
+} gs_pass;
+
+typedef struct gs_layer gs_layer;
+
+typedef struct gs_layer_ops {
+    const char *name; /* the operator's name everywhere: "conv2d" */
+    /* in -> out, w and b (dims, count, fan_in), flops. GS_E_SHAPE if `in` cannot be: the message says both. */
+    gs_status (*plan)(gs_layer *, gs_shape in);
+    /* Extra device memory beyond y and dx (an index, say); NULL: none. */
+    gs_status (*bind)(gs_layer *, size_t max_batch);
+    /* *y = where the output lies, normally layer->y. Remembers x. */
+    gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
+    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db. */
+    gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
+    /* Frees what bind made; NULL: nothing. */
+    void (*unbind)(gs_layer *);
+    /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. */
+    void (*describe)(const gs_layer *, char *text, size_t size);
+} gs_layer_ops;
+
+struct gs_layer {
+    const gs_layer_ops *ops;
+    gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
+    int children;
+
+    /* planned */
+    char name[48];  /* its place in the model as in PyTorch's Sequential: "0", "3.body.1"; "" for the model's root */
+    int number;     /* counting from 0 through the whole model, for dropout's stream */
+    gs_shape in, out;
+    gs_param weight, bias;
+    double flops;   /* of one sample forward, a multiply-add counted as 2; parameters' and bias's work included */
+
+    /* bound */
+    gs_device *device;
+    bool needs_dx;            /* false for layers before which nothing learns */
+    gs_mem w, b, dw, db;      /* views into the model's flat arrays; GS_NONE if there is none */
+    gs_mem y, dx;             /* own buffers for max_batch samples */
+    gs_mem x;                 /* remembered from forward */
+};
+
+/* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */
+
+gs_layer *gs_linear(int out, bool bias);
+gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                    bool bias);
+gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+gs_layer *gs_global_avg_pool(void); /* (c, h, w) -> (c, 1, 1) */
+gs_layer *gs_relu(void);
+gs_layer *gs_tanh(void);
+gs_layer *gs_sigmoid(void);
+gs_layer *gs_flatten(void); /* (c, h, w) -> (c h w, 1, 1) */
+gs_layer *gs_dropout(float p);
+/* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
+gs_layer *gs_sequential(int count, gs_layer *const *layers);
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
+gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
+
+/* ---- the three stages, for any layer and all that it contains ---- */
+
+/* Give names and numbers, infer shapes, and place the parameters one after the other in the flat array;
+ * *params = their total count. On GS_E_SHAPE the message names the layer ("layer 4 (linear 10): ..."). */
+gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
+
+/* Allocate buffers for max_batch samples and point w, dw, b, db into the two flat arrays. */
+gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
+                        bool needs_dx);
+
+/* Free a layer, its children and all their buffers; NULL is allowed. */
+void gs_layer_free(gs_layer *);
+
+/* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
+gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
+
+static inline gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y)
+{
+    return l->ops->forward(l, pass, x, y);
+}
+
+static inline gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx)
+{
+    return l->ops->backward(l, pass, dy, dx);
+}
+
+#endif

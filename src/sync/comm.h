@@ -1,0 +1,79 @@
+/* Communication between workers: one table of functions, filled by each transport.
+ *
+ * A worker is a rank, 0 .. size-1, with a gs_comm of its own. Three transports:
+ *
+ *     comm_threads.c   workers are threads of one process: shared memory
+ *     comm_gloo.c      workers are processes, one rank each: Gloo over TCP (gloo_c.cc is its C face)
+ *     comm_world.c     processes that hold several threads each: the two above, one inside the other
+ *
+ * Buffers are host memory; a device's buffer is mapped first (gs_sync_sum). All ranks call the same collectives in the
+ * same order with the same counts. Sums are done in a fixed order: every rank gets the same bits, and so does a
+ * second run. A count of 0 and a size of 1 are allowed everywhere.
+ *
+ * Errors: GS_E_PEER when a rank was lost or did not come within `timeout` seconds: the message names this rank, the
+ * operation and, where known, the missing rank. After that the comm is broken: every later call fails at once with
+ * the first message. Nothing waits for ever.
+ */
+#ifndef GS_SYNC_COMM_H
+#define GS_SYNC_COMM_H
+
+#include <stddef.h>
+#include "core/error.h"
+
+typedef struct gs_comm gs_comm;
+
+typedef struct gs_transport {
+    const char *name; /* "threads", "gloo", "world" */
+    /* `bytes` bytes from rank to rank; send may return before the receiver has them, but `data` may then be changed.
+     * Messages between one pair of ranks arrive in order. */
+    gs_status (*send)(gs_comm *, const void *data, size_t bytes, int to);
+    gs_status (*recv)(gs_comm *, void *data, size_t bytes, int from);
+    /* data of `root` -> data of all */
+    gs_status (*broadcast)(gs_comm *, void *data, size_t bytes, int root);
+    /* data[i] = sum over ranks of data[i], on every rank the same bits */
+    gs_status (*all_reduce)(gs_comm *, float *data, size_t count);
+    /* all[r * bytes ..] = mine of rank r, on every rank */
+    gs_status (*all_gather)(gs_comm *, const void *mine, void *all, size_t bytes);
+    /* return when all ranks have called it */
+    gs_status (*barrier)(gs_comm *);
+    /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason". */
+    void (*abort)(gs_comm *, const char *reason);
+    void (*free)(gs_comm *);
+} gs_transport;
+
+struct gs_comm {
+    const gs_transport *ops;
+    int rank, size;
+    double timeout; /* seconds that one wait may take */
+    void *state;    /* the transport's own */
+};
+
+/* comms[0..size-1] for `size` threads of this process (size 1 is the comm of a lone worker). Free each of them once,
+ * in any order; the last one takes the shared part with it. */
+gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
+
+/* Where a process stands among its peers, and how they meet. */
+typedef struct gs_rendezvous {
+    int rank, size;         /* of processes */
+    const char *directory;  /* an existing folder, new for each run, that all processes can write to */
+    const char *address;    /* this machine's address or host name for the others; NULL: 127.0.0.1 */
+    double timeout;         /* seconds to wait for the others, and for one later wait; NOT 0 */
+} gs_rendezvous;
+
+/* Meet the other processes. Each first leaves a file in the folder and waits until all have come, so that a missing
+ * one is named: "rank 0 waited 30 s for rank 2 of 4, which never came". When all are connected the files are removed
+ * again, and the folder too by the last one. Blocking signals are not changed; SIGPIPE is ignored from here on. */
+gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
+
+/* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then all of
+ * process 1, ... `processes` is the comm between the processes (taken over; NULL if there is only this one). Called
+ * once a process; processes may hold different numbers of workers. */
+gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+
+/* NULL is allowed. */
+static inline void gs_comm_free(gs_comm *c)
+{
+    if (c) c->ops->free(c);
+}
+
+#endif

@@ -1,0 +1,87 @@
+#include "tests/test.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <unistd.h>
+
+enum { MAX_GROUPS = 64 };
+static struct {
+    const char *name;
+    const struct CMUnitTest *tests;
+    size_t count;
+} groups[MAX_GROUPS];
+static size_t group_count;
+
+void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count)
+{
+    if (group_count == MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
+    groups[group_count].name = group;
+    groups[group_count].tests = tests;
+    groups[group_count++].count = count;
+}
+
+void gs_test_near(double got, double want, double absolute, double relative, const char *what, const char *file,
+                  int line)
+{
+    if (fabs(got - want) <= absolute + relative * fabs(want)) return;
+    print_error("%s is %.9g, wanted %.9g within %g + %g * |wanted|: off by %g\n", what, got, want, absolute, relative,
+                fabs(got - want));
+    _fail(file, line);
+}
+
+static char folder[256];
+static int folders;
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw)
+{
+    (void)s, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void remove_folder(void)
+{
+    if (folder[0]) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *gs_test_folder(void)
+{
+    static char path[300];
+    if (!folder[0]) {
+        const char *tmp = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%s/gradsum-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(folder)) gs_bug("cannot make %s", folder);
+        atexit(remove_folder);
+    }
+    snprintf(path, sizeof path, "%s/%d", folder, folders++);
+    if (mkdir(path, 0700) != 0) gs_bug("cannot make %s", path);
+    return path;
+}
+
+const char *gs_test_source(const char *relative)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/%s", GS_SOURCE_DIR, relative);
+    return path;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : NULL;
+    static struct CMUnitTest all[4096];
+    size_t count = 0;
+    for (size_t g = 0; g < group_count; g++) {
+        if (only && !strchr(only, '*') && strcmp(only, groups[g].name) != 0) continue;
+        for (size_t i = 0; i < groups[g].count; i++) {
+            if (count == sizeof all / sizeof *all) gs_bug("too many tests");
+            all[count++] = groups[g].tests[i];
+        }
+    }
+    if (only && strchr(only, '*')) cmocka_set_test_filter(only);
+    if (count == 0) {
+        fprintf(stderr, "gradsum-test: no group is called '%s'; the groups are:", only);
+        for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
+        fputc('\n', stderr);
+        return 2;
+    }
+    return _cmocka_run_group_tests("gradsum", all, count, NULL, NULL) != 0;
+}

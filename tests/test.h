@@ -1,0 +1,57 @@
+/* Tests: cmocka, one program. A file registers its tests once, at its end:
+ *
+ *     GS_TESTS(philox, cmocka_unit_test(known_answers), cmocka_unit_test(uniform_is_below_1))
+ *
+ * `build/gradsum-test` runs all, `build/gradsum-test philox` only that group, `build/gradsum-test '*known*'` by test.
+ */
+#ifndef GS_TESTS_TEST_H
+#define GS_TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "gradsum.h"
+
+void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count);
+
+#define GS_TESTS(group, ...)                                                                                 \
+    static const struct CMUnitTest gs_tests_##group[] = {__VA_ARGS__};                                       \
+    __attribute__((constructor)) static void gs_register_##group(void)                                       \
+    {                                                                                                        \
+        gs_test_register(#group, gs_tests_##group, sizeof gs_tests_##group / sizeof *gs_tests_##group);      \
+    }
+
+/* The call succeeds; if not, its message is shown. */
+#define assert_ok(call)                                                                                      \
+    do {                                                                                                     \
+        gs_status gs_test_status = (call);                                                                   \
+        if (gs_test_status != GS_OK) fail_msg("%s: %s", #call, gs_message());                                \
+    } while (0)
+
+/* The call fails with `code`, and its message contains `part`. */
+#define assert_fails(code, part, call)                                                                       \
+    do {                                                                                                     \
+        gs_status gs_test_status = (call);                                                                   \
+        if (gs_test_status != (code) || !strstr(gs_message(), part))                                         \
+            fail_msg("%s: wanted %s with '%s', got %s: %s", #call, #code, part,                              \
+                     gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
+    } while (0)
+
+/* |got - want| <= absolute + relative * |want| */
+#define assert_near(got, want, absolute, relative)                                                           \
+    gs_test_near((got), (want), (absolute), (relative), #got, __FILE__, __LINE__)
+void gs_test_near(double got, double want, double absolute, double relative, const char *what, const char *file,
+                  int line);
+
+/* A new folder that is removed, with all in it, when the program ends. */
+const char *gs_test_folder(void);
+
+/* Path of a file of the source tree: "tests/golden/linear.txt". Static buffer. */
+const char *gs_test_source(const char *relative);
+
+#endif
