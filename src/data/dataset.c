@@ -1,0 +1,149 @@
+#include "data/dataset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "data/idx.h"
+#include "io/file.h"
+
+/* Where Debian's package dataset-fashion-mnist puts the full set. */
+static const char FASHION_MNIST[] = "/usr/share/datasets/fashion-mnist";
+
+enum { PATH_SIZE = 4096 };
+
+typedef enum part { IMAGES, LABELS } part;
+
+static const char *const file_names[2][2] = {
+    [GS_TRAIN] = {[IMAGES] = "train-images-idx3-ubyte", [LABELS] = "train-labels-idx1-ubyte"},
+    [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
+};
+
+/* Look for one file: NAME and NAME.gz, and both with the dot that some copies have
+ * ("train-images.idx3-ubyte"). */
+static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
+    char dotted[64];
+    snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);
+    *strstr(dotted, "-idx") = '.';
+    const char *names[] = {file_names[split][part], dotted}, *ends[] = {"", ".gz"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, PATH_SIZE, "%s/%s%s", folder, names[i / 2], ends[i % 2]);
+        if (access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+static gs_status missing(const char *folder, gs_split split, part part) {
+    char path[PATH_SIZE];
+    int others = 0;
+    for (int i = 0; i < 4; i++)
+        others += find_file(folder, i / 2 ? GS_TEST : GS_TRAIN, i % 2 ? LABELS : IMAGES, path);
+    if (others > 0)
+        return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
+    return gs_fail(GS_E_FILE, "%s has none of the files wanted, gzipped (.gz) or not: %s, %s, %s, %s", folder,
+                   file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
+                   file_names[GS_TEST][LABELS]);
+}
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* What the user wrote -> the folder. */
+static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
+    if (strcmp(where, "fashion-mnist-small") == 0)
+        return gs_file_of_gradsum("datasets/fashion-mnist-small", folder, PATH_SIZE);
+
+    if (strcmp(where, "fashion-mnist") == 0) {
+        if (!is_folder(FASHION_MNIST))
+            return gs_fail(
+                GS_E_FILE,
+                "fashion-mnist is not installed (no folder %s): apt-get install dataset-fashion-mnist, or "
+                "take fashion-mnist-small, which comes with gradsum",
+                FASHION_MNIST);
+        snprintf(folder, PATH_SIZE, "%s", FASHION_MNIST);
+        return GS_OK;
+    }
+
+    struct stat s;
+    const char *why = NULL;
+    if (stat(where, &s) != 0)
+        why = strerror(errno);
+    else if (!S_ISDIR(s.st_mode))
+        why = strerror(ENOTDIR);
+    else if (strlen(where) >= PATH_SIZE - 64)
+        why = strerror(ENAMETOOLONG);
+    if (why)
+        return gs_fail(GS_E_FILE,
+                       "no data at '%s' (%s): wanted is fashion-mnist, fashion-mnist-small, or a folder with "
+                       "MNIST-format files",
+                       where, why);
+    snprintf(folder, PATH_SIZE, "%s", where);
+    return GS_OK;
+}
+
+static gs_status load_files(const char *folder, gs_split split, gs_dataset *d) {
+    char images_path[PATH_SIZE], labels_path[PATH_SIZE];
+    if (!find_file(folder, split, IMAGES, images_path)) return missing(folder, split, IMAGES);
+    if (!find_file(folder, split, LABELS, labels_path)) return missing(folder, split, LABELS);
+
+    gs_idx images, labels;
+    GS_TRY(gs_idx_load(images_path, 3, &images));
+    d->images = images.data;
+    d->count = (size_t)images.size[0];
+    d->shape = (gs_shape){1, images.size[1], images.size[2]};
+
+    GS_TRY(gs_idx_load(labels_path, 1, &labels));
+    d->labels = labels.data;
+    if (labels.size[0] != images.size[0])
+        return gs_fail(GS_E_FORMAT, "%s has %d labels, but %s has %d images", labels_path, labels.size[0],
+                       images_path, images.size[0]);
+    for (size_t i = 0; i < d->count; i++)
+        if (d->labels[i] >= d->classes) d->classes = d->labels[i] + 1;
+    return GS_OK;
+}
+
+gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
+    char folder[PATH_SIZE];
+    *out = NULL;
+    GS_TRY(find_folder(where, folder));
+    gs_dataset *d = calloc(1, sizeof *d);
+    if (!d) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
+    snprintf(d->name, sizeof d->name, "%.240s (%s)", where, split == GS_TRAIN ? "train" : "test");
+    gs_status st = load_files(folder, split, d);
+    if (st == GS_OK)
+        *out = d;
+    else
+        gs_dataset_free(d);
+    return st;
+}
+
+void gs_dataset_free(gs_dataset *d) {
+    if (!d) return;
+    free(d->images);
+    free(d->labels);
+    free(d);
+}
+
+gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
+    for (size_t i = 0; i < d->count; i++)
+        if (d->labels[i] >= classes)
+            return gs_fail(GS_E_FORMAT,
+                           "%s: the label of sample %zu is %d, but the model has %d classes (0 to %d)",
+                           d->name, i, d->labels[i], classes, classes - 1);
+    return GS_OK;
+}
+
+void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n,
+                       unsigned char *images, int32_t *labels) {
+    size_t bytes = gs_shape_size(d->shape);
+    for (size_t i = 0; i < n; i++) {
+        size_t sample = order ? order[i] : first + i;
+        if (sample >= d->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, d->count);
+        if (images) memcpy(images + i * bytes, d->images + sample * bytes, bytes);
+        if (labels) labels[i] = d->labels[sample];
+    }
+}

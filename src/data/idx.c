@@ -1,0 +1,122 @@
+#include "data/idx.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* A file that is being read. zlib reads plain files as they are. */
+typedef struct reader {
+    const char *path;
+    gzFile gz;
+    uint64_t got; /* bytes so far, after decompression */
+} reader;
+
+static gs_status open_file(const char *path, reader *r) {
+    struct stat s;
+    if (stat(path, &s) != 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(EISDIR));
+    if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: it is not a regular file", path);
+    if (s.st_size == 0) return gs_fail(GS_E_FORMAT, "%s is empty; an IDX file is wanted", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    *r = (reader){.path = path, .gz = gzdopen(fd, "rb")};
+    if (!r->gz) {
+        close(fd);
+        return gs_fail(GS_E_MEMORY, "cannot read %s: %s", path, strerror(ENOMEM));
+    }
+    gzbuffer(r->gz, 128 * 1024); /* of which a failure is harmless: the default is smaller */
+    return GS_OK;
+}
+
+/* Read up to `bytes` bytes; fewer only at the end of the file. */
+static gs_status read_some(reader *r, void *data, size_t bytes, size_t *got) {
+    *got = 0;
+    while (*got < bytes) {
+        size_t rest = bytes - *got;
+        unsigned most = rest < 1u << 30 ? (unsigned)rest : 1u << 30;
+        int n = gzread(r->gz, (char *)data + *got, most);
+        if (n > 0) *got += (size_t)n, r->got += (uint64_t)n;
+        if (n <= 0 || (unsigned)n < most) break;
+    }
+    /* A stream that is cut short gives its bytes first and no failure: only gzerror tells it from a whole
+     * one. */
+    int code;
+    const char *text = gzerror(r->gz, &code);
+    if (code == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", r->path, strerror(errno));
+    if (code != Z_OK && code != Z_STREAM_END)
+        return gs_fail(GS_E_FORMAT, "%s: the gzip stream is damaged after %llu bytes: %s", r->path,
+                       (unsigned long long)r->got, text);
+    return GS_OK;
+}
+
+static gs_status read_all(reader *r, void *data, size_t bytes, uint64_t wanted, const char *what) {
+    size_t got;
+    GS_TRY(read_some(r, data, bytes, &got));
+    if (got < bytes)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %llu bytes, %llu are wanted (%s)", r->path,
+                       (unsigned long long)r->got, (unsigned long long)wanted, what);
+    return GS_OK;
+}
+
+static uint32_t big_endian(const unsigned char *b) {
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
+    unsigned char header[4 + 4 * GS_IDX_MAX_SIZES];
+    size_t header_bytes = 4 + 4 * (size_t)sizes;
+    GS_TRY(read_all(r, header, header_bytes, header_bytes, "the header"));
+
+    uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
+    if (magic != wanted)
+        return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x, 0x%08x is wanted (%s)", r->path, magic,
+                       wanted, sizes == 3 ? "images" : "labels");
+
+    uint64_t bytes = 1;
+    char text[64] = ""; /* "60000 x 28 x 28", for messages */
+    bool absurd = false;
+    for (int i = 0; i < sizes; i++) {
+        uint32_t size = big_endian(header + 4 + 4 * i);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", i ? " x " : "", size);
+        if (!absurd) bytes *= size; /* both below 2^32: no overflow */
+        absurd = absurd || bytes > INT32_MAX;
+        out->size[i] = (int)size;
+    }
+    if (bytes == 0) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", r->path, text);
+    if (absurd)
+        return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are wanted", r->path, text,
+                       INT32_MAX);
+
+    out->data = malloc(bytes);
+    if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", r->path, text);
+    GS_TRY(read_all(r, out->data, bytes, header_bytes + bytes, text));
+
+    /* Asking for one byte more also makes zlib check the sum at the end of a gzip stream. */
+    size_t more;
+    GS_TRY(read_some(r, header, 1, &more));
+    if (more > 0)
+        return gs_fail(GS_E_FORMAT, "%s has more bytes than the %llu that its header says (%s)", r->path,
+                       (unsigned long long)(header_bytes + bytes), text);
+    return GS_OK;
+}
+
+gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
+    if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
+    reader r;
+    *out = (gs_idx){0};
+    GS_TRY(open_file(path, &r));
+    gs_status st = read_idx(&r, sizes, out);
+    gzclose_r(r.gz);
+    if (st != GS_OK) {
+        free(out->data);
+        *out = (gs_idx){0};
+    }
+    return st;
+}

@@ -1,0 +1,24 @@
+/* One IDX file: an array of bytes with its sizes, gzipped or not.
+ *
+ *     offset 0: 0x00 0x00 0x08 (the elements are unsigned bytes) D (the number of sizes)
+ *     offset 4: D sizes, big-endian 32-bit; then the bytes, the last index changing fastest
+ */
+#ifndef GS_DATA_IDX_H
+#define GS_DATA_IDX_H
+
+#include <stddef.h>
+#include "core/error.h"
+
+enum { GS_IDX_MAX_SIZES = 3 };
+
+typedef struct gs_idx {
+    int size[GS_IDX_MAX_SIZES]; /* (60000, 28, 28) or (60000) */
+    unsigned char *data;        /* to be freed with free() */
+} gs_idx;
+
+/* Load a file that has `sizes` sizes: 3 for images, 1 for labels. GS_E_FILE, GS_E_MEMORY; GS_E_FORMAT:
+ * truncated, empty, another magic number, a size of 0, 2^31 bytes or more, a damaged gzip stream, bytes after
+ * the last one. */
+gs_status gs_idx_load(const char *path, int sizes, gs_idx *out);
+
+#endif
