@@ -32,7 +32,7 @@ CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
-CPU_ONCE = cpu/open.c cpu/pool.c
+CPU_ONCE = cpu/open.c cpu/memory.c cpu/pool.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
 ifeq ($(shell uname -m),x86_64)
 ISAS = base v3 v4

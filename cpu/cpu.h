@@ -1,9 +1,9 @@
 /* The CPU backend: OpenBLAS for matrix products, C for the rest.
  *
- * Every file of cpu/ (but open.c and pool.c) is compiled several times, once for each instruction set in the Makefile
- * (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best table that this machine can run is
- * chosen when the device is opened: one binary runs anywhere and is fast where it can be. GS_ISA(name) gives each
- * build's functions names of their own.
+ * Every file of cpu/ (but open.c, memory.c and pool.c) is compiled several times, once for each instruction
+ * set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best table that
+ * this machine can run is chosen when the device is opened: one binary runs anywhere and is fast where it can
+ * be. GS_ISA(name) gives each build's functions names of their own.
  */
 #ifndef GS_CPU_CPU_H
 #define GS_CPU_CPU_H
@@ -14,20 +14,106 @@
 #ifndef GS_ISA_SUFFIX
 #define GS_ISA_SUFFIX _base
 #endif
-#define GS_ISA_PASTE2(name, suffix) name##suffix
+#define GS_ISA_PASTE2(name, suffix) gs_cpu_##name##suffix
 #define GS_ISA_PASTE(name, suffix) GS_ISA_PASTE2(name, suffix)
-#define GS_ISA(name) GS_ISA_PASTE(gs_cpu_##name, GS_ISA_SUFFIX)
+#define GS_ISA(name) GS_ISA_PASTE(name, GS_ISA_SUFFIX)
 
 /* What device->state points to. */
 typedef struct gs_cpu {
     gs_pool *pool;
-    float *scratch; /* grows to the largest need: im2col's matrices, a part for each thread */
+    float *scratch; /* grows to the largest need, such as the matrices of im2col, a part for each thread */
     size_t scratch_count;
 } gs_cpu;
 
-static inline float *gs_cpu_floats(gs_mem m)
-{
+static inline gs_cpu *gs_cpu_of(gs_device *d) {
+    return (gs_cpu *)d->state;
+}
+
+static inline float *gs_cpu_floats(gs_mem m) {
     return m.base ? (float *)m.base + m.at : NULL;
 }
+
+static inline int32_t *gs_cpu_ints(gs_mem m) {
+    return m.base ? (int32_t *)m.base + m.at : NULL;
+}
+
+/* `count` floats of scratch memory, undefined, until the next call for this device. */
+gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
+
+/* Part `part` of `parts` of 0..count-1, in blocks of 16 elements, so that no two threads write to one cache
+ * line. */
+typedef struct gs_range {
+    size_t begin, end;
+} gs_range;
+
+static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
+    size_t blocks = (count + 15) / 16;
+    gs_range r = {blocks * (size_t)part / (size_t)parts * 16,
+                  blocks * (size_t)(part + 1) / (size_t)parts * 16};
+    if (r.begin > count) r.begin = count;
+    if (r.end > count) r.end = count;
+    return r;
+}
+
+/* Into how many parts to cut work on `count` elements, when one part should have at least `least` of them. */
+static inline int gs_cpu_parts(gs_device *d, size_t count, size_t least) {
+    int threads = gs_pool_threads(gs_cpu_of(d)->pool);
+    size_t most = count / least;
+    return most < 2 ? 1 : most < (size_t)threads ? (int)most : threads;
+}
+
+/* Sixteen floats at once, at any address: one AVX-512 register, two of AVX2, four of SSE or NEON. */
+typedef float gs_float16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The functions of this build; their contracts stand in backend.h. */
+extern const gs_backend GS_ISA(backend);
+
+gs_status GS_ISA(bytes_to_float)(gs_device *, gs_mem y, gs_mem bytes, float scale, float shift, size_t count);
+gs_status GS_ISA(one_hot)(gs_device *, gs_mem y, gs_mem labels, size_t n, int classes);
+gs_status GS_ISA(linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                 int out);
+gs_status GS_ISA(linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                  size_t n, int in, int out);
+gs_status GS_ISA(conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                 const gs_conv2d_sizes *);
+gs_status GS_ISA(conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                  size_t n, const gs_conv2d_sizes *);
+gs_status GS_ISA(max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
+                                     const gs_pool2d_sizes *);
+gs_status GS_ISA(max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
+                                      const gs_pool2d_sizes *);
+gs_status GS_ISA(avg_pool2d_forward)(gs_device *, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *);
+gs_status GS_ISA(avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
+gs_status GS_ISA(relu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+gs_status GS_ISA(relu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
+gs_status GS_ISA(tanh_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+gs_status GS_ISA(tanh_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
+gs_status GS_ISA(sigmoid_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+gs_status GS_ISA(sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
+gs_status GS_ISA(dropout_forward)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
+gs_status GS_ISA(dropout_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t count, gs_dropout_draw);
+gs_status GS_ISA(add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
+gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
+                                                size_t n, int classes);
+gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
+                                                 int classes);
+gs_status GS_ISA(mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
+gs_status GS_ISA(mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
+gs_status GS_ISA(sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
+                             float momentum, float weight_decay);
+
+/* memory.c, compiled once: nothing in it gains from vectors */
+gs_status gs_cpu_alloc(gs_device *, size_t bytes, gs_mem *out);
+void gs_cpu_free(gs_device *, gs_mem);
+gs_status gs_cpu_write(gs_device *, gs_mem to, const void *from, size_t bytes);
+gs_status gs_cpu_read(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cpu_map(gs_device *, gs_mem, size_t bytes, void **host);
+gs_status gs_cpu_unmap(gs_device *, gs_mem, void *host);
+gs_status gs_cpu_fill(gs_device *, gs_mem x, float value, size_t count);
+gs_status gs_cpu_copy(gs_device *, gs_mem to, gs_mem from, size_t count);
+gs_status gs_cpu_finish(gs_device *);
+void gs_cpu_close(gs_device *);
 
 #endif

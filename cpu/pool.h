@@ -1,7 +1,7 @@
 /* A pool of threads for one CPU device: parallel loops, and nothing else.
  *
- * OpenBLAS runs with one thread always; the pool cuts the work instead, so that the library's threads and ours never
- * fight over the same cores. A pool of 1 thread runs everything in the caller.
+ * OpenBLAS runs with one thread always; the pool cuts the work instead, so that the library's threads and
+ * ours never fight over the same cores. A pool of 1 thread runs everything in the caller.
  */
 #ifndef GS_CPU_POOL_H
 #define GS_CPU_POOL_H
@@ -15,8 +15,8 @@ gs_status gs_pool_create(int threads, gs_pool **out);
 void gs_pool_free(gs_pool *);
 int gs_pool_threads(const gs_pool *);
 
-/* Call work(context, part) for every part in 0..parts-1, each once, on the pool's threads; returns when all are done.
- * Which thread takes which part is not fixed, so results must not depend on it. */
+/* Call work(context, part) for every part in 0..parts-1, each once, on the pool's threads; returns when all
+ * are done. Which thread takes which part is not fixed, so results must not depend on it. */
 void gs_pool_run(gs_pool *, int parts, void (*work)(void *context, int part), void *context);
 
 #endif

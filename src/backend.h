@@ -1,13 +1,14 @@
 /* A backend: one table of functions between the framework and a kind of device.
  *
- * cpu/ (OpenBLAS and C) and cl/ (OpenCL) each fill every slot; nothing above this line knows which one it uses.
- * Everything is f32 in row-major order; a batch is (n, c, h, w) and a batch of vectors is (n, k).
+ * cpu/ (OpenBLAS and C) and cl/ (OpenCL) each fill every slot; nothing above this line knows which one it
+ * uses. Everything is f32 in row-major order; a batch is (n, c, h, w) and a batch of vectors is (n, k).
  *
  * - Each operator takes any n from 0 (then it does nothing).
- * - A forward writes y. A backward states the forward it differentiates, *writes* dx, and *adds* to dw and db, so
- *   that one step may run in several micro-batches; the caller clears dw once a step. Gradients are sums over the
- *   batch, never means: the division by the global number of samples happens once, in sgd_update.
- * - dx may be GS_NONE where nobody wants it (the first layer); b and db may be GS_NONE for a layer without bias.
+ * - A forward writes y. A backward states the forward it differentiates, *writes* dx, and *adds* to dw and
+ * db, so that one step may run in several micro-batches; the caller clears dw once a step. Gradients are sums
+ * over the batch, never means: the division by the global number of samples happens once, in sgd_update.
+ * - dx may be GS_NONE where nobody wants it (the first layer); b and db may be GS_NONE for a layer without
+ * bias.
  * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
  *   read, map and finish wait. Work is done in the order of the calls.
  * - Returns: GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error.
@@ -22,8 +23,8 @@
 
 typedef struct gs_device gs_device;
 
-/* A place in a device's memory: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is the
- * float pointer itself, for cl it is the cl_mem: only the backend looks inside. Passed by value. */
+/* A place in a device's memory: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is
+ * the float pointer itself, for cl it is the cl_mem: only the backend looks inside. Passed by value. */
 typedef struct gs_mem {
     void *base;
     size_t at;
@@ -32,14 +33,13 @@ typedef struct gs_mem {
 #define GS_NONE ((gs_mem){NULL, 0})
 
 /* The place `elements` further on: how one flat array holds the parameters of all layers. */
-static inline gs_mem gs_at(gs_mem m, size_t elements)
-{
+static inline gs_mem gs_at(gs_mem m, size_t elements) {
     m.at += elements;
     return m;
 }
 
-/* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c, kernel_h, kernel_w), b is (out_c),
- * y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - kernel) / stride) + 1. */
+/* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c, kernel_h, kernel_w), b is
+ * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - kernel) / stride) + 1. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
@@ -51,15 +51,16 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
-/* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of the
- * global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
+/* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
+ * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
 typedef struct gs_dropout_draw {
-    float p;           /* chance that an element becomes 0; 0 <= p < 1 */
-    uint64_t key, hi;  /* see core/philox.h */
-    uint64_t first;    /* index of this batch's first element in the global batch */
+    float p;          /* chance that an element becomes 0; 0 <= p < 1 */
+    uint64_t key, hi; /* see core/philox.h */
+    uint64_t first;   /* index of this batch's first element in the global batch */
 } gs_dropout_draw;
 
-/* How the loss operators report: they add to three floats, so that one sum over workers carries all of them. */
+/* How the loss operators report: they add to three floats, so that one sum over workers carries all of them.
+ */
 enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STATS = 3 };
 
 typedef struct gs_backend {
@@ -74,8 +75,8 @@ typedef struct gs_backend {
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
     /* Copy to the host; waits for the work before it. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
-    /* Show device memory to the host for reading and writing, after the work before it: no copy where the device
-     * shares the host's memory. Until unmap, the device must not touch it. */
+    /* Show device memory to the host for reading and writing, after the work before it: no copy where the
+     * device shares the host's memory. Until unmap, the device must not touch it. */
     gs_status (*map)(gs_device *, gs_mem, size_t bytes, void **host);
     gs_status (*unmap)(gs_device *, gs_mem, void *host);
     /* x[i] = value, i < count */
@@ -97,13 +98,14 @@ typedef struct gs_backend {
     /* ---- layers ---- */
 
     /* y[i][o] = b[o] + sum_k x[i][k] w[o][k];  x (n, in), w (out, in), b (out), y (n, out) */
-    gs_status (*linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in, int out);
+    gs_status (*linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                int out);
     /* dx = dy w;  dw += dy^T x;  db[o] += sum_i dy[i][o] */
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out);
 
-    /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w] w[o][c][u][v],
-     * where x outside of the image is 0 */
+    /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w]
+     * w[o][c][u][v], where x outside of the image is 0 */
     gs_status (*conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                 const gs_conv2d_sizes *);
     /* dw[o][c][u][v] += sum_{i,r,s} dy[i][o][r][s] x[i][c][...];  db[o] += sum_{i,r,s} dy[i][o][r][s];
@@ -111,20 +113,22 @@ typedef struct gs_backend {
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, const gs_conv2d_sizes *);
 
-    /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w + w in
-     * its channel's plane, the first in reading order on a tie; NaN wins over numbers */
-    gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n, const gs_pool2d_sizes *);
+    /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
+     * + w in its channel's plane, the first in reading order on a tie; NaN wins over numbers */
+    gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
+                                    const gs_pool2d_sizes *);
     /* dx[...][index of the window] gathers the window's dy; 0 elsewhere */
     gs_status (*max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                      const gs_pool2d_sizes *);
 
-    /* y = sum of x over the window / (kernel_h kernel_w); padding counts as zeros, as PyTorch does by default */
+    /* y = sum of x over the window / (kernel_h kernel_w); padding counts as zeros, as PyTorch does by default
+     */
     gs_status (*avg_pool2d_forward)(gs_device *, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *);
     /* dx = sum of dy over the windows that contain the pixel / (kernel_h kernel_w) */
     gs_status (*avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
 
-    /* y = max(x, 0);  backward of it from y: dx = dy where y > 0, else 0. In all element-wise operators y may be x
-     * and dx may be dy. */
+    /* y = max(x, 0);  backward of it from y: dx = dy where y > 0, else 0. In all element-wise operators y may
+     * be x and dx may be dy. */
     gs_status (*relu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
     gs_status (*relu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
     /* y = tanh(x);  dx = dy (1 - y^2) */
@@ -134,7 +138,8 @@ typedef struct gs_backend {
     gs_status (*sigmoid_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
     gs_status (*sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
 
-    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation is x */
+    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
+     * is x */
     gs_status (*dropout_forward)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
     /* dx[i] = dy[i] / (1 - p) or 0, by the same mask, drawn again */
     gs_status (*dropout_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t count, gs_dropout_draw);
@@ -147,14 +152,14 @@ typedef struct gs_backend {
     /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_i -log p[i][labels[i]];
      * stats += (loss, number of i whose largest x (the first on a tie) is at labels[i], n).
      * x and p (n, classes), labels n int32 in 0..classes-1 */
-    gs_status (*softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels, size_t n,
-                                               int classes);
+    gs_status (*softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
+                                               size_t n, int classes);
     /* dx[i][k] = p[i][k] - (labels[i] == k) */
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes);
 
-    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i where the largest x and the
-     * largest t (first on a tie) are at the same j, n).  x, t (n, k) */
+    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i where the largest x and
+     * the largest t (first on a tie) are at the same j, n).  x, t (n, k) */
     gs_status (*mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
     /* dx = (2/k) (x - t) */
     gs_status (*mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
@@ -186,17 +191,29 @@ typedef struct gs_device_info {
     char note[200];        /* OpenBLAS's kernels, or the OpenCL platform and driver */
 } gs_device_info;
 
-/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P, both from
- * 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on cpu (0: all cores;
- * cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is none such; the message lists those there are. */
+/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P,
+ * both from 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on
+ * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is none such; the
+ * message lists those there are. */
 gs_status gs_device_open(const char *name, int threads, gs_device **out);
 
 /* Close a device; NULL is allowed. */
 void gs_device_close(gs_device *);
 
-/* All devices of this machine, cpu first. *out is to be freed with free(). A broken OpenCL platform is no failure:
- * it is left out, and *problem (if not NULL; static or "" ) says so. */
+/* All devices of this machine, cpu first. *out is to be freed with free(). A broken OpenCL platform is no
+ * failure: it is left out, and *problem (if not NULL; static or "" ) says so. */
 gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
+
+/* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the
+ * speed. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
+ * and start again: call this first in main(), with main's argv; it returns if there is nothing to correct or
+ * the variable is set. */
+void gs_cpu_choose_kernels(char **argv);
+/* The decision alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
+const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
+bool gs_cpu_has_avx512(void);
+/* How many cores this process may use (its affinity), at least 1. */
+int gs_cpu_cores(void);
 
 /* The two backends' doors, used by device.c alone. */
 gs_status gs_cpu_open(gs_device *device, int threads);

@@ -12,39 +12,34 @@ static struct {
 } groups[MAX_GROUPS];
 static size_t group_count;
 
-void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count)
-{
+void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count) {
     if (group_count == MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
     groups[group_count].name = group;
     groups[group_count].tests = tests;
     groups[group_count++].count = count;
 }
 
-void gs_test_near(double got, double want, double absolute, double relative, const char *what, const char *file,
-                  int line)
-{
+void gs_test_near(double got, double want, double absolute, double relative, const char *what,
+                  const char *file, int line) {
     if (fabs(got - want) <= absolute + relative * fabs(want)) return;
-    print_error("%s is %.9g, wanted %.9g within %g + %g * |wanted|: off by %g\n", what, got, want, absolute, relative,
-                fabs(got - want));
+    print_error("%s is %.9g, wanted %.9g within %g + %g * |wanted|: off by %g\n", what, got, want, absolute,
+                relative, fabs(got - want));
     _fail(file, line);
 }
 
 static char folder[256];
 static int folders;
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw)
-{
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw) {
     (void)s, (void)type, (void)ftw;
     return remove(path);
 }
 
-static void remove_folder(void)
-{
+static void remove_folder(void) {
     if (folder[0]) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-const char *gs_test_folder(void)
-{
+const char *gs_test_folder(void) {
     static char path[300];
     if (!folder[0]) {
         const char *tmp = getenv("TMPDIR");
@@ -57,15 +52,13 @@ const char *gs_test_folder(void)
     return path;
 }
 
-const char *gs_test_source(const char *relative)
-{
+const char *gs_test_source(const char *relative) {
     static char path[1024];
     snprintf(path, sizeof path, "%s/%s", GS_SOURCE_DIR, relative);
     return path;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : NULL;
     static struct CMUnitTest all[4096];
     size_t count = 0;

@@ -2,7 +2,8 @@
  *
  *     GS_TESTS(philox, cmocka_unit_test(known_answers), cmocka_unit_test(uniform_is_below_1))
  *
- * `build/gradsum-test` runs all, `build/gradsum-test philox` only that group, `build/gradsum-test '*known*'` by test.
+ * `build/gradsum-test` runs all, `build/gradsum-test philox` only that group, `build/gradsum-test '*known*'`
+ * by test.
  */
 #ifndef GS_TESTS_TEST_H
 #define GS_TESTS_TEST_H
@@ -21,8 +22,7 @@ void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t 
 
 #define GS_TESTS(group, ...)                                                                                 \
     static const struct CMUnitTest gs_tests_##group[] = {__VA_ARGS__};                                       \
-    __attribute__((constructor)) static void gs_register_##group(void)                                       \
-    {                                                                                                        \
+    __attribute__((constructor)) static void gs_register_##group(void) {                                     \
         gs_test_register(#group, gs_tests_##group, sizeof gs_tests_##group / sizeof *gs_tests_##group);      \
     }
 
@@ -45,8 +45,8 @@ void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t 
 /* |got - want| <= absolute + relative * |want| */
 #define assert_near(got, want, absolute, relative)                                                           \
     gs_test_near((got), (want), (absolute), (relative), #got, __FILE__, __LINE__)
-void gs_test_near(double got, double want, double absolute, double relative, const char *what, const char *file,
-                  int line);
+void gs_test_near(double got, double want, double absolute, double relative, const char *what,
+                  const char *file, int line);
 
 /* A new folder that is removed, with all in it, when the program ends. */
 const char *gs_test_folder(void);

@@ -1,8 +1,7 @@
 #include "tests/test.h"
 
 /* Known answers published with Random123 (kat_vectors, philox4x32 10). */
-static void known_answers(void **state)
-{
+static void known_answers(void **state) {
     (void)state;
     uint32_t out[4];
     gs_philox(0, 0, 0, out);
@@ -22,8 +21,7 @@ static void known_answers(void **state)
     assert_int_equal(out[3], 0x24126ea1);
 }
 
-static void uniform_stays_below_1(void **state)
-{
+static void uniform_stays_below_1(void **state) {
     (void)state;
     assert_true(gs_uniform(UINT32_MAX) < 1.0f);
     assert_true(gs_uniform(0) == 0.0f);

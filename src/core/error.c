@@ -7,8 +7,7 @@
 
 static _Thread_local char message[1024];
 
-gs_status gs_fail(gs_status code, const char *format, ...)
-{
+gs_status gs_fail(gs_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     char text[sizeof message]; /* the arguments may include gs_message() itself */
@@ -18,8 +17,7 @@ gs_status gs_fail(gs_status code, const char *format, ...)
     return code;
 }
 
-gs_status gs_context(gs_status code, const char *format, ...)
-{
+gs_status gs_context(gs_status code, const char *format, ...) {
     if (code == GS_OK) return code;
     char text[sizeof message];
     va_list args;
@@ -32,13 +30,11 @@ gs_status gs_context(gs_status code, const char *format, ...)
     return code;
 }
 
-const char *gs_message(void)
-{
+const char *gs_message(void) {
     return message;
 }
 
-const char *gs_status_name(gs_status code)
-{
+const char *gs_status_name(gs_status code) {
     static const char *const sentences[] = {
 #define GS_SENTENCE(name, sentence) sentence,
         GS_STATUS_LIST(GS_SENTENCE)
@@ -48,8 +44,7 @@ const char *gs_status_name(gs_status code)
     return (size_t)code < count ? sentences[code] : "an unknown status";
 }
 
-void gs_bug(const char *format, ...)
-{
+void gs_bug(const char *format, ...) {
     va_list args;
     va_start(args, format);
     fputs("gradsum: bug: ", stderr);

@@ -1,12 +1,13 @@
 /* Errors: what a correct program can meet.
  *
- * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that names
- * the thing, the value found and the value wanted; gs_message() returns it:
+ * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that
+ * names the thing, the value found and the value wanted; gs_message() returns it:
  *
  *     gs_status st = gs_dataset_load("mnist/", GS_TRAIN, &data);
  *     if (st != GS_OK) fprintf(stderr, "%s\n", gs_message());
  *
- * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and stops.
+ * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and
+ * stops.
  */
 #ifndef GS_CORE_ERROR_H
 #define GS_CORE_ERROR_H
@@ -37,7 +38,8 @@ typedef enum gs_status {
 #define GS_PRINTF(text, first)
 #endif
 
-/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
+/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...);
+ */
 gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */

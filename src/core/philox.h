@@ -2,12 +2,13 @@
  *
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
  *
- * philox(key, counter) is a block cipher: the same key and counter give the same four words on every device and in
- * every worker, and any counter can be asked for at once. So worker 3 computes the dropout of *its* samples without
- * knowing how many numbers workers 0 to 2 have drawn, and N workers see exactly what one worker would have seen.
+ * philox(key, counter) is a block cipher: the same key and counter give the same four words on every device
+ * and in every worker, and any counter can be asked for at once. So worker 3 computes the dropout of *its*
+ * samples without knowing how many numbers workers 0 to 2 have drawn, and N workers see exactly what one
+ * worker would have seen.
  *
- * The key is the user's seed. The 128-bit counter is (hi, lo): `hi` says what the numbers are for (gs_stream),
- * `lo` counts blocks of four words.
+ * The key is the user's seed. The 128-bit counter is (hi, lo): `hi` says what the numbers are for
+ * (gs_stream), `lo` counts blocks of four words.
  */
 #ifndef GS_CORE_PHILOX_H
 #define GS_CORE_PHILOX_H
@@ -22,17 +23,16 @@ typedef enum gs_stream {
 } gs_stream;
 
 /* The counter's high half for `stream`; sub < 2^56. */
-static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub)
-{
+static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
     return (uint64_t)stream << 56 | sub;
 }
 
-/* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high). */
+/* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high).
+ */
 void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
 /* A word as a float in [0, 1): its upper 24 bits times 2^-24, exact in f32, so the same on every device. */
-static inline float gs_uniform(uint32_t word)
-{
+static inline float gs_uniform(uint32_t word) {
     return (float)(word >> 8) * (1.0f / 16777216.0f);
 }
 

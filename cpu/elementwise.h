@@ -1,0 +1,32 @@
+/* Element-wise operators: a loop over a block of elements, run on all threads. */
+#ifndef GS_CPU_ELEMENTWISE_H
+#define GS_CPU_ELEMENTWISE_H
+
+#include "cpu/cpu.h"
+
+/* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
+typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
+
+typedef struct gs_element_work {
+    gs_element_loop *loop;
+    float *to;
+    const float *a, *b;
+    size_t count;
+    int parts;
+} gs_element_work;
+
+static void gs_element_part(void *context, int part) {
+    const gs_element_work *t = context;
+    gs_range r = gs_cpu_range(t->count, part, t->parts);
+    t->loop(t->to + r.begin, t->a + r.begin, t->b ? t->b + r.begin : NULL, r.end - r.begin);
+}
+
+static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
+                                           gs_element_loop *loop) {
+    gs_element_work t = {
+        loop, gs_cpu_floats(to), gs_cpu_floats(a), gs_cpu_floats(b), count, gs_cpu_parts(d, count, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
+    return GS_OK;
+}
+
+#endif

@@ -1,0 +1,37 @@
+#include "cpu/cpu.h"
+
+static int largest_of(const float *x, int k) {
+    int largest = 0;
+    for (int j = 1; j < k; j++)
+        if (x[j] > x[largest]) largest = j;
+    return largest;
+}
+
+/* loss = sum over samples of the mean over j of (x[j] - t[j])^2 */
+gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n,
+                                             int k) {
+    (void)d;
+    const float *from = gs_cpu_floats(x), *target = gs_cpu_floats(t);
+    float *stat = gs_cpu_floats(stats);
+    double loss = 0;
+    size_t correct = 0;
+    for (size_t i = 0; i < n; i++, from += k, target += k) {
+        float sum = 0;
+        for (int j = 0; j < k; j++) sum += (from[j] - target[j]) * (from[j] - target[j]);
+        loss += (double)(sum / (float)k);
+        correct += largest_of(from, k) == largest_of(target, k);
+    }
+    stat[GS_STAT_LOSS] += (float)loss;
+    stat[GS_STAT_CORRECT] += (float)correct;
+    stat[GS_STAT_SAMPLES] += (float)n;
+    return GS_OK;
+}
+
+/* forward: loss = (1/k) sum_j (x[j] - t[j])^2, so dloss/dx[j] = (2/k) (x[j] - t[j]) */
+gs_status GS_ISA(mean_squared_error_backward)(gs_device *d, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k) {
+    (void)d;
+    const float *from = gs_cpu_floats(x), *target = gs_cpu_floats(t);
+    float *to = gs_cpu_floats(dx), scale = 2.0f / (float)k;
+    for (size_t i = 0; i < n * (size_t)k; i++) to[i] = scale * (from[i] - target[i]);
+    return GS_OK;
+}

@@ -1,0 +1,119 @@
+#include "cpu/cpu.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sched.h>
+
+/* The instruction sets that the Makefile compiles cpu/ for, best last. */
+extern const gs_backend gs_cpu_backend_base;
+#if defined(__x86_64__)
+extern const gs_backend gs_cpu_backend_v3, gs_cpu_backend_v4;
+#endif
+
+static const gs_backend *best_backend(const char **name) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool v3 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    bool v4 = v3 && gs_cpu_has_avx512();
+    const char *most = getenv("GRADSUM_ISA"); /* for tests and for curiosity: base, v3 or v4 */
+    if (most && strcmp(most, "base") == 0) v3 = v4 = false;
+    if (most && strcmp(most, "v3") == 0) v4 = false;
+    if (v4) {
+        *name = "AVX-512";
+        return &gs_cpu_backend_v4;
+    }
+    if (v3) {
+        *name = "AVX2";
+        return &gs_cpu_backend_v3;
+    }
+#endif
+    *name = "baseline";
+    return &gs_cpu_backend_base;
+}
+
+bool gs_cpu_has_avx512(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
+    static const char *const uses_avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    for (size_t i = 0; i < sizeof uses_avx512 / sizeof *uses_avx512; i++)
+        if (strcmp(chosen, uses_avx512[i]) == 0) return NULL;
+    return avx512 ? "SkylakeX" : NULL;
+}
+
+void gs_cpu_choose_kernels(char **argv) {
+    if (getenv("OPENBLAS_CORETYPE")) return; /* the user has chosen, or this is the second start */
+    const char *better = gs_cpu_better_kernels(openblas_get_corename(), gs_cpu_has_avx512());
+    if (!better || setenv("OPENBLAS_CORETYPE", better, 1) != 0) return;
+    execv("/proc/self/exe", argv);
+    unsetenv("OPENBLAS_CORETYPE"); /* could not start again: go on with the kernels that there are */
+}
+
+/* Cores that this process may use: what taskset, a container or a job scheduler left of the machine. */
+int gs_cpu_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+static void cpu_model(char *text, size_t size) {
+    snprintf(text, size, "CPU");
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    if (!f) return;
+    char line[256];
+    while (fgets(line, sizeof line, f)) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) == 0 && value) {
+            snprintf(text, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+            break;
+        }
+    }
+    fclose(f);
+}
+
+gs_status gs_cpu_open(gs_device *d, int threads) {
+    const char *isa;
+    if (threads < 0) gs_bug("gs_cpu_open: %d threads", threads);
+    if (threads == 0) threads = gs_cpu_cores();
+    openblas_set_num_threads(1); /* the pool cuts the work: see pool.h */
+    gs_cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) return gs_fail(GS_E_MEMORY, "cpu: no memory");
+    gs_status status = gs_pool_create(threads, &cpu->pool);
+    if (status != GS_OK) {
+        free(cpu);
+        return status;
+    }
+    d->ops = best_backend(&isa);
+    d->state = cpu;
+    char model[96];
+    cpu_model(model, sizeof model);
+    snprintf(d->description, sizeof d->description, "%s, %d thread%s, %s, OpenBLAS %s", model, threads,
+             threads == 1 ? "" : "s", isa, openblas_get_corename());
+    return GS_OK;
+}
+
+gs_status gs_cpu_info(gs_device_info *info) {
+    const char *isa;
+    best_backend(&isa);
+    *info = (gs_device_info){.name = "cpu", .kind = "cpu", .units = gs_cpu_cores()};
+    cpu_model(info->description, sizeof info->description);
+    info->memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    const char *forced = getenv("OPENBLAS_CORETYPE");
+    const char *better = gs_cpu_better_kernels(openblas_get_corename(), gs_cpu_has_avx512());
+    snprintf(info->note, sizeof info->note, "own loops: %s; OpenBLAS kernels: %s%s%s%s%s", isa,
+             openblas_get_corename(), forced ? " (set by OPENBLAS_CORETYPE" : "",
+             forced && better ? "; faster here: " : "", forced && better ? better : "", forced ? ")" : "");
+    return GS_OK;
+}

@@ -1,0 +1,71 @@
+#include "backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" behind the message of a failed open */
+static gs_status list_in_message(gs_status status) {
+    gs_device_info *all;
+    int count;
+    const char *problem;
+    char text[700] = "";
+    char failure[400];
+    snprintf(failure, sizeof failure, "%s", gs_message());
+    if (gs_device_list(&all, &count, &problem) != GS_OK) return gs_fail(status, "%s", failure);
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s (%.60s)", i ? ", " : "", all[i].name,
+                 all[i].description);
+    }
+    free(all);
+    return gs_fail(status, "%s; there are: %s%s%s", failure, text, problem && *problem ? "; " : "",
+                   problem ? problem : "");
+}
+
+gs_status gs_device_open(const char *name, int threads, gs_device **out) {
+    gs_device *d = calloc(1, sizeof *d);
+    if (!d) return gs_fail(GS_E_MEMORY, "no memory for a device");
+    gs_status status;
+    if (strlen(name) >= sizeof d->name) {
+        status = gs_fail(GS_E_USAGE, "device '%.40s...': the name is too long", name);
+    } else {
+        snprintf(d->name, sizeof d->name, "%s", name);
+        if (strcmp(name, "cpu") == 0)
+            status = gs_cpu_open(d, threads);
+        else if (strcmp(name, "cl") == 0 || strncmp(name, "cl:", 3) == 0)
+            status = gs_cl_open(d);
+        else
+            status =
+                gs_fail(GS_E_USAGE, "device '%s': wanted cpu, cl, cl:PLATFORM.DEVICE or cl:P.D/KofN", name);
+    }
+    if (status != GS_OK) {
+        free(d);
+        return status == GS_E_DEVICE || status == GS_E_USAGE ? list_in_message(status) : status;
+    }
+    *out = d;
+    return GS_OK;
+}
+
+void gs_device_close(gs_device *d) {
+    if (!d) return;
+    d->ops->close(d);
+    free(d);
+}
+
+gs_status gs_device_list(gs_device_info **out, int *count, const char **problem) {
+    gs_device_info *cl = NULL;
+    int cl_count = 0;
+    GS_TRY(gs_cl_list(&cl, &cl_count, problem));
+    gs_device_info *all = calloc((size_t)cl_count + 1, sizeof *all);
+    if (!all) {
+        free(cl);
+        return gs_fail(GS_E_MEMORY, "no memory for a list of %d devices", cl_count + 1);
+    }
+    gs_cpu_info(&all[0]);
+    if (cl_count) memcpy(all + 1, cl, (size_t)cl_count * sizeof *all);
+    free(cl);
+    *out = all;
+    *count = cl_count + 1;
+    return GS_OK;
+}
