@@ -4,9 +4,9 @@
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_flatten(), gs_linear(512, true), gs_relu()});
  *
- * A layer lives in three stages: made (its own numbers only), planned (shapes and parameters known; no device yet),
- * bound (its buffers lie on a device and its parameters are places in the model's two flat arrays). Containers
- * (`sequential`, `residual`) are layers too: they hold children and pass the three stages on.
+ * A layer lives in three stages: made (its own numbers only), planned (shapes and parameters known; no device
+ * yet), bound (its buffers lie on a device and its parameters are places in the model's two flat arrays).
+ * Containers (`sequential`, `residual`) are layers too: they hold children and pass the three stages on.
  */
 #ifndef GS_LAYER_LAYER_H
 #define GS_LAYER_LAYER_H
@@ -18,8 +18,7 @@ typedef struct gs_shape {
     int c, h, w;
 } gs_shape;
 
-static inline size_t gs_shape_size(gs_shape s)
-{
+static inline size_t gs_shape_size(gs_shape s) {
     return (size_t)s.c * (size_t)s.h * (size_t)s.w;
 }
 
@@ -33,17 +32,25 @@ typedef struct gs_param {
 
 /* What all layers share during one forward and backward over one micro-batch. */
 typedef struct gs_pass {
-    size_t n;           /* samples; at most the max_batch that the layer was bound for */
-    bool training;      /* dropout is active */
+    size_t n;            /* samples; at most the max_batch that the layer was bound for */
+    bool training;       /* dropout is active */
     uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
-    size_t first;       /* place of the first of these samples in the global batch, for dropout */
+    size_t first;        /* place of the first of these samples in the global batch, for dropout */
 } gs_pass;
 
 typedef struct gs_layer gs_layer;
 
+/* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
+typedef enum gs_buffers {
+    GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
+    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where that hurts nobody */
+    GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
+} gs_buffers;
+
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
-    /* in -> out, w and b (dims, count, fan_in), flops. GS_E_SHAPE if `in` cannot be: the message says both. */
+    gs_buffers buffers;
+    /* in -> out, w and b (dims, count, fan_in), flops. GS_E_SHAPE if `in` cannot be: the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Extra device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
@@ -63,18 +70,19 @@ struct gs_layer {
     int children;
 
     /* planned */
-    char name[48];  /* its place in the model as in PyTorch's Sequential: "0", "3.body.1"; "" for the model's root */
-    int number;     /* counting from 0 through the whole model, for dropout's stream */
+    char name[48]; /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
+    int number;    /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
     gs_param weight, bias;
-    double flops;   /* of one sample forward, a multiply-add counted as 2; parameters' and bias's work included */
+    double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
+    bool needs_dx; /* false for layers before which nothing learns */
+    bool y_over_x, dx_over_dy; /* an element-wise layer works in place: it has no y, no dx of its own */
 
     /* bound */
     gs_device *device;
-    bool needs_dx;            /* false for layers before which nothing learns */
-    gs_mem w, b, dw, db;      /* views into the model's flat arrays; GS_NONE if there is none */
-    gs_mem y, dx;             /* own buffers for max_batch samples */
-    gs_mem x;                 /* remembered from forward */
+    gs_mem w, b, dw, db; /* views into the model's flat arrays; GS_NONE if there is none */
+    gs_mem y, dx;        /* own buffers for max_batch samples; GS_NONE if there is none */
+    gs_mem x;            /* remembered from forward */
 };
 
 /* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */
@@ -101,7 +109,9 @@ gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
  * *params = their total count. On GS_E_SHAPE the message names the layer ("layer 4 (linear 10): ..."). */
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
 
-/* Allocate buffers for max_batch samples and point w, dw, b, db into the two flat arrays. */
+/* Allocate buffers for max_batch samples and point w, dw, b, db into the two flat arrays. needs_dx: the
+ * caller wants the gradient of the root's input. Once for each layer; after a failure gs_layer_free frees
+ * what was allocated. */
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
                         bool needs_dx);
 
@@ -111,13 +121,11 @@ void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-static inline gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y)
-{
+static inline gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     return l->ops->forward(l, pass, x, y);
 }
 
-static inline gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx)
-{
+static inline gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     return l->ops->backward(l, pass, dy, dx);
 }
 

@@ -1,7 +1,8 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
- * The gradient array ends with GS_STATS extra floats (loss, correct, samples) that the loss adds to. So one sum over
- * the workers carries the gradients *and* the counts, and the division by the global count can come after it.
+ * The gradient array ends with GS_STATS extra floats (loss, correct, samples) that the loss adds to. So one
+ * sum over the workers carries the gradients *and* the counts, and the division by the global count can come
+ * after it.
  *
  *     weights   | 0.weight | 0.bias | 2.weight | ... |
  *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples |
@@ -14,28 +15,29 @@
 typedef enum gs_loss { GS_SOFTMAX_CROSS_ENTROPY, GS_MEAN_SQUARED_ERROR } gs_loss;
 
 typedef struct gs_model {
-    char *text;        /* the full text, after a name was looked up */
-    gs_layer *net;     /* planned; bound if device is not NULL */
+    char *text;    /* the full text, after a name was looked up */
+    gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    size_t params;     /* floats in `weights` */
-    gs_param **param;  /* all parameters in order of their place; param_count of them */
+    size_t params;    /* floats in `weights` */
+    gs_param **param; /* all parameters in order of their place; param_count of them */
     int param_count;
     double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
 
     gs_device *device; /* not owned */
     size_t max_batch;
     gs_loss loss;
-    gs_mem weights;    /* params floats */
-    gs_mem gradients;  /* params + GS_STATS floats */
-    gs_mem probability, target, dlogits; /* the loss's own: (max_batch, classes) each; target for squared error */
+    gs_mem weights;   /* params floats */
+    gs_mem gradients; /* params + GS_STATS floats */
+    /* The loss's own, (max_batch, classes) each; which of the two first depends on the loss. */
+    gs_mem probability, target, dlogits;
 } gs_model;
 
 /* Parse and plan only: shapes, parameters, FLOPs, no device. Errors: GS_E_MODEL, GS_E_SHAPE, GS_E_MEMORY. */
 gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out);
 
 /* Plan, bind to `device` for up to max_batch samples at once, and set the initial values from `seed`. */
-gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch, gs_loss loss,
-                          uint64_t seed, gs_model **out);
+gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
+                          gs_loss loss, uint64_t seed, gs_model **out);
 
 /* Frees all that it holds, not the device; NULL is allowed. */
 void gs_model_free(gs_model *);
@@ -51,15 +53,15 @@ gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits
 /* Adds (loss, correct, samples) of these logits against n int32 labels to the tail of `gradients`. */
 gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
-/* Adds to `gradients` the gradient of the *sum* of the samples' losses; after forward and loss of the same pass. */
+/* Adds to `gradients` the gradient of the *sum* of the samples' losses. After forward and loss of this pass.
+ */
 gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
 /* gradients = 0, stats included: once at the start of a step */
 gs_status gs_model_clear_gradients(gs_model *);
 
 /* The place of the three stats. */
-static inline gs_mem gs_model_stats(const gs_model *m)
-{
+static inline gs_mem gs_model_stats(const gs_model *m) {
     return gs_at(m->gradients, m->params);
 }
 

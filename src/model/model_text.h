@@ -9,7 +9,7 @@
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
  *              | "global_avg_pool" | "flatten" | "relu" | "tanh" | "sigmoid"
  *              | "dropout" P
- *              | "residual" "(" model [ "|" model ] ")"            body, and the shortcut if it is not x itself
+ *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
  *     SIZE     = K or HxW
  */
 #ifndef GS_MODEL_MODEL_TEXT_H
@@ -23,8 +23,8 @@ const char *gs_model_text(const char *name_or_text);
 /* The names, ending with NULL. */
 const char *const *gs_model_names(void);
 
-/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message says which word, where (its
- * number and column), what was expected, and for a near miss which word may have been meant. */
+/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message says which word,
+ * where (its number and column), what was expected, and for a near miss which word may have been meant. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 
 #endif

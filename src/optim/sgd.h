@@ -2,8 +2,8 @@
  *
  *     g = dw / samples + weight_decay w;    v = momentum v + g;    w = w - lr v
  *
- * Source: Sutskever, Martens, Dahl, Hinton, "On the importance of initialization and momentum in deep learning"
- * (ICML 2013), in PyTorch's form (the learning rate multiplies v).
+ * Source: Sutskever, Martens, Dahl, Hinton, "On the importance of initialization and momentum in deep
+ * learning" (ICML 2013), in PyTorch's form (the learning rate multiplies v).
  */
 #ifndef GS_OPTIM_SGD_H
 #define GS_OPTIM_SGD_H

@@ -1,0 +1,70 @@
+/* In training each number becomes 0 with chance p, and the others grow by 1 / (1 - p), so that the
+ * expectation stays the same and evaluation has nothing to do: "inverted" dropout.
+ *
+ * Source: Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
+ *
+ * The mask is a function of (seed, layer, step, place in the global batch) alone: backward draws it again
+ * instead of remembering it, and it does not depend on how many workers share the batch.
+ */
+#include <stdio.h>
+#include "core/philox.h"
+#include "layer/make.h"
+
+typedef struct dropout {
+    gs_layer base;
+    float p;
+} dropout;
+
+static gs_status dropout_plan(gs_layer *l, gs_shape in) {
+    const dropout *me = (const dropout *)l;
+    if (!(me->p >= 0 && me->p < 1))
+        return gs_layer_refuse(l, "the chance is %g; it must be at least 0 and below 1", (double)me->p);
+    l->out = in;
+    l->flops = (double)gs_shape_size(in);
+    return GS_OK;
+}
+
+static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {
+    return (gs_dropout_draw){
+        .p = ((const dropout *)l)->p,
+        .key = pass->seed,
+        .hi = gs_stream_hi(GS_STREAM_DROPOUT, (uint64_t)l->number << 40 | pass->step),
+        .first = (uint64_t)pass->first * gs_shape_size(l->in),
+    };
+}
+
+static gs_status dropout_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    *y = pass->training ? gs_layer_y(l, x) : x;
+    if (!pass->training) return GS_OK;
+    return l->device->ops->dropout_forward(l->device, *y, x, pass->n * gs_shape_size(l->in), draw(l, pass));
+}
+
+/* Of y = mask x / (1 - p): dx = mask dy / (1 - p). */
+static gs_status dropout_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    *dx = GS_NONE;
+    if (!l->needs_dx) return GS_OK;
+    *dx = pass->training ? gs_layer_dx(l, dy) : dy;
+    if (!pass->training) return GS_OK;
+    return l->device->ops->dropout_backward(l->device, *dx, dy, pass->n * gs_shape_size(l->in),
+                                            draw(l, pass));
+}
+
+static void dropout_describe(const gs_layer *l, char *text, size_t size) {
+    snprintf(text, size, "dropout %g", (double)((const dropout *)l)->p);
+}
+
+static const gs_layer_ops dropout_ops = {
+    .name = "dropout",
+    .buffers = GS_ELEMENT_WISE,
+    .plan = dropout_plan,
+    .forward = dropout_forward,
+    .backward = dropout_backward,
+    .describe = dropout_describe,
+};
+
+gs_layer *gs_dropout(float p) {
+    dropout *me = (dropout *)gs_layer_new(&dropout_ops, sizeof(dropout), 0);
+    if (!me) return NULL;
+    me->p = p;
+    return &me->base;
+}

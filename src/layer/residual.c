@@ -1,0 +1,67 @@
+/* y = body(x) + shortcut(x), or body(x) + x: the body learns what is to be added to x.
+ *
+ * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016).
+ *
+ * Both branches read the same x and the same dy. They leave them as they are, because the first layer of a
+ * branch never writes over its x and the last one never over its dy (sequential.c).
+ */
+#include <stdio.h>
+#include "layer/make.h"
+
+static gs_status residual_plan(gs_layer *l, gs_shape in) {
+    static const char *const labels[] = {"body", "shortcut"};
+    for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_plan_child(l, i, labels[i], in, l->needs_dx));
+    gs_shape a = l->child[0]->out, b = l->children > 1 ? l->child[1]->out : in;
+    if (a.c != b.c || a.h != b.h || a.w != b.w)
+        return gs_layer_refuse(
+            l, "the body gives (%d,%d,%d) and %s (%d,%d,%d): only equal shapes can be added", a.c, a.h, a.w,
+            l->children > 1 ? "the shortcut" : "the input is", b.c, b.h, b.w);
+    l->out = a;
+    l->flops = (double)gs_shape_size(a);
+    return GS_OK;
+}
+
+static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    gs_mem body, shortcut = x;
+    GS_TRY(gs_layer_forward(l->child[0], pass, x, &body));
+    if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
+    *y = l->y;
+    return l->device->ops->add(l->device, l->y, body, shortcut, pass->n * gs_shape_size(l->out));
+}
+
+/* Of y = body(x) + shortcut(x): dx = body'(dy) + shortcut'(dy); the shortcut's part is dy itself if it is x.
+ */
+static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    gs_mem body, shortcut = dy;
+    GS_TRY(gs_layer_backward(l->child[0], pass, dy, &body));
+    if (l->children > 1) GS_TRY(gs_layer_backward(l->child[1], pass, dy, &shortcut));
+    *dx = l->dx;
+    if (!l->needs_dx) return GS_OK;
+    return l->device->ops->add(l->device, l->dx, body, shortcut, pass->n * gs_shape_size(l->in));
+}
+
+static void residual_describe(const gs_layer *l, char *text, size_t size) {
+    (void)l;
+    snprintf(text, size, "residual");
+}
+
+static const gs_layer_ops residual_ops = {
+    .name = "residual",
+    .buffers = GS_OWN,
+    .plan = residual_plan,
+    .forward = residual_forward,
+    .backward = residual_backward,
+    .describe = residual_describe,
+};
+
+gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut) {
+    gs_layer *l = body ? gs_layer_new(&residual_ops, sizeof(gs_layer), shortcut ? 2 : 1) : NULL;
+    if (!l) {
+        gs_layer_free(body);
+        gs_layer_free(shortcut);
+        return NULL;
+    }
+    l->child[0] = body;
+    if (shortcut) l->child[1] = shortcut;
+    return l;
+}

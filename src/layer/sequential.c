@@ -1,0 +1,82 @@
+/* Layers one after the other: y = f_k(... f_2(f_1(x))).
+ *
+ * Element-wise layers can work in place, which saves memory and the time to move it. Layer i may write its y
+ * over its x only if nobody reads that x later: the layer before it must own the buffer and not read it in
+ * backward. In the same way it may write its dx over dy only if the layer after it owns that buffer: a dy
+ * that came from outside, or was passed on by a view, may belong to a residual block, whose other branch
+ * needs it too.
+ *
+ *     conv    y: own          dx: own
+ *     relu    y: conv's       dx: max_pool's
+ *     max_pool y: own         dx: own
+ */
+#include <stdio.h>
+#include "layer/make.h"
+
+static void plan_places(gs_layer *l) {
+    for (int i = 0; i < l->children; i++) {
+        gs_layer *c = l->child[i];
+        if (c->ops->buffers != GS_ELEMENT_WISE) continue;
+        c->y_over_x = i > 0 && l->child[i - 1]->ops->buffers == GS_OWN;
+        c->dx_over_dy = i + 1 < l->children && l->child[i + 1]->ops->buffers == GS_OWN;
+    }
+}
+
+static gs_status sequential_plan(gs_layer *l, gs_shape in) {
+    bool needs_dx = l->needs_dx;
+    l->out = in;
+    for (int i = 0; i < l->children; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "%d", i);
+        GS_TRY(gs_layer_plan_child(l, i, label, l->out, needs_dx));
+        l->out = l->child[i]->out;
+        needs_dx = needs_dx || gs_layer_learns(l->child[i]);
+    }
+    plan_places(l);
+    return GS_OK;
+}
+
+static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    *y = x;
+    for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_forward(l->child[i], pass, *y, y));
+    return GS_OK;
+}
+
+/* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that
+ * needs no dx: nothing before it learns. */
+static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    *dx = dy;
+    for (int i = l->children - 1; i >= 0; i--) {
+        GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        if (!l->child[i]->needs_dx) break;
+    }
+    if (!l->needs_dx) *dx = GS_NONE;
+    return GS_OK;
+}
+
+static void sequential_describe(const gs_layer *l, char *text, size_t size) {
+    (void)l;
+    snprintf(text, size, "sequential");
+}
+
+static const gs_layer_ops sequential_ops = {
+    .name = "sequential",
+    .buffers = GS_VIEW,
+    .plan = sequential_plan,
+    .forward = sequential_forward,
+    .backward = sequential_backward,
+    .describe = sequential_describe,
+};
+
+gs_layer *gs_sequential(int count, gs_layer *const *layers) {
+    bool whole = true;
+    for (int i = 0; i < count; i++) whole = whole && layers[i];
+    gs_layer *l = whole ? gs_layer_new(&sequential_ops, sizeof(gs_layer), count) : NULL;
+    for (int i = 0; i < count; i++) {
+        if (l)
+            l->child[i] = layers[i];
+        else
+            gs_layer_free(layers[i]);
+    }
+    return l;
+}
