@@ -59,9 +59,9 @@ typedef struct gs_dropout_draw {
     uint64_t first;   /* index of this batch's first element in the global batch */
 } gs_dropout_draw;
 
-/* How the loss operators report: they add to three floats, so that one sum over workers carries all of them.
- */
-enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STATS = 3 };
+/* The tail of the gradient array: floats that one sum over the workers carries along. The loss operators add to the
+ * first three; the fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
+enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP = 3, GS_STATS = 4 };
 
 typedef struct gs_backend {
     const char *name; /* "cpu" or "cl" */
@@ -147,7 +147,7 @@ typedef struct gs_backend {
     /* y = a + b; the sum in a residual block, forward and backward. y may be a or b. */
     gs_status (*add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
 
-    /* ---- losses; stats: GS_STATS floats that are added to ---- */
+    /* ---- losses; stats: GS_STATS floats, the first three of which are added to ---- */
 
     /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_i -log p[i][labels[i]];
      * stats += (loss, number of i whose largest x (the first on a tie) is at labels[i], n).

@@ -1,11 +1,11 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
- * The gradient array ends with GS_STATS extra floats (loss, correct, samples) that the loss adds to. So one
+ * The gradient array ends with GS_STATS extra floats (loss, correct, samples, stop) that the loss adds to. So one
  * sum over the workers carries the gradients *and* the counts, and the division by the global count can come
  * after it.
  *
  *     weights   | 0.weight | 0.bias | 2.weight | ... |
- *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples |
+ *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples stop |
  */
 #ifndef GS_MODEL_MODEL_H
 #define GS_MODEL_MODEL_H
@@ -60,7 +60,7 @@ gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem l
 /* gradients = 0, stats included: once at the start of a step */
 gs_status gs_model_clear_gradients(gs_model *);
 
-/* The place of the three stats. */
+/* The place of the GS_STATS floats. */
 static inline gs_mem gs_model_stats(const gs_model *m) {
     return gs_at(m->gradients, m->params);
 }

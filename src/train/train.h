@@ -1,15 +1,17 @@
-/* Training: every worker holds the whole model, sees its part of the data, computes its gradient; the gradients are
- * summed, the sum reaches everyone, everyone makes the same update.
+/* Training: every worker holds the whole model, sees its part of the data, computes its gradient; the
+ * gradients are summed, the sum reaches everyone, everyone makes the same update.
  *
- *     step.c     one step, as the theory states it: load, forward, backward, sum, update
- *     worker.c   a worker: device, replica of the model, optimiser, its rank
- *     train.c    the epochs of one worker
- *     evaluate.c inference: the test set split over the workers
- *     run.c      the workers of this process: threads, and the processes beside it
+ *     step.c        one step, as the theory states it: load, forward, backward, sum, update
+ *     epochs.c      the epochs of one worker: order, steps, evaluation
+ *     evaluate.c    inference: the test set split over the workers
+ *     worker.c      a worker: device, replica of the model, optimiser, its rank
+ *     agreement.c   are all workers about to do the same run?
+ *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #ifndef GS_TRAIN_TRAIN_H
 #define GS_TRAIN_TRAIN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include "data/dataset.h"
 #include "model/model.h"
@@ -19,97 +21,143 @@
 
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
-    const char *model;        /* name or text */
-    const char *data;         /* see gs_dataset_load */
-    const char *devices;      /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;         /* "allreduce" or "ps" */
+    const char *model;   /* name or text; NULL: the one in the file `load` */
+    const char *data;    /* see gs_dataset_load */
+    const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
+    const char *sync;    /* "allreduce" or "ps" */
     gs_loss loss;
-    size_t batch;             /* the GLOBAL batch; 0: all samples (full gradient descent) */
+    size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
-    uint64_t steps;           /* end after so many steps; 0: no such limit */
+    uint64_t steps; /* end after so many steps; 0: no such limit */
     uint64_t seed;
     float lr, momentum, weight_decay;
-    int threads;              /* CPU threads of each cpu worker; 0: the cores divided among the workers */
-    size_t micro_batch;       /* most samples at once in memory; 0: GS_MICRO_BATCH */
-    const char *load, *save;  /* safetensors files or NULL */
-    bool measure;             /* measure the phases of some steps (costs a wait after each phase) */
+    int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
+    size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
+    const char *load, *save; /* safetensors files or NULL */
+    bool measure;            /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
-    double timeout;           /* seconds that a worker may wait for another */
+    double timeout;                 /* seconds that a worker may wait for another; > 0 */
 } gs_settings;
 
-enum { GS_MICRO_BATCH = 256 };
+/* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, lr 0.05, momentum
+ * 0.9. */
+gs_settings gs_settings_default(void);
+
+enum {
+    GS_MICRO_BATCH = 256, /* a larger local batch runs in several forward and backward passes */
+    GS_EVAL_BLOCK = 128,  /* samples that inference handles at once, whatever the number of workers */
+};
 
 /* Where the time of a step goes. */
-typedef enum gs_phase { GS_PHASE_DATA, GS_PHASE_FORWARD, GS_PHASE_BACKWARD, GS_PHASE_SYNC, GS_PHASE_UPDATE, GS_PHASES } gs_phase;
+typedef enum gs_phase {
+    GS_PHASE_DATA,
+    GS_PHASE_FORWARD,
+    GS_PHASE_BACKWARD,
+    GS_PHASE_SYNC,
+    GS_PHASE_UPDATE,
+    GS_PHASES
+} gs_phase;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const gs_settings *settings;
-    const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only */
+    const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
+    size_t batch;                           /* the global batch, after 0 was replaced */
     gs_comm *comm;
     const gs_sync_scheme *scheme;
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd;
+    gs_sgd *sgd; /* NULL where nothing is trained */
     size_t micro_batch;
-    gs_mem bytes, x, labels;   /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, int32 */
+    gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
     unsigned char *host_bytes; /* the same on the host */
     int32_t *host_labels;
-    uint32_t *order;           /* this epoch's order of the training set */
-    uint64_t step;             /* steps done */
-    double phase[GS_PHASES];   /* seconds in the steps that were measured */
-    uint64_t measured;         /* how many those were */
+    uint32_t *order;         /* this epoch's order of the training set */
+    uint64_t step;           /* steps done */
+    double phase[GS_PHASES]; /* seconds in the steps that were measured */
+    uint64_t measured;       /* how many steps those were */
+    double phase_start;
 } gs_worker;
 
-/* What one step says, the same on every worker: sums over the global batch. */
-typedef struct gs_step_result {
+/* What a step or an evaluation says, the same on every worker: sums over the global batch. */
+typedef struct gs_score {
     double loss, correct, samples;
-} gs_step_result;
+    bool stop; /* a worker was asked to stop: all end after this step */
+} gs_score;
 
-/* Open the device, make the replica and its buffers. local is the number of workers in this process. */
+/* Open the device, make the replica and its buffers, load settings->load. local: workers in this process.
+ * Without a training set nothing for training is made. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int local,
                            const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
+/* Bring n samples to the device: order[first..] of the set (order NULL: as they lie). x = byte / 255. */
+gs_status gs_worker_load(gs_worker *, const gs_dataset *, const uint32_t *order, size_t first, size_t n);
+
 /* One step over samples order[first .. first + batch - 1], the global batch. */
-gs_status gs_step(gs_worker *, size_t first, size_t batch, gs_step_result *);
+gs_status gs_step(gs_worker *, size_t first, size_t batch, gs_score *);
 
-/* Loss and accuracy over the whole test set: each worker takes its part, only the final counts are summed. */
-gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_step_result *);
+/* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs.
+ */
+gs_status gs_warm_up(gs_worker *);
 
-/* Logits (count, classes) of samples first .. first+count-1. */
-gs_status gs_predict(gs_worker *, const gs_dataset *, size_t first, size_t count, float *logits);
+/* Loss and accuracy over a whole set: each worker takes its part, only the final counts are summed. The set
+ * is cut into the same blocks for any number of workers, so the result is the same too. */
+gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
 
-/* What a run reports while it goes, from rank 0 only. Any may be NULL. */
+/* Logits (count, classes) of the blocks that this worker takes, at their places in `logits`, the array for
+ * all. */
+gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
+
+/* GS_E_USAGE if not all ranks have the same settings and data: the message names the rank and the option. */
+gs_status gs_agree(gs_worker *);
+
+/* What a run reports while it goes, from rank 0 only, in its thread. Any may be NULL. */
+typedef struct gs_epoch_report {
+    int epoch; /* from 1 */
+    uint64_t steps;
+    double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
+} gs_epoch_report;
+
 typedef struct gs_observer {
     void *context;
     void (*start)(void *context, const gs_worker *rank0);
-    void (*step)(void *context, int epoch, size_t step, size_t steps, const gs_step_result *);
-    void (*epoch)(void *context, int epoch, double train_loss, double train_accuracy, double test_loss,
-                  double test_accuracy, double samples_per_s);
+    void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
+    void (*epoch)(void *context, const gs_epoch_report *);
 } gs_observer;
 
 /* The outcome of a run. */
 typedef struct gs_result {
-    double train_loss, test_loss, test_accuracy; /* of the last epoch */
-    double samples_per_s;     /* of training alone */
+    double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
+    double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     uint64_t steps;
-    double phase[GS_PHASES];  /* seconds per measured step, mean over this process's workers */
+    double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
     size_t params;
-    float *weights;           /* params floats */
-    int workers;              /* of all processes */
-    int rank;                 /* of this process's first worker */
+    float *weights;   /* params floats */
+    int workers;      /* of all processes */
+    int rank;         /* of this process's first worker */
+    bool interrupted; /* stopped by a signal before the end; weights are those of the last whole step */
 } gs_result;
 
 void gs_result_free(gs_result *);
 
-/* Train with `settings`. On failure the message names the worker. GS_E_INTERRUPTED after SIGINT or SIGTERM. */
+/* All epochs of one worker. */
+gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
+
+/* Train with `settings`. On failure the message names the worker. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
-/* Evaluate settings->load on the test set with the same workers. result: test_loss, test_accuracy, samples_per_s. */
+/* Evaluate settings->load on the test set, on the same workers. */
 gs_status gs_eval(const gs_settings *, gs_result *);
 
-/* Set by a signal handler: every worker ends after the step that it is in. */
-extern volatile int gs_stop_requested;
+/* Logits of the whole test set, (rows, columns), to be freed with free(). Within one process only. */
+gs_status gs_predict_all(const gs_settings *, float **logits, size_t *rows, int *columns);
+
+/* How many devices a list names, and number i of them; NULL after the last. The text is copied to `name`. */
+int gs_devices_count(const char *list);
+gs_status gs_devices_name(const char *list, int i, char name[48]);
+
+/* A signal handler may set it: every worker of every process ends after the step that it is in. */
+extern volatile sig_atomic_t gs_stop_requested;
 
 #endif

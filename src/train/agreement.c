@@ -1,0 +1,102 @@
+#include "train/train.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* Workers that were started with different options would sum gradients of different models, and the weights
+ * would drift apart without a word. So before the first step every rank shows what it is about to do. */
+typedef struct gs_agreement {
+    uint64_t params, batch, epochs, steps, seed, samples;
+    uint32_t lr, momentum, weight_decay; /* the bits of the floats */
+    uint32_t model, sync, loss, data, weights;
+} gs_agreement;
+
+static uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static uint32_t checksum(const void *data, size_t bytes) {
+    return (uint32_t)crc32_z(0, data, bytes);
+}
+
+static uint32_t checksum_of_text(const char *text) {
+    return checksum(text, strlen(text));
+}
+
+static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
+    float *host = malloc(w->model->params * sizeof(float) + 1);
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", w->model->params);
+    gs_status status = gs_model_read_weights(w->model, host);
+    *sum = checksum(host, w->model->params * sizeof(float));
+    free(host);
+    return status;
+}
+
+static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
+    const gs_settings *s = w->settings;
+    const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
+    memset(a, 0, sizeof *a); /* padding too: the whole struct travels */
+    a->params = w->model->params;
+    a->batch = w->batch;
+    a->epochs = (uint64_t)s->epochs;
+    a->steps = s->steps;
+    a->seed = s->seed;
+    a->samples = data->count;
+    a->lr = bits_of(s->lr);
+    a->momentum = bits_of(s->momentum);
+    a->weight_decay = bits_of(s->weight_decay);
+    a->model = checksum_of_text(w->model->text);
+    a->sync = checksum_of_text(s->sync);
+    a->loss = (uint32_t)s->loss;
+    a->data = checksum(data->labels, data->count) ^
+              checksum(data->images, data->count * gs_shape_size(data->shape));
+    return checksum_of_weights(w, &a->weights);
+}
+
+static gs_status differ(int rank, const char *what, uint64_t theirs, uint64_t first) {
+    return gs_fail(GS_E_USAGE,
+                   "rank %d has another %s than rank 0 (%" PRIu64 ", not %" PRIu64
+                   "): all must be started with the same options",
+                   rank, what, theirs, first);
+}
+
+static gs_status differ_in(int rank, const char *what) {
+    return gs_fail(GS_E_USAGE,
+                   "rank %d has another %s than rank 0: all must be started with the same options", rank,
+                   what);
+}
+
+static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *first) {
+    if (a->samples != first->samples)
+        return differ(rank, "number of samples (--data)", a->samples, first->samples);
+    if (a->data != first->data) return differ_in(rank, "content of --data");
+    if (a->model != first->model) return differ_in(rank, "--model");
+    if (a->params != first->params) return differ(rank, "number of parameters", a->params, first->params);
+    if (a->batch != first->batch) return differ(rank, "--batch", a->batch, first->batch);
+    if (a->epochs != first->epochs) return differ(rank, "--epochs", a->epochs, first->epochs);
+    if (a->steps != first->steps) return differ(rank, "--steps", a->steps, first->steps);
+    if (a->seed != first->seed) return differ(rank, "--seed", a->seed, first->seed);
+    if (a->lr != first->lr) return differ_in(rank, "--lr");
+    if (a->momentum != first->momentum) return differ_in(rank, "--momentum");
+    if (a->weight_decay != first->weight_decay) return differ_in(rank, "--weight-decay");
+    if (a->sync != first->sync) return differ_in(rank, "--sync");
+    if (a->loss != first->loss) return differ_in(rank, "--loss");
+    if (a->weights != first->weights) return differ_in(rank, "set of initial weights (--load)");
+    return GS_OK;
+}
+
+gs_status gs_agree(gs_worker *w) {
+    if (w->comm->size == 1) return GS_OK;
+    gs_agreement mine, *all = calloc((size_t)w->comm->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the settings of %d ranks", w->comm->size);
+    gs_status status = agreement_of(w, &mine);
+    if (status == GS_OK) status = w->comm->ops->all_gather(w->comm, &mine, all, sizeof mine);
+    for (int rank = 1; rank < w->comm->size && status == GS_OK; rank++)
+        status = compare(rank, &all[rank], &all[0]);
+    free(all);
+    return status;
+}

@@ -1,0 +1,64 @@
+#include "train/train.h"
+
+#include "data/shard.h"
+
+#include <stdlib.h>
+
+/* The set is cut into blocks of GS_EVAL_BLOCK samples; each worker takes some of the blocks. */
+static size_t blocks_of(const gs_dataset *set) {
+    return (set->count + GS_EVAL_BLOCK - 1) / GS_EVAL_BLOCK;
+}
+
+static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
+                               gs_mem *logits) {
+    size_t first = block * GS_EVAL_BLOCK, left = set->count - first;
+    *pass = (gs_pass){.n = left < GS_EVAL_BLOCK ? left : GS_EVAL_BLOCK, .training = false};
+    GS_TRY(gs_worker_load(w, set, NULL, first, pass->n));
+    return gs_model_forward(w->model, pass, w->x, logits);
+}
+
+/* stats[block] = the block's loss, correct answers and samples */
+static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS]) {
+    gs_pass pass;
+    gs_mem logits, tail = gs_model_stats(w->model);
+    GS_TRY(forward_block(w, set, block, &pass, &logits));
+    GS_TRY(w->device->ops->fill(w->device, tail, 0, GS_STATS));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    return w->device->ops->read(w->device, stats, tail, GS_STATS * sizeof(float));
+}
+
+gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
+    size_t blocks = blocks_of(set);
+    gs_shard mine = gs_shard_of(blocks, w->comm->rank, w->comm->size);
+    float *stats = calloc(blocks, GS_STATS * sizeof(float));
+    if (!stats) return gs_fail(GS_E_MEMORY, "no memory for the scores of %zu blocks", blocks);
+    gs_status status = GS_OK;
+    for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++)
+        status = score_block(w, set, b, stats + b * GS_STATS);
+
+    /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
+     * exact. */
+    if (status == GS_OK) status = w->comm->ops->all_reduce(w->comm, stats, blocks * GS_STATS);
+
+    *score = (gs_score){0};
+    for (size_t b = 0; b < blocks; b++) {
+        score->loss += stats[b * GS_STATS + GS_STAT_LOSS];
+        score->correct += stats[b * GS_STATS + GS_STAT_CORRECT];
+        score->samples += stats[b * GS_STATS + GS_STAT_SAMPLES];
+    }
+    free(stats);
+    return status;
+}
+
+gs_status gs_predict(gs_worker *w, const gs_dataset *set, float *logits) {
+    gs_shard mine = gs_shard_of(blocks_of(set), w->comm->rank, w->comm->size);
+    size_t classes = gs_shape_size(w->model->out);
+    for (size_t b = mine.first; b < mine.first + mine.count; b++) {
+        gs_pass pass;
+        gs_mem out;
+        GS_TRY(forward_block(w, set, b, &pass, &out));
+        GS_TRY(w->device->ops->read(w->device, logits + b * GS_EVAL_BLOCK * classes, out,
+                                    pass.n * classes * sizeof(float)));
+    }
+    return GS_OK;
+}

@@ -1,0 +1,92 @@
+#include "train/train.h"
+
+#include "core/clock.h"
+#include "data/shard.h"
+
+volatile sig_atomic_t gs_stop_requested;
+
+/* Every so many steps one is measured: a measured step waits after each phase, which costs a little. */
+enum { MEASURE_EVERY = 8 };
+
+static bool is_measured(const gs_worker *w) {
+    return w->settings->measure && w->step % MEASURE_EVERY == 1;
+}
+
+/* The phase that just ended took the time since the last one ended. */
+static gs_status phase_ends(gs_worker *w, gs_phase phase) {
+    if (!is_measured(w)) return GS_OK;
+    GS_TRY(w->device->ops->finish(w->device));
+    double now = gs_seconds();
+    w->phase[phase] += now - w->phase_start;
+    w->phase_start = now;
+    return GS_OK;
+}
+
+/* Forward and backward over n samples, from place `first` of the global batch on: adds to the gradients. */
+static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, size_t n) {
+    gs_pass pass = {.n = n, .training = true, .seed = w->settings->seed, .step = w->step, .first = first};
+    gs_mem logits;
+
+    GS_TRY(gs_worker_load(w, w->train_set, w->order, batch_first + first, n));
+    GS_TRY(phase_ends(w, GS_PHASE_DATA));
+
+    GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    GS_TRY(phase_ends(w, GS_PHASE_FORWARD));
+
+    GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
+    return phase_ends(w, GS_PHASE_BACKWARD);
+}
+
+/* The sum over all workers of the gradients, and with them of loss, correct answers, samples and wishes to
+ * stop. */
+static gs_status sum_gradients(gs_worker *w, gs_score *score) {
+    gs_mem stats = gs_model_stats(w->model);
+    if (gs_stop_requested) {
+        float one = 1;
+        GS_TRY(w->device->ops->write(w->device, gs_at(stats, GS_STAT_STOP), &one, sizeof one));
+    }
+    GS_TRY(gs_sync_sum(w->scheme, w->comm, w->device, w->model->gradients, w->model->params + GS_STATS));
+    float sum[GS_STATS];
+    GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
+    *score = (gs_score){sum[GS_STAT_LOSS], sum[GS_STAT_CORRECT], sum[GS_STAT_SAMPLES], sum[GS_STAT_STOP] > 0};
+    return phase_ends(w, GS_PHASE_SYNC);
+}
+
+gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
+    w->phase_start = gs_seconds();
+    gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
+
+    /* dW_r: this worker's gradient, in micro-batches that fit its memory */
+    GS_TRY(gs_model_clear_gradients(w->model));
+    for (size_t done = 0; done < mine.count; done += w->micro_batch) {
+        size_t n = mine.count - done < w->micro_batch ? mine.count - done : w->micro_batch;
+        GS_TRY(local_gradient(w, batch_first, mine.first + done, n));
+    }
+
+    /* dW = dW_1 + ... + dW_N, on every worker */
+    GS_TRY(sum_gradients(w, score));
+
+    /* the same update on every worker; the division by the global number of samples is inside */
+    GS_TRY(gs_sgd_update(w->sgd, score->samples));
+    GS_TRY(phase_ends(w, GS_PHASE_UPDATE));
+
+    if (is_measured(w)) w->measured++;
+    w->step++;
+    return GS_OK;
+}
+
+gs_status gs_warm_up(gs_worker *w) {
+    size_t share = (w->batch + (size_t)w->comm->size - 1) / (size_t)w->comm->size;
+    gs_pass pass = {.n = share < w->micro_batch ? share : w->micro_batch, .training = true};
+    const gs_backend *ops = w->device->ops;
+    gs_mem logits;
+    GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
+    GS_TRY(gs_model_clear_gradients(w->model));
+    /* an update by 0 from gradients of 0 and a velocity of 0 leaves the weights as they are */
+    GS_TRY(ops->sgd_update(w->device, w->model->weights, w->sgd->velocity, w->model->gradients,
+                           w->model->params, 0, 0, w->sgd->momentum, 0));
+    return ops->finish(w->device);
+}

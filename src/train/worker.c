@@ -1,0 +1,89 @@
+#include "train/train.h"
+
+#include "io/safetensors.h"
+
+#include <stdlib.h>
+
+/* The CPU threads of one worker, if the user did not say: all cores, divided among all workers of the
+ * machine. */
+static int threads_for(const gs_settings *s, int local) {
+    if (s->threads > 0) return s->threads;
+    int processes = s->processes && s->processes->size > 0 ? s->processes->size : 1;
+    int threads = gs_cpu_cores() / (local * processes);
+    return threads > 0 ? threads : 1;
+}
+
+static gs_status load_weights(gs_worker *w) {
+    float *host = malloc(w->model->params * sizeof(float) + 1);
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", w->model->params);
+    gs_status status = gs_safetensors_load(w->settings->load, w->model, host);
+    if (status == GS_OK) status = gs_model_write_weights(w->model, host);
+    free(host);
+    return status;
+}
+
+static gs_status make_buffers(gs_worker *w, size_t features) {
+    const gs_backend *ops = w->device->ops;
+    size_t m = w->micro_batch;
+    GS_TRY(ops->alloc(w->device, m * features, &w->bytes));
+    GS_TRY(ops->alloc(w->device, m * features * sizeof(float), &w->x));
+    GS_TRY(ops->alloc(w->device, m * sizeof(int32_t), &w->labels));
+    w->host_bytes = malloc(m * features);
+    w->host_labels = malloc(m * sizeof(int32_t));
+    if (w->train_set) w->order = malloc(w->train_set->count * sizeof *w->order);
+    if (!w->host_bytes || !w->host_labels || (w->train_set && !w->order))
+        return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
+    return GS_OK;
+}
+
+static gs_status create(gs_worker *w, const char *device, int local) {
+    const gs_settings *s = w->settings;
+    const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
+    if (w->train_set) {
+        w->batch = s->batch ? s->batch : w->train_set->count;
+        size_t share = (w->batch + (size_t)w->comm->size - 1) / (size_t)w->comm->size;
+        size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+        w->micro_batch = share < most ? share : most;
+    }
+    if (w->micro_batch < GS_EVAL_BLOCK) w->micro_batch = GS_EVAL_BLOCK;
+    GS_TRY(gs_sync_find(s->sync, &w->scheme));
+    GS_TRY(gs_device_open(device, threads_for(s, local), &w->device));
+    GS_TRY(gs_model_create(w->device, s->model, data->shape, w->micro_batch, s->loss, s->seed, &w->model));
+    GS_TRY(make_buffers(w, gs_shape_size(data->shape)));
+    if (s->load) GS_TRY(load_weights(w));
+    if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
+    return GS_OK;
+}
+
+gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char *device, gs_comm *comm,
+                           int local, const gs_dataset *train_set, const gs_dataset *test_set) {
+    *w = (gs_worker){.settings = settings, .comm = comm, .train_set = train_set, .test_set = test_set};
+    gs_status status = create(w, device, local);
+    if (status != GS_OK) gs_worker_free(w);
+    return status;
+}
+
+void gs_worker_free(gs_worker *w) {
+    gs_sgd_free(w->sgd);
+    gs_model_free(w->model);
+    if (w->device) {
+        w->device->ops->free(w->device, w->bytes);
+        w->device->ops->free(w->device, w->x);
+        w->device->ops->free(w->device, w->labels);
+    }
+    gs_device_close(w->device);
+    free(w->host_bytes);
+    free(w->host_labels);
+    free(w->order);
+    *w = (gs_worker){0};
+}
+
+gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, const uint32_t *order, size_t first, size_t n) {
+    const gs_backend *ops = w->device->ops;
+    size_t features = gs_shape_size(set->shape);
+    if (n > w->micro_batch) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->micro_batch);
+    gs_dataset_gather(set, order ? order + first : NULL, first, n, w->host_bytes, w->host_labels);
+    GS_TRY(ops->write(w->device, w->bytes, w->host_bytes, n * features));
+    GS_TRY(ops->write(w->device, w->labels, w->host_labels, n * sizeof *w->host_labels));
+    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / 255.0f, 0.0f, n * features);
+}
