@@ -37,10 +37,9 @@ static bool find_file(const char *folder, gs_split split, part part, char path[P
 
 static gs_status missing(const char *folder, gs_split split, part part) {
     char path[PATH_SIZE];
-    int others = 0;
-    for (int i = 0; i < 4; i++)
-        others += find_file(folder, i / 2 ? GS_TEST : GS_TRAIN, i % 2 ? LABELS : IMAGES, path);
-    if (others > 0)
+    bool others = find_file(folder, GS_TRAIN, IMAGES, path) || find_file(folder, GS_TRAIN, LABELS, path) ||
+                  find_file(folder, GS_TEST, IMAGES, path) || find_file(folder, GS_TEST, LABELS, path);
+    if (others)
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     return gs_fail(GS_E_FILE, "%s has none of the files wanted, gzipped (.gz) or not: %s, %s, %s, %s", folder,
                    file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
@@ -74,6 +73,8 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
         why = strerror(errno);
     else if (!S_ISDIR(s.st_mode))
         why = strerror(ENOTDIR);
+    else if (access(where, X_OK) != 0)
+        why = strerror(errno);
     else if (strlen(where) >= PATH_SIZE - 64)
         why = strerror(ENAMETOOLONG);
     if (why)

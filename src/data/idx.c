@@ -1,21 +1,19 @@
 #include "data/idx.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 /* A file that is being read. zlib reads plain files as they are. */
 typedef struct reader {
     const char *path;
     gzFile gz;
-    uint64_t got; /* bytes so far, after decompression */
+    uint64_t got, wanted; /* bytes after decompression: so far, and in all as far as known */
 } reader;
 
 static gs_status open_file(const char *path, reader *r) {
@@ -23,16 +21,20 @@ static gs_status open_file(const char *path, reader *r) {
     if (stat(path, &s) != 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(EISDIR));
     if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: it is not a regular file", path);
-    if (s.st_size == 0) return gs_fail(GS_E_FORMAT, "%s is empty; an IDX file is wanted", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    *r = (reader){.path = path, .gz = gzdopen(fd, "rb")};
-    if (!r->gz) {
-        close(fd);
-        return gs_fail(GS_E_MEMORY, "cannot read %s: %s", path, strerror(ENOMEM));
-    }
-    gzbuffer(r->gz, 128 * 1024); /* of which a failure is harmless: the default is smaller */
+    if (s.st_size == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes; an IDX file is wanted", path);
+    errno = ENOMEM; /* for failures inside of zlib, which do not set it */
+    *r = (reader){.path = path, .gz = gzopen(path, "rbe")};
+    if (!r->gz) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    gzbuffer(r->gz, 128 * 1024);
     return GS_OK;
+}
+
+/* zlib's own sentence, without the path that it puts in front. */
+static const char *zlib_error(reader *r, int *code) {
+    const char *text = gzerror(r->gz, code);
+    size_t length = strlen(r->path);
+    return strncmp(text, r->path, length) == 0 && strncmp(text + length, ": ", 2) == 0 ? text + length + 2
+                                                                                       : text;
 }
 
 /* Read up to `bytes` bytes; fewer only at the end of the file. */
@@ -42,26 +44,29 @@ static gs_status read_some(reader *r, void *data, size_t bytes, size_t *got) {
         size_t rest = bytes - *got;
         unsigned most = rest < 1u << 30 ? (unsigned)rest : 1u << 30;
         int n = gzread(r->gz, (char *)data + *got, most);
-        if (n > 0) *got += (size_t)n, r->got += (uint64_t)n;
+        if (n > 0) *got += (size_t)n;
         if (n <= 0 || (unsigned)n < most) break;
     }
+    r->got += *got;
     /* A stream that is cut short gives its bytes first and no failure: only gzerror tells it from a whole
      * one. */
     int code;
-    const char *text = gzerror(r->gz, &code);
-    if (code == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", r->path, strerror(errno));
-    if (code != Z_OK && code != Z_STREAM_END)
-        return gs_fail(GS_E_FORMAT, "%s: the gzip stream is damaged after %llu bytes: %s", r->path,
-                       (unsigned long long)r->got, text);
+    const char *text = zlib_error(r, &code);
+    if (code == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", r->path, text);
+    if (code != Z_OK)
+        return gs_fail(GS_E_FORMAT,
+                       "%s: damaged gzip stream: %s after %" PRIu64 " bytes, %" PRIu64 " are wanted", r->path,
+                       text, r->got, r->wanted);
     return GS_OK;
 }
 
-static gs_status read_all(reader *r, void *data, size_t bytes, uint64_t wanted, const char *what) {
+static gs_status read_all(reader *r, void *data, size_t bytes, const char *what) {
     size_t got;
+    r->wanted += bytes;
     GS_TRY(read_some(r, data, bytes, &got));
     if (got < bytes)
-        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %llu bytes, %llu are wanted (%s)", r->path,
-                       (unsigned long long)r->got, (unsigned long long)wanted, what);
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes, %" PRIu64 " are wanted (%s)",
+                       r->path, r->got, r->wanted, what);
     return GS_OK;
 }
 
@@ -72,7 +77,7 @@ static uint32_t big_endian(const unsigned char *b) {
 static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
     unsigned char header[4 + 4 * GS_IDX_MAX_SIZES];
     size_t header_bytes = 4 + 4 * (size_t)sizes;
-    GS_TRY(read_all(r, header, header_bytes, header_bytes, "the header"));
+    GS_TRY(read_all(r, header, header_bytes, "the header alone"));
 
     uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
     if (magic != wanted)
@@ -96,14 +101,14 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
 
     out->data = malloc(bytes);
     if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", r->path, text);
-    GS_TRY(read_all(r, out->data, bytes, header_bytes + bytes, text));
+    GS_TRY(read_all(r, out->data, bytes, text));
 
     /* Asking for one byte more also makes zlib check the sum at the end of a gzip stream. */
     size_t more;
     GS_TRY(read_some(r, header, 1, &more));
     if (more > 0)
-        return gs_fail(GS_E_FORMAT, "%s has more bytes than the %llu that its header says (%s)", r->path,
-                       (unsigned long long)(header_bytes + bytes), text);
+        return gs_fail(GS_E_FORMAT, "%s has more bytes than the %" PRIu64 " that its header says (%s)",
+                       r->path, r->wanted, text);
     return GS_OK;
 }
 
