@@ -48,8 +48,8 @@ static gs_status read_some(reader *r, void *data, size_t bytes, size_t *got) {
         if (n <= 0 || (unsigned)n < most) break;
     }
     r->got += *got;
-    /* A stream that is cut short gives its bytes first and no failure: only gzerror tells it from a whole
-     * one. */
+    if (*got == bytes) return GS_OK; /* whatever is wrong further on, zlib may have seen it already */
+    /* A stream that is cut short ends like a whole one: only gzerror tells them apart. */
     int code;
     const char *text = zlib_error(r, &code);
     if (code == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", r->path, text);
@@ -86,15 +86,16 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
 
     uint64_t bytes = 1;
     char text[64] = ""; /* "60000 x 28 x 28", for messages */
-    bool absurd = false;
+    bool empty = false, absurd = false;
     for (int i = 0; i < sizes; i++) {
         uint32_t size = big_endian(header + 4 + 4 * i);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", i ? " x " : "", size);
+        empty = empty || size == 0;
         if (!absurd) bytes *= size; /* both below 2^32: no overflow */
         absurd = absurd || bytes > INT32_MAX;
         out->size[i] = (int)size;
     }
-    if (bytes == 0) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", r->path, text);
+    if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", r->path, text);
     if (absurd)
         return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are wanted", r->path, text,
                        INT32_MAX);

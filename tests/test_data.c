@@ -1,0 +1,352 @@
+#include "tests/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* ---- making IDX files ---- */
+
+static const char TRAIN_IMAGES[] = "train-images-idx3-ubyte", TRAIN_LABELS[] = "train-labels-idx1-ubyte";
+
+static const char *in_folder(const char *folder, const char *name) {
+    static char path[2][600];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof *path, "%s/%s", folder, name);
+    return path[turn];
+}
+
+static void write_bytes(const char *folder, const char *name, const void *bytes, size_t count) {
+    FILE *f = fopen(in_folder(folder, name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The same bytes as a gzip file; returns its size. */
+static size_t write_gzip(const char *folder, const char *name, const void *bytes, size_t count) {
+    gzFile f = gzopen(in_folder(folder, name), "wb9");
+    assert_non_null(f);
+    assert_int_equal(gzwrite(f, bytes, (unsigned)count), count);
+    assert_int_equal(gzclose(f), Z_OK);
+    struct stat s;
+    assert_int_equal(stat(in_folder(folder, name), &s), 0);
+    return (size_t)s.st_size;
+}
+
+static size_t read_bytes(const char *folder, const char *name, unsigned char *bytes, size_t size) {
+    FILE *f = fopen(in_folder(folder, name), "rb");
+    assert_non_null(f);
+    size_t count = fread(bytes, 1, size, f);
+    fclose(f);
+    return count;
+}
+
+/* 3 images of 2 x 2 and their labels. */
+static const unsigned char images3[] = {0, 0, 8, 3, 0, 0, 0,   3,   0,  0,  0,  2,  0,  0,
+                                        0, 2, 1, 2, 3, 4, 255, 254, 10, 11, 20, 21, 22, 23};
+static const unsigned char labels3[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 2};
+
+static const char *good_folder(void) {
+    const char *folder = gs_test_folder();
+    write_bytes(folder, TRAIN_IMAGES, images3, sizeof images3);
+    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
+    return folder;
+}
+
+static void check_good(const char *folder) {
+    gs_dataset *d;
+    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_int_equal(d->count, 3);
+    assert_int_equal(d->shape.c, 1);
+    assert_int_equal(d->shape.h, 2);
+    assert_int_equal(d->shape.w, 2);
+    assert_int_equal(d->classes, 8);
+    assert_memory_equal(d->images, images3 + 16, 12);
+    assert_memory_equal(d->labels, labels3 + 8, 3);
+    assert_non_null(strstr(d->name, " (train)"));
+    gs_dataset_free(d);
+}
+
+/* ---- what loads ---- */
+
+static void loads_plain_and_gzipped(void **state) {
+    (void)state;
+    check_good(good_folder());
+
+    const char *gzipped = gs_test_folder();
+    write_gzip(gzipped, "train-images-idx3-ubyte.gz", images3, sizeof images3);
+    write_gzip(gzipped, "train-labels-idx1-ubyte.gz", labels3, sizeof labels3);
+    check_good(gzipped);
+
+    const char *dotted = gs_test_folder();
+    write_bytes(dotted, "train-images.idx3-ubyte", images3, sizeof images3);
+    write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
+    check_good(dotted);
+
+    const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the other way round */
+    write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
+    write_bytes(misnamed, "train-labels-idx1-ubyte.gz", labels3, sizeof labels3);
+    check_good(misnamed);
+}
+
+static void check_balance(const gs_dataset *d, int each) {
+    int count[10] = {0};
+    assert_int_equal(d->classes, 10);
+    for (size_t i = 0; i < d->count; i++) count[d->labels[i]]++;
+    for (int k = 0; k < 10; k++) assert_int_equal(count[k], each);
+}
+
+static void small_set_is_balanced(void **state) {
+    (void)state;
+    const struct {
+        gs_split split;
+        size_t count;
+        const char *name, *images_sha256;
+    } parts[] = {{GS_TRAIN, 6000, "fashion-mnist-small (train)",
+                  "2b17438af55637db62c122a92490b5b4275bed5719a838b5b0486ea2193a98a4"},
+                 {GS_TEST, 1000, "fashion-mnist-small (test)",
+                  "3d7f6d64869a3f2d1afe64ae33ffb9b20670a91b31e3bbf0657e3999ec7b35cf"}};
+    for (int i = 0; i < 2; i++) {
+        gs_dataset *d;
+        char hex[65];
+        assert_ok(gs_dataset_load("fashion-mnist-small", parts[i].split, &d));
+        assert_string_equal(d->name, parts[i].name);
+        assert_int_equal(d->count, parts[i].count);
+        assert_int_equal(d->shape.h, 28);
+        assert_int_equal(d->shape.w, 28);
+        check_balance(d, (int)parts[i].count / 10);
+        gs_sha256(d->images, d->count * 784, hex);
+        assert_string_equal(hex, parts[i].images_sha256);
+        gs_dataset_free(d);
+    }
+}
+
+/* The small set is the first images of each class of the full one. Without the full set: how to get it. */
+static void full_set(void **state) {
+    (void)state;
+    gs_dataset *full, *small;
+    if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
+        assert_fails(GS_E_FILE, "apt-get install dataset-fashion-mnist",
+                     gs_dataset_load("fashion-mnist", GS_TRAIN, &full));
+        assert_non_null(strstr(gs_message(), "fashion-mnist-small"));
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        gs_split split = i ? GS_TEST : GS_TRAIN;
+        size_t next = 0;
+        int most = i ? 100 : 600, count[10] = {0};
+        assert_ok(gs_dataset_load("fashion-mnist", split, &full));
+        assert_ok(gs_dataset_load("fashion-mnist-small", split, &small));
+        assert_int_equal(full->count, i ? 10000 : 60000);
+        check_balance(full, i ? 1000 : 6000);
+        for (size_t s = 0; s < full->count; s++) {
+            if (count[full->labels[s]]++ >= most) continue;
+            assert_int_equal(small->labels[next], full->labels[s]);
+            assert_memory_equal(small->images + next * 784, full->images + s * 784, 784);
+            next++;
+        }
+        assert_int_equal(next, small->count);
+        gs_dataset_free(full);
+        gs_dataset_free(small);
+    }
+}
+
+/* ---- what does not load ---- */
+
+static void wrong_places(void **state) {
+    (void)state;
+    gs_dataset *d;
+    assert_fails(
+        GS_E_FILE,
+        "no data at 'fashion' (No such file or directory): wanted is fashion-mnist, fashion-mnist-small",
+        gs_dataset_load("fashion", GS_TRAIN, &d));
+    assert_null(d);
+    const char *folder = good_folder();
+    assert_fails(GS_E_FILE, "(Not a directory)",
+                 gs_dataset_load(in_folder(folder, TRAIN_LABELS), GS_TRAIN, &d));
+
+    assert_fails(GS_E_FILE, "has no t10k-images-idx3-ubyte, gzipped (.gz) or not",
+                 gs_dataset_load(folder, GS_TEST, &d));
+    unlink(in_folder(folder, TRAIN_LABELS));
+    assert_fails(GS_E_FILE, "has no train-labels-idx1-ubyte", gs_dataset_load(folder, GS_TRAIN, &d));
+    unlink(in_folder(folder, TRAIN_IMAGES));
+    assert_fails(GS_E_FILE,
+                 "has none of the files wanted, gzipped (.gz) or not: train-images-idx3-ubyte, "
+                 "train-labels-idx1-ubyte, "
+                 "t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+
+    assert_int_equal(mkdir(in_folder(folder, TRAIN_IMAGES), 0700), 0);
+    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
+    assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Is a directory", gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_int_equal(rmdir(in_folder(folder, TRAIN_IMAGES)), 0);
+    assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait for ever */
+    assert_fails(GS_E_FILE, "train-images-idx3-ubyte: it is not a regular file",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+}
+
+static void unreadable_file(void **state) {
+    (void)state;
+    const char *folder = good_folder();
+    bool root = geteuid() == 0;
+    if (root) { /* root may read everything: be nobody for a moment */
+        char above[600];
+        snprintf(above, sizeof above, "%s/..", folder);
+        assert_int_equal(chmod(folder, 0755), 0);
+        assert_int_equal(chmod(above, 0711), 0);
+    }
+    assert_int_equal(chmod(in_folder(folder, TRAIN_IMAGES), 0000), 0);
+    if (root && seteuid(65534) != 0) skip();
+    gs_dataset *d;
+    gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
+    if (root) assert_int_equal(seteuid(0), 0);
+    assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Permission denied", st);
+}
+
+static void damaged_files(void **state) {
+    (void)state;
+    const struct {
+        const char *name, *part;
+        size_t count;
+        unsigned char bytes[32];
+    } bad[] = {
+        {TRAIN_IMAGES, "train-images-idx3-ubyte is empty: 0 bytes", 0, {0}},
+        {TRAIN_IMAGES,
+         "train-images-idx3-ubyte is truncated: it has 7 bytes, 16 are wanted",
+         7,
+         {0, 0, 8, 3, 0, 0, 0}},
+        {TRAIN_IMAGES,
+         "train-images-idx3-ubyte is truncated: it has 18 bytes, 28 are wanted (3 x 2 x 2)",
+         18,
+         {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 2, 9, 9}},
+        {TRAIN_IMAGES,
+         "train-images-idx3-ubyte: the magic number is 0x00000801, 0x00000803 is wanted (images)",
+         19,
+         {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 2}},
+        {TRAIN_LABELS,
+         "train-labels-idx1-ubyte: the magic number is 0x00000803, 0x00000801 is wanted (labels)",
+         16,
+         {0, 0, 8, 3, 0, 0, 0, 3}},
+        {TRAIN_IMAGES,
+         "train-images-idx3-ubyte: the sizes are 0 x 28 x 28; none may be 0",
+         16,
+         {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 28}},
+        {TRAIN_IMAGES,
+         "train-images-idx3-ubyte: the sizes are 4294967295 x 0 x 4294967295; none may be 0",
+         16,
+         {0, 0, 8, 3, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255}},
+        {TRAIN_IMAGES,
+         "the sizes are 4294967295 x 4294967295 x 4294967295; at most 2147483647 bytes are wanted",
+         16,
+         {0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}},
+        {TRAIN_IMAGES, /* 2^96 bytes: 0 if the product were kept in 64 bits */
+         "the sizes are 2147483648 x 2147483648 x 4; at most 2147483647 bytes are wanted",
+         16,
+         {0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}},
+        {TRAIN_LABELS, "the sizes are 2147483648; at most 2147483647", 8, {0, 0, 8, 1, 128, 0, 0, 0}},
+        {TRAIN_LABELS,
+         "train-labels-idx1-ubyte has more bytes than the 11 that its header says (3)",
+         12,
+         {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3, 4}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *folder = good_folder();
+        gs_dataset *d;
+        write_bytes(folder, bad[i].name, bad[i].bytes, bad[i].count);
+        assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
+        assert_null(d);
+        unlink(in_folder(folder, bad[i].name)); /* the same bytes, gzipped */
+        char gz[64];
+        snprintf(gz, sizeof gz, "%s.gz", bad[i].name);
+        write_gzip(folder, gz, bad[i].bytes, bad[i].count);
+        gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
+        assert_int_equal(st, GS_E_FORMAT);
+        assert_non_null(strstr(gs_message(), gz));
+    }
+}
+
+static void counts_differ(void **state) {
+    (void)state;
+    const char *folder = good_folder();
+    gs_dataset *d;
+    write_bytes(folder, TRAIN_LABELS, (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
+    assert_fails(GS_E_FORMAT, "train-labels-idx1-ubyte has 2 labels, but ",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_non_null(strstr(gs_message(), "train-images-idx3-ubyte has 3 images"));
+}
+
+/* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
+static void damaged_gzip(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
+    unsigned char idx[2000] = {0, 0, 8, 3, 0, 0, 0, 31, 0, 0, 0, 8, 0, 0, 0, 8}, gz[4000];
+    for (size_t i = 16; i < sizeof idx; i++) idx[i] = (unsigned char)(i * i / 7);
+    unsigned char labels[8 + 31] = {0, 0, 8, 1, 0, 0, 0, 31};
+    write_bytes(folder, TRAIN_LABELS, labels, sizeof labels);
+    size_t size = write_gzip(folder, name, idx, sizeof idx);
+    assert_int_equal(read_bytes(folder, name, gz, sizeof gz), size);
+
+    gs_dataset *d;
+    for (size_t cut = 0; cut < size; cut++) {
+        write_bytes(folder, name, gz, cut);
+        gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
+        if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, gs_message());
+        if (cut >= 2)
+            assert_non_null(
+                strstr(gs_message(),
+                       "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
+        if (cut == size - 8) /* all of the data, but not its checksum */
+            assert_non_null(strstr(gs_message(), "after 2000 bytes, 2000 are wanted"));
+    }
+    for (size_t at = 0; at < size; at++) {
+        gz[at] ^= 0x10;
+        write_bytes(folder, name, gz, size);
+        gz[at] ^= 0x10;
+        gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
+        if (st == GS_OK) { /* a byte that means nothing, such as the date in the header */
+            assert_memory_equal(d->images, idx + 16, 31 * 64);
+            gs_dataset_free(d);
+        } else if (st != GS_E_FORMAT)
+            fail_msg("wrong byte at %zu: %s", at, gs_message());
+    }
+    gz[size - 6] ^= 1; /* in the checksum */
+    write_bytes(folder, name, gz, size);
+    assert_fails(GS_E_FORMAT, "damaged gzip stream: incorrect data check",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+}
+
+static void label_out_of_range(void **state) {
+    (void)state;
+    gs_dataset *d;
+    assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
+    assert_ok(gs_dataset_check_labels(d, 8));
+    assert_fails(GS_E_FORMAT, "(train): the label of sample 0 is 7, but the model has 7 classes (0 to 6)",
+                 gs_dataset_check_labels(d, 7));
+    gs_dataset_free(d);
+}
+
+/* ---- gather ---- */
+
+static void gather(void **state) {
+    (void)state;
+    gs_dataset *d;
+    assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
+    unsigned char images[12];
+    int32_t labels[3];
+    gs_dataset_gather(d, (uint32_t[]){2, 0}, 0, 2, images, labels);
+    assert_memory_equal(images, ((unsigned char[]){20, 21, 22, 23, 1, 2, 3, 4}), 8);
+    assert_memory_equal(labels, ((int32_t[]){2, 7}), 8);
+    gs_dataset_gather(d, NULL, 1, 2, images, NULL);
+    assert_memory_equal(images, images3 + 20, 8);
+    gs_dataset_gather(d, NULL, 0, 3, NULL, labels);
+    assert_memory_equal(labels, ((int32_t[]){7, 0, 2}), 12);
+    gs_dataset_gather(d, NULL, 3, 0, NULL, NULL);
+    gs_dataset_free(d);
+    gs_dataset_free(NULL);
+}
+
+GS_TESTS(data, cmocka_unit_test(loads_plain_and_gzipped), cmocka_unit_test(small_set_is_balanced),
+         cmocka_unit_test(full_set), cmocka_unit_test(wrong_places), cmocka_unit_test(unreadable_file),
+         cmocka_unit_test(damaged_files), cmocka_unit_test(counts_differ), cmocka_unit_test(damaged_gzip),
+         cmocka_unit_test(label_out_of_range), cmocka_unit_test(gather))
