@@ -13,9 +13,10 @@ static gs_status residual_plan(gs_layer *l, gs_shape in) {
     for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_plan_child(l, i, labels[i], in, l->needs_dx));
     gs_shape a = l->child[0]->out, b = l->children > 1 ? l->child[1]->out : in;
     if (a.c != b.c || a.h != b.h || a.w != b.w)
-        return gs_layer_refuse(
-            l, "the body gives (%d,%d,%d) and %s (%d,%d,%d): only equal shapes can be added", a.c, a.h, a.w,
-            l->children > 1 ? "the shortcut" : "the input is", b.c, b.h, b.w);
+        return gs_layer_refuse(l, "the body gives (%d,%d,%d), but %s (%d,%d,%d): they cannot be added%s", a.c,
+                               a.h, a.w, l->children > 1 ? "the shortcut gives" : "the input is", b.c, b.h,
+                               b.w,
+                               l->children > 1 ? "" : "; a shortcut can bring the input to the body's shape");
     l->out = a;
     l->flops = (double)gs_shape_size(a);
     return GS_OK;

@@ -1,8 +1,8 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
- * The gradient array ends with GS_STATS extra floats (loss, correct, samples, stop) that the loss adds to. So one
- * sum over the workers carries the gradients *and* the counts, and the division by the global count can come
- * after it.
+ * The gradient array ends with GS_STATS extra floats (loss, correct, samples, stop) that the loss adds to. So
+ * one sum over the workers carries the gradients *and* the counts, and the division by the global count can
+ * come after it.
  *
  *     weights   | 0.weight | 0.bias | 2.weight | ... |
  *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples stop |
