@@ -36,7 +36,8 @@ static gs_status check_target(const char *path) {
     }
     if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(EISDIR));
     if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot write %s: it is not a regular file", path);
-    if (access(path, W_OK) != 0) return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     return GS_OK;
 }
 
