@@ -207,7 +207,8 @@ static gs_status read_tensor(const tensor_file *f, const cJSON *item, tensor *t)
     *t = (tensor){name, shape, (uint64_t)begin->valuedouble, (uint64_t)end->valuedouble};
     if (t->begin > t->end || t->end > f->data_bytes)
         return gs_fail(GS_E_FORMAT,
-                       "%s: %.80s lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64,
+                       "%s is truncated or damaged: %.80s lies at bytes %" PRIu64 " to %" PRIu64
+                       " of the data, which has %" PRIu64,
                        f->path, name, t->begin, t->end, f->data_bytes);
     if (bytes != (double)(t->end - t->begin)) {
         char text[200];

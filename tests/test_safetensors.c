@@ -1,0 +1,293 @@
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A model made by hand: what the file format needs of one. "conv 2 1x3, flatten, linear 2 no_bias" on (1, 1,
+ * 4). */
+static gs_param conv_w = {.name = "0.weight", .ndim = 4, .dims = {2, 1, 1, 3}, .at = 0, .count = 6};
+static gs_param conv_b = {.name = "0.bias", .ndim = 1, .dims = {2}, .at = 6, .count = 2};
+static gs_param linear_w = {.name = "2.weight", .ndim = 2, .dims = {2, 4}, .at = 8, .count = 8};
+static gs_param *params[] = {&conv_w, &conv_b, &linear_w};
+static gs_model model = {.text = (char[]){"conv 2 1x3, flatten, linear 2 no_bias"},
+                         .in = {1, 1, 4},
+                         .params = 16,
+                         .param = params,
+                         .param_count = 3};
+
+#define METADATA                                                                                             \
+    "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"model\":\"conv 2 1x3, flatten, linear 2 "     \
+    "no_bias\"}"
+#define CONV_W "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}"
+#define CONV_B "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}"
+#define LINEAR_W "\"2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]}"
+#define GOOD "{" METADATA "," CONV_W "," CONV_B "," LINEAR_W "}"
+
+static const float values[16] = {1, -2, 3.25f, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1e-20f};
+
+static const char *new_path(void) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    return path;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t count) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+static size_t read_bytes(const char *path, unsigned char *bytes, size_t size) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t count = fread(bytes, 1, size, f);
+    fclose(f);
+    return count;
+}
+
+/* A file with this header and the first `count` bytes of the values. */
+static void write_file(const char *path, const char *header, size_t count) {
+    unsigned char file[2000];
+    uint64_t length = strlen(header);
+    assert_true(length + 8 + count <= sizeof file && count <= sizeof values);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    memcpy(file + 8 + length, values, count);
+    write_bytes(path, file, 8 + length + count);
+}
+
+/* ---- good files ---- */
+
+static void exact_bytes(void **state) {
+    (void)state;
+    const char *path = new_path();
+    unsigned char file[2000];
+    assert_ok(gs_safetensors_save(path, &model, values));
+    size_t size = read_bytes(path, file, sizeof file);
+
+    const char *header =
+        "{\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"model\":\"conv 2 1x3, flatten, "
+        "linear 2 no_bias\",\"gradsum\":\"" GRADSUM_VERSION "\"}," CONV_W "," CONV_B "," LINEAR_W "}";
+    uint64_t length;
+    memcpy(&length, file, 8);
+    assert_int_equal(length, (strlen(header) + 7) / 8 * 8);
+    assert_int_equal(size, 8 + length + sizeof values);
+    assert_memory_equal(file + 8, header, strlen(header));
+    for (size_t i = strlen(header); i < length; i++) assert_int_equal(file[8 + i], ' ');
+    assert_memory_equal(file + 8 + length, values, sizeof values);
+}
+
+static void round_trip(void **state) {
+    (void)state;
+    const char *path = new_path();
+    float back[16];
+    char *text;
+    gs_shape in;
+    assert_ok(gs_safetensors_save(path, &model, values));
+    assert_ok(gs_safetensors_load(path, &model, back));
+    assert_memory_equal(back, values, sizeof values);
+    assert_ok(gs_safetensors_model(path, &text, &in));
+    assert_string_equal(text, model.text);
+    assert_int_equal(in.c, 1);
+    assert_int_equal(in.h, 1);
+    assert_int_equal(in.w, 4);
+    free(text);
+
+    float odd[16] = {NAN, INFINITY, -INFINITY,
+                     -0.0f}; /* weights of a training that went wrong are kept as they are */
+    assert_ok(gs_safetensors_save(path, &model, odd));
+    assert_ok(gs_safetensors_load(path, &model, back));
+    assert_memory_equal(back, odd, sizeof odd);
+}
+
+/* Other writers order tensors by name or size, add metadata, and do not pad. */
+static void other_writers(void **state) {
+    (void)state;
+    const char *path = new_path();
+    float back[16];
+    char *text;
+    gs_shape in;
+    write_file(path,
+               "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
+               "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
+               "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]}} ",
+               64);
+    assert_ok(gs_safetensors_load(path, &model, back));
+    assert_memory_equal(back, values + 10, 24);
+    assert_memory_equal(back + 6, values + 8, 8);
+    assert_memory_equal(back + 8, values, 32);
+    assert_fails(GS_E_FORMAT, "no 'model' in the metadata: gradsum did not save this file",
+                 gs_safetensors_model(path, &text, &in));
+    assert_null(text);
+}
+
+/* ---- bad files ---- */
+
+static void cannot_be_read(void **state) {
+    (void)state;
+    float back[16];
+    char *text;
+    gs_shape in;
+    assert_fails(GS_E_FILE, "cannot read /no/file: No such file or directory",
+                 gs_safetensors_load("/no/file", &model, back));
+    assert_fails(GS_E_FILE, "cannot read /no/file: No such", gs_safetensors_model("/no/file", &text, &in));
+    const char *folder = gs_test_folder();
+    assert_fails(GS_E_FILE, "Is a directory", gs_safetensors_load(folder, &model, back));
+    assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_load("/dev/null", &model, back));
+    assert_fails(GS_E_FILE, "/no/file: No such file or directory",
+                 gs_safetensors_save("/no/file", &model, values));
+}
+
+static void bad_length(void **state) {
+    (void)state;
+    const char *path = new_path();
+    float back[16];
+    write_bytes(path, "", 0);
+    assert_fails(GS_E_FORMAT, "w.safetensors is truncated: it has 0 bytes, at least 8 are wanted",
+                 gs_safetensors_load(path, &model, back));
+    write_bytes(path, "1234567", 7);
+    assert_fails(GS_E_FORMAT, "it has 7 bytes, at least 8", gs_safetensors_load(path, &model, back));
+    write_bytes(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    assert_fails(GS_E_FORMAT, "the header's length is 18446744073709551615, at most 100000000 is allowed",
+                 gs_safetensors_load(path, &model, back));
+    write_bytes(path, "\x10\0\0\0\0\0\0\0{}", 10);
+    assert_fails(GS_E_FORMAT, "truncated: the header's length is 16, but only 2 bytes follow",
+                 gs_safetensors_load(path, &model, back));
+    write_bytes(path, "\0\0\0\0\0\0\0\0", 8);
+    assert_fails(GS_E_FORMAT, "the header is not valid JSON: wrong at byte 0 of 0",
+                 gs_safetensors_load(path, &model, back));
+}
+
+static void bad_headers(void **state) {
+    (void)state;
+    static const struct {
+        gs_status code;
+        const char *part, *header;
+        size_t bytes;
+    } bad[] = {
+        {GS_E_FORMAT, "w.safetensors: the header is not valid JSON: wrong at byte ", "{\"a\":", 0},
+        {GS_E_FORMAT, "not valid JSON: wrong at byte 3 of 6", "{} {} ", 0},
+        {GS_E_FORMAT, "the header is not a JSON object", "[1, 2]", 0},
+        {GS_E_FORMAT, "'0.bias' has no proper dtype, shape and data_offsets", "{\"0.bias\":7}", 0},
+        {GS_E_FORMAT, "'0.bias' has no proper", "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8},
+        {GS_E_FORMAT, "'0.bias' has no proper",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8},
+        {GS_E_FORMAT, "'0.bias' has no proper",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2.5],\"data_offsets\":[0,8]}}", 8},
+        {GS_E_FORMAT, "'0.bias' has no proper",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[1e99],\"data_offsets\":[0,8]}}", 8},
+        {GS_E_FORMAT, "'0.bias' has no proper",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", 8},
+        {GS_E_FORMAT, "'0.bias' has no proper",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8},
+        {GS_E_FORMAT, "0.bias is F16, F32 is wanted",
+         "{\"0.bias\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4},
+        {GS_E_FORMAT, "0.bias lies at bytes 0 to 8 of the data, which has 7",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7},
+        {GS_E_FORMAT, "0.bias lies at bytes 8 to 0",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8},
+        {GS_E_FORMAT, "0.bias is (3), 12 bytes, but has 8 bytes of data",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8},
+        {GS_E_FORMAT, "0.bias is (4294967296,4294967296), 73786976294838206464 bytes, but has 0 bytes",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0},
+        {GS_E_FORMAT, "0.bias is there twice",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
+         16},
+        {GS_E_FORMAT, "b begins at byte 4 of the data, the tensor before it ends at 8",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+         8},
+        {GS_E_FORMAT, "b begins at byte 12 of the data, the tensor before it ends at 8",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}",
+         16},
+        {GS_E_FORMAT,
+         "w.safetensors is truncated or damaged: 2.weight lies at bytes 32 to 64 of the data, which has 63",
+         GOOD, 63},
+        {GS_E_FORMAT, "the tensors end at byte 8 of the data, which has 9",
+         "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9},
+        {GS_E_SHAPE, "0.weight is missing in ", "{" METADATA "}", 0},
+        {GS_E_SHAPE, "the model wants (2,1,1,3)", "{" METADATA "}", 0},
+        {GS_E_SHAPE, "0.weight is (3,2) in ",
+         "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}}", 24},
+        {GS_E_SHAPE, "w.safetensors, the model wants (2,1,1,3)",
+         "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,3,1],\"data_offsets\":[0,24]}}", 24},
+        {GS_E_SHAPE, "0.weight is () in ",
+         "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4},
+        {GS_E_SHAPE, "2.bias (0) is in ",
+         "{" CONV_W "," CONV_B "," LINEAR_W
+         ",\"2.bias\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[64,64]}}",
+         64},
+    };
+    const char *path = new_path();
+    float back[16];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_file(path, bad[i].header, bad[i].bytes);
+        assert_fails(bad[i].code, bad[i].part, gs_safetensors_load(path, &model, back));
+        assert_non_null(strstr(gs_message(), "w.safetensors"));
+    }
+}
+
+static void bad_metadata(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{}", "no 'model' in the metadata"},
+        {"{\"__metadata__\":7}", "no 'model' in the metadata"},
+        {"{\"__metadata__\":{\"model\":7}}", "no 'model' in the metadata"},
+        {"{\"__metadata__\":{\"model\":\"mlp\"}}",
+         "'input' in the metadata is '', something like 1x28x28 is wanted"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"28x28\"}}", "'input' in the metadata is '28x28'"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x28x28x3\"}}", "'1x28x28x3'"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x0x28\"}}", "'1x0x28'"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x-2x28\"}}", "'1x-2x28'"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x28x99999999999999999999\"}}",
+         "'1x28x99999999999999999999'"},
+    };
+    const char *path = new_path();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *text;
+        gs_shape in;
+        write_file(path, bad[i][0], 0);
+        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_model(path, &text, &in));
+        assert_null(text);
+    }
+}
+
+/* A file that ends early is refused wherever it ends; one with a wrong byte is refused or gives a whole
+ * result. */
+static void damaged_anywhere(void **state) {
+    (void)state;
+    const char *path = new_path();
+    unsigned char file[2000];
+    float back[16];
+    assert_ok(gs_safetensors_save(path, &model, values));
+    size_t size = read_bytes(path, file, sizeof file);
+    for (size_t cut = 0; cut < size; cut++) {
+        write_bytes(path, file, cut);
+        gs_status st = gs_safetensors_load(path, &model, back);
+        if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, st ? gs_message() : "loaded");
+    }
+    int loaded = 0;
+    for (size_t at = 0; at < size; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            file[at] ^= (unsigned char)(1 << bit);
+            write_bytes(path, file, size);
+            gs_status st = gs_safetensors_load(path, &model, back);
+            if (st == GS_OK) {
+                assert_memory_equal(back, file + size - sizeof back, sizeof back);
+                loaded++;
+            } else if (st != GS_E_FORMAT && st != GS_E_SHAPE)
+                fail_msg("wrong bit %d at %zu: %s", bit, at, gs_message());
+            file[at] ^= (unsigned char)(1 << bit);
+        }
+    assert_true(loaded >= (int)sizeof values * 8);      /* every bit of the data may be different */
+    assert_true(loaded < (int)(size - 8 - 40 * 3) * 8); /* but the length and the tensors' lines may not */
+}
+
+GS_TESTS(safetensors, cmocka_unit_test(exact_bytes), cmocka_unit_test(round_trip),
+         cmocka_unit_test(other_writers), cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length),
+         cmocka_unit_test(bad_headers), cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))
