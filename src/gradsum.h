@@ -5,7 +5,9 @@
 #ifndef GRADSUM_H
 #define GRADSUM_H
 
+#ifndef GRADSUM_VERSION
 #define GRADSUM_VERSION "0.1.0"
+#endif
 
 #ifdef __cplusplus
 extern "C" {

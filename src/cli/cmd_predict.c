@@ -1,0 +1,39 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int gs_cmd_predict(int argc, char **argv) {
+    gs_settings s = gs_settings_default();
+    const char *out = NULL;
+    bool help;
+    int words;
+    const gs_option own[] = {
+        {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "where to write the array (.npy)"},
+        {0},
+    };
+    const gs_option *options = gs_run_options(&s, false, own);
+    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
+    if (status == GS_OK && help) {
+        gs_options_help(
+            "predict --load FILE -o OUT.npy [options]",
+            "Write the logits of every test sample, in order, as a NumPy array (samples, classes).",
+            "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", options);
+        return GS_EXIT_OK;
+    }
+    if (status == GS_OK) status = gs_no_words(words, argv);
+    if (status == GS_OK && !s.load) status = gs_fail(GS_E_USAGE, "--load FILE is wanted: the weights to use");
+    if (status == GS_OK && !out) status = gs_fail(GS_E_USAGE, "-o FILE is wanted: where to write the logits");
+    if (status != GS_OK) return gs_failed("predict", status);
+
+    float *logits;
+    size_t rows;
+    int columns;
+    status = gs_predict_all(&s, &logits, &rows, &columns);
+    if (status != GS_OK) return gs_failed("predict", status);
+    status = gs_npy_save(out, logits, rows, (size_t)columns);
+    free(logits);
+    if (status != GS_OK) return gs_failed("predict", status);
+    printf("%s: logits (%zu, %d)\n", out, rows, columns);
+    return GS_EXIT_OK;
+}

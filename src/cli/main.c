@@ -1,0 +1,46 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} commands[] = {
+    {"devices", gs_cmd_devices, "list the devices of this machine"},
+    {"model", gs_cmd_model, "show the layers, shapes, parameters and FLOPs of a model"},
+    {"train", gs_cmd_train, "train a model on one worker or several"},
+    {"eval", gs_cmd_eval, "accuracy of saved weights on the test set"},
+    {"predict", gs_cmd_predict, "logits of the test set as a NumPy array"},
+    {"compare", gs_cmd_compare, "the same training on several sets of devices, as a table"},
+    {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(FILE *to) {
+    fprintf(to,
+            "gradsum %s: learn data-parallel training by running it\n\n"
+            "usage: gradsum COMMAND [options]      gradsum COMMAND --help\n\n",
+            GRADSUM_VERSION);
+    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].what);
+    fprintf(to, "\nexample:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n");
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    gs_cpu_choose_kernels(argv);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        help(stdout);
+        return GS_EXIT_OK;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("gradsum %s\n", GRADSUM_VERSION);
+        return GS_EXIT_OK;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    if (*name) fprintf(stderr, "gradsum: there is no command '%s'\n\n", name);
+    help(stderr);
+    return GS_EXIT_USAGE;
+}
