@@ -305,7 +305,7 @@ static void damaged_gzip(void **state) {
         gz[at] ^= 0x10;
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
         if (st == GS_OK) { /* a byte that means nothing, such as the date in the header */
-            assert_memory_equal(d->images, idx + 16, 31 * 64);
+            assert_memory_equal(d->images, idx + 16, sizeof idx - 16);
             gs_dataset_free(d);
         } else if (st != GS_E_FORMAT)
             fail_msg("wrong byte at %zu: %s", at, gs_message());

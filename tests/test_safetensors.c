@@ -1,9 +1,6 @@
 #include "tests/test.h"
 
-#include <dirent.h>
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A model made by hand: what the file format needs of one. "conv 2 1x3, flatten, linear 2 no_bias" on (1, 1,
  * 4). */
@@ -50,13 +47,14 @@ static size_t read_bytes(const char *path, unsigned char *bytes, size_t size) {
 
 /* A file with this header and the first `count` bytes of the values. */
 static void write_file(const char *path, const char *header, size_t count) {
-    unsigned char file[2000];
     uint64_t length = strlen(header);
-    assert_true(length + 8 + count <= sizeof file && count <= sizeof values);
-    memcpy(file, &length, 8);
-    memcpy(file + 8, header, length);
-    memcpy(file + 8 + length, values, count);
-    write_bytes(path, file, 8 + length + count);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(&length, 1, sizeof length, f), sizeof length);
+    assert_int_equal(fwrite(header, 1, length, f), length);
+    assert_true(count <= sizeof values);
+    assert_int_equal(fwrite(values, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
 }
 
 /* ---- good files ---- */
@@ -278,14 +276,14 @@ static void damaged_anywhere(void **state) {
             write_bytes(path, file, size);
             gs_status st = gs_safetensors_load(path, &model, back);
             if (st == GS_OK) {
+                assert_true(at >= 8); /* the header's length is never taken on trust */
                 assert_memory_equal(back, file + size - sizeof back, sizeof back);
                 loaded++;
             } else if (st != GS_E_FORMAT && st != GS_E_SHAPE)
                 fail_msg("wrong bit %d at %zu: %s", bit, at, gs_message());
             file[at] ^= (unsigned char)(1 << bit);
         }
-    assert_true(loaded >= (int)sizeof values * 8);      /* every bit of the data may be different */
-    assert_true(loaded < (int)(size - 8 - 40 * 3) * 8); /* but the length and the tensors' lines may not */
+    assert_true(loaded >= (int)sizeof values * 8); /* every bit of the data may be different */
 }
 
 GS_TESTS(safetensors, cmocka_unit_test(exact_bytes), cmocka_unit_test(round_trip),

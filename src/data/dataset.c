@@ -46,9 +46,13 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-static bool is_folder(const char *path) {
+/* Why files cannot be opened in `path`, as an errno; 0: they can. */
+static int folder_error(const char *path) {
     struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    if (stat(path, &s) != 0) return errno;
+    if (!S_ISDIR(s.st_mode)) return ENOTDIR;
+    if (strlen(path) >= PATH_SIZE - 64) return ENAMETOOLONG;
+    return access(path, X_OK) == 0 ? 0 : errno;
 }
 
 /* What the user wrote -> the folder. */
@@ -57,7 +61,7 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
         return gs_file_of_gradsum("datasets/fashion-mnist-small", folder, PATH_SIZE);
 
     if (strcmp(where, "fashion-mnist") == 0) {
-        if (!is_folder(FASHION_MNIST))
+        if (folder_error(FASHION_MNIST) != 0)
             return gs_fail(
                 GS_E_FILE,
                 "fashion-mnist is not installed (no folder %s): apt-get install dataset-fashion-mnist, or "
@@ -67,21 +71,12 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
         return GS_OK;
     }
 
-    struct stat s;
-    const char *why = NULL;
-    if (stat(where, &s) != 0)
-        why = strerror(errno);
-    else if (!S_ISDIR(s.st_mode))
-        why = strerror(ENOTDIR);
-    else if (access(where, X_OK) != 0)
-        why = strerror(errno);
-    else if (strlen(where) >= PATH_SIZE - 64)
-        why = strerror(ENAMETOOLONG);
-    if (why)
+    int error = folder_error(where);
+    if (error)
         return gs_fail(GS_E_FILE,
                        "no data at '%s' (%s): wanted is fashion-mnist, fashion-mnist-small, or a folder with "
                        "MNIST-format files",
-                       where, why);
+                       where, strerror(error));
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }

@@ -16,14 +16,15 @@ typedef struct reader {
     uint64_t got, wanted; /* bytes after decompression: so far, and in all as far as known */
 } reader;
 
-static gs_status open_file(const char *path, reader *r) {
+static gs_status open_file(reader *r) {
+    const char *path = r->path;
     struct stat s;
     if (stat(path, &s) != 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(EISDIR));
     if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: it is not a regular file", path);
     if (s.st_size == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes; an IDX file is wanted", path);
     errno = ENOMEM; /* for failures inside of zlib, which do not set it */
-    *r = (reader){.path = path, .gz = gzopen(path, "rbe")};
+    r->gz = gzopen(path, "rbe");
     if (!r->gz) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gzbuffer(r->gz, 128 * 1024);
     return GS_OK;
@@ -75,7 +76,7 @@ static uint32_t big_endian(const unsigned char *b) {
 }
 
 static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
-    unsigned char header[4 + 4 * GS_IDX_MAX_SIZES];
+    unsigned char header[4 + 4 * GS_IDX_MAX_SIZES] = {0}, *at = header + 4;
     size_t header_bytes = 4 + 4 * (size_t)sizes;
     GS_TRY(read_all(r, header, header_bytes, "the header alone"));
 
@@ -87,8 +88,8 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
     uint64_t bytes = 1;
     char text[64] = ""; /* "60000 x 28 x 28", for messages */
     bool empty = false, absurd = false;
-    for (int i = 0; i < sizes; i++) {
-        uint32_t size = big_endian(header + 4 + 4 * i);
+    for (int i = 0; i < sizes; i++, at += 4) {
+        uint32_t size = big_endian(at);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", i ? " x " : "", size);
         empty = empty || size == 0;
         if (!absurd) bytes *= size; /* both below 2^32: no overflow */
@@ -115,9 +116,9 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
 
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
     if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
-    reader r;
+    reader r = {.path = path};
     *out = (gs_idx){0};
-    GS_TRY(open_file(path, &r));
+    GS_TRY(open_file(&r));
     gs_status st = read_idx(&r, sizes, out);
     gzclose_r(r.gz);
     if (st != GS_OK) {

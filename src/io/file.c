@@ -46,7 +46,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     GS_TRY(check_target(path));
     w->path = realpath(path, NULL); /* through symbolic links: the file changes, the link stays */
     if (!w->path) w->path = strdup(path);
-    size_t size = w->path ? strlen(w->path) + 64 : 0;
+    size_t size = (w->path ? strlen(w->path) : 0) + 64;
     w->temporary = malloc(size);
     if (!w->path || !w->temporary) {
         forget(w);
