@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* A model made by hand: what the file format needs of one. "conv 2 1x3, flatten, linear 2 no_bias" on (1, 1,
- * 4). */
+/* A model made by hand, as far as the file format needs one: its text is below, its input (1, 1, 4). */
 static gs_param conv_w = {.name = "0.weight", .ndim = 4, .dims = {2, 1, 1, 3}, .at = 0, .count = 6};
 static gs_param conv_b = {.name = "0.bias", .ndim = 1, .dims = {2}, .at = 6, .count = 2};
 static gs_param linear_w = {.name = "2.weight", .ndim = 2, .dims = {2, 4}, .at = 8, .count = 8};
@@ -255,8 +254,7 @@ static void bad_metadata(void **state) {
     }
 }
 
-/* A file that ends early is refused wherever it ends; one with a wrong byte is refused or gives a whole
- * result. */
+/* A file that ends early is refused wherever it ends; one with a wrong bit is refused or loads as a whole. */
 static void damaged_anywhere(void **state) {
     (void)state;
     const char *path = new_path();

@@ -24,8 +24,7 @@ static gs_status give_up(gs_file_writer *w, int error) {
     return st;
 }
 
-/* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, devices (as
- * root,
+/* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, devices (root's
  * `--save /dev/null` would otherwise replace the device) and files without write permission. */
 static gs_status check_target(const char *path) {
     struct stat s;
