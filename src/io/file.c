@@ -24,8 +24,8 @@ static gs_status give_up(gs_file_writer *w, int error) {
     return st;
 }
 
-/* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, devices (root's
- * `--save /dev/null` would otherwise replace the device) and files without write permission. */
+/* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, files without
+ * write permission, and devices (root's `--save /dev/null` would otherwise replace the device). */
 static gs_status check_target(const char *path) {
     struct stat s;
     if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file without a name");
