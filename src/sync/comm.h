@@ -6,13 +6,13 @@
  *     comm_gloo.c      workers are processes, one rank each: Gloo over TCP (gloo_c.cc is its C face)
  *     comm_world.c     processes that hold several threads each: the two above, one inside the other
  *
- * Buffers are host memory; a device's buffer is mapped first (gs_sync_sum). All ranks call the same collectives in the
- * same order with the same counts. Sums are done in a fixed order: every rank gets the same bits, and so does a
- * second run. A count of 0 and a size of 1 are allowed everywhere.
+ * Buffers are host memory; a device's buffer is mapped first (gs_sync_sum). All ranks call the same
+ * collectives in the same order with the same counts. Sums are done in a fixed order: every rank gets the
+ * same bits, and so does a second run. A count of 0 and a size of 1 are allowed everywhere.
  *
- * Errors: GS_E_PEER when a rank was lost or did not come within `timeout` seconds: the message names this rank, the
- * operation and, where known, the missing rank. After that the comm is broken: every later call fails at once with
- * the first message. Nothing waits for ever.
+ * Errors: GS_E_PEER when a rank was lost or did not come within `timeout` seconds: the message names this
+ * rank, the operation and, where known, the missing rank. After that the comm is broken: every later call
+ * fails at once with the first message. Nothing waits for ever.
  */
 #ifndef GS_SYNC_COMM_H
 #define GS_SYNC_COMM_H
@@ -24,8 +24,8 @@ typedef struct gs_comm gs_comm;
 
 typedef struct gs_transport {
     const char *name; /* "threads", "gloo", "world" */
-    /* `bytes` bytes from rank to rank; send may return before the receiver has them, but `data` may then be changed.
-     * Messages between one pair of ranks arrive in order. */
+    /* `bytes` bytes from rank to rank; send may return before the receiver has them, but `data` may then be
+     * changed. Messages between one pair of ranks arrive in order. */
     gs_status (*send)(gs_comm *, const void *data, size_t bytes, int to);
     gs_status (*recv)(gs_comm *, void *data, size_t bytes, int from);
     /* data of `root` -> data of all */
@@ -36,7 +36,8 @@ typedef struct gs_transport {
     gs_status (*all_gather)(gs_comm *, const void *mine, void *all, size_t bytes);
     /* return when all ranks have called it */
     gs_status (*barrier)(gs_comm *);
-    /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason". */
+    /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason".
+     */
     void (*abort)(gs_comm *, const char *reason);
     void (*free)(gs_comm *);
 } gs_transport;
@@ -48,31 +49,39 @@ struct gs_comm {
     void *state;    /* the transport's own */
 };
 
-/* comms[0..size-1] for `size` threads of this process (size 1 is the comm of a lone worker). Free each of them once,
- * in any order; the last one takes the shared part with it. */
+/* comms[0..size-1] for `size` threads of this process (size 1 is the comm of a lone worker). Free each of
+ * them once, in any order; the last one takes the shared part with it. */
 gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
 
 /* Where a process stands among its peers, and how they meet. */
 typedef struct gs_rendezvous {
-    int rank, size;         /* of processes */
-    const char *directory;  /* an existing folder, new for each run, that all processes can write to */
-    const char *address;    /* this machine's address or host name for the others; NULL: 127.0.0.1 */
-    double timeout;         /* seconds to wait for the others, and for one later wait; NOT 0 */
+    int rank, size;        /* of processes */
+    const char *directory; /* an existing folder, new for each run, that all processes can write to */
+    const char *address;   /* this machine's address or host name for the others; NULL: 127.0.0.1 */
+    double timeout;        /* seconds to wait for the others, and for one later wait; NOT 0 */
 } gs_rendezvous;
 
-/* Meet the other processes. Each first leaves a file in the folder and waits until all have come, so that a missing
- * one is named: "rank 0 waited 30 s for rank 2 of 4, which never came". When all are connected the files are removed
- * again, and the folder too by the last one. Blocking signals are not changed; SIGPIPE is ignored from here on. */
+enum { GS_TIMEOUT = 30 /* seconds, where nobody says otherwise */ };
+
+/* What `gradsum launch` has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS
+ * (the folder), and if set GRADSUM_TIMEOUT and GRADSUM_ADDRESS. Where the first three are not set this is a
+ * lone process: size 1, no folder. GS_E_USAGE: a value makes no sense, or only some are set. The strings are
+ * the environment's. */
+gs_status gs_rendezvous_from_environment(gs_rendezvous *);
+
+/* Meet the other processes. Each first leaves a file in the folder and waits until all have come, so that a
+ * missing one is named: "rank 0 waited 30 s for rank 2 of 4, which never came". When all are connected the
+ * files are removed again, and the folder too by the last one. Blocking signals are not changed; SIGPIPE is
+ * ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
-/* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then all of
- * process 1, ... `processes` is the comm between the processes (taken over; NULL if there is only this one). Called
- * once a process; processes may hold different numbers of workers. */
+/* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then
+ * all of process 1, ... `processes` is the comm between the processes (taken over; NULL if there is only this
+ * one). Called once a process; processes may hold different numbers of workers. */
 gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
 
 /* NULL is allowed. */
-static inline void gs_comm_free(gs_comm *c)
-{
+static inline void gs_comm_free(gs_comm *c) {
     if (c) c->ops->free(c);
 }
 

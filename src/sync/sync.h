@@ -5,8 +5,8 @@
  *     allreduce.c   all ranks sum together (Gloo's ring between processes)
  *     ps.c          parameter server: rank 0 collects, sums, and sends the sum back
  *
- * The counts of samples travel in the same array (model/model.h), and the division comes after the sum, so that parts
- * of unequal size weigh what they should.
+ * The counts of samples travel in the same array (model/model.h), and the division comes after the sum, so
+ * that parts of unequal size weigh what they should.
  */
 #ifndef GS_SYNC_SYNC_H
 #define GS_SYNC_SYNC_H

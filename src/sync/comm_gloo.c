@@ -1,0 +1,302 @@
+/* Ranks as processes, over Gloo. What Gloo does not do is done here: finding out which rank is to blame when
+ * an operation fails, telling it to the others, and failing at once ever after.
+ *
+ * How a failure spreads: a rank that fails (or calls abort) sends its message to all that are still
+ * connected, and closes its connections. So each operation that waits for it fails too; that rank finds the
+ * message, passes it on in the same way, and returns it. Everybody ends with the first message, not with the
+ * name of a rank that only stopped because another had.
+ */
+#include "sync/gloo_c.h"
+#include "sync/rendezvous.h"
+#include "sync/transports.h"
+
+#include <math.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHAT = 96 };
+
+typedef struct gloo_state {
+    gs_gloo *gloo;        /* NULL for a lone process */
+    const char *noun;     /* what messages call a rank: "rank" or "process" */
+    pthread_mutex_t lock; /* of the failure */
+    atomic_bool failed;   /* once true, code and message do not change */
+    gs_status code;
+    char message[GS_GLOO_WORDS];
+} gloo_state;
+
+static int milliseconds(double seconds) {
+    double ms = ceil(seconds * 1000);
+    return ms < 1 ? 1 : ms > 1e9 ? 1000000000 : (int)ms;
+}
+
+/* ---- failing ---- */
+
+static gs_status failed(const gloo_state *s) {
+    return gs_fail(s->code, "%s", s->message);
+}
+
+/* With the lock held, and for the first failure only. */
+static void set_failed(gloo_state *s, gs_status code, const char *message) {
+    snprintf(s->message, sizeof s->message, "%s", message);
+    s->code = code;
+    atomic_store(&s->failed, true);
+    if (s->gloo) gs_gloo_close(s->gloo, s->message);
+}
+
+void gs_gloo_comm_fail(gs_comm *c, const char *message) {
+    gloo_state *s = c->state;
+    pthread_mutex_lock(&s->lock);
+    if (!atomic_load(&s->failed)) set_failed(s, GS_E_PEER, message);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void gloo_abort(gs_comm *c, const char *reason) {
+    const gloo_state *s = c->state;
+    char message[GS_GLOO_WORDS];
+    snprintf(message, sizeof message, "%s %d: %s", s->noun, c->rank, reason);
+    gs_gloo_comm_fail(c, message);
+}
+
+/* Append "rank 1" or "ranks 0 and 2": the peers that are marked. */
+static void append_peers(const gs_comm *c, const bool *marked, char *text, size_t size) {
+    const gloo_state *s = c->state;
+    int count = 0;
+    size_t used = strlen(text);
+    for (int r = 0; r < c->size; r++) count += marked[r];
+    for (int r = 0, nth = 0; r < c->size && used < size; r++) {
+        if (!marked[r]) continue;
+        const char *before = nth == 0 ? " " : nth + 1 == count ? " and " : ", ";
+        const char *noun = nth > 0 ? "" : s->noun, *plural = nth > 0 || count == 1 ? ""
+                                                             : *noun == 'p'        ? "es"
+                                                                                   : "s";
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%d", noun, plural, before, r);
+        nth++;
+    }
+}
+
+/* Why `what` failed with `e`: one sentence. `peer` is the one that it was done with, or -1. With the lock
+ * held. */
+static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char *what, char *message,
+                       size_t size) {
+    gloo_state *s = c->state;
+    bool *lost = calloc((size_t)c->size, sizeof *lost);
+    int losses = 0;
+    char how[GS_GLOO_WORDS] = "", words[GS_GLOO_WORDS] = "";
+    for (int r = 0; lost && r < c->size; r++) {
+        char text[GS_GLOO_WORDS];
+        gs_gloo_peer_state state =
+            r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s->gloo, r, text, sizeof text);
+        if (state == GS_GLOO_LAST_WORDS) snprintf(words, sizeof words, "%s", text);
+        if (state != GS_GLOO_BROKEN) continue;
+        lost[r] = true;
+        if (losses++ == 0) snprintf(how, sizeof how, "%s", text);
+    }
+    snprintf(message, size, "%s %d: %s: ", s->noun, c->rank, what);
+    size_t used = strlen(message);
+    if (words[0]) {
+        snprintf(message, size, "%s", words);
+    } else if (losses > 0) {
+        append_peers(c, lost, message, size);
+        used = strlen(message);
+        snprintf(message + used, size - used, " %s lost (%s)", losses > 1 ? "were" : "was", how);
+    } else if (e->code == GS_GLOO_TIMEOUT && lost) {
+        if (peer < 0 && c->size == 2) peer = 1 - c->rank;
+        for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
+        snprintf(message + used, size - used, "no answer within %g s from %s", c->timeout,
+                 peer < 0 ? "one of " : "");
+        append_peers(c, lost, message, size);
+    } else {
+        snprintf(message + used, size - used, "%s", e->text);
+    }
+    free(lost);
+}
+
+/* Gloo failed: find the cause if this is the first failure, and return it. */
+static gs_status lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
+static gs_status lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) {
+    gloo_state *s = c->state;
+    char what[WHAT], message[GS_GLOO_WORDS];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    pthread_mutex_lock(&s->lock);
+    if (!atomic_load(&s->failed)) {
+        find_cause(c, e, peer, what, message, sizeof message);
+        set_failed(s, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return failed(s);
+}
+
+/* ---- operations ---- */
+
+/* Is there nothing to do? Then *status is the result: a failure of old, or nothing to move. */
+static bool nothing_to_do(const gs_comm *c, size_t bytes, gs_status *status) {
+    const gloo_state *s = c->state;
+    *status = atomic_load(&s->failed) ? failed(s) : GS_OK;
+    return *status != GS_OK || c->size == 1 || bytes == 0;
+}
+
+static gs_status gloo_all_reduce(gs_comm *c, float *data, size_t count) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, count, &status)) return status;
+    if (gs_gloo_all_reduce(s->gloo, data, count, milliseconds(c->timeout), &e) == GS_GLOO_OK) return GS_OK;
+    return lost(c, &e, -1, "all_reduce of %zu floats", count);
+}
+
+static gs_status gloo_broadcast(gs_comm *c, void *data, size_t bytes, int root) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) return status;
+    if (gs_gloo_broadcast(s->gloo, data, bytes, root, milliseconds(c->timeout), &e) == GS_GLOO_OK)
+        return GS_OK;
+    return lost(c, &e, -1, "broadcast of %zu bytes from %s %d", bytes, s->noun, root);
+}
+
+static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t bytes) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) {
+        if (status == GS_OK && bytes > 0 && all != mine) memcpy(all, mine, bytes);
+        return status;
+    }
+    if (gs_gloo_all_gather(s->gloo, mine, all, bytes, milliseconds(c->timeout), &e) == GS_GLOO_OK)
+        return GS_OK;
+    return lost(c, &e, -1, "all_gather of %zu bytes", bytes);
+}
+
+static gs_status gloo_barrier(gs_comm *c) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, 1, &status)) return status;
+    if (gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e) == GS_GLOO_OK) return GS_OK;
+    return lost(c, &e, -1, "barrier");
+}
+
+/* A slot for each pair of ranks. */
+static uint32_t slot_of(int from, int to) {
+    return (uint32_t)from << 16 | (uint32_t)to;
+}
+
+gs_status gs_gloo_comm_send(gs_comm *c, const void *data, size_t bytes, int process, int from, int to) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) return status;
+    if (gs_gloo_send(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
+        GS_GLOO_OK)
+        return GS_OK;
+    return lost(c, &e, process, "send of %zu bytes to rank %d", bytes, to);
+}
+
+gs_status gs_gloo_comm_recv(gs_comm *c, void *data, size_t bytes, int process, int from, int to) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) return status;
+    if (gs_gloo_recv(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
+        GS_GLOO_OK)
+        return GS_OK;
+    return lost(c, &e, process, "recv of %zu bytes from rank %d", bytes, from);
+}
+
+static gs_status gloo_send(gs_comm *c, const void *data, size_t bytes, int to) {
+    return gs_gloo_comm_send(c, data, bytes, to, c->rank, to);
+}
+
+static gs_status gloo_recv(gs_comm *c, void *data, size_t bytes, int from) {
+    return gs_gloo_comm_recv(c, data, bytes, from, from, c->rank);
+}
+
+/* ---- making and freeing ---- */
+
+static void gloo_free(gs_comm *c) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    /* A rank that closed its connections now could cut off what the others have still to read. Where one has
+     * gone already the barrier fails at once; this is the end, and nothing is left to be told. */
+    if (s->gloo && !atomic_load(&s->failed)) gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e);
+    gs_gloo_free(s->gloo);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    free(c);
+}
+
+const gs_transport gs_transport_gloo = {
+    .name = "gloo",
+    .send = gloo_send,
+    .recv = gloo_recv,
+    .broadcast = gloo_broadcast,
+    .all_reduce = gloo_all_reduce,
+    .all_gather = gloo_all_gather,
+    .barrier = gloo_barrier,
+    .abort = gloo_abort,
+    .free = gloo_free,
+};
+
+void gs_gloo_comm_of_processes(gs_comm *c) {
+    ((gloo_state *)c->state)->noun = "process";
+}
+
+/* Gloo does not check what the lookup of a name returns, and reads what is not there. */
+static gs_status check_address(const char *address) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int error = getaddrinfo(address, NULL, &hints, &found);
+    if (error != 0)
+        return gs_fail(GS_E_USAGE, "the address '%s' for the other processes is not known: %s", address,
+                       gai_strerror(error));
+    freeaddrinfo(found);
+    return GS_OK;
+}
+
+static gs_status connect_all(const gs_rendezvous *r, const char *address, gs_gloo **out) {
+    gs_gloo_error e;
+    gs_gloo_code code =
+        gs_gloo_connect(r->directory, r->rank, r->size, address, milliseconds(r->timeout), out, &e);
+    if (code == GS_GLOO_OK) return GS_OK;
+    if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", r->rank);
+    if (code == GS_GLOO_ADDRESS)
+        return gs_fail(GS_E_USAGE, "rank %d: this machine cannot be reached at the address '%s': %s", r->rank,
+                       address, e.text);
+    return gs_fail(GS_E_PEER, "rank %d: all %d ranks have come, but connecting them over %s failed: %s",
+                   r->rank, r->size, address, e.text);
+}
+
+gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
+    const char *address = r->address ? r->address : "127.0.0.1";
+    GS_TRY(check_address(address));
+    gs_comm *c = malloc(sizeof *c);
+    gloo_state *s = calloc(1, sizeof *s);
+    gs_status status =
+        c && s ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    if (status == GS_OK) status = gs_rendezvous_meet(r);
+    if (status == GS_OK) {
+        signal(SIGPIPE, SIG_IGN); /* a peer that has gone is an error that write returns, not the end */
+        if (r->size > 1) status = connect_all(r, address, &s->gloo);
+        gs_rendezvous_leave(r);
+    }
+    if (status != GS_OK) {
+        free(s);
+        free(c);
+        return status;
+    }
+    s->noun = "rank";
+    pthread_mutex_init(&s->lock, NULL);
+    *c = (gs_comm){&gs_transport_gloo, r->rank, r->size, r->timeout, s};
+    *out = c;
+    return GS_OK;
+}

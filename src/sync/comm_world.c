@@ -1,0 +1,233 @@
+/* Ranks as threads of several processes: the two other transports, one inside the other.
+ *
+ *     process 0             process 1
+ *     rank 0 --- rank 1     rank 2 --- rank 3 --- rank 4       --- shared memory
+ *       |                     |
+ *       +========= Gloo ======+                                the first thread of each process is its leader
+ *
+ * A collective goes in three steps: within each process to its leader, between the leaders, back within each
+ * process. So only one gradient of each process travels, however many threads it holds.
+ */
+#include "sync/transports.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct world {
+    gs_comm *processes;
+    int *first;         /* [processes + 1]: first rank of each process; the last entry is the world's size */
+    atomic_int members; /* threads of this process that are not freed yet */
+} world;
+
+typedef struct member {
+    world *w;
+    gs_comm *local; /* this thread among those of its process */
+} member;
+
+static int process_of(const world *w, int rank) {
+    int p = 0;
+    while (rank >= w->first[p + 1]) p++;
+    return p;
+}
+
+static bool is_leader(const member *m) {
+    return m->local->rank == 0;
+}
+
+/* A failure in one step is the failure of all: whoever waits in the other transport must not wait on. */
+static void fail_all(const member *m, const char *message) {
+    gs_threads_fail(m->local, message);
+    gs_gloo_comm_fail(m->w->processes, message);
+}
+
+static gs_status finish(const member *m, gs_status status) {
+    if (status == GS_OK) return GS_OK;
+    fail_all(m, gs_message());
+    return status == GS_E_PEER ? gs_threads_failed(m->local) : status;
+}
+
+/* The third step. How long the leader takes between the processes is bounded there, by the same timeout for
+ * each wait; a failure wakes those who wait here. */
+static gs_status from_leader(const member *m, void *data, size_t bytes) {
+    double timeout = m->local->timeout;
+    if (!is_leader(m)) m->local->timeout = INFINITY;
+    gs_status status = m->local->ops->broadcast(m->local, data, bytes, 0);
+    m->local->timeout = timeout;
+    return status;
+}
+
+static gs_status world_all_reduce(gs_comm *c, float *data, size_t count) {
+    const member *m = c->state;
+    gs_comm *processes = m->w->processes;
+    gs_status status = gs_threads_reduce(m->local, data, count);
+    if (status == GS_OK && is_leader(m))
+        status = finish(m, processes->ops->all_reduce(processes, data, count));
+    if (status == GS_OK) status = from_leader(m, data, count * sizeof *data);
+    return finish(m, status);
+}
+
+static gs_status world_broadcast(gs_comm *c, void *data, size_t bytes, int root) {
+    const member *m = c->state;
+    gs_comm *processes = m->w->processes;
+    int owner = process_of(m->w, root);
+    gs_status status;
+    if (owner == processes->rank)
+        status = m->local->ops->broadcast(m->local, data, bytes, root - m->w->first[owner]);
+    else
+        status =
+            m->local->ops->barrier(m->local); /* all are here: none waits for a leader that never comes */
+    if (status == GS_OK && is_leader(m))
+        status = finish(m, processes->ops->broadcast(processes, data, bytes, owner));
+    if (status == GS_OK && owner != processes->rank) status = from_leader(m, data, bytes);
+    return finish(m, status);
+}
+
+/* Between the leaders: each process in turn gives its part to all. */
+static gs_status gather_parts(const member *m, unsigned char *all, size_t bytes) {
+    gs_comm *processes = m->w->processes;
+    const int *first = m->w->first;
+    gs_status status = GS_OK;
+    for (int p = 0; status == GS_OK && p < processes->size; p++)
+        status = processes->ops->broadcast(processes, all + (size_t)first[p] * bytes,
+                                           (size_t)(first[p + 1] - first[p]) * bytes, p);
+    return finish(m, status);
+}
+
+static gs_status world_all_gather(gs_comm *c, const void *mine, void *all, size_t bytes) {
+    const member *m = c->state;
+    int me = m->w->processes->rank;
+    void *part = (unsigned char *)all + (size_t)m->w->first[me] * bytes;
+    gs_status status = m->local->ops->all_gather(m->local, mine, part, bytes);
+    if (status == GS_OK && is_leader(m)) status = gather_parts(m, all, bytes);
+    if (status == GS_OK) status = from_leader(m, all, (size_t)c->size * bytes);
+    return finish(m, status);
+}
+
+static gs_status world_barrier(gs_comm *c) {
+    const member *m = c->state;
+    gs_comm *processes = m->w->processes;
+    gs_status status = m->local->ops->barrier(m->local);
+    if (status == GS_OK && is_leader(m)) status = finish(m, processes->ops->barrier(processes));
+    if (status == GS_OK) status = from_leader(m, NULL, 0);
+    return finish(m, status);
+}
+
+static gs_status world_send(gs_comm *c, const void *data, size_t bytes, int to) {
+    const member *m = c->state;
+    gs_comm *processes = m->w->processes;
+    int p = process_of(m->w, to);
+    if (p == processes->rank)
+        return finish(m, m->local->ops->send(m->local, data, bytes, to - m->w->first[p]));
+    return finish(m, gs_gloo_comm_send(processes, data, bytes, p, c->rank, to));
+}
+
+static gs_status world_recv(gs_comm *c, void *data, size_t bytes, int from) {
+    const member *m = c->state;
+    gs_comm *processes = m->w->processes;
+    int p = process_of(m->w, from);
+    if (p == processes->rank)
+        return finish(m, m->local->ops->recv(m->local, data, bytes, from - m->w->first[p]));
+    return finish(m, gs_gloo_comm_recv(processes, data, bytes, p, from, c->rank));
+}
+
+static void world_abort(gs_comm *c, const char *reason) {
+    char message[512];
+    snprintf(message, sizeof message, "rank %d: %s", c->rank, reason);
+    fail_all(c->state, message);
+}
+
+static void free_world(world *w) {
+    gs_comm_free(w->processes);
+    free(w->first);
+    free(w);
+}
+
+static void world_free(gs_comm *c) {
+    member *m = c->state;
+    world *w = m->w;
+    gs_comm_free(m->local);
+    free(m);
+    free(c);
+    if (atomic_fetch_sub(&w->members, 1) == 1) free_world(w);
+}
+
+static const gs_transport transport_world = {
+    .name = "world",
+    .send = world_send,
+    .recv = world_recv,
+    .broadcast = world_broadcast,
+    .all_reduce = world_all_reduce,
+    .all_gather = world_all_gather,
+    .barrier = world_barrier,
+    .abort = world_abort,
+    .free = world_free,
+};
+
+/* first[p] = sum of the counts of the processes before p */
+static gs_status count_ranks(world *w, int local) {
+    int processes = w->processes->size;
+    w->first = calloc((size_t)processes + 1, sizeof *w->first);
+    if (!w->first) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", processes);
+    GS_TRY(w->processes->ops->all_gather(w->processes, &local, w->first + 1, sizeof local));
+    for (int p = 0; p < processes; p++) w->first[p + 1] += w->first[p];
+    return GS_OK;
+}
+
+static gs_status create_members(world *w, int local, double timeout, gs_comm **comms) {
+    int first = w->first[w->processes->rank], size = w->first[w->processes->size];
+    gs_comm **locals = calloc((size_t)local, sizeof *locals);
+    gs_status status = locals ? gs_threads_create(local, first, timeout, locals)
+                              : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
+    for (int i = 0; status == GS_OK && i < local; i++) {
+        member *m = malloc(sizeof *m);
+        comms[i] = malloc(sizeof *comms[i]);
+        if (m && comms[i]) {
+            *m = (member){w, locals[i]};
+            *comms[i] = (gs_comm){&transport_world, first + i, size, timeout, m};
+            continue;
+        }
+        status = gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
+        free(m);
+        free(comms[i]);
+        while (--i >= 0) {
+            free(comms[i]->state);
+            free(comms[i]);
+        }
+        for (int k = 0; k < local; k++) gs_comm_free(locals[k]);
+        break;
+    }
+    free(locals);
+    return status;
+}
+
+gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms) {
+    if (local < 1) gs_bug("gs_comm_world_create: a process with %d workers", local);
+    if (!processes) return gs_comm_threads_create(local, timeout, comms);
+    if (processes->ops != &gs_transport_gloo)
+        gs_bug("gs_comm_world_create: the processes are connected by '%s', not by Gloo",
+               processes->ops->name);
+    world *w = calloc(1, sizeof *w);
+    if (!w) {
+        gs_comm_free(processes);
+        return gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
+    }
+    w->processes = processes;
+    atomic_store(&w->members, local);
+    gs_status status = count_ranks(w, local);
+    if (status == GS_OK &&
+        w->first[processes->size] == processes->size) { /* one worker in each: nothing inside */
+        comms[0] = processes;
+        w->processes = NULL;
+        free_world(w);
+        return GS_OK;
+    }
+    if (status == GS_OK) {
+        gs_gloo_comm_of_processes(processes);
+        status = create_members(w, local, timeout, comms);
+    }
+    if (status != GS_OK) free_world(w);
+    return status;
+}

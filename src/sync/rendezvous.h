@@ -1,0 +1,16 @@
+/* How processes find each other: each leaves a file "rank-R" in a folder that all can see. Only for
+ * src/sync/. */
+#ifndef GS_SYNC_RENDEZVOUS_H
+#define GS_SYNC_RENDEZVOUS_H
+
+#include "sync/comm.h"
+
+/* Leave this rank's file and return when the files of all ranks are there. GS_E_PEER: a rank did not come
+ * within the timeout, or came and ended. GS_E_FILE: the folder cannot be used, or is not new. On failure this
+ * rank's file is removed again. */
+gs_status gs_rendezvous_meet(const gs_rendezvous *);
+
+/* Remove this rank's file, and the folder if it is empty then. */
+void gs_rendezvous_leave(const gs_rendezvous *);
+
+#endif

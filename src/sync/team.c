@@ -1,0 +1,191 @@
+/* How threads wait for each other: spin for a moment, then sleep, never longer than the timeout.
+ *
+ * A meeting is a barrier. Its number is all that a waiting rank looks at: the last rank to come counts it up.
+ */
+#include "sync/team.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPINS = 2000 /* how often a waiting rank looks before it sleeps: about 50 us */ };
+
+/* ---- failing ---- */
+
+gs_status gs_team_failed(const gs_team *t) {
+    return gs_fail(GS_E_PEER, "%s", t->message);
+}
+
+void gs_team_fail_locked(gs_team *t, const char *message) {
+    if (!atomic_load(&t->failed)) {
+        snprintf(t->message, sizeof t->message, "%s", message);
+        atomic_store(&t->failed, true);
+    }
+    pthread_cond_broadcast(&t->changed);
+}
+
+void gs_team_fail(gs_team *t, const char *message) {
+    pthread_mutex_lock(&t->lock);
+    gs_team_fail_locked(t, message);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- waiting ---- */
+
+const struct timespec *gs_team_deadline(const gs_comm *c, struct timespec *until) {
+    if (!(c->timeout < 1e9)) return NULL;
+    clock_gettime(CLOCK_MONOTONIC, until);
+    double whole = floor(c->timeout);
+    until->tv_sec += (time_t)whole;
+    until->tv_nsec += (long)((c->timeout - whole) * 1e9);
+    if (until->tv_nsec >= 1000000000) {
+        until->tv_nsec -= 1000000000;
+        until->tv_sec++;
+    }
+    return until;
+}
+
+bool gs_team_sleep_locked(gs_team *t, const struct timespec *deadline) {
+    if (!deadline) return pthread_cond_wait(&t->changed, &t->lock), true;
+    return pthread_cond_timedwait(&t->changed, &t->lock, deadline) != ETIMEDOUT;
+}
+
+void gs_seat_describe(const gs_seat *s, char *text, size_t size) {
+    if (strcmp(s->operation, "barrier") == 0)
+        snprintf(text, size, "barrier");
+    else if (strcmp(s->operation, "all_reduce") == 0)
+        snprintf(text, size, "all_reduce of %zu floats", s->bytes / sizeof(float));
+    else
+        snprintf(text, size, "%s of %zu bytes", s->operation, s->bytes);
+}
+
+/* The ranks that have not come to the meeting where `rank` waits, as "rank 1" or "ranks 1 and 3"; *gone: one
+ * of them has left and will never come. With the lock held. */
+static void describe_missing(const gs_team *t, int rank, char *text, size_t size, bool *gone) {
+    uint64_t mine = atomic_load(&t->seats[rank].arrivals);
+    size_t used = 0;
+    int missing = 0;
+    *gone = false;
+    text[0] = '\0';
+    for (int r = 0; r < t->size; r++) missing += atomic_load(&t->seats[r].arrivals) < mine;
+    for (int r = 0, nth = 0; r < t->size && used < size; r++) {
+        if (atomic_load(&t->seats[r].arrivals) >= mine) continue;
+        const char *before = nth == 0             ? (missing > 1 ? "ranks " : "rank ")
+                             : nth + 1 == missing ? " and "
+                                                  : ", ";
+        used += (size_t)snprintf(text + used, size - used, "%s%d", before, t->first_rank + r);
+        *gone |= t->seats[r].left;
+        nth++;
+    }
+}
+
+/* The slow part of meet: sleep until meeting number `meeting` is over. */
+static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
+    gs_team *t = c->state;
+    struct timespec until;
+    const struct timespec *deadline = leaving ? NULL : gs_team_deadline(c, &until);
+    bool in_time = true;
+    pthread_mutex_lock(&t->lock);
+    while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
+        char missing[200], what[80], message[GS_TEAM_MESSAGE];
+        bool gone;
+        describe_missing(t, c->rank, missing, sizeof missing, &gone);
+        if (in_time && !gone) {
+            in_time = gs_team_sleep_locked(t, deadline);
+            continue;
+        }
+        gs_seat_describe(&t->seats[c->rank], what, sizeof what);
+        int me = t->first_rank + c->rank;
+        if (gone)
+            snprintf(message, sizeof message, "rank %d: %s: %s ended without it", me, what, missing);
+        else
+            snprintf(message, sizeof message, "rank %d: %s: %s did not come within %g s", me, what, missing,
+                     c->timeout);
+        gs_team_fail_locked(t, message);
+    }
+    gs_status status = atomic_load(&t->meeting) == meeting ? gs_team_failed(t) : GS_OK;
+    pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
+static void pause_core(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* The last one to come and one that gives up both decide under the lock: so all have met, or none has. */
+gs_status gs_team_meet(gs_comm *c, bool leaving) {
+    gs_team *t = c->state;
+    if (!leaving && atomic_load(&t->failed)) return gs_team_failed(t);
+    unsigned meeting = atomic_load(&t->meeting);
+    atomic_fetch_add(&t->seats[c->rank].arrivals, 1);
+    if (atomic_fetch_add(&t->arrived, 1) + 1 == t->size) {
+        pthread_mutex_lock(&t->lock);
+        bool too_late = !leaving && atomic_load(&t->failed);
+        if (!too_late) {
+            atomic_store(&t->arrived, 0);
+            atomic_store(&t->meeting, meeting + 1);
+            pthread_cond_broadcast(&t->changed);
+        }
+        pthread_mutex_unlock(&t->lock);
+        return too_late ? gs_team_failed(t) : GS_OK;
+    }
+    for (int i = 0; i < t->spins; i++) {
+        if (atomic_load(&t->meeting) != meeting) return GS_OK;
+        pause_core();
+    }
+    return sleep_until_met(c, meeting, leaving);
+}
+
+/* ---- making and leaving ---- */
+
+static void free_team(gs_team *t) {
+    for (int i = 0; t->posts && i < t->size * t->size; i++) {
+        while (t->posts[i].first) {
+            gs_letter *l = t->posts[i].first;
+            t->posts[i].first = l->next;
+            free(l);
+        }
+    }
+    free(t->posts);
+    free(t->seats);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+gs_team *gs_team_create(int size, int first_rank) {
+    gs_team *t = aligned_alloc(GS_LINE, sizeof *t); /* a multiple of the alignment, as every sizeof is */
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    t->size = size;
+    t->first_rank = first_rank;
+    t->members = size;
+    /* With more ranks than cores, a rank that spins keeps the one that it waits for from running. */
+    t->spins = size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    t->seats = aligned_alloc(GS_LINE, (size_t)size * sizeof *t->seats);
+    t->posts = calloc((size_t)size * (size_t)size, sizeof *t->posts);
+    if (t->seats && t->posts) return memset(t->seats, 0, (size_t)size * sizeof *t->seats), t;
+    free_team(t);
+    return NULL;
+}
+
+void gs_team_leave(gs_team *t, int rank) {
+    pthread_mutex_lock(&t->lock);
+    t->seats[rank].left = true;
+    bool last = --t->members == 0;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    if (last) free_team(t);
+}

@@ -1,0 +1,81 @@
+/* A team: the threads of one process that meet in shared memory. Used by comm_threads.c alone. */
+#ifndef GS_SYNC_TEAM_H
+#define GS_SYNC_TEAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "sync/comm.h"
+
+enum { GS_LINE = 64 /* bytes of a cache line */, GS_TEAM_MESSAGE = 640 };
+
+/* What a rank shows to the others, in cache lines of its own. */
+typedef struct gs_seat {
+    _Alignas(GS_LINE) const char *operation; /* "all_reduce" */
+    const void *read;
+    void *write;
+    size_t bytes;
+    int root;
+    _Atomic uint64_t arrivals; /* how often this rank has come to a meeting */
+    bool left;                 /* its comm was freed; under the lock */
+} gs_seat;
+
+/* A message from one rank to another. */
+typedef struct gs_letter {
+    struct gs_letter *next;
+    size_t bytes;
+    _Alignas(16) unsigned char data[];
+} gs_letter;
+
+typedef struct gs_post {
+    gs_letter *first, *last; /* oldest first; under the lock */
+} gs_post;
+
+typedef struct gs_team {
+    int size;
+    int first_rank; /* messages call thread i "rank first_rank + i" */
+    int spins;
+    _Alignas(GS_LINE) atomic_int arrived;  /* ranks that have come to the present meeting */
+    _Alignas(GS_LINE) atomic_uint meeting; /* its number: counts up when all have come */
+    atomic_bool failed;                    /* once true, `message` does not change */
+    char message[GS_TEAM_MESSAGE];
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* meeting, failed, left, or a post */
+    int members;            /* comms that are not freed yet; under the lock */
+    gs_seat *seats;         /* [size] */
+    gs_post *posts;         /* [from * size + to] */
+} gs_team;
+
+/* NULL: out of memory. */
+gs_team *gs_team_create(int size, int first_rank);
+
+/* A rank goes; the last one takes the team with it. Whoever still waits for this rank fails. */
+void gs_team_leave(gs_team *, int rank);
+
+/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the lock.
+ */
+void gs_team_fail(gs_team *, const char *message);
+void gs_team_fail_locked(gs_team *, const char *message);
+
+/* GS_E_PEER with the team's message. */
+gs_status gs_team_failed(const gs_team *);
+
+/* Wait until all ranks are here. Either all come out of it with GS_OK or none does. A rank that does not come
+ * within the timeout, or never can, makes the team fail.
+ *
+ * leaving: the meeting at the end of an operation that all have begun, where only memory is moved. It is
+ * bounded by that and not by the timeout, and a failure does not end it: a rank that went on alone would take
+ * its buffers away from under the others. */
+gs_status gs_team_meet(gs_comm *, bool leaving);
+
+/* When a wait that begins now must end; NULL: never. */
+const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
+
+/* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
+bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);
+
+/* What a rank does, for messages: "all_reduce of 5 floats". */
+void gs_seat_describe(const gs_seat *, char *text, size_t size);
+
+#endif
