@@ -21,7 +21,7 @@ static void print_json(const gs_device_info *d) {
 }
 
 static void print_text(const gs_device_info *d) {
-    char parts[96] = "";
+    char parts[256] = "";
     if (d->sub_devices > 1)
         snprintf(parts, sizeof parts, ", up to %d sub-devices: %s/0of%d ... %s/%dof%d", d->sub_devices,
                  d->name, d->sub_devices, d->name, d->sub_devices - 1, d->sub_devices);

@@ -2,7 +2,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include "sync/rendezvous.h"
 
 static void print_result(const gs_settings *s, const gs_result *r, bool json) {
     if (!json) {
@@ -31,8 +30,12 @@ int gs_cmd_eval(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the result as a JSON object"},
         {0},
     };
+    gs_rendezvous processes;
+    gs_status status = gs_rendezvous_from_environment(&processes);
+    if (status != GS_OK) return gs_failed("eval", status);
+    s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
+    status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
         gs_options_help(
             "eval --load FILE [options]",
@@ -44,11 +47,9 @@ int gs_cmd_eval(int argc, char **argv) {
     if (status == GS_OK) status = gs_no_words(words, argv);
     if (status == GS_OK && !s.load)
         status = gs_fail(GS_E_USAGE, "--load FILE is wanted: the weights to evaluate");
-    gs_rendezvous processes;
-    if (status == GS_OK) status = gs_rendezvous_from_environment(&processes, s.timeout);
     if (status != GS_OK) return gs_failed("eval", status);
     s.processes = &processes;
-    s.timeout = processes.timeout;
+    processes.timeout = s.timeout;
 
     gs_result result;
     status = gs_eval(&s, &result);

@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
-#include "sync/rendezvous.h"
 
 int gs_cmd_train(int argc, char **argv) {
     gs_settings s = gs_settings_default();
@@ -11,8 +10,12 @@ int gs_cmd_train(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line on standard output"},
         {0},
     };
+    gs_rendezvous processes;
+    gs_status status = gs_rendezvous_from_environment(&processes);
+    if (status != GS_OK) return gs_failed("train", status);
+    s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, true, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
+    status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
         gs_options_help("train [options]", "Train a model, on one worker or on several.",
                         "gradsum train --model lenet --devices cpu,cpu --epochs 3 --save lenet.safetensors",
@@ -20,11 +23,9 @@ int gs_cmd_train(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
-    gs_rendezvous processes;
-    if (status == GS_OK) status = gs_rendezvous_from_environment(&processes, s.timeout);
     if (status != GS_OK) return gs_failed("train", status);
     s.processes = &processes;
-    s.timeout = processes.timeout;
+    processes.timeout = s.timeout;
 
     gs_progress progress = {.settings = &s, .json = json};
     gs_observer observer = gs_progress_observer(&progress);

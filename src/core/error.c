@@ -19,14 +19,14 @@ gs_status gs_fail(gs_status code, const char *format, ...) {
 
 gs_status gs_context(gs_status code, const char *format, ...) {
     if (code == GS_OK) return code;
-    char text[sizeof message];
+    char where[sizeof message], joined[2 * sizeof message + 2];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(where, sizeof where, format, args);
     va_end(args);
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, ": %s", message);
-    memcpy(message, text, sizeof message);
+    snprintf(joined, sizeof joined, "%s: %s", where, message);
+    joined[sizeof message - 1] = 0;
+    memcpy(message, joined, sizeof message);
     return code;
 }
 

@@ -1,6 +1,7 @@
 #include "train/train.h"
 
 #include "core/clock.h"
+#include "io/file.h"
 #include "io/safetensors.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ gs_settings gs_settings_default(void) {
                          .seed = 1,
                          .lr = 0.05f,
                          .momentum = 0.9f,
-                         .timeout = 30};
+                         .timeout = GS_TIMEOUT};
 }
 
 int gs_devices_count(const char *list) {
@@ -90,6 +91,14 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     return GS_OK;
 }
 
+/* A target that cannot be written is known before the training and not after it. */
+static gs_status check_target(const char *path) {
+    gs_file_writer w;
+    GS_TRY(gs_file_writer_open(path, &w));
+    gs_file_writer_discard(&w);
+    return GS_OK;
+}
+
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     gs_shape in;
@@ -116,6 +125,7 @@ static gs_status prepare(gs_run *run) {
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));
     }
     if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, run->local));
+    if (s->save) GS_TRY(check_target(s->save));
     return GS_OK;
 }
 

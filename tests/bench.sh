@@ -1,0 +1,67 @@
+#!/bin/sh
+# bench.sh PROGRAM: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
+# every way of running this machine, side by side, and as ratios to PyTorch with one thread where Debian's
+# python3-torch is installed. Each figure is the median of three runs, taken in turn.
+set -u
+gradsum=$1
+here=$(dirname "$0")
+python=/usr/bin/python3
+cores=$(nproc)
+
+# Each side is to choose the kernels of its libraries by itself.
+unset OPENBLAS_CORETYPE
+
+has_torch() { "$python" -c 'import torch' 2>/dev/null; }
+
+# ours MODEL STEPS ARGUMENTS...: samples/s
+ours() {
+    model=$1 steps=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$gradsum" $LAUNCH train --model "$model" --json --batch 128 --epochs 1000 --steps "$steps" "$@" |
+        sed -n 's/.*"event":"end".*"samples_per_s":\([0-9.]*\).*/\1/p'
+}
+
+median() { sort -n | sed -n '2p'; }
+
+echo "gradsum on this machine:"
+"$gradsum" devices | sed 's/^/  /'
+has_torch && "$python" -c 'import torch; print("  PyTorch", torch.__version__)'
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+halves="cl:0.0/0of2,cl:0.0/1of2"
+
+for model in mlp lenet cnn; do
+    case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=16 ;; esac
+    : >"$work/rows"
+    for turn in 1 2 3; do
+        LAUNCH=
+        has_torch && echo "1|PyTorch, 1 thread|$("$python" "$here/bench_torch.py" $model 1)" >>"$work/rows"
+        echo "2|cpu, 1 thread|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        if [ "$cores" -ge 2 ]; then
+            has_torch && echo "3|PyTorch, 2 threads|$("$python" "$here/bench_torch.py" $model 2)" >>"$work/rows"
+            echo "4|cpu, 2 threads|$(ours $model $steps --device cpu --threads 2)" >>"$work/rows"
+            echo "5|2 workers as threads|$(ours $model $steps --devices cpu,cpu --threads 1)" >>"$work/rows"
+            has_torch && echo "6|PyTorch DDP over Gloo, 2 ranks|$("$python" "$here/bench_torch.py" $model 1 2)" >>"$work/rows"
+            LAUNCH="launch -n 2 --"
+            echo "7|2 processes over Gloo|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+            LAUNCH=
+        fi
+        if "$gradsum" devices | grep -q '^cl:0.0'; then
+            echo "8|cl:0.0|$(ours $model $steps --device cl:0.0)" >>"$work/rows"
+            if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
+                echo "9|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
+            fi
+        fi
+    done
+    printf '\n%-34s %14s %12s\n' "$model, global batch 128" samples/s ratio
+    base=$(sed -n 's/^1|.*|//p' "$work/rows" | median)
+    [ -n "$base" ] || base=$(sed -n 's/^2|.*|//p' "$work/rows" | median)
+    for row in 1 2 3 4 5 6 7 8 9; do
+        name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
+        [ -n "$name" ] || continue
+        value=$(sed -n "s/^$row|.*|//p" "$work/rows" | median)
+        awk -v n="$name" -v v="$value" -v b="$base" 'BEGIN { printf "%-34s %14.0f %11.2fx\n", n, v, v / b }'
+    done
+done

@@ -1,0 +1,59 @@
+#include "tests/program.h"
+
+#include <sys/wait.h>
+
+enum { COMMAND_SIZE = 4096 };
+
+static int run(char **output, const char *command) {
+    setenv("GS_TEST_COMMAND", command, 1);
+    FILE *pipe = popen("timeout -k 5 120 sh -c \"$GS_TEST_COMMAND\" 2>&1", "r");
+    if (!pipe) gs_bug("cannot run %s", command);
+    size_t used = 0, room = 1 << 16;
+    char *text = malloc(room);
+    for (size_t n; text && (n = fread(text + used, 1, room - used - 1, pipe)) > 0;) {
+        used += n;
+        if (used + 1 == room) text = realloc(text, room *= 2);
+    }
+    if (!text) gs_bug("no memory for the output of %s", command);
+    text[used] = 0;
+    int status = pclose(pipe);
+    if (output)
+        *output = text;
+    else
+        free(text);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int gs_test_shell(char **output, const char *command, ...) {
+    char text[COMMAND_SIZE];
+    va_list args;
+    va_start(args, command);
+    vsnprintf(text, sizeof text, command, args);
+    va_end(args);
+    return run(output, text);
+}
+
+int gs_test_program(char **output, const char *arguments, ...) {
+    char text[COMMAND_SIZE];
+    int used = snprintf(text, sizeof text, "%s/gradsum ", GS_BUILD_DIR);
+    va_list args;
+    va_start(args, arguments);
+    vsnprintf(text + used, sizeof text - (size_t)used, arguments, args);
+    va_end(args);
+    return run(output, text);
+}
+
+void gs_test_program_prints(int status, const char *part, const char *arguments, ...) {
+    char text[COMMAND_SIZE / 2], *output;
+    va_list args;
+    va_start(args, arguments);
+    vsnprintf(text, sizeof text, arguments, args);
+    va_end(args);
+    int got = gs_test_program(&output, "%s", text);
+    bool has = strstr(output, part) != NULL;
+    if (got != status || !has)
+        print_error("gradsum %s\nexit %d, wanted %d; wanted '%s' in:\n%s\n", text, got, status, part, output);
+    free(output);
+    assert_int_equal(got, status);
+    assert_true(has);
+}

@@ -1,0 +1,18 @@
+/* Running the program as a user would. */
+#ifndef GS_TESTS_PROGRAM_H
+#define GS_TESTS_PROGRAM_H
+
+#include "tests/test.h"
+
+/* Run "gradsum <arguments>" by the shell in a new process, for 120 s at most; returns its exit status (124:
+ * it took longer). *output (if not NULL) is what it printed to standard output and standard error, to be
+ * freed. */
+int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
+
+/* The same for any shell command. */
+int gs_test_shell(char **output, const char *command, ...) GS_PRINTF(2, 3);
+
+/* It exits with `status` and prints `part` somewhere. */
+void gs_test_program_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,338 @@
+/* The program: exit statuses, JSON, and what it says when it is used wrongly. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char FAST[] = "train --model softmax --steps 3 --threads 1";
+
+static void help_shows_an_example(void **state) {
+    (void)state;
+    static const char *const commands[] = {"devices", "model",   "train", "eval",
+                                           "predict", "compare", "launch"};
+    gs_test_program_prints(0, "example:", "--help");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        gs_test_program_prints(0, "example", "%s --help", commands[i]);
+}
+
+static void help_fits_80_columns(void **state) {
+    (void)state;
+    static const char *const commands[] = {"devices",        "model softmax",  "train --help",  "eval --help",
+                                           "predict --help", "compare --help", "launch --help", "model cnn"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
+        bool example = false; /* commands to be copied stay whole */
+        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
+            example = example || strncmp(line, "example", 7) == 0;
+            if (strlen(line) > 80 && !example && strncmp(commands[i], "devices", 7) != 0)
+                fail_msg("gradsum %s: %zu columns: %s", commands[i], strlen(line), line);
+        }
+        free(output);
+    }
+}
+
+static void wrong_usage_exits_with_2(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "there is no command 'tarin'", "tarin");
+    gs_test_program_prints(2, "usage:", " ");
+    gs_test_program_prints(2, "did you mean --epochs?", "train --epoch 3");
+    gs_test_program_prints(2, "'zebra' is not an option", "train zebra");
+    gs_test_program_prints(2, "--lr wants a value", "train --lr");
+    gs_test_program_prints(2, "--lr: '0.1x' is not a number", "train --lr 0.1x");
+    gs_test_program_prints(2, "--lr: 'nan' is not a number", "train --lr nan");
+    gs_test_program_prints(2, "--epochs: '1.5' is not a whole number", "train --epochs 1.5");
+    gs_test_program_prints(2, "--epochs: '0' is not a whole number from 1", "train --epochs 0");
+    gs_test_program_prints(2, "--seed: '-1' is not a whole number", "train --seed -1");
+    gs_test_program_prints(2, "--momentum: '2' is not a number from 0 to 1", "train --momentum 2");
+    gs_test_program_prints(2, "--json takes no value", "train --json=yes");
+    gs_test_program_prints(2, "--load FILE is wanted", "eval");
+    gs_test_program_prints(2, "-o FILE is wanted", "predict --load x");
+    gs_test_program_prints(2, "one name or text is wanted, there are 2", "model mlp lenet");
+}
+
+static void wrong_names_are_explained(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
+    gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
+    gs_test_program_prints(2, "allreduce, ps", "train --sync ring --steps 1");
+    gs_test_program_prints(2, "there are: cpu", "train --device gpu");
+    gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
+    gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");
+    gs_test_program_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
+    gs_test_program_prints(2, "is not cross_entropy or squared_error", "train --loss hinge");
+    gs_test_program_prints(1, "fashion-mnist-small", "train --data no-such-data");
+}
+
+static void batches_that_cannot_be(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--batch: '0' is not", "train --batch 0");
+    gs_test_program_prints(2, "--batch: '-5' is not", "train --batch -5");
+    gs_test_program_prints(2, "larger than the training set, which has 6000", "train --batch 6001");
+    gs_test_program_prints(2, "cannot be divided among 3 workers", "train --batch 2 --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "cannot be divided among 2 workers", "launch -n 2 -- train --batch 1");
+}
+
+/* A folder of MNIST-format files with few samples, for what 6,000 cannot show. */
+static const char *small_data(int train_count, int largest_label) {
+    static char folder[400];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    static const struct {
+        const char *images, *labels;
+    } names[] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+                 {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
+    for (int i = 0; i < 2; i++) {
+        int count = i == 0 ? train_count : 2;
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i].images);
+        FILE *f = fopen(path, "wb");
+        const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count, 0, 0, 0, 28, 0, 0, 0, 28};
+        fwrite(head, 1, sizeof head, f);
+        for (int k = 0; k < count * 28 * 28; k++) fputc(k % 251, f);
+        fclose(f);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i].labels);
+        f = fopen(path, "wb");
+        const unsigned char label_head[] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)count};
+        fwrite(label_head, 1, sizeof label_head, f);
+        for (int k = 0; k < count; k++) fputc(k == count - 1 ? largest_label : k % 10, f);
+        fclose(f);
+    }
+    return folder;
+}
+
+static void data_that_does_not_fit(void **state) {
+    (void)state;
+    const char *folder = small_data(3, 9);
+    gs_test_program_prints(2, "there are 4 workers, but only 3 samples",
+                           "train --data %s --batch all --devices cpu,cpu,cpu,cpu", folder);
+    gs_test_program_prints(0, "done",
+                           "train --model softmax --data %s --batch 2 --devices cpu,cpu --epochs 2", folder);
+    folder = small_data(3, 12);
+    gs_test_program_prints(1, "12", "train --model softmax --data %s --batch 3", folder);
+    gs_test_program_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1",
+                           folder);
+}
+
+/* Weights of one model are not those of another, and damaged files are told. */
+static void weights_that_do_not_fit(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    gs_test_program_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
+    gs_test_program_prints(0, "test accuracy", "eval --load %s/w.safetensors", folder);
+    gs_test_program_prints(1, "1.weight", "eval --load %s/w.safetensors --model mlp", folder);
+    gs_test_program_prints(1, "no-such-file", "eval --load %s/no-such-file", folder);
+    gs_test_program_prints(1, "cannot", "%s --save %s/no/such/folder/w.safetensors", FAST, folder);
+    gs_test_program_prints(1, folder, "eval --load %s", folder);
+    char path[400];
+    snprintf(path, sizeof path, "%s/w.safetensors", folder);
+    assert_int_equal(truncate(path, 1000), 0);
+    gs_test_program_prints(1, "w.safetensors", "eval --load %s", path);
+}
+
+static const cJSON *field(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("the event has no \"%s\"", name);
+    return f;
+}
+
+static void json_is_one_object_a_line(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_program(&output, "train --model softmax --epochs 2 --json --threads 1 2>/dev/null"), 0);
+    int lines = 0, epochs = 0;
+    const char *last = NULL;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        const char *event = field(o, "event")->valuestring;
+        if (lines == 0) assert_string_equal(event, "start");
+        if (strcmp(event, "epoch") == 0) {
+            assert_int_equal(field(o, "epoch")->valueint, ++epochs);
+            assert_true(cJSON_IsNumber(field(o, "train_loss")));
+            double accuracy = field(o, "test_accuracy")->valuedouble;
+            assert_true(accuracy > 0.5 && accuracy <= 1);
+            assert_true(field(o, "samples_per_s")->valuedouble > 0);
+        }
+        if (strcmp(event, "end") == 0) {
+            assert_int_equal(strlen(field(o, "weights_sha256")->valuestring), 64);
+            assert_true(field(o, "peak_memory_mb")->valuedouble > 1);
+            assert_true(field(o, "samples_per_s")->valuedouble > 0);
+            assert_true(field(o, "test_accuracy")->valuedouble > 0.5);
+            last = "end";
+        }
+        cJSON_Delete(o);
+    }
+    assert_int_equal(epochs, 2);
+    assert_int_equal(lines, 4);
+    assert_non_null(last);
+    free(output);
+}
+
+/* Training that diverges says NaN as null: the line stays JSON. */
+static void json_survives_divergence(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\"train_loss\":null",
+                           "train --model mlp --lr 1e6 --epochs 1 --json --threads 1");
+}
+
+/* Ctrl-C ends a run after its step, with the weights saved. */
+static void interrupted_training_saves_weights(void **state) {
+    (void)state;
+    char path[400];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "train", "--model", "lenet", "--epochs", "100000",
+              "--devices", "cpu,cpu", "--save", path, (char *)NULL);
+        _exit(99);
+    }
+    sleep(2);
+    kill(child, SIGINT);
+    int status = 0;
+    for (int i = 0; i < 200 && waitpid(child, &status, WNOHANG) == 0; i++) usleep(100000);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
+}
+
+static int entries(const char *folder, const char *prefix) {
+    int count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) count += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+    closedir(d);
+    return count;
+}
+
+/* A child of process `parent`, 0 if there is none. */
+static pid_t child_of(pid_t parent) {
+    pid_t found = 0;
+    DIR *proc = opendir("/proc");
+    assert_non_null(proc);
+    for (struct dirent *e; !found && (e = readdir(proc));) {
+        char path[300];
+        int pid, its_parent;
+        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+        FILE *f = fopen(path, "r");
+        if (!f) continue;
+        if (fscanf(f, "%d (%*[^)]) %*c %d", &pid, &its_parent) == 2 && its_parent == parent) found = pid;
+        fclose(f);
+    }
+    closedir(proc);
+    return found;
+}
+
+/* A rank that dies ends the run: one clear message, exit 1, and no file left behind. */
+static void a_killed_rank_ends_the_run(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char log[400];
+    snprintf(log, sizeof log, "%s/log", folder);
+    pid_t launcher = fork();
+    if (launcher == 0) {
+        if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
+        setenv("TMPDIR", folder, 1);
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", "10", "--", "train",
+              "--model", "lenet", "--epochs", "100000", (char *)NULL);
+        _exit(99);
+    }
+    sleep(3);
+    pid_t rank = child_of(launcher);
+    assert_true(rank > 0);
+    kill(rank, SIGKILL);
+    int status = 0;
+    pid_t ended = 0;
+    for (int i = 0; i < 300 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(100000);
+    if (ended == 0) kill(launcher, SIGKILL);
+    assert_int_equal(ended, launcher);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_int_equal(entries(folder, "gradsum"), 0);
+    char text[4096] = "";
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    if (!strstr(text, "killed by signal 9")) fail_msg("the log says: %s", text);
+}
+
+/* A rank that never starts is named. */
+static void a_missing_rank_is_named(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    setenv("GRADSUM_RANK", "0", 1);
+    setenv("GRADSUM_WORLD_SIZE", "3", 1);
+    setenv("GRADSUM_RENDEZVOUS", folder, 1);
+    setenv("GRADSUM_TIMEOUT", "2", 1);
+    char *output;
+    int status = gs_test_program(&output, "%s", FAST);
+    unsetenv("GRADSUM_RANK");
+    unsetenv("GRADSUM_WORLD_SIZE");
+    unsetenv("GRADSUM_RENDEZVOUS");
+    unsetenv("GRADSUM_TIMEOUT");
+    if (status != 1 || !strstr(output, "1") || !strstr(output, "2") || !strstr(output, "never"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+/* Ranks that were started with different options do not sum gradients of different models. */
+static void ranks_must_agree(void **state) {
+    (void)state;
+    char *output;
+    const char *folder = gs_test_folder();
+    int status =
+        gs_test_shell(&output,
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
+                      "train --model softmax --steps 3 --threads 1'; "
+                      "GRADSUM_RANK=0 $G --batch 60 & GRADSUM_RANK=1 $G --batch 64; S=$?; wait; exit $S",
+                      folder, GS_BUILD_DIR);
+    if (status != 2 || !strstr(output, "rank 1 has another --batch than rank 0 (64, not 60)"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+static void compare_prints_a_row_a_set(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_program(&output, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json"),
+        0);
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        assert_true(field(o, "samples_per_s")->valuedouble > 0);
+        assert_true(field(o, "largest_difference")->valuedouble < 1e-5);
+        const cJSON *share = field(o, "share");
+        double sum = 0;
+        for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+        cJSON_Delete(o);
+    }
+    assert_int_equal(lines, 2);
+    free(output);
+}
+
+static void devices_are_listed(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "OpenBLAS kernels", "devices");
+    assert_string_equal(gs_cpu_better_kernels("Haswell", true), "SkylakeX");
+    assert_string_equal(gs_cpu_better_kernels("Zen", true), "SkylakeX");
+    assert_null(gs_cpu_better_kernels("Haswell", false));
+    assert_null(gs_cpu_better_kernels("Cooperlake", true));
+}
+
+GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fits_80_columns),
+         cmocka_unit_test(wrong_usage_exits_with_2), cmocka_unit_test(wrong_names_are_explained),
+         cmocka_unit_test(batches_that_cannot_be), cmocka_unit_test(data_that_does_not_fit),
+         cmocka_unit_test(weights_that_do_not_fit), cmocka_unit_test(json_is_one_object_a_line),
+         cmocka_unit_test(json_survives_divergence), cmocka_unit_test(interrupted_training_saves_weights),
+         cmocka_unit_test(a_killed_rank_ends_the_run), cmocka_unit_test(a_missing_rank_is_named),
+         cmocka_unit_test(ranks_must_agree), cmocka_unit_test(compare_prints_a_row_a_set),
+         cmocka_unit_test(devices_are_listed))
