@@ -7,14 +7,16 @@ static gs_param conv_w = {.name = "0.weight", .ndim = 4, .dims = {2, 1, 1, 3}, .
 static gs_param conv_b = {.name = "0.bias", .ndim = 1, .dims = {2}, .at = 6, .count = 2};
 static gs_param linear_w = {.name = "2.weight", .ndim = 2, .dims = {2, 4}, .at = 8, .count = 8};
 static gs_param *params[] = {&conv_w, &conv_b, &linear_w};
-static gs_model model = {.text = (char[]){"conv 2 1x3, flatten, linear 2 no_bias"},
+static gs_model model = {.scaling = {0.25f, 0.1f},
+                         .text = (char[]){"conv 2 1x3, flatten, linear 2 no_bias"},
                          .in = {1, 1, 4},
                          .params = 16,
                          .param = params,
                          .param_count = 3};
 
 #define METADATA                                                                                             \
-    "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"model\":\"conv 2 1x3, flatten, linear 2 "     \
+    "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","     \
+    "\"model\":\"conv 2 1x3, flatten, linear 2 "                                                             \
     "no_bias\"}"
 #define CONV_W "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}"
 #define CONV_B "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}"
@@ -66,7 +68,8 @@ static void exact_bytes(void **state) {
     size_t size = read_bytes(path, file, sizeof file);
 
     const char *header =
-        "{\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"model\":\"conv 2 1x3, flatten, "
+        "{\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","
+        "\"model\":\"conv 2 1x3, flatten, "
         "linear 2 no_bias\",\"gradsum\":\"" GRADSUM_VERSION "\"}," CONV_W "," CONV_B "," LINEAR_W "}";
     uint64_t length;
     memcpy(&length, file, 8);
@@ -83,11 +86,13 @@ static void round_trip(void **state) {
     float back[16];
     char *text;
     gs_shape in;
+    gs_scaling scaling;
     assert_ok(gs_safetensors_save(path, &model, values));
     assert_ok(gs_safetensors_load(path, &model, back));
     assert_memory_equal(back, values, sizeof values);
-    assert_ok(gs_safetensors_model(path, &text, &in));
+    assert_ok(gs_safetensors_model(path, &text, &in, &scaling));
     assert_string_equal(text, model.text);
+    assert_true(scaling.mean == 0.25f && scaling.std == 0.1f);
     assert_int_equal(in.c, 1);
     assert_int_equal(in.h, 1);
     assert_int_equal(in.w, 4);
@@ -107,6 +112,7 @@ static void other_writers(void **state) {
     float back[16];
     char *text;
     gs_shape in;
+    gs_scaling scaling;
     write_file(path,
                "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
                "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
@@ -117,8 +123,10 @@ static void other_writers(void **state) {
     assert_memory_equal(back + 6, values + 8, 8);
     assert_memory_equal(back + 8, values, 32);
     assert_fails(GS_E_FORMAT, "no 'model' in the metadata: gradsum did not save this file",
-                 gs_safetensors_model(path, &text, &in));
+                 gs_safetensors_model(path, &text, &in, &scaling));
     assert_null(text);
+    assert_ok(gs_safetensors_model(path, NULL, &in, &scaling));
+    assert_true(scaling.mean == 0 && scaling.std == 1);
 }
 
 /* ---- bad files ---- */
@@ -128,9 +136,11 @@ static void cannot_be_read(void **state) {
     float back[16];
     char *text;
     gs_shape in;
+    gs_scaling scaling;
     assert_fails(GS_E_FILE, "cannot read /no/file: No such file or directory",
                  gs_safetensors_load("/no/file", &model, back));
-    assert_fails(GS_E_FILE, "cannot read /no/file: No such", gs_safetensors_model("/no/file", &text, &in));
+    assert_fails(GS_E_FILE, "cannot read /no/file: No such",
+                 gs_safetensors_model("/no/file", &text, &in, &scaling));
     const char *folder = gs_test_folder();
     assert_fails(GS_E_FILE, "Is a directory", gs_safetensors_load(folder, &model, back));
     assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_load("/dev/null", &model, back));
@@ -248,8 +258,9 @@ static void bad_metadata(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *text;
         gs_shape in;
+        gs_scaling scaling;
         write_file(path, bad[i][0], 0);
-        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_model(path, &text, &in));
+        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_model(path, &text, &in, &scaling));
         assert_null(text);
     }
 }

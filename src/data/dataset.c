@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,17 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
                            "%s: the label of sample %zu is %d, but the model has %d classes (0 to %d)",
                            d->name, i, d->labels[i], classes, classes - 1);
     return GS_OK;
+}
+
+gs_scaling gs_dataset_scaling(const gs_dataset *d) {
+    size_t bytes = d->count * gs_shape_size(d->shape);
+    uint64_t sum = 0, squares = 0; /* whole numbers: no rounding, however many there are */
+    for (size_t i = 0; i < bytes; i++) {
+        sum += d->images[i];
+        squares += (uint64_t)d->images[i] * d->images[i];
+    }
+    double mean = (double)sum / (double)bytes, variance = (double)squares / (double)bytes - mean * mean;
+    return (gs_scaling){(float)(mean / 255), variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f};
 }
 
 void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n,

@@ -31,8 +31,13 @@ void gs_dataset_free(gs_dataset *);
 /* GS_E_FORMAT naming the first sample whose label is not below `classes`, else GS_OK. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
+/* Mean and standard deviation of all pixels, as x = byte / 255 (std 1 if all are equal): with them the inputs
+ * have mean 0 and variance 1, which training with one learning rate for all layers wants (LeCun et al.,
+ * "Efficient BackProp", 1998, section 4.3). */
+gs_scaling gs_dataset_scaling(const gs_dataset *);
+
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `images` and, as int32, `labels`
- * (either may be NULL). Bytes become numbers in [0, 1] later, on the device: x = byte / 255. */
+ * (either may be NULL). Bytes become numbers later, on the device (gs_scaling). */
 void gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
                        unsigned char *images, int32_t *labels);
 

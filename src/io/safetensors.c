@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,17 @@ enum { LENGTH_BYTES = 8, MAX_HEADER = 100000000 }; /* the format's own limit: 10
 /* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory.
  */
 static char *header_text(const gs_model *model) {
-    char input[64], *text = NULL;
+    char input[64], mean[32], std[32], *text = NULL;
     snprintf(input, sizeof input, "%dx%dx%d", model->in.c, model->in.h, model->in.w);
+    snprintf(mean, sizeof mean, "%.9g",
+             (double)model->scaling.mean); /* nine digits give the same float back */
+    snprintf(std, sizeof std, "%.9g", (double)model->scaling.std);
     cJSON *header = cJSON_CreateObject();
     cJSON *metadata = cJSON_AddObjectToObject(header, "__metadata__");
     bool ok = cJSON_AddStringToObject(metadata, "format", "pt") &&
               cJSON_AddStringToObject(metadata, "input", input) &&
+              cJSON_AddStringToObject(metadata, "mean", mean) &&
+              cJSON_AddStringToObject(metadata, "std", std) &&
               cJSON_AddStringToObject(metadata, "model", model->text) &&
               cJSON_AddStringToObject(metadata, "gradsum", GRADSUM_VERSION);
 
@@ -285,7 +291,26 @@ static bool parse_input(const char *text, gs_shape *in) {
     return true;
 }
 
-static gs_status read_model(const tensor_file *f, char **text, gs_shape *in) {
+/* A finite number in the metadata, which holds only strings; `otherwise` if there is none. */
+static gs_status read_number(const tensor_file *f, const char *name, float otherwise, float *out) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
+    *out = otherwise;
+    if (!item) return GS_OK;
+    char *end = NULL;
+    if (cJSON_IsString(item)) *out = strtof(item->valuestring, &end);
+    if (!end || end == item->valuestring || *end || !isfinite(*out))
+        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is '%.80s', a number is wanted", f->path, name,
+                       cJSON_IsString(item) ? item->valuestring : "");
+    return GS_OK;
+}
+
+static gs_status read_model(const tensor_file *f, char **text, gs_shape *in, gs_scaling *scaling) {
+    GS_TRY(read_number(f, "mean", 0, &scaling->mean));
+    GS_TRY(read_number(f, "std", 1, &scaling->std));
+    if (!(scaling->std > 0))
+        return gs_fail(GS_E_FORMAT, "%s: 'std' in the metadata is %g, more than 0 is wanted", f->path,
+                       (double)scaling->std);
+    if (!text) return GS_OK;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(f->metadata, "model");
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(f->metadata, "input");
     if (!cJSON_IsString(model))
@@ -299,11 +324,11 @@ static gs_status read_model(const tensor_file *f, char **text, gs_shape *in) {
     return *text ? GS_OK : gs_fail(GS_E_MEMORY, "%s: no memory for the model's text", f->path);
 }
 
-gs_status gs_safetensors_model(const char *path, char **text, gs_shape *in) {
+gs_status gs_safetensors_model(const char *path, char **text, gs_shape *in, gs_scaling *scaling) {
     tensor_file f;
-    *text = NULL;
+    if (text) *text = NULL;
     gs_status st = open_file(path, &f);
-    if (st == GS_OK) st = read_model(&f, text, in);
+    if (st == GS_OK) st = read_model(&f, text, in, scaling);
     close_file(&f);
     return st;
 }

@@ -22,6 +22,11 @@ static inline size_t gs_shape_size(gs_shape s) {
     return (size_t)s.c * (size_t)s.h * (size_t)s.w;
 }
 
+/* How the bytes of an image become numbers: x = (byte / 255 - mean) / std. */
+typedef struct gs_scaling {
+    float mean, std;
+} gs_scaling;
+
 /* One parameter tensor: its name and shape as PyTorch has them, and its place in the flat arrays. */
 typedef struct gs_param {
     char name[64]; /* "3.weight", "5.body.0.bias" */

@@ -26,6 +26,7 @@ static gs_status collect_parameters(gs_layer *l, void *context) {
 }
 
 static gs_status plan(gs_model *m, const char *name_or_text, gs_shape in) {
+    m->scaling = (gs_scaling){0, 1};
     m->text = strdup(gs_model_text(name_or_text));
     if (!m->text) return gs_fail(GS_E_MEMORY, "out of memory for the text of a model");
     GS_TRY(gs_model_parse(m->text, &m->net));

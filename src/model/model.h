@@ -1,8 +1,7 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
- * The gradient array ends with GS_STATS extra floats (loss, correct, samples, stop) that the loss adds to. So
- * one sum over the workers carries the gradients *and* the counts, and the division by the global count can
- * come after it.
+ * The gradient array ends with GS_STATS extra floats (backend.h), which the loss adds to. So one sum over the
+ * workers carries the gradients *and* the counts, and the division by the global count can come after it.
  *
  *     weights   | 0.weight | 0.bias | 2.weight | ... |
  *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples stop |
@@ -18,8 +17,9 @@ typedef struct gs_model {
     char *text;    /* the full text, after a name was looked up */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    size_t params;    /* floats in `weights` */
-    gs_param **param; /* all parameters in order of their place; param_count of them */
+    gs_scaling scaling; /* of the inputs that it was trained on; (0, 1) until somebody sets it */
+    size_t params;      /* floats in `weights` */
+    gs_param **param;   /* all parameters in order of their place; param_count of them */
     int param_count;
     double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
 

@@ -16,6 +16,7 @@ typedef struct gs_run {
     gs_job job;
     gs_settings settings; /* a copy, with the model of settings.load filled in */
     char *loaded_model;
+    gs_scaling scaling; /* of the training set, or of the one that the loaded weights were trained on */
     const gs_observer *observer;
     gs_dataset *train_set, *test_set;
     int local;     /* workers in this process */
@@ -101,13 +102,16 @@ static gs_status check_target(const char *path) {
 
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
-    gs_shape in;
-    if (s->load && !s->model) {
-        GS_TRY(gs_safetensors_model(s->load, &run->loaded_model, &in));
-        s->model = run->loaded_model;
+    if (s->load) {
+        gs_shape in;
+        GS_TRY(gs_safetensors_model(s->load, s->model ? NULL : &run->loaded_model, &in, &run->scaling));
+        if (!s->model) s->model = run->loaded_model;
     }
     if (!s->model) s->model = "mlp";
-    if (run->job == JOB_TRAIN) GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &run->train_set));
+    if (run->job == JOB_TRAIN) {
+        GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &run->train_set));
+        if (!s->load) run->scaling = gs_dataset_scaling(run->train_set);
+    }
     GS_TRY(gs_dataset_load(s->data, GS_TEST, &run->test_set));
     if (run->job == JOB_TRAIN) {
         gs_shape a = run->train_set->shape, b = run->test_set->shape;
@@ -144,8 +148,8 @@ static gs_status evaluate(gs_run_worker *me) {
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
-    GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->train_set,
-                            run->test_set));
+    GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->scaling,
+                            run->train_set, run->test_set));
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
     GS_TRY(gs_agree(&me->worker));
     if (run->job == JOB_EVAL) return evaluate(me);
@@ -212,6 +216,7 @@ static gs_status save_weights(gs_run *run) {
     if (!s->save || first->rank != 0) return GS_OK;
     gs_model *plan;
     GS_TRY(gs_model_plan(s->model, run->train_set->shape, &plan));
+    plan->scaling = run->scaling;
     gs_status status = gs_safetensors_save(s->save, plan, first->weights);
     gs_model_free(plan);
     return status;

@@ -88,10 +88,10 @@ typedef struct gs_score {
 /* Open the device, make the replica and its buffers, load settings->load. local: workers in this process.
  * Without a training set nothing for training is made. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int local,
-                           const gs_dataset *train_set, const gs_dataset *test_set);
+                           gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
-/* Bring n samples to the device: order[first..] of the set (order NULL: as they lie). x = byte / 255. */
+/* Bring n samples to the device: order[first..] of the set (order NULL: as they lie), scaled. */
 gs_status gs_worker_load(gs_worker *, const gs_dataset *, const uint32_t *order, size_t first, size_t n);
 
 /* One step over samples order[first .. first + batch - 1], the global batch. */

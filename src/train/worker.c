@@ -56,9 +56,11 @@ static gs_status create(gs_worker *w, const char *device, int local) {
 }
 
 gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char *device, gs_comm *comm,
-                           int local, const gs_dataset *train_set, const gs_dataset *test_set) {
+                           int local, gs_scaling scaling, const gs_dataset *train_set,
+                           const gs_dataset *test_set) {
     *w = (gs_worker){.settings = settings, .comm = comm, .train_set = train_set, .test_set = test_set};
     gs_status status = create(w, device, local);
+    if (status == GS_OK) w->model->scaling = scaling;
     if (status != GS_OK) gs_worker_free(w);
     return status;
 }
@@ -85,5 +87,7 @@ gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, const uint32_t *or
     gs_dataset_gather(set, order ? order + first : NULL, first, n, w->host_bytes, w->host_labels);
     GS_TRY(ops->write(w->device, w->bytes, w->host_bytes, n * features));
     GS_TRY(ops->write(w->device, w->labels, w->host_labels, n * sizeof *w->host_labels));
-    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / 255.0f, 0.0f, n * features);
+    gs_scaling s = w->model->scaling; /* (byte / 255 - mean) / std, as one multiply and add */
+    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / (255.0f * s.std), -s.mean / s.std,
+                               n * features);
 }
