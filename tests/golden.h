@@ -1,0 +1,17 @@
+/* Golden values: what PyTorch gave, in f64 (tests/golden/make.py says how the files look). */
+#ifndef GS_TESTS_GOLDEN_H
+#define GS_TESTS_GOLDEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Compare a tensor with the golden one of that name in "tests/golden/FILE.txt", below the line "case NAME";
+ * the test fails if there is none. Elements may differ by tolerance * (|wanted| + root mean square of all
+ * wanted). */
+void golden_check(const char *file, const char *name, const char *tensor, const float *got, size_t count,
+                  double tolerance, const char *device);
+/* The same for integers, which must be equal. */
+void golden_check_int(const char *file, const char *name, const char *tensor, const int *got, size_t count,
+                      const char *device);
+
+#endif

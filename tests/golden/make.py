@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/operator_cases.h, and for a
+training of the models in tests/model_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
+
+    /usr/bin/python3 tests/golden/make.py
+
+Inputs come from the formula of values() below, which tests/operators.c has in C. A file holds, for each case, a line
+with the case, then a line for each tensor:
+
+    NAME COUNT STRIDE CHECKSUM v[0] v[STRIDE] v[2 STRIDE] ...
+
+CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element counts although not every one is stored.
+"""
+import os
+import re
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MOST = 96  # values stored of one tensor
+X, W, B, DY, LABELS, TARGET, VELOCITY = 1, 2, 3, 4, 5, 6, 7  # salts
+
+
+def hashed(count, salt):
+    """A hash of (i, salt): 32 bits that look random (the end of MurmurHash3)."""
+    h = (np.arange(count, dtype=np.uint64) * 2654435761 + salt * 0x9E3779B9) & 0xFFFFFFFF
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & 0xFFFFFFFF
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & 0xFFFFFFFF
+    return h ^ (h >> 16)
+
+
+def values(count, salt):
+    """Multiples of 2^-15 in [-1, 1): exact in f32."""
+    return ((hashed(count, salt) >> 16).astype(np.float64) - 32768) / 32768
+
+
+def away_from_0(count, salt):
+    v = values(count, salt)
+    return v + np.where(v < 0, -0.25, 0.25)
+
+
+def distinct(count):
+    """No two values closer than 1/64: a permutation, since 7919 is prime."""
+    i = np.arange(count, dtype=np.int64)
+    return ((i * 7919 + 13) % max(count, 1) - count // 2) / 64.0
+
+
+def leaf(v, *shape):
+    return torch.tensor(v, dtype=torch.float64).reshape(shape).requires_grad_()
+
+
+def size(*shape):
+    return int(np.prod(shape))
+
+
+def linear(n, k, out, bias):
+    x, w = leaf(values(n * k, X), n, k), leaf(values(out * k, W), out, k)
+    b = leaf(values(out, B), out) if bias else None
+    return F.linear(x, w, b), {"dx": x, "dw": w, "db": b}
+
+
+def conv2d(n, c, h, w_, out, kh, kw, sh, sw, ph, pw, bias):
+    x, w = leaf(values(size(n, c, h, w_), X), n, c, h, w_), leaf(values(size(out, c, kh, kw), W), out, c, kh, kw)
+    b = leaf(values(out, B), out) if bias else None
+    return F.conv2d(x, w, b, (sh, sw), (ph, pw)), {"dx": x, "dw": w, "db": b}
+
+
+def max_pool2d(n, c, h, w, kh, kw, sh, sw, ph, pw):
+    x = leaf(distinct(size(n, c, h, w)), n, c, h, w)
+    y, index = F.max_pool2d(x, (kh, kw), (sh, sw), (ph, pw), return_indices=True)
+    return y, {"dx": x}, {"index": index}
+
+
+def avg_pool2d(n, c, h, w, kh, kw, sh, sw, ph, pw):
+    x = leaf(values(size(n, c, h, w), X), n, c, h, w)
+    return F.avg_pool2d(x, (kh, kw), (sh, sw), (ph, pw)), {"dx": x}
+
+
+def relu(count):
+    x = leaf(away_from_0(count, X), count)
+    return F.relu(x), {"dx": x}
+
+
+def tanh(count):
+    x = leaf(4 * values(count, X), count)
+    return torch.tanh(x), {"dx": x}
+
+
+def sigmoid(count):
+    x = leaf(4 * values(count, X), count)
+    return torch.sigmoid(x), {"dx": x}
+
+
+def softmax_cross_entropy(n, classes):
+    x = leaf(4 * values(n * classes, X), n, classes)
+    labels = torch.tensor((hashed(n, LABELS) % classes).astype(np.int64))
+    loss = F.cross_entropy(x, labels, reduction="sum")
+    loss.backward()
+    correct = (x.argmax(1) == labels).sum()
+    return {"y": F.softmax(x, 1), "stats": torch.tensor([loss, correct, n]), "dx": x.grad}
+
+
+def mean_squared_error(n, k):
+    x, t = leaf(values(n * k, X), n, k), torch.tensor(values(n * k, TARGET)).reshape(n, k)
+    loss = F.mse_loss(x, t, reduction="sum") / k
+    loss.backward()
+    correct = (x.argmax(1) == t.argmax(1)).sum()
+    return {"stats": torch.tensor([loss, correct, n]), "dx": x.grad}
+
+
+def sgd_update(count, scale, lr, momentum, decay):
+    w = leaf(values(count, W), count)
+    optimiser = torch.optim.SGD([w], lr=lr / 1e3, momentum=momentum / 1e3, weight_decay=decay / 1e3)
+    for step in range(3):
+        w.grad = torch.tensor(values(count, DY + 10 * step)) * (scale / 1e3)
+        optimiser.step()
+    result = {"w": w}
+    if momentum:
+        result["v"] = optimiser.state[w]["momentum_buffer"]
+    return result
+
+
+def results(op, arguments):
+    """All tensors of a case. Most operators give (y, leaves): their gradients are for dy = values(DY)."""
+    r = globals()[op](*arguments)
+    if isinstance(r, dict):
+        return r
+    y, leaves = r[0], r[1]
+    y.backward(torch.tensor(values(y.numel(), DY)).reshape(y.shape))
+    tensors = {"y": y, **(r[2] if len(r) > 2 else {})}
+    tensors.update({name: leaf.grad for name, leaf in leaves.items() if leaf is not None})
+    return tensors
+
+
+def write(file, name, tensor):
+    v = tensor.detach().double().reshape(-1).numpy()
+    stride = max(1, -(-len(v) // MOST))
+    check = float((v * values(len(v), 99)).sum())
+    file.write(" ".join([name, str(len(v)), str(stride), "%.9g" % check] + ["%.9g" % e for e in v[::stride]]) + "\n")
+
+
+def operators():
+    files = {}
+    for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", open(HERE + "/../operator_cases.h").read(), re.M):
+        arguments = [int(a) for a in arguments.split(",")]
+        if arguments[0] == 0:
+            continue  # an empty batch has no values
+        if op not in files:
+            files[op] = open(HERE + "/" + op + ".txt", "w")
+        files[op].write(" ".join(["case", op] + [str(a) for a in arguments]) + "\n")
+        for name, tensor in results(op, arguments).items():
+            write(files[op], name, tensor)
+
+
+operators()

@@ -1,0 +1,73 @@
+/* One operator on one device with given sizes: its tensors, its forward and its backward. */
+#ifndef GS_TESTS_OPERATORS_H
+#define GS_TESTS_OPERATORS_H
+
+#include "backend.h"
+
+/* Every tensor that some operator has. */
+typedef enum tensor { X, W, B, LABELS, DY, Y, INDEX, STATS, DX, DW, DB, TENSORS } tensor;
+enum { INPUTS = Y };                       /* the tensors before Y are inputs */
+enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* a loss adds to these and leaves the others alone */
+
+extern const char *const tensor_names[TENSORS]; /* as in the golden files */
+
+typedef struct operator_case {
+    const char *op;
+    bool small;
+    int arg[12];
+} operator_case;
+
+typedef struct instance instance;
+
+typedef struct operator_test {
+    const char *name;
+    int args; /* how many numbers a case has */
+    /* The count of each tensor; 0: the operator has no such tensor. */
+    void (*counts)(const int *arg, size_t *count);
+    gs_status (*forward)(const instance *);
+    gs_status (*backward)(const instance *);
+    /* What x must avoid, so that results and finite differences are well defined. */
+    enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT } x;
+    float step;        /* of finite differences, see test_operators.c */
+    bool element_wise; /* y may be x, dx may be dy */
+    bool is_loss;      /* the scalar to differentiate is the loss itself, and there is no dy */
+} operator_test;
+
+struct instance {
+    const operator_test *op;
+    const operator_case *c;
+    gs_device *device;
+    size_t offset; /* elements before and after each tensor that nobody may touch */
+    size_t count[TENSORS];
+    float *host[TENSORS];  /* inputs, and what instance_read got; INDEX and LABELS are int32_t in truth */
+    gs_mem base[TENSORS];  /* allocations */
+    gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
+};
+
+/* The next case of operator `op` that is to be run, after `c` (NULL: the first); NULL at the end. */
+const operator_case *next_case(const char *op, const operator_case *c);
+
+/* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */
+const char *operator_case_name(const operator_case *);
+
+/* Allocate all tensors `offset` elements into allocations of their own, write the inputs; y, dx and index
+ * begin as garbage, stats, dw and db as zeros. */
+void instance_open(instance *, gs_device *, const operator_case *, size_t offset);
+void instance_close(instance *);
+
+void instance_forward(const instance *);
+void instance_backward(const instance *);
+
+/* Copy a tensor to host[t], and see that nothing around it was touched. */
+void instance_read(instance *, tensor t);
+/* Write one element of an input. */
+void instance_poke(instance *, tensor t, size_t i, float value);
+
+/* The inputs' formula, which golden/make.py has in Python: a hash of (i, salt); a multiple of 2^-15 in [-1,
+ * 1). */
+uint32_t test_hash(size_t i, uint32_t salt);
+float test_value(size_t i, uint32_t salt);
+
+enum { SALT_X = 1, SALT_W = 2, SALT_B = 3, SALT_DY = 4, SALT_LABELS = 5, SALT_TARGET = 6, SALT_CHECK = 99 };
+
+#endif

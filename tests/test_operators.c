@@ -1,0 +1,290 @@
+/* One table of cases (operator_cases.h), every operator, every device: against PyTorch, against finite
+ * differences, against the cpu device with one thread, and in all the ways in which an operator may be
+ * called. */
+#include <math.h>
+#include "tests/devices.h"
+#include "tests/golden.h"
+#include "tests/operators.h"
+#include "tests/test.h"
+
+/* Elements may differ by TOLERANCE * (|wanted| + root mean square of the tensor). */
+static const double TOLERANCE = 1e-5;
+
+static void forward_backward(instance *t) {
+    instance_forward(t);
+    instance_backward(t);
+    for (int i = Y; i < TENSORS; i++)
+        if (t->place[i].base) instance_read(t, (tensor)i);
+}
+
+/* ---- against PyTorch ---- */
+
+static void golden(void **state) {
+    const char *op = *state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (const operator_case *c = next_case(op, NULL); c; c = next_case(op, c)) {
+            if (c->arg[0] == 0) continue; /* an empty batch has no values; any_call checks it */
+            const char *name = operator_case_name(c), *device = devices[d]->name;
+            instance t;
+            instance_open(&t, devices[d], c, 0);
+            forward_backward(&t);
+            for (int i = Y; i < TENSORS; i++) {
+                if (t.count[i] == 0) continue;
+                if (i == INDEX)
+                    golden_check_int(op, name, "index", (const int *)t.host[i], t.count[i], device);
+                else
+                    golden_check(op, name, tensor_names[i], t.host[i], t.count[i], TOLERANCE, device);
+            }
+            instance_close(&t);
+        }
+}
+
+/* ---- against finite differences ---- */
+
+/* The scalar whose gradients backward computes, summed in double: sum of y dy, or the loss. */
+static double scalar(instance *t) {
+    if (t->count[STATS]) assert_ok(t->device->ops->fill(t->device, t->place[STATS], 0, LOSS_STATS));
+    instance_forward(t);
+    if (t->count[LABELS]) { /* from p, since the sum of all losses in f32 is too coarse to tell the difference
+                             */
+        instance_read(t, Y);
+        double loss = 0;
+        int classes = t->c->arg[1];
+        for (size_t i = 0; i < t->count[LABELS]; i++)
+            loss -= log((double)t->host[Y][i * (size_t)classes + (size_t)((int32_t *)t->host[LABELS])[i]]);
+        return loss;
+    }
+    if (t->op->is_loss) {
+        instance_read(t, STATS);
+        return (double)t->host[STATS][GS_STAT_LOSS];
+    }
+    double sum = 0;
+    instance_read(t, Y);
+    for (size_t i = 0; i < t->count[Y]; i++) sum += (double)t->host[Y][i] * (double)t->host[DY][i];
+    return sum;
+}
+
+/* d scalar / d element i of an input, from four values around it: exact for polynomials up to the fourth
+ * degree, so that the step can be large and rounding small. The steps of operators.c stay on one side of
+ * every kink. */
+static double difference(instance *t, tensor input, size_t i) {
+    float middle = t->host[input][i], h = t->op->step;
+    double value[4];
+    const float steps[4] = {-2 * h, -h, h, 2 * h};
+    for (int k = 0; k < 4; k++) {
+        instance_poke(t, input, i, middle + steps[k]);
+        value[k] = scalar(t);
+    }
+    instance_poke(t, input, i, middle);
+    return (8 * (value[2] - value[1]) - (value[3] - value[0])) / (12 * (double)h);
+}
+
+static double root_mean_square(const float *v, size_t count) {
+    double squares = 0;
+    for (size_t i = 0; i < count; i++) squares += (double)v[i] * (double)v[i];
+    return count ? sqrt(squares / (double)count) : 0;
+}
+
+static void check_gradient(instance *t, tensor input, tensor gradient) {
+    /* The difference of two results, each rounded to f32, has fewer digits than they have. */
+    const double tolerance = 10 * TOLERANCE;
+    size_t count = t->count[gradient], checks = gs_test_small() ? 3 : 12;
+    double rms = root_mean_square(t->host[gradient], count);
+    for (size_t k = 0; k < checks && k < count; k++) {
+        size_t i = k == 0 ? 0 : k == 1 ? count - 1 : test_hash(k, (uint32_t)count) % count;
+        double want = difference(t, input, i), got = (double)t->host[gradient][i];
+        double allowed = tolerance * (fabs(want) + rms);
+        if (!(fabs(got - want) <= allowed))
+            fail_msg("%s on %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, allowed are %.2g",
+                     operator_case_name(t->c), t->device->name, tensor_names[gradient], i, got, want,
+                     fabs(got - want), allowed);
+    }
+}
+
+static void finite_differences(void **state) {
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
+            instance t;
+            instance_open(&t, devices[d], c, 0);
+            forward_backward(&t);
+            check_gradient(&t, X, DX);
+            check_gradient(&t, W, DW);
+            check_gradient(&t, B, DB);
+            instance_close(&t);
+        }
+}
+
+/* ---- against another way to call the same ---- */
+
+/* Every output of t is `factor` (dw, db, stats) times, or once (all others), that of `want`. */
+static void check_same(const instance *t, const instance *want, float factor, const char *how) {
+    for (int i = Y; i < TENSORS; i++) {
+        if (!t->place[i].base) continue;
+        float times = i == STATS || i == DW || i == DB ? factor : 1;
+        double rms = root_mean_square(want->host[i], i == INDEX ? 0 : t->count[i]);
+        for (size_t k = 0; k < t->count[i]; k++) {
+            if (i == INDEX && memcmp(t->host[i] + k, want->host[i] + k, sizeof(int32_t)) == 0) continue;
+            double expected = (double)(times * want->host[i][k]),
+                   off = fabs((double)t->host[i][k] - expected);
+            if (i != INDEX && off <= TOLERANCE * (fabs(expected) + times * rms)) continue;
+            fail_msg("%s on %s, %s: %s[%zu] is %.9g, wanted %.9g", operator_case_name(t->c), t->device->name,
+                     how, tensor_names[i], k, (double)t->host[i][k], expected);
+        }
+    }
+}
+
+/* On every device as on the cpu with one thread. */
+static void like_cpu(void **state) {
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    gs_device *cpu;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
+        instance want;
+        instance_open(&want, cpu, c, 0);
+        forward_backward(&want);
+        for (int d = 0; d < count; d++) {
+            instance t;
+            instance_open(&t, devices[d], c, 0);
+            forward_backward(&t);
+            check_same(&t, &want, 1, "beside the cpu");
+            instance_close(&t);
+        }
+        instance_close(&want);
+    }
+    gs_device_close(cpu);
+}
+
+static void check_offsets(const instance *want) {
+    instance t;
+    instance_open(&t, want->device, want->c, 5);
+    forward_backward(&t);
+    check_same(&t, want, 1, "5 elements into its memory");
+    instance_close(&t);
+}
+
+/* dw, db and stats are added to, the other outputs written. */
+static void check_adds_up(const instance *want) {
+    instance t;
+    instance_open(&t, want->device, want->c, 1);
+    forward_backward(&t);
+    forward_backward(&t);
+    check_same(&t, want, 2, "a second time");
+    instance_close(&t);
+}
+
+/* A first layer: nobody wants dx. */
+static void check_without_dx(const instance *want) {
+    instance t;
+    instance_open(&t, want->device, want->c, 3);
+    t.place[DX] = GS_NONE;
+    forward_backward(&t);
+    check_same(&t, want, 1, "without dx");
+    instance_close(&t);
+}
+
+static void check_in_place(const instance *want) {
+    instance t;
+    instance_open(&t, want->device, want->c, 2);
+    t.place[Y] = t.place[X];
+    t.place[DX] = t.place[DY];
+    instance_forward(&t);
+    instance_backward(&t);
+    instance_read(&t, X);
+    instance_read(&t, DY);
+    memcpy(t.host[Y], t.host[X], t.count[X] * sizeof(float));
+    memcpy(t.host[DX], t.host[DY], t.count[X] * sizeof(float));
+    check_same(&t, want, 1, "in place");
+    instance_close(&t);
+}
+
+static void check_untouched(const instance *t) {
+    const tensor sums[] = {STATS, DW, DB};
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < t->count[sums[k]]; i++) assert_true(t->host[sums[k]][i] == 0);
+}
+
+static void any_call(void **state) {
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
+            instance want;
+            instance_open(&want, devices[d], c, 0);
+            forward_backward(&want);
+            check_offsets(&want);
+            check_adds_up(&want);
+            if (want.count[DW]) check_without_dx(&want);
+            if (want.op->element_wise) check_in_place(&want);
+            if (c->arg[0] == 0) check_untouched(&want);
+            instance_close(&want);
+        }
+}
+
+/* ---- the optimiser's step, which has no backward ---- */
+
+static float *new_floats(size_t count) {
+    float *v = calloc(count + 1, sizeof *v);
+    assert_non_null(v);
+    return v;
+}
+
+static void update_three_times(gs_device *device, const operator_case *c, size_t offset) {
+    const gs_backend *ops = device->ops;
+    size_t count = (size_t)c->arg[0], bytes = count * sizeof(float);
+    float scale = (float)c->arg[1] / 1e3f, lr = (float)c->arg[2] / 1e3f, momentum = (float)c->arg[3] / 1e3f,
+          decay = (float)c->arg[4] / 1e3f;
+    gs_mem w, v = GS_NONE, dw;
+    float *host = new_floats(count);
+    assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &w));
+    assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &dw));
+    if (momentum > 0) assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &v));
+    gs_mem v_here = momentum > 0 ? gs_at(v, offset) : GS_NONE;
+    for (size_t i = 0; i < count; i++) host[i] = test_value(i, SALT_W);
+    assert_ok(ops->write(device, gs_at(w, offset), host, bytes));
+    for (uint32_t step = 0; step < 3; step++) {
+        for (size_t i = 0; i < count; i++) host[i] = test_value(i, SALT_DY + 10 * step);
+        assert_ok(ops->write(device, gs_at(dw, offset), host, bytes));
+        assert_ok(ops->sgd_update(device, gs_at(w, offset), v_here, gs_at(dw, offset), count, scale, lr,
+                                  momentum, decay));
+    }
+    const char *name = operator_case_name(c);
+    assert_ok(ops->read(device, host, gs_at(w, offset), bytes));
+    if (count > 0) golden_check("sgd_update", name, "w", host, count, TOLERANCE, device->name);
+    if (momentum > 0) {
+        assert_ok(ops->read(device, host, v_here, bytes));
+        if (count > 0) golden_check("sgd_update", name, "v", host, count, TOLERANCE, device->name);
+    }
+    ops->free(device, w);
+    ops->free(device, v);
+    ops->free(device, dw);
+    free(host);
+}
+
+static void sgd_update(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (const operator_case *c = next_case("sgd_update", NULL); c; c = next_case("sgd_update", c)) {
+            update_three_times(devices[d], c, 0);
+            update_three_times(devices[d], c, 3);
+        }
+}
+
+/* Tests have a name for each operator, as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's.
+ */
+#define OPERATOR(op)                                                                                         \
+    {"golden " #op, golden, NULL, NULL, #op},                                                                \
+        {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \
+        {"like cpu " #op, like_cpu, NULL, NULL, #op}, {                                                      \
+        "any call " #op, any_call, NULL, NULL, #op                                                           \
+    }
+
+GS_TESTS(operators, OPERATOR(linear), OPERATOR(conv2d), OPERATOR(max_pool2d), OPERATOR(avg_pool2d),
+         OPERATOR(relu), OPERATOR(tanh), OPERATOR(sigmoid), OPERATOR(softmax_cross_entropy),
+         OPERATOR(mean_squared_error), cmocka_unit_test(sgd_update))
