@@ -169,8 +169,7 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* Each part sums its own dw and db, in its scratch; conv2d_backward adds them up in the order of the parts.
- */
+/* Each part sums its own dw and db, in its scratch; conv2d_backward adds them up in the order of the parts. */
 static void backward_part(void *context, int part) {
     const gs_conv_work *t = context;
     const gs_conv2d_sizes *s = t->s;

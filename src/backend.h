@@ -121,8 +121,7 @@ typedef struct gs_backend {
     gs_status (*max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                      const gs_pool2d_sizes *);
 
-    /* y = sum of x over the window / (kernel_h kernel_w); padding counts as zeros, as PyTorch does by default
-     */
+    /* y = sum of x over the window / (kernel_h kernel_w); padding counts as zeros, as PyTorch does by default */
     gs_status (*avg_pool2d_forward)(gs_device *, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *);
     /* dx = sum of dy over the windows that contain the pixel / (kernel_h kernel_w) */
     gs_status (*avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);

@@ -38,8 +38,7 @@ typedef enum gs_status {
 #define GS_PRINTF(text, first)
 #endif
 
-/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...);
- */
+/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
 gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */

@@ -27,8 +27,7 @@ static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
     return (uint64_t)stream << 56 | sub;
 }
 
-/* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high).
- */
+/* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high). */
 void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
 /* A word as a float in [0, 1): its upper 24 bits times 2^-24, exact in f32, so the same on every device. */

@@ -19,8 +19,7 @@ enum { LENGTH_BYTES = 8, MAX_HEADER = 100000000 }; /* the format's own limit: 10
 
 /* ---- save ---- */
 
-/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory.
- */
+/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
 static char *header_text(const gs_model *model) {
     char input[64], mean[32], std[32], *text = NULL;
     snprintf(input, sizeof input, "%dx%dx%d", model->in.c, model->in.h, model->in.w);

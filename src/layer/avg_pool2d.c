@@ -16,8 +16,7 @@ static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
     return l->device->ops->avg_pool2d_forward(l->device, l->y, x, pass->n, &me->sizes);
 }
 
-/* Of y = sum of x over the window / its size: dx = the sum of dy over the windows with this x / their size.
- */
+/* Of y = sum of x over the window / its size: dx = the sum of dy over the windows with this x / their size. */
 static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const avg_pool2d *me = (const avg_pool2d *)l;
     *dx = l->dx;

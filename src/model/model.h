@@ -53,8 +53,7 @@ gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits
 /* Adds (loss, correct, samples) of these logits against n int32 labels to the tail of `gradients`. */
 gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
-/* Adds to `gradients` the gradient of the *sum* of the samples' losses. After forward and loss of this pass.
- */
+/* Adds to `gradients` the gradient of the *sum* of the samples' losses. After forward and loss of this pass. */
 gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
 /* gradients = 0, stats included: once at the start of a step */

@@ -28,6 +28,10 @@ static bool is_sign(char c) {
     return c != '\0' && strchr(",()|", c) != NULL;
 }
 
+static char lower(char c) {
+    return (char)tolower((unsigned char)c);
+}
+
 static bool is_space(char c) {
     return c != '\0' && strchr(" \t\r\n", c) != NULL;
 }
@@ -91,25 +95,26 @@ static gs_status wrong(const parser *p, const char *format, ...) {
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* How many letters must be changed, added or left out to make `word` of the lookahead, whatever their case.
- * Source: Levenshtein 1966; one row of the table of Wagner and Fischer 1974 at a time. */
+/* How many letters of the lookahead must be changed, added, left out or swapped with the next to make `word`,
+ * whatever their case. Source: Damerau 1964, by the table of Wagner and Fischer 1974: d[i][j] is the distance between
+ * the first i and the first j letters. */
 static size_t edit_distance(const parser *p, const char *word) {
-    enum { LONGEST = 32 };
-    size_t row[LONGEST + 1], length = strlen(word);
-    if (length > LONGEST) return length;
-    for (size_t j = 0; j <= length; j++) row[j] = j;
-    for (size_t i = 1; i <= p->length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
+    enum { LONGEST = 24 };
+    size_t d[LONGEST + 1][LONGEST + 1], length = strlen(word);
+    if (p->length > LONGEST || length > LONGEST) return SIZE_MAX;
+    for (size_t i = 0; i <= p->length; i++) d[i][0] = i;
+    for (size_t j = 0; j <= length; j++) d[0][j] = j;
+    for (size_t i = 1; i <= p->length; i++)
         for (size_t j = 1; j <= length; j++) {
-            size_t change = diagonal + (tolower((unsigned char)p->at[i - 1]) != word[j - 1]);
-            diagonal = row[j];
-            size_t add = row[j - 1] + 1, drop = row[j] + 1;
-            row[j] = add < drop ? add : drop;
-            if (change < row[j]) row[j] = change;
+            size_t change = d[i - 1][j - 1] + (lower(p->at[i - 1]) != word[j - 1]);
+            size_t drop = d[i - 1][j] + 1, add = d[i][j - 1] + 1;
+            d[i][j] = change < drop ? change : drop;
+            if (add < d[i][j]) d[i][j] = add;
+            bool swapped =
+                i > 1 && j > 1 && lower(p->at[i - 1]) == word[j - 2] && lower(p->at[i - 2]) == word[j - 1];
+            if (swapped && d[i - 2][j - 2] + 1 < d[i][j]) d[i][j] = d[i - 2][j - 2] + 1;
         }
-    }
-    return row[length];
+    return d[p->length][length];
 }
 
 /* The nearest of `words` (ending with NULL), if it is near enough to be meant: "did you mean relu? ", else

@@ -97,8 +97,7 @@ gs_status gs_worker_load(gs_worker *, const gs_dataset *, const uint32_t *order,
 /* One step over samples order[first .. first + batch - 1], the global batch. */
 gs_status gs_step(gs_worker *, size_t first, size_t batch, gs_score *);
 
-/* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs.
- */
+/* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
 gs_status gs_warm_up(gs_worker *);
 
 /* Loss and accuracy over a whole set: each worker takes its part, only the final counts are summed. The set
