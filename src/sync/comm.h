@@ -24,8 +24,9 @@ typedef struct gs_comm gs_comm;
 
 typedef struct gs_transport {
     const char *name; /* "threads", "gloo", "world" */
-    /* `bytes` bytes from rank to rank; send may return before the receiver has them, but `data` may then be
-     * changed. Messages between one pair of ranks arrive in order. */
+    /* `bytes` bytes from rank to another rank; send may return before the receiver has them, but `data` may
+     * then be changed. Messages between one pair of ranks arrive in order. Two of them may be under way: that
+     * far send never waits for the receiver, so all ranks may send first and receive then. */
     gs_status (*send)(gs_comm *, const void *data, size_t bytes, int to);
     gs_status (*recv)(gs_comm *, void *data, size_t bytes, int from);
     /* data of `root` -> data of all */
@@ -36,8 +37,7 @@ typedef struct gs_transport {
     gs_status (*all_gather)(gs_comm *, const void *mine, void *all, size_t bytes);
     /* return when all ranks have called it */
     gs_status (*barrier)(gs_comm *);
-    /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason".
-     */
+    /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason". */
     void (*abort)(gs_comm *, const char *reason);
     void (*free)(gs_comm *);
 } gs_transport;

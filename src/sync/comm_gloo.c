@@ -215,10 +215,12 @@ gs_status gs_gloo_comm_recv(gs_comm *c, void *data, size_t bytes, int process, i
 }
 
 static gs_status gloo_send(gs_comm *c, const void *data, size_t bytes, int to) {
+    gs_check_peer(c, "sends to", to);
     return gs_gloo_comm_send(c, data, bytes, to, c->rank, to);
 }
 
 static gs_status gloo_recv(gs_comm *c, void *data, size_t bytes, int from) {
+    gs_check_peer(c, "receives from", from);
     return gs_gloo_comm_recv(c, data, bytes, from, from, c->rank);
 }
 

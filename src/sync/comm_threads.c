@@ -123,6 +123,7 @@ static gs_status threads_barrier(gs_comm *c) {
 
 static gs_status threads_send(gs_comm *c, const void *data, size_t bytes, int to) {
     gs_team *t = c->state;
+    gs_check_peer(c, "sends to", to);
     if (atomic_load(&t->failed)) return gs_team_failed(t);
     gs_letter *l = malloc(sizeof *l + bytes);
     if (!l)
@@ -171,6 +172,7 @@ static gs_letter *wait_for_letter(gs_comm *c, size_t bytes, int from) {
 
 static gs_status threads_recv(gs_comm *c, void *data, size_t bytes, int from) {
     const gs_team *t = c->state;
+    gs_check_peer(c, "receives from", from);
     gs_letter *l = wait_for_letter(c, bytes, from);
     if (!l) return gs_team_failed(t);
     if (l->bytes != bytes)

@@ -118,6 +118,7 @@ static gs_status world_barrier(gs_comm *c) {
 static gs_status world_send(gs_comm *c, const void *data, size_t bytes, int to) {
     const member *m = c->state;
     gs_comm *processes = m->w->processes;
+    gs_check_peer(c, "sends to", to);
     int p = process_of(m->w, to);
     if (p == processes->rank)
         return finish(m, m->local->ops->send(m->local, data, bytes, to - m->w->first[p]));
@@ -127,6 +128,7 @@ static gs_status world_send(gs_comm *c, const void *data, size_t bytes, int to) 
 static gs_status world_recv(gs_comm *c, void *data, size_t bytes, int from) {
     const member *m = c->state;
     gs_comm *processes = m->w->processes;
+    gs_check_peer(c, "receives from", from);
     int p = process_of(m->w, from);
     if (p == processes->rank)
         return finish(m, m->local->ops->recv(m->local, data, bytes, from - m->w->first[p]));

@@ -53,8 +53,7 @@ gs_team *gs_team_create(int size, int first_rank);
 /* A rank goes; the last one takes the team with it. Whoever still waits for this rank fails. */
 void gs_team_leave(gs_team *, int rank);
 
-/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the lock.
- */
+/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the lock. */
 void gs_team_fail(gs_team *, const char *message);
 void gs_team_fail_locked(gs_team *, const char *message);
 

@@ -6,13 +6,18 @@
 
 #include "sync/comm.h"
 
+/* A message goes to another rank, and there is that rank: anything else is a mistake in the program. */
+static inline void gs_check_peer(const gs_comm *c, const char *verb, int peer) {
+    if (peer < 0 || peer >= c->size || peer == c->rank)
+        gs_bug("rank %d of %d %s rank %d", c->rank, c->size, verb, peer);
+}
+
 /* ---- comm_threads.c ---- */
 
 /* As gs_comm_threads_create, but messages call thread i "rank first + i": its number in the world. */
 gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms);
 
-/* data of thread 0 = sum over all threads; the others' data stay as they are. Returns when the sum is there.
- */
+/* data of thread 0 = sum over all threads; the others' data stay as they are. Returns when the sum is there. */
 gs_status gs_threads_reduce(gs_comm *, float *data, size_t count);
 
 /* As abort, with exactly this message. */

@@ -1,0 +1,92 @@
+/* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
+ * environment that says who they are. */
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH = 4096 };
+
+/* Make the folder and those that it lies in; false if it cannot be written to. */
+static bool make_folders(const char *path) {
+    char part[PATH];
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return false;
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST) return false;
+        *slash = '/';
+    }
+    return (mkdir(part, 0755) == 0 || errno == EEXIST) && access(part, W_OK | X_OK) == 0;
+}
+
+/* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
+ * rank has a cache of its own, which stays for the next time. NULL: no memory. */
+static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int rank) {
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+    int length = 0;
+    if (place->cache && launch->size == 1) return strdup(place->cache);
+    if (place->cache)
+        length = asprintf(&path, "%s/rank-%d", place->cache, rank);
+    else if (xdg && *xdg)
+        length = asprintf(&path, "%s/gradsum/pocl-rank-%d", xdg, rank);
+    else if (home && *home)
+        length = asprintf(&path, "%s/.cache/gradsum/pocl-rank-%d", home, rank);
+    if (length < 0) return NULL;
+    if (path && make_folders(path)) return path;
+    free(path);
+    return asprintf(&path, "%s/pocl-rank-%d", place->folder, rank) < 0 ? NULL : path;
+}
+
+gs_status gs_launch_place_create(gs_launch_place *place) {
+    const char *tmp = getenv("TMPDIR"), *cache = getenv("POCL_CACHE_DIR");
+    if (!tmp || !*tmp) tmp = "/tmp";
+    *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
+    bool fits =
+        snprintf(place->folder, sizeof place->folder, "%s/gradsum-XXXXXX", tmp) < (int)sizeof place->folder;
+    if (!fits) errno = ENAMETOOLONG;
+    if (!fits || !mkdtemp(place->folder)) {
+        place->folder[0] = '\0'; /* there is nothing to remove */
+        return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", tmp,
+                       strerror(errno));
+    }
+    snprintf(place->meet, sizeof place->meet, "%s/meet", place->folder);
+    if (mkdir(place->meet, 0700) != 0)
+        return gs_fail(GS_E_FILE, "cannot make the folder %s: %s", place->meet, strerror(errno));
+    return GS_OK;
+}
+
+gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *launch, int rank) {
+    char number[16], size[16];
+    char *cache = cache_of(place, launch, rank);
+    if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
+    if (!make_folders(cache)) {
+        gs_status status = gs_fail(GS_E_FILE, "cannot make the folder %s: %s", cache, strerror(errno));
+        free(cache);
+        return status;
+    }
+    snprintf(number, sizeof number, "%d", rank);
+    snprintf(size, sizeof size, "%d", launch->size);
+    bool set = setenv("GRADSUM_RANK", number, 1) == 0 && setenv("GRADSUM_WORLD_SIZE", size, 1) == 0 &&
+               setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 && setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
+               (!launch->timeout || setenv("GRADSUM_TIMEOUT", launch->timeout, 1) == 0);
+    free(cache);
+    return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
+    (void)s, (void)type, (void)at;
+    remove(path);
+    return 0; /* go on: what is in the way once is tried again with its folder */
+}
+
+void gs_launch_place_remove(gs_launch_place *place) {
+    if (place->folder[0]) nftw(place->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(place->cache);
+}

@@ -1,0 +1,99 @@
+#include "tests/ranks.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct world_test {
+    const gs_test_layout *layout;
+    double timeout;
+    gs_test_body body;
+    void *context;
+    gs_test_outcome *outcome;
+    const char *folder;
+} world_test;
+
+typedef struct worker {
+    world_test *test;
+    gs_comm *comm;
+    pthread_t thread;
+} worker;
+
+typedef struct process {
+    world_test *test;
+    int number;
+    pthread_t thread;
+    gs_status status;
+    char message[1024];
+} process;
+
+int gs_test_layout_size(const gs_test_layout *l) {
+    int size = l->workers[0];
+    for (int p = 1; p < l->processes; p++) size += l->workers[p];
+    return size;
+}
+
+static void *worker_main(void *argument) {
+    worker *w = argument;
+    gs_test_outcome *o = &w->test->outcome[w->comm->rank];
+    o->status = w->test->body(w->comm, w->test->context);
+    snprintf(o->message, sizeof o->message, "%s", o->status == GS_OK ? "" : gs_message());
+    gs_comm_free(w->comm);
+    return NULL;
+}
+
+static gs_status run_process(process *p) {
+    world_test *t = p->test;
+    int local = t->layout->workers[p->number];
+    gs_comm *processes = NULL, *comms[GS_TEST_RANKS];
+    worker workers[GS_TEST_RANKS];
+    if (t->layout->processes > 0) {
+        gs_rendezvous r = {.rank = p->number,
+                           .size = t->layout->processes,
+                           .directory = t->folder,
+                           .timeout = t->timeout < 10 ? 10 : t->timeout};
+        GS_TRY(gs_comm_gloo_create(&r, &processes));
+        processes->timeout = t->timeout;
+    }
+    GS_TRY(gs_comm_world_create(local, processes, t->timeout, comms));
+    for (int i = 0; i < local; i++) {
+        workers[i] = (worker){.test = t, .comm = comms[i]};
+        if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) gs_bug("no thread");
+    }
+    for (int i = 0; i < local; i++) pthread_join(workers[i].thread, NULL);
+    return GS_OK;
+}
+
+static void *process_main(void *argument) {
+    process *p = argument;
+    p->status = run_process(p);
+    snprintf(p->message, sizeof p->message, "%s", p->status == GS_OK ? "" : gs_message());
+    return NULL;
+}
+
+void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,
+                       gs_test_outcome *outcome) {
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    world_test test = {layout, timeout, body, context, outcome, folder};
+    process processes[GS_TEST_RANKS];
+    int count = layout->processes > 0 ? layout->processes : 1;
+    for (int p = 0; p < count; p++) {
+        processes[p] = (process){.test = &test, .number = p};
+        if (pthread_create(&processes[p].thread, NULL, process_main, &processes[p]) != 0) gs_bug("no thread");
+    }
+    for (int p = 0; p < count; p++) pthread_join(processes[p].thread, NULL);
+    for (int p = 0; p < count; p++)
+        if (processes[p].status != GS_OK)
+            fail_msg("%s: process %d: %s", layout->name, p, processes[p].message);
+    if (layout->processes > 0 && access(folder, F_OK) == 0)
+        fail_msg("%s: the folder %s is still there", layout->name, folder);
+}
+
+void gs_test_ranks_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
+    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
+    gs_test_run_ranks(layout, 60, body, context, outcome);
+    for (int r = 0; r < gs_test_layout_size(layout); r++)
+        if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
+}

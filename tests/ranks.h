@@ -1,0 +1,39 @@
+/* Several ranks in one test: threads, each with a comm of its own, over any of the transports. */
+#ifndef GS_TESTS_RANKS_H
+#define GS_TESTS_RANKS_H
+
+#include "tests/test.h"
+
+enum { GS_TEST_RANKS = 8 };
+
+/* Which ranks there are and what connects them. */
+typedef struct gs_test_layout {
+    const char *name;
+    int processes; /* connected by Gloo (threads that behave as processes); 0: one process, no Gloo */
+    int workers[GS_TEST_RANKS]; /* how many each of them holds; without Gloo only the first counts */
+} gs_test_layout;
+
+int gs_test_layout_size(const gs_test_layout *);
+
+/* What a rank does; returns GS_OK or fails with a message. Its comm is freed when it returns. */
+typedef gs_status (*gs_test_body)(gs_comm *, void *context);
+
+typedef struct gs_test_outcome {
+    gs_status status;
+    char message[1024];
+} gs_test_outcome;
+
+/* Run `body` on every rank; outcome[rank] is what became of it. */
+void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body, void *context,
+                       gs_test_outcome *outcome);
+
+/* The same, and every rank succeeds. */
+void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
+
+/* For bodies: return a failure unless `condition`. cmocka's own assertions work in the main thread only. */
+#define RANK_CHECK(condition, ...)                                                                           \
+    do {                                                                                                     \
+        if (!(condition)) return gs_fail(GS_E_USAGE, __VA_ARGS__);                                           \
+    } while (0)
+
+#endif
