@@ -122,8 +122,8 @@ int gs_cmd_compare(int argc, char **argv) {
     if (status == GS_OK && help) {
         gs_options_help(
             "compare --devices-list LISTS [options]",
-            "Run the same training on each set of devices and compare speed, shares of time, loss and\n"
-            "weights with the first set.",
+            "Run the same training on each set of devices and compare speed, shares of time,\n"
+            "loss and weights with the first set.",
             "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0/0of2,cl:0.0/1of2\" --threads 1", options);
         return GS_EXIT_OK;
     }

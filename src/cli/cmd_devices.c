@@ -40,11 +40,10 @@ int gs_cmd_devices(int argc, char **argv) {
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help(
-            "devices [--json]",
-            "List the devices that --device takes: the CPU, every OpenCL device, and into how many\n"
-            "sub-devices each can be split.",
-            "gradsum devices", options);
+        gs_options_help("devices [--json]",
+                        "List the devices that --device takes: the CPU, every OpenCL device, and into\n"
+                        "how many sub-devices each can be split.",
+                        "gradsum devices", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);

@@ -37,11 +37,11 @@ int gs_cmd_eval(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, false, own);
     status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help(
-            "eval --load FILE [options]",
-            "Accuracy and loss on the test set, which is split over the workers: inference needs no\n"
-            "synchronisation but the final count, and gives the same result for any number of workers.",
-            "gradsum eval --load lenet.safetensors --devices cpu,cpu", options);
+        gs_options_help("eval --load FILE [options]",
+                        "Accuracy and loss on the test set, which is split over the workers: inference\n"
+                        "needs no synchronisation but the final count, and gives the same result for any\n"
+                        "number of workers.",
+                        "gradsum eval --load lenet.safetensors --devices cpu,cpu", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);

@@ -23,6 +23,23 @@ static gs_status print_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
+/* A named model and its text, in lines of up to 80 columns. */
+static void print_name(const char *name) {
+    enum { MARGIN = 12, COLUMNS = 80 };
+    int column = printf("  %-9s ", name);
+    for (const char *from = gs_model_text(name); *from;) {
+        int length = (int)strcspn(from, ",");
+        bool more = from[length] == ',';
+        if (column + length + 1 > COLUMNS) {
+            printf("\n%*s", MARGIN, "");
+            column = MARGIN;
+        }
+        column += printf("%.*s%s", length, from, more ? ", " : "\n");
+        from += length + more;
+        from += strspn(from, " ");
+    }
+}
+
 int gs_cmd_model(int argc, char **argv) {
     gs_shape in = {1, 28, 28};
     bool help;
@@ -33,14 +50,12 @@ int gs_cmd_model(int argc, char **argv) {
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help(
-            "model NAME|TEXT [--input CxHxW]",
-            "Show the layers of a model, the shape that each gives out, its parameters, and the floating\n"
-            "point operations of one sample forward (a multiply-add counts as 2).",
-            "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", options);
+        gs_options_help("model NAME|TEXT [--input CxHxW]",
+                        "Show the layers of a model, the shape that each gives out, its parameters, and\n"
+                        "the floating point operations of one sample forward (multiply-add: 2).",
+                        "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", options);
         printf("\nnames:\n");
-        for (const char *const *name = gs_model_names(); *name; name++)
-            printf("  %-9s %s\n", *name, gs_model_text(*name));
+        for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
         return GS_EXIT_OK;
     }
     if (status == GS_OK && words != 1)

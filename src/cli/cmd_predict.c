@@ -15,10 +15,9 @@ int gs_cmd_predict(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, false, own);
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help(
-            "predict --load FILE -o OUT.npy [options]",
-            "Write the logits of every test sample, in order, as a NumPy array (samples, classes).",
-            "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", options);
+        gs_options_help("predict --load FILE -o OUT.npy [options]",
+                        "Write the logits of every test sample, in order, as a NumPy array (n, classes).",
+                        "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
