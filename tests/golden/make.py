@@ -156,4 +156,95 @@ def operators():
             write(files[op], name, tensor)
 
 
+class Residual(nn.Module):
+    def __init__(self, body, shortcut=None):
+        super().__init__()
+        self.body = body
+        if shortcut is not None:
+            self.shortcut = shortcut
+
+    def forward(self, x):
+        return self.body(x) + (self.shortcut(x) if hasattr(self, "shortcut") else x)
+
+
+def module(words, shape):
+    """The layer that a list of words describes (src/model/model_text.h), for an input of this shape."""
+    def pair(word):
+        h, _, w = word.partition("x")
+        return int(h), int(w or h)
+
+    def option(name, default):
+        return pair(words[words.index(name) + 1]) if name in words else default
+
+    op = words[0]
+    if op == "linear":
+        return nn.Linear(shape[0], int(words[1]), bias="no_bias" not in words)
+    if op == "conv":
+        return nn.Conv2d(shape[0], int(words[1]), pair(words[2]), option("stride", 1), option("pad", 0), bias="no_bias" not in words)
+    if op == "max_pool":
+        return nn.MaxPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
+    if op == "avg_pool":
+        return nn.AvgPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
+    if op == "global_avg_pool":
+        # PyTorch keeps (c, 1, 1); to us that is a vector
+        return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    if op == "dropout":
+        return nn.Dropout(float(words[1]))
+    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}[op]()
+
+
+def network(tokens, shape):
+    """A model text, up to its end, '|' or ')'. Uses up the tokens. The network and the shape of its output."""
+    layers, begin = [], shape
+    while tokens and tokens[0] not in "|)":
+        if tokens[0] == ",":
+            tokens.pop(0)
+        if tokens[0] == "residual":
+            del tokens[:2]
+            branches = [network(tokens, shape)[0]]
+            if tokens.pop(0) == "|":
+                branches.append(network(tokens, shape)[0])
+                tokens.pop(0)
+            layers.append(Residual(*branches))
+        else:
+            words = []
+            while tokens and tokens[0] not in ",|)":
+                words.append(tokens.pop(0))
+            layers.append(module(words, shape))
+        shape = tuple(layers[-1].double()(torch.zeros(1, *shape).double()).shape[1:])
+    return nn.Sequential(*layers), shape
+
+
+def trainings():
+    """Three steps of SGD from known weights: the first logits, losses and gradients, and the last weights."""
+    file = open(HERE + "/model.txt", "w")
+    cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+), "(.*)"\)', open(HERE + "/../model_cases.h").read(), re.M)
+    for name, n, c, h, w, loss_name, text in cases:
+        n, shape = int(n), (int(c), int(h), int(w))
+        net, out = network(re.findall(r"[\w.]+|[,|()]", text), shape)
+        parameters = dict(net.named_parameters())
+        with torch.no_grad():
+            for i, p in enumerate(parameters.values()):
+                p.copy_(torch.tensor(values(p.numel(), 100 + i) / 4).reshape(p.shape))
+        optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+        file.write("case " + name + "\n")
+        for step in range(3):
+            x = torch.tensor(values(n * size(*shape), X + 10 * step)).reshape(n, *shape)
+            labels = torch.tensor((hashed(n, LABELS + 10 * step) % out[0]).astype(np.int64))
+            logits = net(x)
+            target = F.one_hot(labels, out[0]).double()
+            mean = F.cross_entropy(logits, labels) if loss_name == "GS_SOFTMAX_CROSS_ENTROPY" else F.mse_loss(logits, target)
+            optimiser.zero_grad()
+            mean.backward()
+            if step == 0:
+                write(file, "logits", logits)
+                write(file, "stats", torch.tensor([n * mean, (logits.argmax(1) == labels).sum(), n]))
+                for key, p in parameters.items():
+                    write(file, "gradient:" + key, n * p.grad)
+            optimiser.step()
+        for key, p in parameters.items():
+            write(file, key, p)
+
+
 operators()
+trainings()

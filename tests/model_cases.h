@@ -1,0 +1,15 @@
+/* Small models whose training is compared with PyTorch's (test_model.c). Together they hold every layer in every
+ * place that matters: at the start and the end of a branch, before and after layers that own their buffers, so that a
+ * wrong overlap in memory shows. tests/golden/make.py reads this file too.
+ *
+ *    name, batch, input (c, h, w), loss, text
+ *
+ * No include guard: whoever includes it defines what MODEL becomes.
+ */
+MODEL(softmax, 7, 1, 4, 4, GS_SOFTMAX_CROSS_ENTROPY, "flatten, linear 5")
+MODEL(mlp, 5, 1, 3, 3, GS_SOFTMAX_CROSS_ENTROPY, "flatten, linear 8, relu, linear 7 no_bias, tanh, linear 4")
+MODEL(element_wise, 4, 2, 3, 2, GS_MEAN_SQUARED_ERROR, "relu, flatten, linear 8, tanh, sigmoid, relu, dropout 0, linear 6, dropout 0, relu, linear 3, sigmoid")
+MODEL(images, 5, 1, 9, 9, GS_SOFTMAX_CROSS_ENTROPY, "conv 4 3x3 pad 1, relu, max_pool 2, conv 6 3x2 stride 2x1 pad 1x0 no_bias, tanh, avg_pool 2x1, relu, flatten, linear 10, sigmoid, linear 5")
+MODEL(pools, 3, 2, 7, 6, GS_MEAN_SQUARED_ERROR, "max_pool 3 stride 2 pad 1, relu, conv 3 2, max_pool 2x1 stride 1, sigmoid, avg_pool 2 stride 1 pad 1, tanh, global_avg_pool, linear 3")
+MODEL(residual, 3, 2, 6, 6, GS_SOFTMAX_CROSS_ENTROPY, "conv 4 3x3 pad 1, relu, residual (conv 4 3x3 pad 1, relu, conv 4 3x3 pad 1), relu, residual (relu, conv 6 3x3 stride 2 pad 1, tanh | conv 6 1x1 stride 2 no_bias), avg_pool 2x1 stride 1, global_avg_pool, linear 3")
+MODEL(shared, 4, 2, 4, 4, GS_SOFTMAX_CROSS_ENTROPY, "residual (tanh, conv 2 1x1), residual (relu | sigmoid), residual (conv 2 3x3 pad 1, relu), residual (residual (sigmoid | relu, conv 2 1x1, tanh)), flatten, residual (relu, linear 32, dropout 0), linear 4")

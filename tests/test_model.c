@@ -1,0 +1,361 @@
+/* Whole models: shapes and names, initial values, gradients by finite differences, and training beside PyTorch. */
+#include <math.h>
+#include "tests/devices.h"
+#include "tests/golden.h"
+#include "tests/operators.h"
+#include "tests/test.h"
+
+static const gs_shape mnist = {1, 28, 28};
+
+/* ---- plan ---- */
+
+static void named_models(void **state) {
+    (void)state;
+    const struct {
+        const char *name;
+        size_t params; /* of the same networks in PyTorch */
+        double flops;  /* forward and backward, in millions */
+    } want[] = {{"softmax", 7850, 0.03}, {"mlp", 535818, 2.4}, {"lenet", 61706, 2.3}, {"cnn", 1625866, 97}};
+    size_t names = 0;
+    while (gs_model_names()[names]) names++;
+    assert_int_equal(names, 4);
+    for (int i = 0; i < 4; i++) {
+        gs_model *m;
+        assert_ok(gs_model_plan(want[i].name, mnist, &m));
+        assert_string_equal(gs_model_names()[i], want[i].name);
+        assert_int_equal(m->params, want[i].params);
+        assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, 0.05);
+        assert_int_equal(m->out.c, 10);
+        assert_null(m->device);
+        gs_model_free(m);
+    }
+}
+
+static gs_status list_layer(gs_layer *l, void *context) {
+    char *list = context;
+    size_t used = strlen(list);
+    snprintf(list + used, 2048 - used, "%d '%s' %s (%d,%d,%d)\n", l->number, l->name, l->ops->name, l->out.c,
+             l->out.h, l->out.w);
+    return GS_OK;
+}
+
+static void names_and_shapes(void **state) {
+    (void)state;
+    gs_model *m;
+    assert_ok(
+        gs_model_plan("conv 8 3x3 stride 2, residual (conv 4 1x1, conv 8 3x3 pad 1 no_bias | conv 8 1x1), "
+                      "max_pool 2x3 stride 2 pad 1, avg_pool 2, global_avg_pool, flatten, linear 5",
+                      mnist, &m));
+    char list[2048] = "";
+    gs_layer_walk(m->net, list_layer, list);
+    assert_string_equal(list, "0 '' sequential (5,1,1)\n"
+                              "1 '0' conv2d (8,13,13)\n"
+                              "2 '1' residual (8,13,13)\n"
+                              "3 '1.body' sequential (8,13,13)\n"
+                              "4 '1.body.0' conv2d (4,13,13)\n"
+                              "5 '1.body.1' conv2d (8,13,13)\n"
+                              "6 '1.shortcut' sequential (8,13,13)\n"
+                              "7 '1.shortcut.0' conv2d (8,13,13)\n"
+                              "8 '2' max_pool2d (8,7,7)\n"
+                              "9 '3' avg_pool2d (8,3,3)\n"
+                              "10 '4' global_avg_pool (8,1,1)\n"
+                              "11 '5' flatten (8,1,1)\n"
+                              "12 '6' linear (5,1,1)\n");
+    const char *const names[] = {"0.weight",          "0.bias",          "1.body.0.weight",
+                                 "1.body.0.bias",     "1.body.1.weight", "1.shortcut.0.weight",
+                                 "1.shortcut.0.bias", "6.weight",        "6.bias"};
+    const size_t counts[] = {72, 8, 32, 4, 288, 64, 8, 40, 5};
+    const int fan_in[] = {9, 9, 8, 8, 36, 8, 8, 8, 8};
+    assert_int_equal(m->param_count, 9);
+    size_t at = 0;
+    for (int i = 0; i < 9; i++) {
+        assert_string_equal(m->param[i]->name, names[i]);
+        assert_int_equal(m->param[i]->count, counts[i]);
+        assert_int_equal(m->param[i]->at, at);
+        assert_int_equal(m->param[i]->fan_in, fan_in[i]);
+        at += counts[i];
+    }
+    assert_int_equal(m->params, at);
+    assert_int_equal(m->param[4]->ndim, 4);
+    assert_int_equal(m->param[4]->dims[0], 8);
+    assert_int_equal(m->param[4]->dims[1], 4);
+    assert_int_equal(m->param[4]->dims[2], 3);
+    gs_model_free(m);
+}
+
+static void shapes_that_do_not_fit(void **state) {
+    (void)state;
+    const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"conv 64 3x3, relu, linear 10",
+         "layer 2 (linear 10): the input is (64,26,26), linear wants a flat vector: put flatten before it"},
+        {"conv 4 29",
+         "layer 0 (conv 4 29x29): the input is (1,28,28): its height with padding is 28, smaller than the "
+         "window's 29"},
+        {"relu, conv 4 28x31 pad 1x1", "its width with padding is 30, smaller than the window's 31"},
+        {"max_pool 3x2 pad 1x2",
+         "layer 0 (max_pool 3x2 pad 1x2): the padding of the width is 2; at most half of the "
+         "window's 2 is possible"},
+        {"avg_pool 29", "layer 0 (avg_pool 29): the input is (1,28,28): its height"},
+        {"flatten, max_pool 2", "layer 1 (max_pool 2): the input is (784,1,1): its height"},
+        {"residual (conv 4 3x3 | flatten)", "layer 0 (residual): the body gives (4,26,26), but the shortcut "
+                                            "gives (784,1,1): they cannot be added"},
+        {"relu, residual (conv 4 3x3)",
+         "layer 1 (residual): the body gives (4,26,26), but the input is (1,28,28): they "
+         "cannot be added; a shortcut can bring the input to the body's shape"},
+        {"residual (relu, linear 3)", "layer 0.body.1 (linear 3): the input is (1,28,28)"},
+        {"conv 1000000 1 pad 1000000", "its output would be (1000000,2000028,2000028) for each sample; at "
+                                       "most 2147483647 numbers are possible"},
+        {"flatten, linear 1000000, linear 1000000",
+         "layer 2 (linear 1000000): its weight would have 1000000000000 "
+         "elements; at most 2147483647 are possible"},
+        {"residual(residual(residual(residual(residual(residual(residual(relu)))))))",
+         "a layer in it would have a name of 48 characters"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_model *m;
+        assert_fails(GS_E_SHAPE, wrong[i].message, gs_model_plan(wrong[i].text, mnist, &m));
+        assert_null(m);
+    }
+    gs_model *m;
+    assert_fails(GS_E_SHAPE, "the input is (1,0,28)", gs_model_plan("relu", (gs_shape){1, 0, 28}, &m));
+    assert_fails(GS_E_SHAPE, "at most 2147483647",
+                 gs_model_plan("relu", (gs_shape){1 << 20, 1 << 20, 1 << 20}, &m));
+}
+
+/* Numbers that no text can hold, but a constructor can. */
+static void numbers_out_of_range(void **state) {
+    (void)state;
+    const struct {
+        gs_layer *layer;
+        const char *message;
+    } wrong[] = {
+        {gs_linear(0, true), "linear 0: the number of outputs is 0"},
+        {gs_conv2d(-1, 3, 3, 1, 1, 0, 0, true), "the number of output channels is -1"},
+        {gs_conv2d(1, 0, 3, 1, 1, 0, 0, true), "the window's height is 0"},
+        {gs_conv2d(1, 3, 3, 1, -2, 0, 0, true), "the stride of the width is -2"},
+        {gs_conv2d(1, 3, 3, 1, 1, -1, 0, true), "the padding of the height is -1"},
+        {gs_conv2d(1, 3, 3, 1, 1, 0, INT32_MAX, true), "the input's width with its padding is 4294967322"},
+        {gs_max_pool2d(2, 2, 0, 2, 0, 0), "max_pool 2 stride 0x2: the stride of the height is 0"},
+        {gs_avg_pool2d(2, -2, 1, 1, 0, 0), "the window's width is -2"},
+        {gs_dropout(1), "dropout 1: the chance is 1"},
+        {gs_dropout(-0.1f), "the chance is -0.1"},
+        {gs_dropout(NAN), "the chance is nan"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        size_t params;
+        assert_non_null(wrong[i].layer);
+        gs_shape in = i == 0 ? (gs_shape){784, 1, 1} : mnist;
+        assert_fails(GS_E_SHAPE, wrong[i].message, gs_layer_plan(wrong[i].layer, in, &params));
+        gs_layer_free(wrong[i].layer);
+    }
+    assert_null(
+        gs_sequential(2, (gs_layer *[]){gs_relu(), NULL})); /* as if memory had run out; relu is freed */
+    assert_null(gs_residual(NULL, gs_relu()));
+}
+
+/* ---- create ---- */
+
+static void create_fails(void **state) {
+    (void)state;
+    gs_device *cpu;
+    gs_model *m;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    assert_fails(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss wants a flat vector",
+                 gs_model_create(cpu, "conv 4 3x3", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_null(m);
+    assert_fails(GS_E_MODEL, "did you mean mlp?",
+                 gs_model_create(cpu, "mpl", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_fails(GS_E_MEMORY, "layer 0 (conv2d)",
+                 gs_model_create(cpu, "lenet", mnist, SIZE_MAX / 64, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_null(m);
+    gs_device_close(cpu);
+}
+
+static void initial_values(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    const char *name = gs_test_small() ? "flatten, linear 3, linear 10" : "lenet";
+    gs_model *plan;
+    assert_ok(gs_model_plan(name, mnist, &plan));
+    float *want = malloc(plan->params * sizeof *want), *got = malloc(plan->params * sizeof *got);
+    assert_true(want && got);
+    gs_model_initial_values(plan, 42, want);
+    for (int p = 0; p < plan->param_count; p++) {
+        const gs_param *param = plan->param[p];
+        double k = 1 / sqrt(param->fan_in), sum = 0, squares = 0, n = (double)param->count;
+        for (size_t i = 0; i < param->count; i++) {
+            double v = (double)want[param->at + i];
+            assert_true(fabs(v) <= k * (1 + 1e-7));
+            sum += v;
+            squares += v * v;
+        }
+        /* Of a uniform distribution in (-k, k): mean 0, variance k^2 / 3; within five standard errors. */
+        assert_near(sum / n, 0, 5 * k / sqrt(3 * n), 0);
+        assert_near(squares / n, k * k / 3, 5 * k * k * sqrt(4 / (45 * n)), 0);
+        uint32_t word[4];
+        gs_philox(42, gs_stream_hi(GS_STREAM_WEIGHTS, (uint64_t)p), 0, word);
+        assert_near(want[param->at + 1], k * (2 * (double)gs_uniform(word[1]) - 1), 0, 1e-6);
+    }
+    for (int d = 0; d < count; d++) {
+        gs_model *m;
+        assert_ok(gs_model_create(devices[d], name, mnist, 1, GS_SOFTMAX_CROSS_ENTROPY, 42, &m));
+        assert_ok(gs_model_read_weights(m, got));
+        assert_memory_equal(got, want, m->params * sizeof *got);
+        gs_model_free(m);
+    }
+    gs_model_initial_values(plan, 43, got);
+    assert_memory_not_equal(got, want, plan->params * sizeof *got);
+    gs_model_free(plan);
+    free(want);
+    free(got);
+}
+
+/* ---- training beside PyTorch ---- */
+
+typedef struct model_case {
+    const char *name;
+    size_t n;
+    gs_shape in;
+    gs_loss loss;
+    const char *text;
+} model_case;
+
+static const model_case cases[] = {
+#define MODEL(name, n, c, h, w, loss, text) {#name, n, {c, h, w}, loss, text},
+#include "tests/model_cases.h"
+#undef MODEL
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* A model on a device with one global batch. */
+typedef struct trainer {
+    const model_case *c;
+    gs_device *device;
+    gs_model *model;
+    gs_sgd *sgd;
+    size_t part; /* samples in a micro-batch */
+    gs_mem x, labels;
+    float *logits, *floats; /* (n, classes); params + GS_STATS */
+} trainer;
+
+static void trainer_open(trainer *t, gs_device *device, const model_case *c, size_t part) {
+    *t = (trainer){.c = c, .device = device, .part = part};
+    assert_ok(gs_model_create(device, c->text, c->in, part, c->loss, 1, &t->model));
+    assert_ok(gs_sgd_create(t->model, 0.1f, 0.9f, 0.01f, &t->sgd));
+    assert_ok(device->ops->alloc(device, c->n * gs_shape_size(c->in) * sizeof(float), &t->x));
+    assert_ok(device->ops->alloc(device, c->n * sizeof(int32_t), &t->labels));
+    t->logits = malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
+    t->floats = malloc((t->model->params + GS_STATS) * sizeof(float));
+    assert_true(t->logits && t->floats);
+    for (int p = 0; p < t->model->param_count; p++)
+        for (size_t i = 0; i < t->model->param[p]->count; i++)
+            t->floats[t->model->param[p]->at + i] = test_value(i, 100 + (uint32_t)p) / 4;
+    assert_ok(gs_model_write_weights(t->model, t->floats));
+}
+
+static void trainer_close(trainer *t) {
+    t->device->ops->free(t->device, t->x);
+    t->device->ops->free(t->device, t->labels);
+    gs_sgd_free(t->sgd);
+    gs_model_free(t->model);
+    free(t->logits);
+    free(t->floats);
+}
+
+/* Forward and backward of the batch of this step, in parts; `logits` are read back. */
+static void trainer_gradients(trainer *t, uint32_t step) {
+    size_t size = gs_shape_size(t->c->in), classes = gs_shape_size(t->model->out), n = t->c->n;
+    float *x = malloc(n * size * sizeof *x);
+    int32_t *labels = malloc(n * sizeof *labels);
+    assert_true(x && labels);
+    for (size_t i = 0; i < n * size; i++) x[i] = test_value(i, SALT_X + 10 * step);
+    for (size_t i = 0; i < n; i++) labels[i] = (int32_t)(test_hash(i, SALT_LABELS + 10 * step) % classes);
+    assert_ok(t->device->ops->write(t->device, t->x, x, n * size * sizeof *x));
+    assert_ok(t->device->ops->write(t->device, t->labels, labels, n * sizeof *labels));
+    free(x);
+    free(labels);
+    assert_ok(gs_model_clear_gradients(t->model));
+    for (size_t first = 0; first < n; first += t->part) {
+        gs_pass pass = {
+            .n = n - first < t->part ? n - first : t->part, .training = true, .seed = 5, .step = step};
+        gs_mem logits, here = gs_at(t->labels, first);
+        assert_ok(gs_model_forward(t->model, &pass, gs_at(t->x, first * size), &logits));
+        assert_ok(gs_model_loss(t->model, &pass, logits, here));
+        assert_ok(t->device->ops->read(t->device, t->logits + first * classes, logits,
+                                       pass.n * classes * sizeof(float)));
+        assert_ok(gs_model_backward(t->model, &pass, logits, here));
+    }
+}
+
+static void check_parameters(const trainer *t, const char *prefix) {
+    for (int p = 0; p < t->model->param_count; p++) {
+        const gs_param *param = t->model->param[p];
+        char name[96];
+        snprintf(name, sizeof name, "%s%s", prefix, param->name);
+        golden_check("model", t->c->name, name, t->floats + param->at, param->count, 1e-5, t->device->name);
+    }
+}
+
+static void check_training(gs_device *device, const model_case *c, size_t part) {
+    trainer t;
+    trainer_open(&t, device, c, part);
+    size_t params = t.model->params;
+    for (uint32_t step = 0; step < 3; step++) {
+        trainer_gradients(&t, step);
+        if (step == 0) {
+            golden_check("model", c->name, "logits", t.logits, c->n * gs_shape_size(t.model->out), 1e-5,
+                         device->name);
+            assert_ok(
+                device->ops->read(device, t.floats, t.model->gradients, (params + GS_STATS) * sizeof(float)));
+            golden_check("model", c->name, "stats", t.floats + params, LOSS_STATS, 1e-5, device->name);
+            check_parameters(&t, "gradient:");
+        }
+        assert_ok(gs_sgd_update(t.sgd, (double)c->n));
+    }
+    assert_ok(gs_model_read_weights(t.model, t.floats));
+    check_parameters(&t, "");
+    trainer_close(&t);
+}
+
+/* In one piece, and in micro-batches of which the last is ragged. */
+static void training(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int i = 0; i < CASES; i++) {
+            check_training(devices[d], &cases[i], cases[i].n);
+            check_training(devices[d], &cases[i], 2);
+        }
+}
+
+/* No samples: a worker that has none in the last batch of an epoch still takes part in the step. */
+static void empty_batch(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int i = 0; i < CASES; i++) {
+            trainer t;
+            trainer_open(&t, devices[d], &cases[i], 2);
+            gs_pass pass = {.n = 0, .training = true};
+            gs_mem logits;
+            assert_ok(gs_model_clear_gradients(t.model));
+            assert_ok(gs_model_forward(t.model, &pass, t.x, &logits));
+            assert_ok(gs_model_loss(t.model, &pass, logits, t.labels));
+            assert_ok(gs_model_backward(t.model, &pass, logits, t.labels));
+            size_t floats = t.model->params + GS_STATS;
+            assert_ok(
+                devices[d]->ops->read(devices[d], t.floats, t.model->gradients, floats * sizeof(float)));
+            for (size_t k = 0; k < floats; k++) assert_true(t.floats[k] == 0);
+            trainer_close(&t);
+        }
+}
+
+GS_TESTS(model, cmocka_unit_test(named_models), cmocka_unit_test(names_and_shapes),
+         cmocka_unit_test(shapes_that_do_not_fit), cmocka_unit_test(numbers_out_of_range),
+         cmocka_unit_test(create_fails), cmocka_unit_test(initial_values), cmocka_unit_test(training),
+         cmocka_unit_test(empty_batch))
