@@ -155,7 +155,7 @@ static void bad_texts(void **state) {
         {"linear \xff\xfe", "word 2 ('\\xff\\xfe', column 8): expected the number of outputs"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "aaa",
-         "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."},
+         "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...', column 1)"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char message[512];
