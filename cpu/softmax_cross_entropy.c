@@ -17,8 +17,8 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
         int largest = 0;
         for (int k = 1; k < classes; k++)
             if (from[k] > from[largest]) largest = k;
-        float sum = 0;
-        for (int k = 0; k < classes; k++) sum += to[k] = expf(from[k] - from[largest]);
+        float sum = to[0] = expf(from[0] - from[largest]);
+        for (int k = 1; k < classes; k++) sum += to[k] = expf(from[k] - from[largest]);
         for (int k = 0; k < classes; k++) to[k] /= sum;
         loss += (double)(logf(sum) - (from[label[i]] - from[largest]));
         correct += label[i] == largest;
