@@ -10,6 +10,7 @@
 #include "sync/rendezvous.h"
 #include "sync/transports.h"
 
+#include <errno.h>
 #include <math.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WHAT = 96 };
 
@@ -254,15 +256,25 @@ void gs_gloo_comm_of_processes(gs_comm *c) {
     ((gloo_state *)c->state)->noun = "process";
 }
 
-/* Gloo does not check what the lookup of a name returns, and reads what is not there. */
+/* Can sockets of this machine have the address? Gloo does not look at what the lookup of a name returns, and loses
+ * memory where none can. */
 static gs_status check_address(const char *address) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     int error = getaddrinfo(address, NULL, &hints, &found);
     if (error != 0)
         return gs_fail(GS_E_USAGE, "the address '%s' for the other processes is not known: %s", address,
                        gai_strerror(error));
+    bool usable = false;
+    for (const struct addrinfo *a = found; a && !usable; a = a->ai_next) {
+        int s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        usable = s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0;
+        if (!usable) error = errno;
+        if (s >= 0) close(s);
+    }
     freeaddrinfo(found);
-    return GS_OK;
+    if (usable) return GS_OK;
+    return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
+                   strerror(error));
 }
 
 static gs_status connect_all(const gs_rendezvous *r, const char *address, gs_gloo **out) {

@@ -63,24 +63,27 @@ void gs_seat_describe(const gs_seat *s, char *text, size_t size) {
         snprintf(text, size, "%s of %zu bytes", s->operation, s->bytes);
 }
 
-/* The ranks that have not come to the meeting where `rank` waits, as "rank 1" or "ranks 1 and 3"; *gone: one
- * of them has left and will never come. With the lock held. */
-static void describe_missing(const gs_team *t, int rank, char *text, size_t size, bool *gone) {
-    uint64_t mine = atomic_load(&t->seats[rank].arrivals);
+/* Has rank r not come to the meeting where `rank` waits? If `left`, only a rank that never can counts. */
+static bool is_missing(const gs_team *t, int r, int rank, bool left) {
+    const gs_seat *s = &t->seats[r];
+    return atomic_load(&s->arrivals) < atomic_load(&t->seats[rank].arrivals) && (s->left || !left);
+}
+
+/* Those ranks, as "rank 1" or "ranks 1 and 3"; how many there are. With the lock held. */
+static int describe_missing(const gs_team *t, int rank, bool left, char *text, size_t size) {
     size_t used = 0;
     int missing = 0;
-    *gone = false;
+    for (int r = 0; r < t->size; r++) missing += is_missing(t, r, rank, left);
     text[0] = '\0';
-    for (int r = 0; r < t->size; r++) missing += atomic_load(&t->seats[r].arrivals) < mine;
     for (int r = 0, nth = 0; r < t->size && used < size; r++) {
-        if (atomic_load(&t->seats[r].arrivals) >= mine) continue;
+        if (!is_missing(t, r, rank, left)) continue;
         const char *before = nth == 0             ? (missing > 1 ? "ranks " : "rank ")
                              : nth + 1 == missing ? " and "
                                                   : ", ";
         used += (size_t)snprintf(text + used, size - used, "%s%d", before, t->first_rank + r);
-        *gone |= t->seats[r].left;
         nth++;
     }
+    return missing;
 }
 
 /* The slow part of meet: sleep until meeting number `meeting` is over. */
@@ -92,12 +95,12 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     pthread_mutex_lock(&t->lock);
     while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
         char missing[200], what[80], message[GS_TEAM_MESSAGE];
-        bool gone;
-        describe_missing(t, c->rank, missing, sizeof missing, &gone);
+        bool gone = describe_missing(t, c->rank, true, missing, sizeof missing) > 0;
         if (in_time && !gone) {
             in_time = gs_team_sleep_locked(t, deadline);
             continue;
         }
+        if (!gone) describe_missing(t, c->rank, false, missing, sizeof missing);
         gs_seat_describe(&t->seats[c->rank], what, sizeof what);
         int me = t->first_rank + c->rank;
         if (gone)
