@@ -58,10 +58,10 @@ void instance_close(instance *);
 void instance_forward(const instance *);
 void instance_backward(const instance *);
 
-/* Copy a tensor to host[t], and see that nothing around it was touched. */
-void instance_read(instance *, tensor t);
+/* Copy a tensor to host[which], and see that nothing around it was touched. */
+void instance_read(instance *, tensor which);
 /* Write one element of an input. */
-void instance_poke(instance *, tensor t, size_t i, float value);
+void instance_poke(instance *, tensor which, size_t i, float value);
 
 /* The inputs' formula, which golden/make.py has in Python: a hash of (i, salt); a multiple of 2^-15 in [-1,
  * 1). */

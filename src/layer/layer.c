@@ -157,7 +157,7 @@ static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
 
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
-    if (l->device) gs_bug("layer %s is bound already", l->name);
+    if (l->device) gs_bug("layer '%s' is bound already", l->name);
     l->device = b->device;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
     if (l->weight.count) {
@@ -168,7 +168,8 @@ static gs_status bind_one(gs_layer *l, void *context) {
         l->b = gs_at(b->weights, l->bias.at);
         l->db = gs_at(b->gradients, l->bias.at);
     }
-    return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", l->name, l->ops->name);
+    const char *name = l->name[0] ? l->name : "0"; /* a root has no name */
+    return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", name, l->ops->name);
 }
 
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
