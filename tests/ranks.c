@@ -27,6 +27,23 @@ typedef struct process {
     char message[1024];
 } process;
 
+enum { MOST_SCRATCH = 4 };
+static _Thread_local void *scratch[MOST_SCRATCH];
+
+void *gs_test_scratch(size_t bytes) {
+    int i = 0;
+    while (i < MOST_SCRATCH && scratch[i]) i++;
+    if (i == MOST_SCRATCH || !(scratch[i] = calloc(1, bytes + 1))) gs_bug("no memory for a test");
+    return scratch[i];
+}
+
+static void free_scratch(void) {
+    for (int i = 0; i < MOST_SCRATCH; i++) {
+        free(scratch[i]);
+        scratch[i] = NULL;
+    }
+}
+
 int gs_test_layout_size(const gs_test_layout *l) {
     int size = l->workers[0];
     for (int p = 1; p < l->processes; p++) size += l->workers[p];
@@ -38,6 +55,7 @@ static void *worker_main(void *argument) {
     gs_test_outcome *o = &w->test->outcome[w->comm->rank];
     o->status = w->test->body(w->comm, w->test->context);
     snprintf(o->message, sizeof o->message, "%s", o->status == GS_OK ? "" : gs_message());
+    free_scratch();
     gs_comm_free(w->comm);
     return NULL;
 }

@@ -41,12 +41,12 @@ static float number(int rank, size_t i) {
 static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_order) {
     for (size_t i = 0; i < count; i++) {
         float sum = number(0, i);
-        double exact = sum, size = fabs(exact);
+        double exact = sum, size = fabsf(sum);
         for (int r = 1; r < c->size; r++) {
             float x = number(r, i);
             sum += x;
             exact += x;
-            size += fabs(x);
+            size += fabsf(x);
         }
         if (in_order)
             RANK_CHECK(got[i] == sum, "sum %zu of %zu is %.9g, in the order of ranks it is %.9g", i, count,
@@ -62,8 +62,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
-    float *x = malloc(most * sizeof *x), *first = malloc(most * sizeof *x);
-    RANK_CHECK(x && first, "no memory");
+    float *x = gs_test_scratch(most * sizeof *x), *first = gs_test_scratch(most * sizeof *x);
     for (int n = 0; n < COUNTS; n++) {
         size_t count = counts[n], bytes = count * sizeof *x;
         for (int again = 0; again < 2; again++) {
@@ -78,8 +77,6 @@ static gs_status sums(gs_comm *c, void *context) {
         GS_TRY(c->ops->broadcast(c, x, bytes, 0));
         RANK_CHECK(memcmp(x, first, bytes) == 0, "the sum of %zu floats has other bits than rank 0's", count);
     }
-    free(x);
-    free(first);
     return GS_OK;
 }
 
@@ -95,8 +92,7 @@ static unsigned char byte(int rank, size_t i) {
 static gs_status moves(gs_comm *c, void *context) {
     (void)context;
     size_t most = counts[COUNTS - 1];
-    unsigned char *mine = malloc(most), *all = malloc(most * (size_t)c->size);
-    RANK_CHECK(mine && all, "no memory");
+    unsigned char *mine = gs_test_scratch(most), *all = gs_test_scratch(most * (size_t)c->size);
     for (int n = 0; n < COUNTS; n++) {
         size_t bytes = counts[n];
         for (int root = 0; root < c->size; root++) {
@@ -117,8 +113,6 @@ static gs_status moves(gs_comm *c, void *context) {
                                "all_gather of %zu bytes: byte %zu of rank %d", bytes, i, r);
         }
     }
-    free(mine);
-    free(all);
     return GS_OK;
 }
 
@@ -132,8 +126,7 @@ static void broadcast_and_all_gather_move_every_byte(void **state) {
 static gs_status messages(gs_comm *c, void *context) {
     (void)context;
     size_t most = counts[COUNTS - 1];
-    unsigned char *data = malloc(most);
-    RANK_CHECK(data, "no memory");
+    unsigned char *data = gs_test_scratch(most);
     for (int n = 0; n < COUNTS; n++) {
         size_t bytes[2] = {counts[n], counts[n] / 2};
         for (int to = 0; to < c->size; to++) {
@@ -152,7 +145,6 @@ static gs_status messages(gs_comm *c, void *context) {
             }
         }
     }
-    free(data);
     return GS_OK;
 }
 
