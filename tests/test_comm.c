@@ -26,7 +26,8 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; none that 2, 3 or 4 divide evenly. */
+/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; none that 2, 3 or 4 divide
+ * evenly. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -121,8 +122,8 @@ static void broadcast_and_all_gather_move_every_byte(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], moves, NULL);
 }
 
-/* Everyone sends two messages to everyone before anyone receives; they arrive in order, and the sender's memory is its
- * own again at once. */
+/* Everyone sends two messages to everyone before anyone receives; they arrive in order, and the sender's
+ * memory is its own again at once. */
 static gs_status messages(gs_comm *c, void *context) {
     (void)context;
     size_t most = counts[COUNTS - 1];

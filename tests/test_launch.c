@@ -1,4 +1,5 @@
-/* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes nor files. */
+/* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes
+ * nor files. */
 #include "tests/program.h"
 
 #include <dirent.h>
@@ -145,7 +146,8 @@ static bool lives(pid_t pid) {
     return read && mark != 'Z' && mark != 'X';
 }
 
-/* Two ranks that train until they are ended; returns when both run. `wait`: until they are past the meeting too. */
+/* Two ranks that train until they are ended; returns when both run. `wait`: until they are past the
+ * meeting too. */
 static void start(watched *w, bool wait) {
     memset(w, 0, sizeof *w);
     snprintf(w->folder, sizeof w->folder, "%s", gs_test_folder());

@@ -6,8 +6,8 @@
  * Within a process each rank sums one slice of the array over all ranks in shared memory (comm_threads.c).
  * Between P processes Gloo does it in a ring, in which each talks to its two neighbours only:
  *
- *     reduce-scatter   P - 1 rounds: pass a slice on, add the one that comes in; then each has the whole sum
- * of one all-gather       P - 1 rounds: pass the summed slices around
+ *     reduce-scatter   P - 1 rounds: pass a slice on, add the one that comes in; each ends with one whole sum
+ *     all-gather       P - 1 rounds: pass the summed slices around
  *
  * With an array of B bytes:
  *

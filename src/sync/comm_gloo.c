@@ -7,6 +7,7 @@
  * name of a rank that only stopped because another had.
  */
 #include "sync/gloo_c.h"
+#include "sync/rank_list.h"
 #include "sync/rendezvous.h"
 #include "sync/transports.h"
 
@@ -67,23 +68,6 @@ static void gloo_abort(gs_comm *c, const char *reason) {
     gs_gloo_comm_fail(c, message);
 }
 
-/* Append "rank 1" or "ranks 0 and 2": the peers that are marked. */
-static void append_peers(const gs_comm *c, const bool *marked, char *text, size_t size) {
-    const gloo_state *s = c->state;
-    int count = 0;
-    size_t used = strlen(text);
-    for (int r = 0; r < c->size; r++) count += marked[r];
-    for (int r = 0, nth = 0; r < c->size && used < size; r++) {
-        if (!marked[r]) continue;
-        const char *before = nth == 0 ? " " : nth + 1 == count ? " and " : ", ";
-        const char *noun = nth > 0 ? "" : s->noun, *plural = nth > 0 || count == 1 ? ""
-                                                             : *noun == 'p'        ? "es"
-                                                                                   : "s";
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%d", noun, plural, before, r);
-        nth++;
-    }
-}
-
 /* Why `what` failed with `e`: one sentence. `peer` is the one that it was done with, or -1. With the lock
  * held. */
 static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char *what, char *message,
@@ -106,7 +90,7 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     if (words[0]) {
         snprintf(message, size, "%s", words);
     } else if (losses > 0) {
-        append_peers(c, lost, message, size);
+        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
         used = strlen(message);
         snprintf(message + used, size - used, " %s lost (%s)", losses > 1 ? "were" : "was", how);
     } else if (e->code == GS_GLOO_TIMEOUT && lost) {
@@ -114,7 +98,7 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
         for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
         snprintf(message + used, size - used, "no answer within %g s from %s", c->timeout,
                  peer < 0 ? "one of " : "");
-        append_peers(c, lost, message, size);
+        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
     } else {
         snprintf(message + used, size - used, "%s", e->text);
     }
@@ -256,8 +240,8 @@ void gs_gloo_comm_of_processes(gs_comm *c) {
     ((gloo_state *)c->state)->noun = "process";
 }
 
-/* Can sockets of this machine have the address? Gloo does not look at what the lookup of a name returns, and loses
- * memory where none can. */
+/* Can sockets of this machine have the address? Gloo does not look at what the lookup of a name returns,
+ * and loses memory where none can. */
 static gs_status check_address(const char *address) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     int error = getaddrinfo(address, NULL, &hints, &found);

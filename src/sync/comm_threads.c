@@ -23,9 +23,8 @@
 #include <string.h>
 
 enum {
-    LINE_FLOATS =
-        GS_LINE / sizeof(float), /* slices end on whole cache lines, or two cores would fight over one */
-    BLOCK_FLOATS = 2048,         /* a sum is built up in 8 KiB, which stay in the first-level cache */
+    LINE_FLOATS = GS_LINE / 4, /* slices end on whole cache lines, or two cores would fight over one */
+    BLOCK_FLOATS = 2048,       /* a sum is built up in 8 KiB, which stay in the first-level cache */
 };
 
 /* ---- meeting ---- */

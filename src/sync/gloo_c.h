@@ -5,8 +5,8 @@
  * milliseconds of one wait, at least 1. All ranks must call the same with the same counts: Gloo ends the
  * process, from a thread of its own, when a message does not fit.
  *
- * A peer that dies is noticed at once, except by an operation that was in the middle of a message with it: Gloo 0.5.0
- * forgets to wake that one, and it ends at the timeout.
+ * A peer that dies is noticed at once, except by an operation that was in the middle of a message with it: Gloo
+ * 0.5.0 forgets to wake that one, and it ends at the timeout.
  *
  * After a failure the connections are as good as gone: ask gs_gloo_peer for the cause, then gs_gloo_close.
  */

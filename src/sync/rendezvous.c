@@ -5,6 +5,7 @@
  * instead of being waited for.
  */
 #include "sync/rendezvous.h"
+#include "sync/rank_list.h"
 #include "core/clock.h"
 
 #include <dirent.h>
@@ -162,36 +163,32 @@ static gs_status look_for(const gs_rendezvous *r, int rank, const char *my_place
     return GS_OK;
 }
 
-static gs_status nobody_came(const gs_rendezvous *r, const bool *come) {
-    char missing[200] = "";
-    size_t used = 0;
-    int count = 0;
-    for (int k = 0; k < r->size; k++) count += !come[k];
-    for (int k = 0, nth = 0; k < r->size && used < sizeof missing; k++) {
-        if (come[k]) continue;
-        const char *before = nth == 0 ? (count > 1 ? "ranks " : "rank ") : nth + 1 == count ? " and " : ", ";
-        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d", before, k);
-        nth++;
-    }
+static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
+    char ranks[200] = "";
+    gs_append_ranks(ranks, sizeof ranks, "rank", 0, r->size, missing);
     return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never came (rendezvous folder %s)",
-                   r->rank, r->timeout, missing, r->size, r->directory);
+                   r->rank, r->timeout, ranks, r->size, r->directory);
 }
 
-static gs_status wait_for_all(const gs_rendezvous *r, bool *come) {
+static gs_status wait_for_all(const gs_rendezvous *r, bool *missing) {
     char place[LINE / 2];
     place_of_this_process(place, sizeof place);
     double end = gs_seconds() + r->timeout;
-    for (int next = 0; next < r->size;) {
+    int left = r->size;
+    for (int k = 0; k < r->size; k++) missing[k] = true;
+    for (;;) {
         bool late = gs_seconds() >= end;
-        for (int k = next; k < r->size; k++)
-            if (!come[k]) GS_TRY(look_for(r, k, place, &come[k]));
-        while (next < r->size && come[next]) next++;
-        if (next == r->size) break;
-        if (late) return nobody_came(r, come);
+        for (int k = 0; k < r->size; k++) {
+            bool come = false;
+            if (missing[k]) GS_TRY(look_for(r, k, place, &come));
+            left -= come;
+            missing[k] = missing[k] && !come;
+        }
+        if (left == 0) return GS_OK;
+        if (late) return never_came(r, missing);
         nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000},
                   NULL); /* polling works on network folders too */
     }
-    return GS_OK;
 }
 
 gs_status gs_rendezvous_meet(const gs_rendezvous *r) {
@@ -206,9 +203,10 @@ gs_status gs_rendezvous_meet(const gs_rendezvous *r) {
                                     : "no folder is given in which the processes can meet");
     GS_TRY(check_folder(r));
     GS_TRY(write_own(r));
-    bool *come = calloc((size_t)r->size, sizeof *come);
-    gs_status status = come ? wait_for_all(r, come) : gs_fail(GS_E_MEMORY, "no memory for %d ranks", r->size);
-    free(come);
+    bool *missing = calloc((size_t)r->size, sizeof *missing);
+    gs_status status =
+        missing ? wait_for_all(r, missing) : gs_fail(GS_E_MEMORY, "no memory for %d ranks", r->size);
+    free(missing);
     if (status != GS_OK) gs_rendezvous_leave(r);
     return status;
 }

@@ -3,6 +3,7 @@
  * A meeting is a barrier. Its number is all that a waiting rank looks at: the last rank to come counts it up.
  */
 #include "sync/team.h"
+#include "sync/rank_list.h"
 
 #include <errno.h>
 #include <math.h>
@@ -63,27 +64,14 @@ void gs_seat_describe(const gs_seat *s, char *text, size_t size) {
         snprintf(text, size, "%s of %zu bytes", s->operation, s->bytes);
 }
 
-/* Has rank r not come to the meeting where `rank` waits? If `left`, only a rank that never can counts. */
-static bool is_missing(const gs_team *t, int r, int rank, bool left) {
-    const gs_seat *s = &t->seats[r];
-    return atomic_load(&s->arrivals) < atomic_load(&t->seats[rank].arrivals) && (s->left || !left);
-}
-
-/* Those ranks, as "rank 1" or "ranks 1 and 3"; how many there are. With the lock held. */
-static int describe_missing(const gs_team *t, int rank, bool left, char *text, size_t size) {
-    size_t used = 0;
-    int missing = 0;
-    for (int r = 0; r < t->size; r++) missing += is_missing(t, r, rank, left);
+/* The ranks that have not come to the meeting where `rank` waits, for messages; how many there are. If
+ * `left`, only those count that never can. With the lock held. */
+static int describe_missing(gs_team *t, int rank, bool left, char *text, size_t size) {
+    uint64_t mine = atomic_load(&t->seats[rank].arrivals);
+    for (int r = 0; r < t->size; r++)
+        t->missing[r] = atomic_load(&t->seats[r].arrivals) < mine && (t->seats[r].left || !left);
     text[0] = '\0';
-    for (int r = 0, nth = 0; r < t->size && used < size; r++) {
-        if (!is_missing(t, r, rank, left)) continue;
-        const char *before = nth == 0             ? (missing > 1 ? "ranks " : "rank ")
-                             : nth + 1 == missing ? " and "
-                                                  : ", ";
-        used += (size_t)snprintf(text + used, size - used, "%s%d", before, t->first_rank + r);
-        nth++;
-    }
-    return missing;
+    return gs_append_ranks(text, size, "rank", t->first_rank, t->size, t->missing);
 }
 
 /* The slow part of meet: sleep until meeting number `meeting` is over. */
@@ -155,6 +143,7 @@ static void free_team(gs_team *t) {
             free(l);
         }
     }
+    free(t->missing);
     free(t->posts);
     free(t->seats);
     pthread_cond_destroy(&t->changed);
@@ -179,7 +168,8 @@ gs_team *gs_team_create(int size, int first_rank) {
     pthread_condattr_destroy(&monotonic);
     t->seats = aligned_alloc(GS_LINE, (size_t)size * sizeof *t->seats);
     t->posts = calloc((size_t)size * (size_t)size, sizeof *t->posts);
-    if (t->seats && t->posts) return memset(t->seats, 0, (size_t)size * sizeof *t->seats), t;
+    t->missing = calloc((size_t)size, sizeof *t->missing);
+    if (t->seats && t->posts && t->missing) return memset(t->seats, 0, (size_t)size * sizeof *t->seats), t;
     free_team(t);
     return NULL;
 }

@@ -45,6 +45,7 @@ typedef struct gs_team {
     int members;            /* comms that are not freed yet; under the lock */
     gs_seat *seats;         /* [size] */
     gs_post *posts;         /* [from * size + to] */
+    bool *missing;          /* [size], for a message; under the lock */
 } gs_team;
 
 /* NULL: out of memory. */
@@ -53,7 +54,8 @@ gs_team *gs_team_create(int size, int first_rank);
 /* A rank goes; the last one takes the team with it. Whoever still waits for this rank fails. */
 void gs_team_leave(gs_team *, int rank);
 
-/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the lock. */
+/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the
+ * lock. */
 void gs_team_fail(gs_team *, const char *message);
 void gs_team_fail_locked(gs_team *, const char *message);
 

@@ -17,7 +17,8 @@ static inline void gs_check_peer(const gs_comm *c, const char *verb, int peer) {
 /* As gs_comm_threads_create, but messages call thread i "rank first + i": its number in the world. */
 gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms);
 
-/* data of thread 0 = sum over all threads; the others' data stay as they are. Returns when the sum is there. */
+/* data of thread 0 = sum over all threads; the others' data stay as they are. Returns when the sum is
+ * there. */
 gs_status gs_threads_reduce(gs_comm *, float *data, size_t count);
 
 /* As abort, with exactly this message. */
