@@ -1,0 +1,4 @@
+#include "elementwise.clh"
+
+/* y = a + b */
+GS_BINARY(add, a, b, a + b)

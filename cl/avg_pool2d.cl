@@ -1,0 +1,42 @@
+#include "pool2d.clh"
+
+/* y = (sum of x over the window) / (kernel_h kernel_w): padding counts as zeros */
+__kernel void avg_pool2d_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+                                 ulong planes, pool2d_sizes s) {
+    const size_t plane = GS_PLANE;
+    if (plane >= planes) return;
+    y += y_at + plane * s.out_h * s.out_w;
+    x += x_at + plane * s.in_h * s.in_w;
+    const float area = (float)s.kernel_h * s.kernel_w;
+    for (int r = GS_ROW; r < s.out_h; r += GS_ROWS) {
+        const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
+        for (int o = GS_LANE; o < s.out_w; o += GS_LANES) {
+            const range w = window_of(o, s.kernel_w, s.stride_w, s.pad_w, s.in_w);
+            float sum = 0;
+            for (int u = h.begin; u < h.end; u++)
+                for (int v = w.begin; v < w.end; v++) sum += x[u * s.in_w + v];
+            y[r * s.out_w + o] = sum / area;
+        }
+    }
+}
+
+/* forward: y = (sum of x over the window) / (kernel_h kernel_w), so every pixel gets the dy of all windows that contain
+ * it, divided by the same */
+__kernel void avg_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+                                  ulong planes, pool2d_sizes s) {
+    const size_t plane = GS_PLANE;
+    if (plane >= planes) return;
+    dx += dx_at + plane * s.in_h * s.in_w;
+    dy += dy_at + plane * s.out_h * s.out_w;
+    const float area = (float)s.kernel_h * s.kernel_w;
+    for (int u = GS_ROW; u < s.in_h; u += GS_ROWS) {
+        const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h);
+        for (int v = GS_LANE; v < s.in_w; v += GS_LANES) {
+            const range w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);
+            float sum = 0;
+            for (int r = h.begin; r < h.end; r++)
+                for (int o = w.begin; o < w.end; o++) sum += dy[r * s.out_w + o];
+            dx[u * s.in_w + v] = sum / area;
+        }
+    }
+}

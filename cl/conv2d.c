@@ -1,0 +1,264 @@
+/* Convolution as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their planes need
+ * little memory and are still in a CPU's cache when the product reads them. */
+#include "cl/cl.h"
+
+#include <limits.h>
+
+/* These three are also declared in conv2d.cl. */
+
+typedef struct planes {
+    cl_ulong plane, image; /* floats from plane to plane, from image to image */
+    cl_ulong lead, slack;  /* zeros before the first plane and after the last one */
+    cl_int c, h, w;        /* of the tensor that is copied */
+    cl_int stride_h, stride_w, pad_h, pad_w;
+    cl_int grid_h, grid_w;
+    cl_int ones; /* 1: a plane of ones after each image's others */
+} planes;
+
+typedef struct product {
+    cl_ulong image;
+    cl_int m, k;
+    cl_int grid_w, first_row, first_column, rows, columns;
+    cl_int h, w, stride_h, stride_w, pad_h, pad_w, has_bias;
+} product;
+
+typedef struct weights {
+    cl_ulong lead, plane, dy_image, x_image;
+    cl_ulong images, group;
+    cl_int m, n, positions;
+} weights;
+
+/* What follows from the sizes. */
+typedef struct plan {
+    planes x, dy;
+    int taps_h, taps_w;    /* kernel places that fall on one phase of x */
+    size_t inputs;         /* of one output: in_c kernel_h kernel_w */
+    size_t x_size, y_size; /* floats of one image */
+} plan;
+
+static size_t parts(size_t count, size_t each) {
+    return (count + each - 1) / each;
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
+    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; a tile may read so much beyond a row */
+    p->taps_h = (s->kernel_h + s->stride_h - 1) / s->stride_h;
+    p->taps_w = (s->kernel_w + s->stride_w - 1) / s->stride_w;
+    /* all windows and their padding, and all pixels of x, also those that no window sees */
+    int grid_h = larger(s->out_h + p->taps_h - 1, (s->in_h + s->pad_h + s->stride_h - 1) / s->stride_h);
+    int grid_w = larger(s->out_w + p->taps_w - 1, (s->in_w + s->pad_w + s->stride_w - 1) / s->stride_w);
+    size_t plane = parts((size_t)grid_h * (size_t)grid_w, ROUND) * ROUND;
+    size_t x_planes = (size_t)s->in_c * (size_t)s->stride_h * (size_t)s->stride_w + 1;
+    size_t lead = (size_t)(p->taps_h - 1) * (size_t)grid_w + (size_t)p->taps_w - 1;
+    p->x = (planes){.plane = plane,
+                    .image = x_planes * plane,
+                    .slack = SLACK,
+                    .c = s->in_c,
+                    .h = s->in_h,
+                    .w = s->in_w,
+                    .stride_h = s->stride_h,
+                    .stride_w = s->stride_w,
+                    .pad_h = s->pad_h,
+                    .pad_w = s->pad_w,
+                    .grid_h = grid_h,
+                    .grid_w = grid_w,
+                    .ones = 1};
+    p->dy = (planes){.plane = plane,
+                     .image = (size_t)s->out_c * plane,
+                     .lead = lead,
+                     .slack = SLACK,
+                     .c = s->out_c,
+                     .h = s->out_h,
+                     .w = s->out_w,
+                     .stride_h = 1,
+                     .stride_w = 1,
+                     .grid_h = grid_h,
+                     .grid_w = grid_w};
+    p->inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    p->x_size = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
+    p->y_size = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
+    size_t most = p->x.image > p->dy.image + lead ? p->x.image : p->dy.image + lead;
+    if (most > INT_MAX)
+        return gs_fail(
+            GS_E_MEMORY,
+            "conv2d: an image of (%d,%d,%d) with padding has %zu elements; at most %d are possible", s->in_c,
+            s->in_h, s->in_w, most, INT_MAX);
+    return GS_OK;
+}
+
+/* How many images at once. */
+static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
+    size_t budget = cl->gpu ? (size_t)256 << 20 : (size_t)8 << 20,
+           limit = 65535; /* of a grid's third dimension */
+    if (budget > cl->max_alloc) budget = cl->max_alloc;
+    size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
+    size_t images = budget / (largest * sizeof(cl_float));
+    if (images == 0) images = 1;
+    if (images > limit) images = limit;
+    return images < n ? images : n;
+}
+
+/* *out = the planes of n images of a tensor */
+static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, size_t n, const planes *p,
+                             gs_mem *out) {
+    gs_cl_grid grid = gs_cl_planes(d, p->image / p->plane, (size_t)p->grid_h);
+    grid.groups[2] = n;
+    GS_TRY(gs_cl_scratch(d, use, p->lead + n * p->image + p->slack, out));
+    return GS_CL_RUN(d, "conv2d", "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from),
+                     GS_ARG_STRUCT(*p));
+}
+
+/* The tables of places: that of x first, then that of dy. */
+static gs_status make_places(gs_device *d, const gs_conv2d_sizes *s, const plan *p, bool for_dy, gs_mem *x,
+                             gs_mem *dy) {
+    size_t x_count = p->inputs + 1, dy_count = (size_t)s->out_c * (size_t)p->taps_h * (size_t)p->taps_w;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PLACES, x_count + dy_count, x));
+    *dy = gs_at(*x, x_count);
+    GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_places_x", gs_cl_items(x_count, 64), GS_ARG(*x),
+                     GS_ARG((int)x_count), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG_STRUCT(p->x)));
+    if (!for_dy) return GS_OK;
+    return GS_CL_RUN(d, "conv2d", "conv2d_places_dy", gs_cl_items(dy_count, 64), GS_ARG(*dy),
+                     GS_ARG((int)dy_count), GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG_STRUCT(p->dy));
+}
+
+/* The product of w (m, k) with the planes x of n images, into y. */
+static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem x, gs_mem places, size_t n,
+                          product p) {
+    const gs_cl *cl = gs_cl_of(d);
+    const size_t m = (size_t)p.m, rows = (size_t)p.rows, columns = (size_t)p.columns,
+                 vector = (size_t)cl->vector;
+    const char *kernel = "conv2d_product";
+    gs_cl_grid grid;
+    p.has_bias = bias.base != NULL;
+    if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
+    if (cl->gpu) {
+        enum { TILE = 64, GROUP = 256 };
+        grid = (gs_cl_grid){{parts(rows * columns, TILE), parts(m, TILE), n}, {GROUP, 1, 1}};
+    } else {
+        /* tiles of two vectors where they waste no more of a row's end than tiles of one */
+        size_t tile_rows = vector == 16 ? 8 : 6, across = parts(columns, vector);
+        if (across % 2 == 0) {
+            kernel = "conv2d_product_wide";
+            across /= 2;
+        }
+        grid = (gs_cl_grid){{parts(m, tile_rows), rows * across, n}, {1, 1, 1}};
+    }
+    return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
+                     GS_ARG(places), GS_ARG_STRUCT(p));
+}
+
+/* y = w x + b */
+gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                               const gs_conv2d_sizes *s) {
+    if (n == 0) return GS_OK;
+    plan p;
+    gs_mem x_planes, x_places, dy_places;
+    GS_TRY(make_plan(s, &p));
+    GS_TRY(make_places(d, s, &p, false, &x_places, &dy_places));
+    product forward = {.image = p.x.image,
+                       .m = s->out_c,
+                       .k = (int)p.inputs,
+                       .grid_w = p.x.grid_w,
+                       .rows = s->out_h,
+                       .columns = s->out_w,
+                       .h = s->out_h,
+                       .w = s->out_w,
+                       .stride_h = 1,
+                       .stride_w = 1};
+    const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
+    for (size_t first = 0; first < n; first += chunk) {
+        size_t images = n - first < chunk ? n - first : chunk;
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), images, &p.x, &x_planes));
+        GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, forward));
+    }
+    return GS_OK;
+}
+
+/* dw += dy x^T and db += dy 1^T over n images */
+static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem x_places,
+                             size_t n, const gs_conv2d_sizes *s, const plan *p) {
+    const gs_cl *cl = gs_cl_of(d);
+    const bool bias = db.base != NULL;
+    weights t = {.lead = p->dy.lead,
+                 .plane = p->dy.plane,
+                 .dy_image = p->dy.image,
+                 .x_image = p->x.image,
+                 .images = n,
+                 .m = s->out_c,
+                 .n = (int)p->inputs + bias,
+                 .positions = (s->out_h - 1) * p->dy.grid_w + s->out_w};
+    const size_t m = (size_t)t.m, columns = (size_t)t.n;
+    /* A group of images is summed in registers; the groups' sums are added up after that. On a CPU so many images that
+     * the rows which a tile reads stay in the first cache; on a GPU so few that there is work for all of it. */
+    gs_cl_grid grid;
+    if (cl->gpu) {
+        enum { TILE = 64, GROUP = 256, ENOUGH = 512 };
+        grid = (gs_cl_grid){{parts(columns, TILE), parts(m, TILE), 1}, {GROUP, 1, 1}};
+        t.group = parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
+    } else {
+        enum { POSITIONS = 2048 };
+        grid = (gs_cl_grid){{parts(columns, 4), parts(m, cl->vector == 16 ? 6 : 3), 1}, {1, 1, 1}};
+        t.group = parts(POSITIONS, p->dy.plane);
+    }
+    if (t.group > n) t.group = n;
+    const size_t groups = grid.groups[2] = parts(n, t.group);
+    gs_mem part;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
+    GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
+                     GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
+    gs_cl_grid elements = gs_cl_items(columns, 64);
+    elements.groups[1] = m;
+    return GS_CL_RUN(d, "conv2d", "conv2d_weights_sum", elements, GS_ARG(dw), GS_ARG(bias ? db : dw),
+                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs));
+}
+
+/* *out = w^T, a row for each phase of each input channel */
+static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, const plan *p, int rows,
+                             int columns, gs_mem *out) {
+    gs_cl_grid grid = gs_cl_items((size_t)columns, 64);
+    grid.groups[1] = (size_t)rows;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
+    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(columns),
+                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
+                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+}
+
+/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy */
+gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, const gs_conv2d_sizes *s) {
+    if (n == 0) return GS_OK;
+    plan p;
+    gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
+    GS_TRY(make_plan(s, &p));
+    GS_TRY(make_places(d, s, &p, dx.base != NULL, &x_places, &dy_places));
+    product back = {.image = p.dy.image,
+                    .m = s->in_c * s->stride_h * s->stride_w,
+                    .k = s->out_c * p.taps_h * p.taps_w,
+                    .grid_w = p.dy.grid_w,
+                    .first_row = s->pad_h / s->stride_h,
+                    .first_column = s->pad_w / s->stride_w,
+                    .h = s->in_h,
+                    .w = s->in_w,
+                    .stride_h = s->stride_h,
+                    .stride_w = s->stride_w,
+                    .pad_h = s->pad_h,
+                    .pad_w = s->pad_w};
+    back.rows = (s->in_h - 1 + s->pad_h) / s->stride_h - back.first_row + 1;
+    back.columns = (s->in_w - 1 + s->pad_w) / s->stride_w - back.first_column + 1;
+    if (dx.base) GS_TRY(transpose_w(d, w, s, &p, back.m, back.k, &w_t));
+    const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
+    for (size_t first = 0; first < n; first += chunk) {
+        size_t images = n - first < chunk ? n - first : chunk;
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), images, &p.x, &x_planes));
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), images, &p.dy, &dy_planes));
+        GS_TRY(add_weights(d, dw, db, dy_planes, x_planes, x_places, images, s, &p));
+        if (dx.base)
+            GS_TRY(
+                multiply(d, gs_at(dx, first * p.x_size), w_t, GS_NONE, dy_planes, dy_places, images, back));
+    }
+    return GS_OK;
+}

@@ -1,0 +1,13 @@
+#include "cl/cl.h"
+
+/* bytes_to_float and one_hot: from stored samples to tensors. */
+
+gs_status gs_cl_bytes_to_float(gs_device *d, gs_mem y, gs_mem bytes, float scale, float shift, size_t count) {
+    return GS_CL_RUN(d, "data", "bytes_to_float", gs_cl_elements(d, count), GS_ARG(y), GS_ARG_BUFFER(bytes),
+                     GS_ARG(scale), GS_ARG(shift), GS_ARG(count));
+}
+
+gs_status gs_cl_one_hot(gs_device *d, gs_mem y, gs_mem labels, size_t n, int classes) {
+    return GS_CL_RUN(d, "data", "one_hot", gs_cl_items(n, 8), GS_ARG(y), GS_ARG(labels), GS_ARG(n),
+                     GS_ARG(classes));
+}

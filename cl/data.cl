@@ -1,0 +1,28 @@
+#include "common.clh"
+
+/* y[i] = scale * bytes[i] + shift */
+__kernel void bytes_to_float(__global float *y, ulong y_at, __global const uchar *bytes, float scale,
+                             float shift, ulong count) {
+    y += y_at;
+    size_t i = GS_FIRST;
+    if (i + GS_VECTOR <= count) {
+#if GS_VECTOR == 1
+        y[i] = scale * convert_float(bytes[i]) + shift;
+#else
+        GS_PASTE(uchar, GS_VECTOR) b = GS_PASTE(vload, GS_VECTOR)(0, bytes + i);
+        store(scale * GS_PASTE(convert_float, GS_VECTOR)(b) + shift, y + i);
+#endif
+    } else {
+        for (; i < count; i++) y[i] = scale * convert_float(bytes[i]) + shift;
+    }
+}
+
+/* y[i][k] = (labels[i] == k); one work-item a sample */
+__kernel void one_hot(__global float *y, ulong y_at, __global const int *labels, ulong labels_at, ulong n,
+                      int classes) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    y += y_at + i * classes;
+    int label = labels[labels_at + i];
+    for (int k = 0; k < classes; k++) y[k] = k == label ? 1.0f : 0.0f;
+}

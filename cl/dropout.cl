@@ -1,0 +1,23 @@
+#include "common.clh"
+#include "philox.clh"
+
+/* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0. Forward and, with dy for x and dx for y, backward:
+ * the mask is drawn again instead of being kept.
+ *
+ * One work-item for each block of four random words, and so for up to four elements: this batch may begin and end in
+ * the middle of a block. Element i of the batch is number first + i of the global batch. */
+__kernel void dropout(__global float *y, ulong y_at, __global const float *x, ulong x_at, ulong count,
+                      float p, ulong key, ulong hi, ulong first) {
+    y += y_at;
+    x += x_at;
+    ulong block = first / 4 + get_global_id(0);
+    if (block * 4 >= first + count) return;
+    uint4 words = philox(key, hi, block);
+    uint word[4] = {words.x, words.y, words.z, words.w};
+    for (int j = 0; j < 4; j++) {
+        ulong place = block * 4 + j;
+        if (place < first || place >= first + count) continue;
+        ulong i = place - first;
+        y[i] = uniform(word[j]) >= p ? x[i] / (1 - p) : 0.0f;
+    }
+}

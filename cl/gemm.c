@@ -1,0 +1,60 @@
+#include "cl/cl.h"
+
+/* Sizes as in gemm.cl and tile.clh. */
+static size_t parts(size_t count, size_t each) {
+    return (count + each - 1) / each;
+}
+
+/* One work-item for each element of C. */
+static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
+    gs_cl_grid grid = gs_cl_items(s->n, 64);
+    grid.groups[1] = s->m;
+    return grid;
+}
+
+/* On a GPU. Where C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
+ * work; how many depends on the sizes alone, so that the result is the same on every GPU. */
+static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
+    enum { TILE = 64, GROUP = 256, ENOUGH = 256, SHORTEST = 128 };
+    size_t across = parts(s->n, TILE), down = parts(s->m, TILE), slices = parts(ENOUGH, across * down);
+    if (slices > s->k / SHORTEST) slices = s->k / SHORTEST;
+    gs_cl_grid grid = {{across, down, slices}, {GROUP, 1, 1}};
+    if (slices <= 1) {
+        grid.groups[2] = 1;
+        return GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+                         GS_ARG_STRUCT(*s), GS_ARG((size_t)s->k));
+    }
+    size_t length = parts(s->k, slices);
+    gs_cl_gemm_sizes slice = *s;
+    slice.add = slice.has_bias = 0;
+    gs_mem part;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
+    GS_TRY(GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+                     GS_ARG_STRUCT(slice), GS_ARG(length)));
+    return GS_CL_RUN(d, "gemm", "gemm_sum", elements(s), GS_ARG(c), GS_ARG(part), GS_ARG(bias),
+                     GS_ARG_STRUCT(*s), GS_ARG(slices));
+}
+
+gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
+    const gs_cl *cl = gs_cl_of(d);
+    const size_t vector = (size_t)cl->vector;
+    if (s.m == 0 || s.n == 0) return GS_OK;
+    s.has_bias = bias.base != NULL;
+    if (!bias.base) bias = a; /* a kernel's buffer must exist; this one is not touched */
+    if (cl->gpu) return tiles(d, c, a, b, bias, &s);
+
+    /* On a CPU: neighbouring work-items, which a core runs one after the other, share columns of B. */
+    size_t rows = vector == 16 ? 8 : 6, dot_rows = vector == 16 ? 6 : 3;
+    if (s.b_col == 1 && s.n >= vector && !s.has_bias) {
+        gs_cl_grid grid = {{parts(s.m, rows), parts(s.n, 2 * vector), 1}, {1, 1, 1}};
+        return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b),
+                         GS_ARG_STRUCT(s));
+    }
+    if (s.a_col == 1 && s.b_row == 1 && s.k >= vector && !s.add) {
+        gs_cl_grid grid = {{parts(s.m, dot_rows), parts(s.n, 4), 1}, {1, 1, 1}};
+        return GS_CL_RUN(d, "gemm", "gemm_dot", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+                         GS_ARG_STRUCT(s));
+    }
+    return GS_CL_RUN(d, "gemm", "gemm_plain", elements(&s), GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+                     GS_ARG_STRUCT(s));
+}

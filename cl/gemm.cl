@@ -1,0 +1,155 @@
+#include "tile.clh"
+
+/* C = A B, C += A B or C = A B + bias. C is (m, n) and contiguous; A(i, k) = a[i a_row + k a_col] and
+ * B(k, j) = b[k b_row + j b_col], so that transposed matrices need no copy; bias has n elements.
+ * As gs_cl_gemm_sizes in cl/gemm.h. */
+typedef struct gemm_sizes {
+    ulong m, n, k, a_row, a_col, b_row, b_col;
+    int add, has_bias;
+} gemm_sizes;
+
+#ifdef GS_GPU
+
+/* A tile of C for each work-group (see tile.clh). Where C has too few tiles to keep a GPU busy, the sum over k is cut
+ * into slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+gemm_tile(__global float *c, ulong c_at, __global const float *a, ulong a_at, __global const float *b,
+          ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
+    __local float a_tile[STEP][TILE + 1], b_tile[STEP][TILE + 1];
+    const ulong n0 = get_group_id(0) * TILE, m0 = get_group_id(1) * TILE, slice = get_group_id(2);
+    const ulong begin = slice * length, end = min(begin + length, s.k);
+    a += a_at;
+    b += b_at;
+    c += c_at + slice * s.m * s.n;
+    float sum[EACH][EACH] = {{0}};
+#define A_AT(row, at) a[(row)*s.a_row + (at)*s.a_col]
+#define B_AT(at, column) b[(at)*s.b_row + (column)*s.b_col]
+    TILE_PRODUCT(sum, a_tile, b_tile, m0, n0, s.m, s.n, begin, end, A_AT, s.a_col == 1, B_AT, s.b_row == 1)
+    for (int i = 0; i < EACH; i++)
+        for (int j = 0; j < EACH; j++) {
+            ulong row = m0 + TILE_ROW(i), column = n0 + TILE_COLUMN(j);
+            if (row >= s.m || column >= s.n) continue;
+            float value = sum[i][j] + (s.has_bias ? bias[bias_at + column] : 0);
+            ulong at = row * s.n + column;
+            c[at] = s.add ? c[at] + value : value;
+        }
+}
+
+/* C = the sum of the slices of `part`, in order; add and bias as above; work-item (j, i) */
+__kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part, ulong part_at,
+                       __global const float *bias, ulong bias_at, gemm_sizes s, ulong slices) {
+    const size_t j = get_global_id(0), i = get_global_id(1);
+    if (j >= s.n) return;
+    float sum = s.has_bias ? bias[bias_at + j] : 0;
+    for (ulong z = 0; z < slices; z++) sum += part[part_at + (z * s.m + i) * s.n + j];
+    c += c_at + i * s.n + j;
+    *c = s.add ? *c + sum : sum;
+}
+
+#else
+
+/* One element of C for each work-item (j, i): what a product is, in the plainest words. Used where C is narrower than a vector,
+ * or the sum shorter than one. */
+__kernel void gemm_plain(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                         __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                         gemm_sizes s) {
+    const size_t j = get_global_id(0), i = get_global_id(1);
+    if (j >= s.n) return;
+    a += a_at + i * s.a_row;
+    b += b_at + j * s.b_col;
+    c += c_at + i * s.n + j;
+    float sum = s.has_bias ? bias[bias_at + j] : 0;
+    for (size_t k = 0; k < s.k; k++) sum = fma(a[k * s.a_col], b[k * s.b_row], sum);
+    *c = s.add ? *c + sum : sum;
+}
+
+/* Store the last `count` elements of v, which belongs to to[0 .. GS_VECTOR - 1]; add: add them to what is there. */
+static void store_last(vec v, __global float *to, long count, int add) {
+    if (count >= GS_VECTOR) {
+        store(add ? load(to) + v : v, to);
+        return;
+    }
+    float part[GS_VECTOR];
+    GS_PASTE(vstore, GS_VECTOR)(v, 0, part);
+    for (int j = GS_VECTOR - (int)count; j < GS_VECTOR; j++) to[j] = add ? to[j] + part[j] : part[j];
+}
+
+/* ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
+ * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
+ * edge compute the last row several times, and store it once. So the loop is the same for all. */
+__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                             __global const float *b, ulong b_at, gemm_sizes s) {
+    const size_t row = get_global_id(0) * ROWS, column = get_global_id(1) * 2 * GS_VECTOR;
+    const size_t left = min(column, (size_t)s.n - GS_VECTOR),
+                 right = min(column + GS_VECTOR, (size_t)s.n - GS_VECTOR);
+    __global const float *from[ROWS];
+    vec sum[ROWS][2];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        from[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
+        sum[r][0] = sum[r][1] = 0;
+    }
+    b += b_at;
+    for (size_t k = 0; k < s.k; k++) {
+        vec b0 = load(b + left), b1 = load(b + right);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            vec x = (vec)(from[r][k * s.a_col]);
+            sum[r][0] = fma(x, b0, sum[r][0]);
+            sum[r][1] = fma(x, b1, sum[r][1]);
+        }
+        b += s.b_row;
+    }
+    c += c_at;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        if (row + r < s.m) {
+            __global float *to = c + (row + r) * s.n;
+            store_last(sum[r][0], to + left, (long)(s.n - column), s.add);
+            if (column + GS_VECTOR < s.n)
+                store_last(sum[r][1], to + right, (long)(s.n - column - GS_VECTOR), s.add);
+        }
+}
+
+/* DOT_ROWS x DOT_COLUMNS elements of C for each work-item, for a_col = b_row = 1 and k >= GS_VECTOR (the "dot" tile of
+ * tile.clh). The last vector moves back until it fits, and what was counted before is taken as 0. */
+__kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                       __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                       gemm_sizes s) {
+    const size_t row = get_global_id(0) * DOT_ROWS, column = get_global_id(1) * DOT_COLUMNS;
+    __global const float *x[DOT_ROWS], *y[DOT_COLUMNS];
+    vec sum[DOT_ROWS][DOT_COLUMNS];
+#pragma unroll
+    for (int r = 0; r < DOT_ROWS; r++) {
+        x[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
+#pragma unroll
+        for (int j = 0; j < DOT_COLUMNS; j++) sum[r][j] = 0;
+    }
+#pragma unroll
+    for (int j = 0; j < DOT_COLUMNS; j++) y[j] = b + b_at + min(column + j, (size_t)s.n - 1) * s.b_col;
+
+    for (size_t k = 0; k + GS_VECTOR <= s.k; k += GS_VECTOR) DOT_STEP(sum, load(x[r] + k), load(y[j] + k))
+    if (s.k % GS_VECTOR != 0) {
+        const size_t k = s.k - GS_VECTOR;
+        const ivec counted = lane_numbers() < (ivec)(GS_VECTOR - (int)(s.k % GS_VECTOR));
+        DOT_STEP(sum, counted ? (vec)(0) : load(x[r] + k), counted ? (vec)(0) : load(y[j] + k))
+    }
+
+    const int columns = (int)min(s.n - column, (ulong)DOT_COLUMNS);
+    float4 shift = 0;
+    if (s.has_bias) {
+        bias += bias_at + column;
+        shift.x = bias[0];
+        if (columns > 1) shift.y = bias[1];
+        if (columns > 2) shift.z = bias[2];
+        if (columns > 3) shift.w = bias[3];
+    }
+#pragma unroll
+    for (int r = 0; r < DOT_ROWS; r++)
+        if (row + r < s.m) {
+            __global float *to = c + c_at + (row + r) * s.n + column;
+            store_first4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift, to, columns);
+        }
+}
+
+#endif

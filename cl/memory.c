@@ -1,0 +1,107 @@
+#include "cl/cl.h"
+
+#include <stdlib.h>
+
+static cl_mem buffer_of(gs_mem m) {
+    return (cl_mem)m.base;
+}
+
+static size_t bytes_at(gs_mem m) {
+    return m.at * sizeof(cl_float);
+}
+
+gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
+    gs_cl *cl = gs_cl_of(d);
+    size_t count = bytes / sizeof(cl_float) + (bytes % sizeof(cl_float) != 0);
+    if (count == 0) count = 1;
+    size_t whole = count * sizeof(cl_float);
+    if (whole > cl->max_alloc)
+        return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes; this device gives at most %zu in one piece",
+                       d->name, bytes, cl->max_alloc);
+    void *zeros = calloc(count, sizeof(cl_float));
+    if (!zeros) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes of zeros", d->name, whole);
+    cl_int error;
+    cl_mem buffer =
+        clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, whole, zeros, &error);
+    free(zeros);
+    GS_TRY(gs_cl_check(error, "%s: no memory for %zu bytes: clCreateBuffer", d->name, bytes));
+    *out = (gs_mem){buffer, 0};
+    return GS_OK;
+}
+
+/* OpenCL keeps the memory until the commands that use it are done. */
+void gs_cl_free(gs_device *d, gs_mem m) {
+    (void)d;
+    if (m.base) clReleaseMemObject(buffer_of(m));
+}
+
+gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
+    gs_cl *cl = gs_cl_of(d);
+    if (count > cl->scratch_count[use]) {
+        gs_cl_free(d, cl->scratch[use]);
+        cl->scratch[use] = GS_NONE;
+        cl->scratch_count[use] = 0;
+        GS_TRY(gs_context(gs_cl_alloc(d, count * sizeof(cl_float), &cl->scratch[use]), "scratch"));
+        cl->scratch_count[use] = count;
+    }
+    *out = cl->scratch[use];
+    return GS_OK;
+}
+
+gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
+    if (bytes == 0) return GS_OK;
+    return gs_cl_check(clEnqueueWriteBuffer(gs_cl_of(d)->queue, buffer_of(to), CL_TRUE, bytes_at(to), bytes,
+                                            from, 0, NULL, NULL),
+                       "%s: clEnqueueWriteBuffer(%zu bytes)", d->name, bytes);
+}
+
+gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
+    if (bytes == 0) return gs_cl_finish(d);
+    return gs_cl_check(clEnqueueReadBuffer(gs_cl_of(d)->queue, buffer_of(from), CL_TRUE, bytes_at(from),
+                                           bytes, to, 0, NULL, NULL),
+                       "%s: clEnqueueReadBuffer(%zu bytes)", d->name, bytes);
+}
+
+gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
+    *host = NULL;
+    if (bytes == 0) return gs_cl_finish(d);
+    cl_int error;
+    *host = clEnqueueMapBuffer(gs_cl_of(d)->queue, buffer_of(m), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                               bytes_at(m), bytes, 0, NULL, NULL, &error);
+    return gs_cl_check(error, "%s: clEnqueueMapBuffer(%zu bytes)", d->name, bytes);
+}
+
+gs_status gs_cl_unmap(gs_device *d, gs_mem m, void *host) {
+    if (!host) return GS_OK;
+    return gs_cl_check(clEnqueueUnmapMemObject(gs_cl_of(d)->queue, buffer_of(m), host, 0, NULL, NULL),
+                       "%s: clEnqueueUnmapMemObject", d->name);
+}
+
+gs_status gs_cl_fill(gs_device *d, gs_mem x, float value, size_t count) {
+    return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), GS_ARG(x), GS_ARG(value), GS_ARG(count));
+}
+
+gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
+    if (count == 0) return GS_OK;
+    size_t bytes = count * sizeof(cl_float);
+    return gs_cl_check(clEnqueueCopyBuffer(gs_cl_of(d)->queue, buffer_of(from), buffer_of(to), bytes_at(from),
+                                           bytes_at(to), bytes, 0, NULL, NULL),
+                       "%s: clEnqueueCopyBuffer(%zu bytes)", d->name, bytes);
+}
+
+gs_status gs_cl_finish(gs_device *d) {
+    return gs_cl_check(clFinish(gs_cl_of(d)->queue), "%s: clFinish", d->name);
+}
+
+void gs_cl_close(gs_device *d) {
+    gs_cl *cl = gs_cl_of(d);
+    if (!cl) return;
+    if (cl->queue) clFinish(cl->queue);
+    for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
+    gs_cl_programs_free(cl);
+    if (cl->queue) clReleaseCommandQueue(cl->queue);
+    if (cl->context) clReleaseContext(cl->context);
+    if (cl->part) clReleaseDevice(cl->id);
+    free(cl);
+    d->state = NULL;
+}

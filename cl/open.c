@@ -1,0 +1,363 @@
+/* Devices: "cl", "cl:P.D", "cl:P.D/KofN". */
+#include "cl/cl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const gs_backend backend = {
+    .name = "cl",
+    .alloc = gs_cl_alloc,
+    .free = gs_cl_free,
+    .write = gs_cl_write,
+    .read = gs_cl_read,
+    .map = gs_cl_map,
+    .unmap = gs_cl_unmap,
+    .fill = gs_cl_fill,
+    .copy = gs_cl_copy,
+    .finish = gs_cl_finish,
+    .close = gs_cl_close,
+    .bytes_to_float = gs_cl_bytes_to_float,
+    .one_hot = gs_cl_one_hot,
+    .linear_forward = gs_cl_linear_forward,
+    .linear_backward = gs_cl_linear_backward,
+    .conv2d_forward = gs_cl_conv2d_forward,
+    .conv2d_backward = gs_cl_conv2d_backward,
+    .max_pool2d_forward = gs_cl_max_pool2d_forward,
+    .max_pool2d_backward = gs_cl_max_pool2d_backward,
+    .avg_pool2d_forward = gs_cl_avg_pool2d_forward,
+    .avg_pool2d_backward = gs_cl_avg_pool2d_backward,
+    .relu_forward = gs_cl_relu_forward,
+    .relu_backward = gs_cl_relu_backward,
+    .tanh_forward = gs_cl_tanh_forward,
+    .tanh_backward = gs_cl_tanh_backward,
+    .sigmoid_forward = gs_cl_sigmoid_forward,
+    .sigmoid_backward = gs_cl_sigmoid_backward,
+    .dropout_forward = gs_cl_dropout_forward,
+    .dropout_backward = gs_cl_dropout_backward,
+    .add = gs_cl_add,
+    .softmax_cross_entropy_forward = gs_cl_softmax_cross_entropy_forward,
+    .softmax_cross_entropy_backward = gs_cl_softmax_cross_entropy_backward,
+    .mean_squared_error_forward = gs_cl_mean_squared_error_forward,
+    .mean_squared_error_backward = gs_cl_mean_squared_error_backward,
+    .sgd_update = gs_cl_sgd_update,
+};
+
+/* ---- platforms and devices ---- */
+
+/* The ids, to be freed with free(); *count may be 0 (then *out is NULL). */
+static gs_status platforms(cl_platform_id **out, cl_uint *count) {
+    *out = NULL;
+    *count = 0;
+    cl_int error = clGetPlatformIDs(0, NULL, count);
+    if (error == CL_PLATFORM_NOT_FOUND_KHR || (error == CL_SUCCESS && *count == 0)) {
+        *count = 0; /* no OpenCL is installed: no failure, there are just no devices */
+        return GS_OK;
+    }
+    GS_TRY(gs_cl_check(error, "cl: clGetPlatformIDs"));
+    cl_platform_id *ids = calloc(*count, sizeof *ids);
+    if (!ids) return gs_fail(GS_E_MEMORY, "cl: no memory for %u platforms", *count);
+    error = clGetPlatformIDs(*count, ids, NULL);
+    if (error != CL_SUCCESS) {
+        free(ids);
+        return gs_cl_check(error, "cl: clGetPlatformIDs");
+    }
+    *out = ids;
+    return GS_OK;
+}
+
+/* The same for the devices of one platform. */
+static gs_status devices_of(cl_platform_id platform, int number, cl_device_id **out, cl_uint *count) {
+    *out = NULL;
+    *count = 0;
+    cl_int error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, count);
+    if (error == CL_DEVICE_NOT_FOUND || (error == CL_SUCCESS && *count == 0)) {
+        *count = 0;
+        return GS_OK;
+    }
+    GS_TRY(gs_cl_check(error, "cl:%d: clGetDeviceIDs", number));
+    cl_device_id *ids = calloc(*count, sizeof *ids);
+    if (!ids) return gs_fail(GS_E_MEMORY, "cl:%d: no memory for %u devices", number, *count);
+    error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *count, ids, NULL);
+    if (error != CL_SUCCESS) {
+        free(ids);
+        return gs_cl_check(error, "cl:%d: clGetDeviceIDs", number);
+    }
+    *out = ids;
+    return GS_OK;
+}
+
+static void trim(char *text) {
+    size_t begin = strspn(text, " "), end = strlen(text);
+    while (end > begin && text[end - 1] == ' ') end--;
+    memmove(text, text + begin, end - begin);
+    text[end - begin] = '\0';
+}
+
+/* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
+static void device_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
+    char whole[1024] = "";
+    clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL);
+    trim(whole);
+    snprintf(text, size, "%s", whole);
+}
+
+static void platform_text(cl_platform_id id, cl_platform_info what, char *text, size_t size) {
+    char whole[1024] = "";
+    clGetPlatformInfo(id, what, sizeof whole - 1, whole, NULL);
+    trim(whole);
+    snprintf(text, size, "%s", whole);
+}
+
+static cl_uint device_uint(cl_device_id id, cl_device_info what) {
+    cl_uint value = 0;
+    clGetDeviceInfo(id, what, sizeof value, &value, NULL);
+    return value;
+}
+
+static cl_ulong device_ulong(cl_device_id id, cl_device_info what) {
+    cl_ulong value = 0;
+    clGetDeviceInfo(id, what, sizeof value, &value, NULL);
+    return value;
+}
+
+static cl_device_type type_of(cl_device_id id) {
+    cl_device_type type = 0;
+    clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    return type;
+}
+
+/* Into how many parts of equal size a device can be split: one for each unit, or 0. */
+static int most_parts(cl_device_id id) {
+    cl_device_partition_property can[16] = {0};
+    size_t bytes = 0;
+    if (clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof can, can, &bytes) != CL_SUCCESS) return 0;
+    bool equally = false;
+    for (size_t i = 0; i < bytes / sizeof *can; i++) equally |= can[i] == CL_DEVICE_PARTITION_EQUALLY;
+    cl_uint most = device_uint(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
+    return equally && most > 1 ? (int)most : 0;
+}
+
+gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem) {
+    static _Thread_local char trouble[300];
+    trouble[0] = '\0';
+    *out = NULL;
+    *count = 0;
+    if (problem) *problem = trouble;
+    cl_platform_id *platform;
+    cl_uint platform_count;
+    gs_status st = platforms(&platform, &platform_count);
+    if (st == GS_E_MEMORY) return st;
+    if (st != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
+    for (cl_uint p = 0; p < platform_count; p++) {
+        cl_device_id *device;
+        cl_uint device_count;
+        st = devices_of(platform[p], (int)p, &device, &device_count);
+        if (st != GS_OK) { /* the others may still be of use */
+            snprintf(trouble, sizeof trouble, "%s", gs_message());
+            continue;
+        }
+        gs_device_info *grown =
+            device_count ? realloc(*out, ((size_t)*count + device_count) * sizeof *grown) : *out;
+        if (device_count && !grown) {
+            free(device);
+            free(platform);
+            free(*out);
+            *out = NULL;
+            *count = 0;
+            return gs_fail(GS_E_MEMORY, "cl: no memory for a list of devices");
+        }
+        *out = grown;
+        for (cl_uint i = 0; i < device_count; i++) {
+            gs_device_info *info = &(*out)[(*count)++];
+            *info = (gs_device_info){.units = (int)device_uint(device[i], CL_DEVICE_MAX_COMPUTE_UNITS),
+                                     .memory = (size_t)device_ulong(device[i], CL_DEVICE_GLOBAL_MEM_SIZE),
+                                     .sub_devices = most_parts(device[i])};
+            cl_device_type type = type_of(device[i]);
+            snprintf(info->name, sizeof info->name, "cl:%u.%u", p, i);
+            device_text(device[i], CL_DEVICE_NAME, info->description, sizeof info->description);
+            snprintf(info->kind, sizeof info->kind, "%s",
+                     type & CL_DEVICE_TYPE_CPU   ? "cpu"
+                     : type & CL_DEVICE_TYPE_GPU ? "gpu"
+                                                 : "accelerator");
+            char platform_name[64], version[64], driver[48];
+            platform_text(platform[p], CL_PLATFORM_NAME, platform_name, sizeof platform_name);
+            platform_text(platform[p], CL_PLATFORM_VERSION, version, sizeof version);
+            device_text(device[i], CL_DRIVER_VERSION, driver, sizeof driver);
+            snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
+        }
+        free(device);
+    }
+    free(platform);
+    return GS_OK;
+}
+
+/* ---- names ---- */
+
+/* What a name says; platform -1: the first device there is; parts 0: the whole device. */
+typedef struct place {
+    int platform, device, part, parts;
+} place;
+
+/* A number of at most 6 digits at *at, which moves behind it. */
+static bool number(const char **at, int *value) {
+    int digits = 0;
+    *value = 0;
+    for (; **at >= '0' && **at <= '9' && digits < 7; digits++, (*at)++) *value = *value * 10 + (**at - '0');
+    return digits > 0 && digits < 7;
+}
+
+static bool word(const char **at, const char *expected) {
+    size_t length = strlen(expected);
+    if (strncmp(*at, expected, length) != 0) return false;
+    *at += length;
+    return true;
+}
+
+static gs_status parse(const char *name, place *p) {
+    *p = (place){.platform = -1};
+    const char *at = name;
+    bool good = word(&at, "cl");
+    if (good && *at)
+        good = word(&at, ":") && number(&at, &p->platform) && word(&at, ".") && number(&at, &p->device);
+    if (good && *at) {
+        good = word(&at, "/") && number(&at, &p->part) && word(&at, "of") && number(&at, &p->parts) && !*at;
+        if (good && p->part >= p->parts)
+            return gs_fail(GS_E_USAGE, "device '%s': there is no part %d of %d; parts are numbered from 0",
+                           name, p->part, p->parts);
+    }
+    if (!good)
+        return gs_fail(
+            GS_E_USAGE,
+            "device '%s': at '%s': expected \"cl\", \"cl:P.D\" (device D of platform P, both from 0), or "
+            "\"cl:P.D/KofN\" (part K, from 0, of N equal parts)",
+            name, at);
+    return GS_OK;
+}
+
+/* ---- opening ---- */
+
+static gs_status find(const char *name, const place *p, cl_device_id *out) {
+    cl_platform_id *platform;
+    cl_uint platform_count, device_count = 0;
+    GS_TRY(platforms(&platform, &platform_count));
+    gs_status st = GS_OK;
+    if (platform_count == 0)
+        st = gs_fail(GS_E_DEVICE, "device '%s': no OpenCL platform is installed", name);
+    else if (p->platform >= (int)platform_count)
+        st =
+            gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL platform %d; there are %u, numbered from 0",
+                    name, p->platform, platform_count);
+    for (cl_uint i = 0; i < platform_count && st == GS_OK && device_count == 0; i++) {
+        if (p->platform >= 0 && p->platform != (int)i) continue;
+        cl_device_id *device;
+        st = devices_of(platform[i], (int)i, &device, &device_count);
+        if (st != GS_OK) break;
+        if (p->device < (int)device_count)
+            *out = device[p->device];
+        else if (p->platform >= 0)
+            st = gs_fail(GS_E_DEVICE,
+                         "device '%s': OpenCL platform %u has no device %d; it has %u, numbered from 0", name,
+                         i, p->device, device_count);
+        free(device);
+    }
+    if (st == GS_OK && device_count == 0)
+        st = gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
+    free(platform);
+    return st;
+}
+
+/* Replace cl->id, a whole device, by part p->part of it. */
+static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
+    int most = most_parts(cl->id), units = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    if (most == 0)
+        return gs_fail(GS_E_DEVICE, "device '%s': cl:%d.%d cannot be split into parts", name, p->platform,
+                       p->device);
+    if (p->parts > most || units % p->parts != 0) {
+        char can[200] = "1";
+        for (int n = 2; n <= most; n++)
+            if (units % n == 0) {
+                size_t used = strlen(can);
+                snprintf(can + used, sizeof can - used, ", %d", n);
+            }
+        return gs_fail(GS_E_DEVICE,
+                       "device '%s': cl:%d.%d has %d units; it can be split into %s equal parts, not %d",
+                       name, p->platform, p->device, units, can, p->parts);
+    }
+    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, units / p->parts, 0};
+    cl_uint made = 0;
+    GS_TRY(gs_cl_check(clCreateSubDevices(cl->id, how, 0, NULL, &made), "device '%s': clCreateSubDevices",
+                       name));
+    if ((int)made <= p->part)
+        return gs_fail(GS_E_DEVICE, "device '%s': OpenCL splits cl:%d.%d into %u parts only", name,
+                       p->platform, p->device, made);
+    cl_device_id *parts = calloc(made, sizeof *parts);
+    if (!parts) return gs_fail(GS_E_MEMORY, "device '%s': no memory for %u parts", name, made);
+    cl_int error = clCreateSubDevices(cl->id, how, made, parts, NULL);
+    if (error == CL_SUCCESS) {
+        for (cl_uint i = 0; i < made; i++)
+            if ((int)i != p->part) clReleaseDevice(parts[i]);
+        cl->id = parts[p->part];
+        cl->part = true;
+    }
+    free(parts);
+    return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
+}
+
+/* Which style of kernels: by the kind of device, or as GRADSUM_CL_TILES says, so that all can be tested anywhere. */
+static gs_status choose_style(gs_cl *cl) {
+    cl_device_type type = type_of(cl->id);
+    cl_uint width = device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU);
+    cl->vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
+    const char *wanted = getenv("GRADSUM_CL_TILES");
+    if (!wanted || !*wanted) return GS_OK;
+    cl->gpu = strcmp(wanted, "gpu") == 0;
+    if (strcmp(wanted, "cpu4") == 0) cl->vector = 4;
+    if (strcmp(wanted, "cpu8") == 0) cl->vector = 8;
+    if (strcmp(wanted, "cpu16") == 0) cl->vector = 16;
+    if (!cl->gpu && strncmp(wanted, "cpu", 3) != 0)
+        return gs_fail(GS_E_USAGE, "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8 or cpu16",
+                       wanted);
+    return GS_OK;
+}
+
+static gs_status open_device(gs_cl *cl, gs_device *d) {
+    place p;
+    cl_int error;
+    GS_TRY(parse(d->name, &p));
+    GS_TRY(find(d->name, &p, &cl->id));
+    char name[100], units[40];
+    int whole = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    if (p.parts) GS_TRY(take_part(cl, d->name, &p));
+    cl_bool available = CL_TRUE, compiler = CL_TRUE;
+    clGetDeviceInfo(cl->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    clGetDeviceInfo(cl->id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
+    if (!available || !compiler)
+        return gs_fail(GS_E_DEVICE, "device '%s': %s", d->name,
+                       available ? "its OpenCL has no compiler, which gradsum's kernels need"
+                                 : "it is not available");
+    GS_TRY(choose_style(cl));
+    cl->units = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
+    if (p.parts)
+        snprintf(units, sizeof units, "%d of %d units", cl->units, whole);
+    else
+        snprintf(units, sizeof units, "%d unit%s", whole, whole == 1 ? "" : "s");
+    snprintf(d->description, sizeof d->description, "%s, %s", name, units);
+    cl->context = clCreateContext(NULL, 1, &cl->id, NULL, NULL, &error);
+    GS_TRY(gs_cl_check(error, "device '%s': clCreateContext", d->name));
+    cl->queue = clCreateCommandQueue(cl->context, cl->id, 0, &error);
+    return gs_cl_check(error, "device '%s': clCreateCommandQueue", d->name);
+}
+
+gs_status gs_cl_open(gs_device *d) {
+    gs_cl *cl = calloc(1, sizeof *cl);
+    if (!cl) return gs_fail(GS_E_MEMORY, "device '%s': no memory", d->name);
+    d->ops = &backend;
+    d->state = cl;
+    gs_status st = open_device(cl, d);
+    if (st != GS_OK) gs_cl_close(d);
+    return st;
+}

@@ -1,0 +1,265 @@
+/* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept. */
+#include "cl/cl.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+
+struct gs_cl_program {
+    const char *file;
+    cl_program program;
+};
+
+struct gs_cl_kernel {
+    const char *file, *name;
+    cl_kernel kernel;
+    size_t max_local; /* work-items that a work-group of it may have */
+};
+
+/* Not every OpenCL platform survives two threads that compile at once; workers that open their devices together would. */
+static pthread_mutex_t compiler = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- a kernel's source ---- */
+
+typedef struct text {
+    char *bytes;
+    size_t used, size;
+} text;
+
+static gs_status append(text *t, const char *bytes, size_t count) {
+    if (t->used + count + 1 > t->size) {
+        size_t size = 2 * (t->used + count + 1);
+        char *grown = realloc(t->bytes, size);
+        if (!grown) return gs_fail(GS_E_MEMORY, "no memory for the source of a kernel, %zu bytes", size);
+        t->bytes = grown;
+        t->size = size;
+    }
+    memcpy(t->bytes + t->used, bytes, count);
+    t->used += count;
+    t->bytes[t->used] = '\0';
+    return GS_OK;
+}
+
+/* The compiler's messages then name the file and the line that a person can open. */
+static gs_status append_place(text *t, int line, const char *file) {
+    char directive[300];
+    int n = snprintf(directive, sizeof directive, "#line %d \"%s\"\n", line, file);
+    return append(t, directive, (size_t)n);
+}
+
+/* The name in a line `#include "name"`, into `file`; false for any other line. */
+static bool included(const char *line, char *file, size_t size) {
+    const char begin[] = "#include \"";
+    if (strncmp(line, begin, sizeof begin - 1) != 0) return false;
+    const char *name = line + sizeof begin - 1;
+    size_t length = strcspn(name, "\"\n");
+    if (name[length] != '"' || length >= size) return false;
+    memcpy(file, name, length);
+    file[length] = '\0';
+    return true;
+}
+
+/* Add folder/file, with the files that it includes in their place. (-I would do it too, but PoCL 3.1 takes no folder
+ * whose name contains a space.) */
+static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
+    char path[4400], line[1024], other[200];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    if (depth > 8) return gs_fail(GS_E_FILE, "%s: it includes itself, or files eight deep", path);
+    FILE *f = fopen(path, "r");
+    if (!f) return gs_fail(GS_E_FILE, "cannot read the kernels in %s: %s", path, strerror(errno));
+    gs_status st = append_place(t, 1, file);
+    for (int number = 1; st == GS_OK && fgets(line, sizeof line, f); number++) {
+        if (!included(line, other, sizeof other)) {
+            st = append(t, line, strlen(line));
+            continue;
+        }
+        st = append_file(t, folder, other, depth + 1);
+        if (st == GS_OK) st = append_place(t, number + 1, file);
+    }
+    if (st == GS_OK && ferror(f)) st = gs_fail(GS_E_FILE, "cannot read the kernels in %s", path);
+    fclose(f);
+    return st;
+}
+
+static gs_status kernel_folder(char *folder, size_t size) {
+    const char *own = getenv("GRADSUM_KERNELS");
+    if (!own || !*own) return gs_file_of_gradsum("cl", folder, size);
+    if (strlen(own) >= size) return gs_fail(GS_E_USAGE, "GRADSUM_KERNELS is longer than %zu bytes", size);
+    strcpy(folder, own);
+    return GS_OK;
+}
+
+/* ---- building ---- */
+
+/* Show the compiler's log, and put its first error into the message. */
+static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *path) {
+    size_t size = 0;
+    clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = calloc(1, size + 1);
+    if (log) clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
+    const char *first = log ? strstr(log, "error") : NULL;
+    while (first && first > log && first[-1] != '\n') first--;
+    if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", path, log);
+    gs_status st = gs_cl_check(error, "%s: clBuildProgram", path);
+    if (first) st = gs_fail(st, "%s: %.*s", gs_message(), (int)strcspn(first, "\n"), first);
+    free(log);
+    return st;
+}
+
+static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
+    char folder[4096], name[100], path[4400], options[100];
+    GS_TRY(kernel_folder(folder, sizeof folder));
+    snprintf(name, sizeof name, "%s.cl", file);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    text source = {0};
+    gs_status st = append_file(&source, folder, name, 0);
+    if (st != GS_OK) {
+        free(source.bytes);
+        return st;
+    }
+    cl_int error;
+    const char *bytes = source.bytes;
+    cl_program program = clCreateProgramWithSource(cl->context, 1, &bytes, NULL, &error);
+    free(source.bytes);
+    GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", path));
+    /* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
+    if (cl->gpu)
+        snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_GPU");
+    else
+        snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_VECTOR=%d", cl->vector);
+    pthread_mutex_lock(&compiler);
+    error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
+    pthread_mutex_unlock(&compiler);
+    if (error != CL_SUCCESS) {
+        st = build_failed(cl, program, error, path);
+        clReleaseProgram(program);
+        return st;
+    }
+    *out = program;
+    return GS_OK;
+}
+
+static gs_status find_program(gs_cl *cl, const char *file, cl_program *out) {
+    for (int i = 0; i < cl->program_count; i++)
+        if (strcmp(cl->programs[i].file, file) == 0) {
+            *out = cl->programs[i].program;
+            return GS_OK;
+        }
+    size_t count = (size_t)cl->program_count + 1;
+    struct gs_cl_program *grown = realloc(cl->programs, count * sizeof *grown);
+    if (!grown) return gs_fail(GS_E_MEMORY, "cl: no memory for %zu programs", count);
+    cl->programs = grown;
+    GS_TRY(build(cl, file, out));
+    cl->programs[cl->program_count++] = (struct gs_cl_program){file, *out};
+    return GS_OK;
+}
+
+static gs_status find_kernel(gs_cl *cl, const char *file, const char *name, struct gs_cl_kernel **out) {
+    for (int i = 0; i < cl->kernel_count; i++)
+        if (strcmp(cl->kernels[i].name, name) == 0 && strcmp(cl->kernels[i].file, file) == 0) {
+            *out = &cl->kernels[i];
+            return GS_OK;
+        }
+    size_t count = (size_t)cl->kernel_count + 1;
+    struct gs_cl_kernel *grown = realloc(cl->kernels, count * sizeof *grown);
+    if (!grown) return gs_fail(GS_E_MEMORY, "cl: no memory for %zu kernels", count);
+    cl->kernels = grown;
+    struct gs_cl_kernel k = {.file = file, .name = name};
+    cl_program program;
+    cl_int error;
+    GS_TRY(find_program(cl, file, &program));
+    k.kernel = clCreateKernel(program, name, &error);
+    GS_TRY(gs_cl_check(error, "%s.cl: clCreateKernel(%s)", file, name));
+    error = clGetKernelWorkGroupInfo(k.kernel, cl->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof k.max_local,
+                                     &k.max_local, NULL);
+    if (error != CL_SUCCESS) {
+        clReleaseKernel(k.kernel);
+        return gs_cl_check(error, "%s.cl: clGetKernelWorkGroupInfo(%s)", file, name);
+    }
+    cl->kernels[cl->kernel_count] = k;
+    *out = &cl->kernels[cl->kernel_count++];
+    return GS_OK;
+}
+
+void gs_cl_programs_free(gs_cl *cl) {
+    for (int i = 0; i < cl->kernel_count; i++) clReleaseKernel(cl->kernels[i].kernel);
+    for (int i = 0; i < cl->program_count; i++) clReleaseProgram(cl->programs[i].program);
+    free(cl->kernels);
+    free(cl->programs);
+    cl->kernels = NULL;
+    cl->programs = NULL;
+    cl->kernel_count = cl->program_count = 0;
+}
+
+/* ---- running ---- */
+
+gs_cl_grid gs_cl_items(size_t items, size_t local) {
+    return (gs_cl_grid){{(items + local - 1) / local, 1, 1}, {local, 1, 1}};
+}
+
+gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
+    const gs_cl *cl = gs_cl_of(d);
+    size_t each = cl->gpu ? 1 : (size_t)cl->vector;
+    return gs_cl_items((count + each - 1) / each, cl->gpu ? 256 : 64);
+}
+
+gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
+    enum { GPU_LANES = 32, GPU_LOCAL = 256, MOST = 65535 }; /* GS_LANES in common.clh; what NVIDIA allows */
+    if (!gs_cl_of(d)->gpu) return gs_cl_items(planes, 1);
+    gs_cl_grid grid = gs_cl_items(planes * GPU_LANES, GPU_LOCAL);
+    grid.groups[1] = rows < MOST ? rows : MOST;
+    return grid;
+}
+
+static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a) {
+    cl_mem buffer = a->value.mem.base;
+    cl_ulong at = a->value.mem.at;
+    cl_int error;
+    switch (a->kind) {
+    case GS_CL_MEM:
+        error = clSetKernelArg(kernel, (*index)++, sizeof buffer, &buffer);
+        return error != CL_SUCCESS ? error : clSetKernelArg(kernel, (*index)++, sizeof at, &at);
+    case GS_CL_BUFFER:
+        return clSetKernelArg(kernel, (*index)++, sizeof buffer, &buffer);
+    case GS_CL_INT:
+        return clSetKernelArg(kernel, (*index)++, sizeof a->value.i, &a->value.i);
+    case GS_CL_ULONG:
+        return clSetKernelArg(kernel, (*index)++, sizeof a->value.u, &a->value.u);
+    case GS_CL_FLOAT:
+        return clSetKernelArg(kernel, (*index)++, sizeof a->value.f, &a->value.f);
+    case GS_CL_STRUCT:
+        return clSetKernelArg(kernel, (*index)++, a->size, a->value.bytes);
+    }
+    return CL_INVALID_VALUE;
+}
+
+gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid grid, const gs_cl_arg *args,
+                    int count) {
+    enum { FLUSH_EVERY = 16 }; /* so that a GPU begins to work while the host still enqueues */
+    gs_cl *cl = gs_cl_of(d);
+    if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return GS_OK;
+    struct gs_cl_kernel *k = NULL;
+    GS_TRY(find_kernel(cl, file, name, &k));
+    cl_uint index = 0;
+    for (int i = 0; i < count; i++) {
+        cl_int error = set_argument(k->kernel, &index, &args[i]);
+        if (error != CL_SUCCESS)
+            return gs_cl_check(error, "%s.cl: clSetKernelArg(%s, %u)", file, name, (unsigned)index - 1);
+    }
+    while (grid.local[0] > k->max_local && grid.local[0] % 2 == 0) { /* a small device: more groups instead */
+        grid.local[0] /= 2;
+        grid.groups[0] *= 2;
+    }
+    size_t global[3];
+    for (int i = 0; i < 3; i++) global[i] = grid.groups[i] * grid.local[i];
+    GS_TRY(
+        gs_cl_check(clEnqueueNDRangeKernel(cl->queue, k->kernel, 3, NULL, global, grid.local, 0, NULL, NULL),
+                    "%s.cl: clEnqueueNDRangeKernel(%s, %zu x %zu x %zu work-items)", file, name, global[0],
+                    global[1], global[2]));
+    if (++cl->enqueued % FLUSH_EVERY != 0) return GS_OK;
+    return gs_cl_check(clFlush(cl->queue), "%s: clFlush", d->name);
+}

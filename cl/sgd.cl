@@ -1,0 +1,26 @@
+#include "common.clh"
+
+/* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.
+ * Each array is read once and written once: the update is bound by memory. Without momentum v is left alone. */
+__kernel void sgd_update(__global float *w, ulong w_at, __global float *v, ulong v_at,
+                         __global const float *dw, ulong dw_at, ulong count, float scale, float lr,
+                         float momentum, float weight_decay) {
+    w += w_at;
+    v += v_at;
+    dw += dw_at;
+    size_t i = GS_FIRST;
+    if (i + GS_VECTOR <= count) {
+        vec weight = load(w + i), g = scale * load(dw + i) + weight_decay * weight;
+        if (momentum != 0) {
+            g += momentum * load(v + i);
+            store(g, v + i);
+        }
+        store(weight - lr * g, w + i);
+    } else {
+        for (; i < count; i++) {
+            float g = scale * dw[i] + weight_decay * w[i];
+            if (momentum != 0) v[i] = g += momentum * v[i];
+            w[i] -= lr * g;
+        }
+    }
+}

@@ -1,0 +1,40 @@
+#include "common.clh"
+
+/* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item a sample.
+ * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where
+ * p[label] rounds to 0. part: n losses, then n times 1 or 0 for correct. */
+__kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __global float *part,
+                                            ulong part_at, __global const float *x, ulong x_at,
+                                            __global const int *labels, ulong labels_at, ulong n,
+                                            int classes) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    p += p_at + i * classes;
+    x += x_at + i * classes;
+    part += part_at;
+    int largest = 0;
+    for (int k = 1; k < classes; k++)
+        if (x[k] > x[largest]) largest = k;
+    float sum = 0;
+    for (int k = 0; k < classes; k++) {
+        float e = exp(x[k] - x[largest]);
+        p[k] = e;
+        sum += e;
+    }
+    for (int k = 0; k < classes; k++) p[k] /= sum;
+    int label = labels[labels_at + i];
+    part[i] = log(sum) - (x[label] - x[largest]);
+    part[n + i] = label == largest ? 1.0f : 0.0f;
+}
+
+/* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); one work-item a sample */
+__kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
+                                             ulong p_at, __global const int *labels, ulong labels_at, ulong n,
+                                             int classes) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    dx += dx_at + i * classes;
+    p += p_at + i * classes;
+    int label = labels[labels_at + i];
+    for (int k = 0; k < classes; k++) dx[k] = p[k] - (k == label ? 1.0f : 0.0f);
+}
