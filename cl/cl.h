@@ -41,7 +41,6 @@ typedef struct gs_cl {
         gpu; /* kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles in __local memory;
                    * otherwise CPU style: one work-item computes a tile of vectors in its registers */
     int vector;       /* floats in a vector register: 4, 8 or 16 */
-    int units;        /* compute units */
     size_t max_alloc; /* bytes that one buffer may have */
 
     struct gs_cl_program *programs; /* built so far */

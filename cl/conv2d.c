@@ -53,7 +53,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     int grid_w = larger(s->out_w + p->taps_w - 1, (s->in_w + s->pad_w + s->stride_w - 1) / s->stride_w);
     size_t plane = parts((size_t)grid_h * (size_t)grid_w, ROUND) * ROUND;
     size_t x_planes = (size_t)s->in_c * (size_t)s->stride_h * (size_t)s->stride_w + 1;
-    size_t lead = (size_t)(p->taps_h - 1) * (size_t)grid_w + (size_t)p->taps_w - 1;
+    size_t lead = parts((size_t)(p->taps_h - 1) * (size_t)grid_w + (size_t)p->taps_w - 1, ROUND) * ROUND;
     p->x = (planes){.plane = plane,
                     .image = x_planes * plane,
                     .slack = SLACK,
@@ -92,9 +92,9 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
 
 /* How many images at once. */
 static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
-    size_t budget = cl->gpu ? (size_t)256 << 20 : (size_t)8 << 20,
+    size_t budget = cl->gpu ? (size_t)256 << 20 : (size_t)4 << 20,
            limit = 65535; /* of a grid's third dimension */
-    if (budget > cl->max_alloc) budget = cl->max_alloc;
+    if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
     size_t images = budget / (largest * sizeof(cl_float));
     if (images == 0) images = 1;
@@ -200,7 +200,7 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
         grid = (gs_cl_grid){{parts(columns, TILE), parts(m, TILE), 1}, {GROUP, 1, 1}};
         t.group = parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     } else {
-        enum { POSITIONS = 2048 };
+        enum { POSITIONS = 1024 };
         grid = (gs_cl_grid){{parts(columns, 4), parts(m, cl->vector == 16 ? 6 : 3), 1}, {1, 1, 1}};
         t.group = parts(POSITIONS, p->dy.plane);
     }

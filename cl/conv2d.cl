@@ -3,7 +3,7 @@
 /* Convolution without im2col.
  *
  * The usual way copies every window of x into the column of a matrix and multiplies that by w; for a 3 x 3 kernel the
- * matrix is nine times as large as x, and moving it costs as much as the product. But its rows are already in memory, if
+ * matrix is nine times as large as x, and has to be written and read. But its rows are already in memory, if
  * only x is stored together with its padding: with stride 1, the row for (channel c, kernel place u, v) is the padded
  * plane of c itself, seen from u rows further down and v columns further right. So the product reads B(k, position) at
  *
@@ -29,7 +29,7 @@
 
 /* ---- making the planes and the tables ---- */
 
-/* As gs_cl_planes in cl/conv2d.h. */
+/* As gs_cl_planes in cl/conv2d.c. */
 typedef struct planes {
     ulong plane, image; /* floats from plane to plane, from image to image */
     ulong lead, slack;  /* zeros before the first plane and after the last one */
@@ -113,7 +113,7 @@ __kernel void conv2d_transpose_w(__global float *to, __global const float *w, ul
 
 /* ---- y = w x, and dx = w^T dy ---- */
 
-/* As gs_cl_conv2d_product in cl/conv2d.h. */
+/* As gs_cl_conv2d_product in cl/conv2d.c. */
 typedef struct product {
     ulong image;                                          /* floats from image to image in x */
     int m, k;                                             /* rows of w; length of the sum */
@@ -123,10 +123,11 @@ typedef struct product {
 
 /* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
 static __global float *result_row(__global float *y, ulong image, int m, int r, product p) {
-    const int phase = m / p.stride_w, plane = phase / p.stride_h, planes = p.m / (p.stride_h * p.stride_w);
+    const int phase = m / p.stride_w, channel = phase / p.stride_h;
+    const int channels = p.m / (p.stride_h * p.stride_w);
     const int h = r * p.stride_h + rest(phase, p.stride_h) - p.pad_h;
     if (h < 0 || h >= p.h) return 0;
-    return y + ((image * planes + plane) * p.h + h) * p.w;
+    return y + ((image * channels + channel) * p.h + h) * p.w;
 }
 
 #ifdef GS_GPU
@@ -235,7 +236,7 @@ __kernel void conv2d_product_wide(__global float *y, ulong y_at, __global const 
 
 /* ---- dw = dy x^T ---- */
 
-/* As gs_cl_conv2d_weights in cl/conv2d.h. */
+/* As gs_cl_conv2d_weights in cl/conv2d.c. */
 typedef struct weights {
     ulong lead, plane, dy_image, x_image; /* of the two tensors' planes */
     ulong images, group; /* how many, and how many of them to one work-item's (group's) sum */

@@ -5,7 +5,8 @@ static gs_status drop(gs_device *d, gs_mem y, gs_mem x, size_t count, gs_dropout
     if (count == 0) return GS_OK;
     uint64_t blocks = (draw.first + count - 1) / 4 - draw.first / 4 + 1;
     return GS_CL_RUN(d, "dropout", "dropout", gs_cl_items(blocks, 64), GS_ARG(y), GS_ARG(x), GS_ARG(count),
-                     GS_ARG(draw.p), GS_ARG(draw.key), GS_ARG(draw.hi), GS_ARG(draw.first));
+                     GS_ARG(draw.p), GS_ARG(1.0f / (1.0f - draw.p)), GS_ARG(draw.key), GS_ARG(draw.hi),
+                     GS_ARG(draw.first));
 }
 
 gs_status gs_cl_dropout_forward(gs_device *d, gs_mem y, gs_mem x, size_t count, gs_dropout_draw draw) {

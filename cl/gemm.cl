@@ -2,7 +2,7 @@
 
 /* C = A B, C += A B or C = A B + bias. C is (m, n) and contiguous; A(i, k) = a[i a_row + k a_col] and
  * B(k, j) = b[k b_row + j b_col], so that transposed matrices need no copy; bias has n elements.
- * As gs_cl_gemm_sizes in cl/gemm.h. */
+ * As gs_cl_gemm_sizes in cl/cl.h. */
 typedef struct gemm_sizes {
     ulong m, n, k, a_row, a_col, b_row, b_col;
     int add, has_bias;

@@ -84,9 +84,9 @@ __kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *in
             ivec where = -1;
             for (int u = h.begin; u < h.end; u++)
                 for (int v = 0; v < s.kernel_w; v++) {
-                    const ivec column = first + v, inside = column >= 0 && column < s.in_w;
-                    const vec value = gather(x + u * s.in_w, clamp(column, 0, s.in_w - 1));
-                    const ivec wins = inside && (value > best || isnan(value) || where < 0);
+                    const ivec column = first + v, inside = (column >= 0) & (column < s.in_w);
+                    const vec value = gather(x + u * s.in_w, clamp(column, (ivec)(0), (ivec)(s.in_w - 1)));
+                    const ivec wins = inside & ((value > best) | isnan(value) | (where < 0));
                     best = wins ? value : best;
                     where = wins ? u * s.in_w + column : where;
                 }

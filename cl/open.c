@@ -324,9 +324,12 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
 
 /* Which style of kernels: by the kind of device, or as GRADSUM_CL_TILES says, so that all can be tested anywhere. */
 static gs_status choose_style(gs_cl *cl) {
+    enum { TILE_GROUP = 256 }; /* GROUP in tile.clh */
     cl_device_type type = type_of(cl->id);
     cl_uint width = device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU);
+    size_t most = 0;
+    clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= TILE_GROUP;
     cl->vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
     const char *wanted = getenv("GRADSUM_CL_TILES");
     if (!wanted || !*wanted) return GS_OK;
@@ -356,11 +359,11 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
                        available ? "its OpenCL has no compiler, which gradsum's kernels need"
                                  : "it is not available");
     GS_TRY(choose_style(cl));
-    cl->units = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
-        snprintf(units, sizeof units, "%d of %d units", cl->units, whole);
+        snprintf(units, sizeof units, "%d of %d units", (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS),
+                 whole);
     else
         snprintf(units, sizeof units, "%d unit%s", whole, whole == 1 ? "" : "s");
     snprintf(d->description, sizeof d->description, "%s, %s", name, units);
