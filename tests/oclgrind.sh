@@ -8,18 +8,22 @@ trap 'rm -f "$log"' EXIT
 
 # Oclgrind is about 100 times slower than a device: tiny shapes, which still reach every kernel and every branch. Both
 # families of tiles are run, the one for CPUs and the one for GPUs.
-for tiles in cpu gpu; do
-    echo "oclgrind: the operators, with $tiles tiles"
+check() {
+    tiles=$1 group=$2
+    echo "oclgrind: $group, with $tiles tiles"
     GRADSUM_TEST_SMALL=1 GRADSUM_TEST_DEVICES=cl GRADSUM_CL_TILES=$tiles \
-        oclgrind --data-races --uninitialized --check-api --log "$log" "$program" operators || {
+        oclgrind --data-races --uninitialized --check-api --log "$log" "$program" "$group" || {
         cat "$log"
         echo "oclgrind: the tests failed" >&2
         exit 1
     }
-    if [ -s "$log" ]; then
-        cat "$log"
-        echo "oclgrind: findings with $tiles tiles, see above" >&2
-        exit 1
-    fi
+    [ -s "$log" ] || return 0
+    cat "$log"
+    echo "oclgrind: findings in $group with $tiles tiles, see above" >&2
+    exit 1
+}
+
+for tiles in cpu gpu; do
+    for group in operators backend; do check $tiles $group; done
 done
 echo "oclgrind: no findings"
