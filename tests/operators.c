@@ -270,6 +270,18 @@ static void set_inputs(instance *t) {
 
 static const float guard = 12345.0f;
 
+/* The tensor's values with guards before and after them, in one piece: after a write into the middle of a buffer
+ * Oclgrind 21.10 takes another part of it for initialised. */
+static void write_guarded(instance *t, tensor which) {
+    size_t total = t->count[which] + 2 * t->offset;
+    float *all = malloc(total * sizeof(float) + 1);
+    assert_non_null(all);
+    for (size_t i = 0; i < total; i++) all[i] = guard;
+    memcpy(all + t->offset, t->host[which], t->count[which] * sizeof(float));
+    assert_ok(t->device->ops->write(t->device, t->base[which], all, total * sizeof(float)));
+    free(all);
+}
+
 void instance_open(instance *t, gs_device *device, const operator_case *c, size_t offset) {
     *t = (instance){.op = find_operator(c->op), .c = c, .device = device, .offset = offset};
     t->op->counts(c->arg, t->count);
@@ -282,13 +294,14 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         size_t total = t->count[i] + 2 * offset;
         assert_ok(device->ops->alloc(device, total * sizeof(float), &t->base[i]));
         t->place[i] = gs_at(t->base[i], offset);
-        assert_ok(device->ops->fill(device, t->base[i], guard, total));
         bool garbage =
             i == Y || i == INDEX || i == DX; /* to be written, not read or added to: NaN would show */
-        if (i < INPUTS)
-            assert_ok(device->ops->write(device, t->place[i], t->host[i], t->count[i] * sizeof(float)));
-        else
+        if (i < INPUTS) {
+            write_guarded(t, (tensor)i);
+        } else {
+            assert_ok(device->ops->fill(device, t->base[i], guard, total));
             assert_ok(device->ops->fill(device, t->place[i], garbage ? NAN : 0, t->count[i]));
+        }
     }
     if (t->count[B] == 0) t->place[B] = t->place[DB] = GS_NONE;
 }
