@@ -8,13 +8,14 @@ case $kind in
 asan)
     # LLVM, inside PoCL, installs a signal stack of its own in each thread, which AddressSanitizer's would collide with.
     export ASAN_OPTIONS=detect_leaks=1:use_sigaltstack=0
+    export LSAN_OPTIONS=suppressions=$(realpath "$here")/lsan.supp:print_suppressions=0
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     "$program"
     ;;
 tsan)
     # PoCL is not built with ThreadSanitizer, which would take its locks for races: the cpu backend only. Only the parts
     # with threads: communication, schemes, training.
-    export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
+    export TSAN_OPTIONS=suppressions=$(realpath "$here")/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu
     for group in comm sync train; do "$program" $group; done
     ;;
