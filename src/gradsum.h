@@ -13,21 +13,21 @@
 extern "C" {
 #endif
 
-#include "train/train.h"          /* training, step by step; begin here */
-#include "data/dataset.h"         /* load: images and labels */
-#include "data/shard.h"           /* shard: who sees which sample, when */
-#include "model/model.h"          /* model: layers, flat parameters, flat gradients */
-#include "model/model_text.h"     /* models as short texts */
-#include "layer/layer.h"          /* layers: forward and backward */
-#include "backend.h"              /* operators: one table of functions for each kind of device */
-#include "sync/sync.h"            /* sum: the schemes */
-#include "sync/comm.h"            /* messages between workers */
-#include "optim/sgd.h"            /* update */
-#include "io/safetensors.h"       /* weights in a file */
-#include "io/npy.h"               /* arrays in a file */
-#include "io/file.h"              /* files written whole or not at all */
-#include "core/philox.h"          /* random numbers */
-#include "core/error.h"           /* errors */
+#include "train/train.h"      /* training, step by step; begin here */
+#include "data/dataset.h"     /* load: images and labels */
+#include "data/shard.h"       /* shard: who sees which sample, when */
+#include "model/model.h"      /* model: layers, flat parameters, flat gradients */
+#include "model/model_text.h" /* models as short texts */
+#include "layer/layer.h"      /* layers: forward and backward */
+#include "backend.h"          /* operators: one table of functions for each kind of device */
+#include "sync/sync.h"        /* sum: the schemes */
+#include "sync/comm.h"        /* messages between workers */
+#include "optim/sgd.h"        /* update */
+#include "io/safetensors.h"   /* weights in a file */
+#include "io/npy.h"           /* arrays in a file */
+#include "io/file.h"          /* files written whole or not at all */
+#include "core/philox.h"      /* random numbers */
+#include "core/error.h"       /* errors */
 
 #ifdef __cplusplus
 }
