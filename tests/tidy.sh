@@ -1,0 +1,7 @@
+#!/bin/sh
+# tidy.sh FILE.c...: clang-tidy with the project's checks (.clang-tidy) and flags; prints and fails on findings only.
+set -eu
+libraries="OpenCL openblas libcjson nettle zlib"
+# shellcheck disable=SC2046,SC2086
+clang-tidy --quiet --warnings-as-errors='*' "$@" -- -std=c11 -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 \
+    -DGS_PREFIX='"/usr/local"' -Isrc -I. $(pkg-config --cflags $libraries) 2>/dev/null
