@@ -8,7 +8,7 @@ __kernel void avg_pool2d_forward(__global float *y, ulong y_at, __global const f
     y += y_at + plane * s.out_h * s.out_w;
     x += x_at + plane * s.in_h * s.in_w;
     const float area = (float)s.kernel_h * s.kernel_w;
-    for (int r = GS_ROW; r < s.out_h; r += GS_ROWS) {
+    for (int r = GS_ROW; r < s.out_h; r += GS_ROW_STEP) {
         const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
         for (int o = GS_LANE; o < s.out_w; o += GS_LANES) {
             const range w = window_of(o, s.kernel_w, s.stride_w, s.pad_w, s.in_w);
@@ -29,7 +29,7 @@ __kernel void avg_pool2d_backward(__global float *dx, ulong dx_at, __global cons
     dx += dx_at + plane * s.in_h * s.in_w;
     dy += dy_at + plane * s.out_h * s.out_w;
     const float area = (float)s.kernel_h * s.kernel_w;
-    for (int u = GS_ROW; u < s.in_h; u += GS_ROWS) {
+    for (int u = GS_ROW; u < s.in_h; u += GS_ROW_STEP) {
         const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h);
         for (int v = GS_LANE; v < s.in_w; v += GS_LANES) {
             const range w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);

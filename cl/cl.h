@@ -19,6 +19,16 @@
 #include <CL/cl_ext.h>
 #include "backend.h"
 
+/* Sizes that host and kernels must agree on; the kernels get those that they need as macros of the same names when they
+ * are built (program.c). */
+enum {
+    GS_LANES = 32,  /* GPU: work-items that share a row of a plane (common.clh) */
+    GS_TILE = 64,   /* GPU: a work-group computes GS_TILE x GS_TILE elements of a product (tile.clh) ... */
+    GS_GROUP = 256, /* ... with so many work-items */
+    GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl */
+    GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
+};
+
 /* Memory that operators use between two of their kernels; each of these is one buffer that grows to the largest need
  * and is freed when the device is closed. */
 typedef enum gs_cl_scratch_use {
@@ -37,10 +47,12 @@ typedef struct gs_cl {
     cl_context context;
     cl_command_queue queue;
 
-    bool
-        gpu; /* kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles in __local memory;
-                   * otherwise CPU style: one work-item computes a tile of vectors in its registers */
-    int vector;       /* floats in a vector register: 4, 8 or 16 */
+    /* gpu: kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles lie in __local memory.
+     * Otherwise CPU style: one work-item computes a tile of vectors in its registers. */
+    bool gpu;
+    int vector;       /* floats in a vector register: 4, 8 or 16; GS_VECTOR in the kernels */
+    int rows;         /* rows of the "broadcast" tile of a CPU; GS_ROWS */
+    int dot_rows;     /* rows of the "dot" tile; GS_DOT_ROWS */
     size_t max_alloc; /* bytes that one buffer may have */
 
     struct gs_cl_program *programs; /* built so far */
@@ -79,6 +91,11 @@ typedef struct gs_cl_grid {
 /* At least `items` work-items in one dimension, in groups of `local`; the kernel lets those at the end that are too many
  * do nothing. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
+
+/* How many parts of size `each` cover `count`. */
+static inline size_t gs_cl_parts(size_t count, size_t each) {
+    return (count + each - 1) / each;
+}
 
 /* The grid of an element-wise kernel on `count` elements (GS_FIRST in common.clh). */
 gs_cl_grid gs_cl_elements(gs_device *, size_t count);

@@ -36,10 +36,6 @@ typedef struct plan {
     size_t x_size, y_size; /* floats of one image */
 } plan;
 
-static size_t parts(size_t count, size_t each) {
-    return (count + each - 1) / each;
-}
-
 static int larger(int a, int b) {
     return a > b ? a : b;
 }
@@ -51,9 +47,10 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     /* all windows and their padding, and all pixels of x, also those that no window sees */
     int grid_h = larger(s->out_h + p->taps_h - 1, (s->in_h + s->pad_h + s->stride_h - 1) / s->stride_h);
     int grid_w = larger(s->out_w + p->taps_w - 1, (s->in_w + s->pad_w + s->stride_w - 1) / s->stride_w);
-    size_t plane = parts((size_t)grid_h * (size_t)grid_w, ROUND) * ROUND;
+    size_t plane = gs_cl_parts((size_t)grid_h * (size_t)grid_w, ROUND) * ROUND;
     size_t x_planes = (size_t)s->in_c * (size_t)s->stride_h * (size_t)s->stride_w + 1;
-    size_t lead = parts((size_t)(p->taps_h - 1) * (size_t)grid_w + (size_t)p->taps_w - 1, ROUND) * ROUND;
+    size_t lead =
+        gs_cl_parts((size_t)(p->taps_h - 1) * (size_t)grid_w + (size_t)p->taps_w - 1, ROUND) * ROUND;
     p->x = (planes){.plane = plane,
                     .image = x_planes * plane,
                     .slack = SLACK,
@@ -136,16 +133,16 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
     p.has_bias = bias.base != NULL;
     if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
     if (cl->gpu) {
-        enum { TILE = 64, GROUP = 256 };
-        grid = (gs_cl_grid){{parts(rows * columns, TILE), parts(m, TILE), n}, {GROUP, 1, 1}};
+        grid = (gs_cl_grid){{gs_cl_parts(rows * columns, GS_TILE), gs_cl_parts(m, GS_TILE), n},
+                            {GS_GROUP, 1, 1}};
     } else {
         /* tiles of two vectors where they waste no more of a row's end than tiles of one */
-        size_t tile_rows = vector == 16 ? 8 : 6, across = parts(columns, vector);
+        size_t across = gs_cl_parts(columns, vector);
         if (across % 2 == 0) {
             kernel = "conv2d_product_wide";
             across /= 2;
         }
-        grid = (gs_cl_grid){{parts(m, tile_rows), rows * across, n}, {1, 1, 1}};
+        grid = (gs_cl_grid){{gs_cl_parts(m, (size_t)cl->rows), rows * across, n}, {1, 1, 1}};
     }
     return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
                      GS_ARG(places), GS_ARG_STRUCT(p));
@@ -196,16 +193,17 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
      * the rows which a tile reads stay in the first cache; on a GPU so few that there is work for all of it. */
     gs_cl_grid grid;
     if (cl->gpu) {
-        enum { TILE = 64, GROUP = 256, ENOUGH = 512 };
-        grid = (gs_cl_grid){{parts(columns, TILE), parts(m, TILE), 1}, {GROUP, 1, 1}};
-        t.group = parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
+        enum { ENOUGH = 512 };
+        grid = (gs_cl_grid){{gs_cl_parts(columns, GS_TILE), gs_cl_parts(m, GS_TILE), 1}, {GS_GROUP, 1, 1}};
+        t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     } else {
         enum { POSITIONS = 1024 };
-        grid = (gs_cl_grid){{parts(columns, 4), parts(m, cl->vector == 16 ? 6 : 3), 1}, {1, 1, 1}};
-        t.group = parts(POSITIONS, p->dy.plane);
+        grid = (gs_cl_grid){{gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->dot_rows), 1},
+                            {1, 1, 1}};
+        t.group = gs_cl_parts(POSITIONS, p->dy.plane);
     }
     if (t.group > n) t.group = n;
-    const size_t groups = grid.groups[2] = parts(n, t.group);
+    const size_t groups = grid.groups[2] = gs_cl_parts(n, t.group);
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),

@@ -54,7 +54,7 @@ __kernel void conv2d_planes(__global float *to, __global const float *from, ulon
     const float outside = channel >= p.c ? 1.0f : 0.0f;
 
     __global float *plane = to + p.lead + image * p.image + number * p.plane;
-    for (int r = GS_ROW; r < p.grid_h; r += GS_ROWS) {
+    for (int r = GS_ROW; r < p.grid_h; r += GS_ROW_STEP) {
         const long h = (long)r * p.stride_h + phase_h - p.pad_h;
         const bool inside = h >= 0 && h < p.h && channel < p.c;
         const int b = inside ? begin : p.grid_w, e = inside ? end : p.grid_w;
@@ -132,18 +132,18 @@ static __global float *result_row(__global float *y, ulong image, int m, int r, 
 
 #ifdef GS_GPU
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at, __global const float *bias,
                ulong bias_at, __global const float *x, __global const int *place, ulong place_at, product p) {
-    __local float a[STEP][TILE + 1], b[STEP][TILE + 1];
-    __local int position[TILE];
-    const int n0 = get_group_id(0) * TILE, m0 = get_group_id(1) * TILE, positions = p.rows * p.columns;
+    __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
+    __local int position[GS_TILE];
+    const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, positions = p.rows * p.columns;
     const ulong image = get_group_id(2);
     y += y_at;
     w += w_at;
     x += image * p.image;
     place += place_at;
-    for (int j = get_local_id(0); j < TILE; j += GROUP) {
+    for (int j = get_local_id(0); j < GS_TILE; j += GS_GROUP) {
         const int at = min(n0 + j, positions - 1);
         position[j] = (p.first_row + at / p.columns) * p.grid_w + p.first_column + rest(at, p.columns);
     }
@@ -182,20 +182,20 @@ static void store_positions(vec v, __global float *to, int m, int s, product p) 
     }
 }
 
-/* The "broadcast" tile of tile.clh: ROWS rows of the product x `vectors` vectors of neighbouring positions in one row of
+/* The "broadcast" tile of tile.clh: GS_ROWS rows of the product x `vectors` vectors of neighbouring positions in one row of
  * the grid, for one image. What is loaded beyond the end of the row is computed, and not stored. */
 static void product_tile(__global float *y, __global const float *w, __global const float *bias,
                          __global const float *x, __global const int *place, product p, const int vectors) {
-    const int m0 = get_global_id(0) * ROWS, wide = vectors * GS_VECTOR,
+    const int m0 = get_global_id(0) * GS_ROWS, wide = vectors * GS_VECTOR,
               across = (p.columns + wide - 1) / wide;
     const int tile = get_global_id(1), r = p.first_row + tile / across,
               s = p.first_column + rest(tile, across) * wide;
     const ulong image = get_global_id(2);
     x += image * p.image + (size_t)r * p.grid_w + s;
-    __global const float *from[ROWS];
-    vec sum[ROWS][2];
+    __global const float *from[GS_ROWS];
+    vec sum[GS_ROWS][2];
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < GS_ROWS; i++) {
         const int m = min(m0 + i, p.m - 1);
         from[i] = w + (size_t)m * p.k;
         sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[m] : 0);
@@ -204,14 +204,14 @@ static void product_tile(__global float *y, __global const float *w, __global co
         vec b0 = load(x + place[k]), b1;
         if (vectors == 2) b1 = load(x + place[k] + GS_VECTOR);
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) {
+        for (int i = 0; i < GS_ROWS; i++) {
             vec a = (vec)(from[i][k]);
             sum[i][0] = fma(a, b0, sum[i][0]);
             if (vectors == 2) sum[i][1] = fma(a, b1, sum[i][1]);
         }
     }
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < GS_ROWS; i++) {
         if (m0 + i >= p.m) continue;
         __global float *to = result_row(y, image, m0 + i, r, p);
         if (!to) continue;
@@ -247,11 +247,11 @@ typedef struct weights {
 
 #ifdef GS_GPU
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_weights(__global float *part, __global const float *dy, __global const float *x,
                __global const int *place, ulong place_at, weights p) {
-    __local float a[STEP][TILE + 1], b[STEP][TILE + 1];
-    const int n0 = get_group_id(0) * TILE, m0 = get_group_id(1) * TILE;
+    __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
+    const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE;
     const ulong group = get_group_id(2), last = min((group + 1) * p.group, p.images);
     place += place_at;
     float sum[EACH][EACH] = {{0}};
@@ -274,18 +274,18 @@ conv2d_weights(__global float *part, __global const float *dy, __global const fl
 /* The "dot" tile of tile.clh. The last vector goes beyond the last position, where dy's plane has zeros. */
 __kernel void conv2d_weights(__global float *part, __global const float *dy, __global const float *x,
                              __global const int *place, ulong place_at, weights p) {
-    const int n0 = get_global_id(0) * DOT_COLUMNS, m0 = get_global_id(1) * DOT_ROWS;
+    const int n0 = get_global_id(0) * GS_DOT_COLUMNS, m0 = get_global_id(1) * GS_DOT_ROWS;
     const ulong group = get_global_id(2), last = min((group + 1) * p.group, p.images);
-    vec sum[DOT_ROWS][DOT_COLUMNS];
-    ulong a[DOT_ROWS], b[DOT_COLUMNS];
+    vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
+    ulong a[GS_DOT_ROWS], b[GS_DOT_COLUMNS];
 #pragma unroll
-    for (int r = 0; r < DOT_ROWS; r++) {
+    for (int r = 0; r < GS_DOT_ROWS; r++) {
         a[r] = p.lead + min(m0 + r, p.m - 1) * p.plane;
 #pragma unroll
-        for (int j = 0; j < DOT_COLUMNS; j++) sum[r][j] = 0;
+        for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
     }
 #pragma unroll
-    for (int j = 0; j < DOT_COLUMNS; j++) b[j] = place[place_at + min(n0 + j, p.n - 1)];
+    for (int j = 0; j < GS_DOT_COLUMNS; j++) b[j] = place[place_at + min(n0 + j, p.n - 1)];
     for (ulong image = group * p.group; image < last; image++) {
         __global const float *dy_image = dy + image * p.dy_image, *x_image = x + image * p.x_image;
         for (int k = 0; k < p.positions; k += GS_VECTOR)
@@ -293,7 +293,7 @@ __kernel void conv2d_weights(__global float *part, __global const float *dy, __g
     }
     __global float *to = part + (group * p.m + m0) * p.n + n0;
 #pragma unroll
-    for (int r = 0; r < DOT_ROWS; r++)
+    for (int r = 0; r < GS_DOT_ROWS; r++)
         if (m0 + r < p.m)
             store_first4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]), to + (size_t)r * p.n, p.n - n0);
 }

@@ -1,10 +1,5 @@
 #include "cl/cl.h"
 
-/* Sizes as in gemm.cl and tile.clh. */
-static size_t parts(size_t count, size_t each) {
-    return (count + each - 1) / each;
-}
-
 /* One work-item for each element of C. */
 static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
     gs_cl_grid grid = gs_cl_items(s->n, 64);
@@ -15,16 +10,17 @@ static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
 /* On a GPU. Where C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
  * work; how many depends on the sizes alone, so that the result is the same on every GPU. */
 static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
-    enum { TILE = 64, GROUP = 256, ENOUGH = 256, SHORTEST = 128 };
-    size_t across = parts(s->n, TILE), down = parts(s->m, TILE), slices = parts(ENOUGH, across * down);
+    enum { ENOUGH = 256, SHORTEST = 128 };
+    size_t across = gs_cl_parts(s->n, GS_TILE), down = gs_cl_parts(s->m, GS_TILE),
+           slices = gs_cl_parts(ENOUGH, across * down);
     if (slices > s->k / SHORTEST) slices = s->k / SHORTEST;
-    gs_cl_grid grid = {{across, down, slices}, {GROUP, 1, 1}};
+    gs_cl_grid grid = {{across, down, slices}, {GS_GROUP, 1, 1}};
     if (slices <= 1) {
         grid.groups[2] = 1;
         return GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
                          GS_ARG_STRUCT(*s), GS_ARG((size_t)s->k));
     }
-    size_t length = parts(s->k, slices);
+    size_t length = gs_cl_parts(s->k, slices);
     gs_cl_gemm_sizes slice = *s;
     slice.add = slice.has_bias = 0;
     gs_mem part;
@@ -44,14 +40,14 @@ gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs
     if (cl->gpu) return tiles(d, c, a, b, bias, &s);
 
     /* On a CPU: neighbouring work-items, which a core runs one after the other, share columns of B. */
-    size_t rows = vector == 16 ? 8 : 6, dot_rows = vector == 16 ? 6 : 3;
     if (s.b_col == 1 && s.n >= vector && !s.has_bias) {
-        gs_cl_grid grid = {{parts(s.m, rows), parts(s.n, 2 * vector), 1}, {1, 1, 1}};
+        gs_cl_grid grid = {{gs_cl_parts(s.m, (size_t)cl->rows), gs_cl_parts(s.n, 2 * vector), 1}, {1, 1, 1}};
         return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b),
                          GS_ARG_STRUCT(s));
     }
     if (s.a_col == 1 && s.b_row == 1 && s.k >= vector && !s.add) {
-        gs_cl_grid grid = {{parts(s.m, dot_rows), parts(s.n, 4), 1}, {1, 1, 1}};
+        gs_cl_grid grid = {{gs_cl_parts(s.m, (size_t)cl->dot_rows), gs_cl_parts(s.n, GS_DOT_COLUMNS), 1},
+                           {1, 1, 1}};
         return GS_CL_RUN(d, "gemm", "gemm_dot", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
                          GS_ARG_STRUCT(s));
     }

@@ -12,11 +12,11 @@ typedef struct gemm_sizes {
 
 /* A tile of C for each work-group (see tile.clh). Where C has too few tiles to keep a GPU busy, the sum over k is cut
  * into slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 gemm_tile(__global float *c, ulong c_at, __global const float *a, ulong a_at, __global const float *b,
           ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
-    __local float a_tile[STEP][TILE + 1], b_tile[STEP][TILE + 1];
-    const ulong n0 = get_group_id(0) * TILE, m0 = get_group_id(1) * TILE, slice = get_group_id(2);
+    __local float a_tile[STEP][GS_TILE + 1], b_tile[STEP][GS_TILE + 1];
+    const ulong n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, slice = get_group_id(2);
     const ulong begin = slice * length, end = min(begin + length, s.k);
     a += a_at;
     b += b_at;
@@ -48,8 +48,8 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 #else
 
-/* One element of C for each work-item (j, i): what a product is, in the plainest words. Used where C is narrower than a vector,
- * or the sum shorter than one. */
+/* One element of C for each work-item (j, i): what a product is, in the plainest words. Used where C is narrower than a
+ * vector, or the sum shorter than one. */
 __kernel void gemm_plain(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                          __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
                          gemm_sizes s) {
@@ -74,18 +74,18 @@ static void store_last(vec v, __global float *to, long count, int add) {
     for (int j = GS_VECTOR - (int)count; j < GS_VECTOR; j++) to[j] = add ? to[j] + part[j] : part[j];
 }
 
-/* ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
+/* GS_ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
  * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
  * edge compute the last row several times, and store it once. So the loop is the same for all. */
 __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                              __global const float *b, ulong b_at, gemm_sizes s) {
-    const size_t row = get_global_id(0) * ROWS, column = get_global_id(1) * 2 * GS_VECTOR;
+    const size_t row = get_global_id(0) * GS_ROWS, column = get_global_id(1) * 2 * GS_VECTOR;
     const size_t left = min(column, (size_t)s.n - GS_VECTOR),
                  right = min(column + GS_VECTOR, (size_t)s.n - GS_VECTOR);
-    __global const float *from[ROWS];
-    vec sum[ROWS][2];
+    __global const float *from[GS_ROWS];
+    vec sum[GS_ROWS][2];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < GS_ROWS; r++) {
         from[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
         sum[r][0] = sum[r][1] = 0;
     }
@@ -93,7 +93,7 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
     for (size_t k = 0; k < s.k; k++) {
         vec b0 = load(b + left), b1 = load(b + right);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < GS_ROWS; r++) {
             vec x = (vec)(from[r][k * s.a_col]);
             sum[r][0] = fma(x, b0, sum[r][0]);
             sum[r][1] = fma(x, b1, sum[r][1]);
@@ -102,7 +102,7 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
     }
     c += c_at;
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < GS_ROWS; r++)
         if (row + r < s.m) {
             __global float *to = c + (row + r) * s.n;
             store_last(sum[r][0], to + left, (long)(s.n - column), s.add);
@@ -111,22 +111,22 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
         }
 }
 
-/* DOT_ROWS x DOT_COLUMNS elements of C for each work-item, for a_col = b_row = 1 and k >= GS_VECTOR (the "dot" tile of
+/* GS_DOT_ROWS x GS_DOT_COLUMNS elements of C for each work-item, for a_col = b_row = 1 and k >= GS_VECTOR (the "dot" tile of
  * tile.clh). The last vector moves back until it fits, and what was counted before is taken as 0. */
 __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                        __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
                        gemm_sizes s) {
-    const size_t row = get_global_id(0) * DOT_ROWS, column = get_global_id(1) * DOT_COLUMNS;
-    __global const float *x[DOT_ROWS], *y[DOT_COLUMNS];
-    vec sum[DOT_ROWS][DOT_COLUMNS];
+    const size_t row = get_global_id(0) * GS_DOT_ROWS, column = get_global_id(1) * GS_DOT_COLUMNS;
+    __global const float *x[GS_DOT_ROWS], *y[GS_DOT_COLUMNS];
+    vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
 #pragma unroll
-    for (int r = 0; r < DOT_ROWS; r++) {
+    for (int r = 0; r < GS_DOT_ROWS; r++) {
         x[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
 #pragma unroll
-        for (int j = 0; j < DOT_COLUMNS; j++) sum[r][j] = 0;
+        for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
     }
 #pragma unroll
-    for (int j = 0; j < DOT_COLUMNS; j++) y[j] = b + b_at + min(column + j, (size_t)s.n - 1) * s.b_col;
+    for (int j = 0; j < GS_DOT_COLUMNS; j++) y[j] = b + b_at + min(column + j, (size_t)s.n - 1) * s.b_col;
 
     for (size_t k = 0; k + GS_VECTOR <= s.k; k += GS_VECTOR) DOT_STEP(sum, load(x[r] + k), load(y[j] + k))
     if (s.k % GS_VECTOR != 0) {
@@ -135,7 +135,7 @@ __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, u
         DOT_STEP(sum, counted ? (vec)(0) : load(x[r] + k), counted ? (vec)(0) : load(y[j] + k))
     }
 
-    const int columns = (int)min(s.n - column, (ulong)DOT_COLUMNS);
+    const int columns = (int)min(s.n - column, (ulong)GS_DOT_COLUMNS);
     float4 shift = 0;
     if (s.has_bias) {
         bias += bias_at + column;
@@ -145,7 +145,7 @@ __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, u
         if (columns > 3) shift.w = bias[3];
     }
 #pragma unroll
-    for (int r = 0; r < DOT_ROWS; r++)
+    for (int r = 0; r < GS_DOT_ROWS; r++)
         if (row + r < s.m) {
             __global float *to = c + c_at + (row + r) * s.n + column;
             store_first4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift, to, columns);

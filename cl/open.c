@@ -324,22 +324,25 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
 
 /* Which style of kernels: by the kind of device, or as GRADSUM_CL_TILES says, so that all can be tested anywhere. */
 static gs_status choose_style(gs_cl *cl) {
-    enum { TILE_GROUP = 256 }; /* GROUP in tile.clh */
     cl_device_type type = type_of(cl->id);
     cl_uint width = device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     size_t most = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= TILE_GROUP;
+    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= GS_GROUP;
     cl->vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
     const char *wanted = getenv("GRADSUM_CL_TILES");
-    if (!wanted || !*wanted) return GS_OK;
-    cl->gpu = strcmp(wanted, "gpu") == 0;
-    if (strcmp(wanted, "cpu4") == 0) cl->vector = 4;
-    if (strcmp(wanted, "cpu8") == 0) cl->vector = 8;
-    if (strcmp(wanted, "cpu16") == 0) cl->vector = 16;
-    if (!cl->gpu && strncmp(wanted, "cpu", 3) != 0)
-        return gs_fail(GS_E_USAGE, "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8 or cpu16",
-                       wanted);
+    if (wanted && *wanted) {
+        cl->gpu = strcmp(wanted, "gpu") == 0;
+        if (strcmp(wanted, "cpu4") == 0) cl->vector = 4;
+        if (strcmp(wanted, "cpu8") == 0) cl->vector = 8;
+        if (strcmp(wanted, "cpu16") == 0) cl->vector = 16;
+        if (!cl->gpu && strncmp(wanted, "cpu", 3) != 0)
+            return gs_fail(GS_E_USAGE, "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8 or cpu16",
+                           wanted);
+    }
+    /* Sums for all vector registers but the few that hold what is multiplied: AVX-512 has 32, the others have 16. */
+    cl->rows = cl->vector == 16 ? 8 : 6;
+    cl->dot_rows = cl->vector == 16 ? 6 : 3;
     return GS_OK;
 }
 

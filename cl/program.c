@@ -107,7 +107,7 @@ static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error,
 }
 
 static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
-    char folder[4096], name[100], path[4400], options[100];
+    char folder[4096], name[100], path[4400], options[200];
     GS_TRY(kernel_folder(folder, sizeof folder));
     snprintf(name, sizeof name, "%s.cl", file);
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -123,10 +123,15 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     free(source.bytes);
     GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", path));
     /* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
+    int used = snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_SUM_ITEMS=%d", GS_SUM_ITEMS);
     if (cl->gpu)
-        snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_GPU");
+        snprintf(options + used, sizeof options - (size_t)used,
+                 " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_GROUP=%d", GS_LANES, GS_TILE,
+                 GS_GROUP);
     else
-        snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_VECTOR=%d", cl->vector);
+        snprintf(options + used, sizeof options - (size_t)used,
+                 " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_DOT_ROWS=%d -D GS_DOT_COLUMNS=%d",
+                 cl->vector, cl->rows, cl->dot_rows, GS_DOT_COLUMNS);
     gs_cl_lock();
     error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
     gs_cl_unlock();
@@ -194,19 +199,19 @@ void gs_cl_programs_free(gs_cl *cl) {
 /* ---- running ---- */
 
 gs_cl_grid gs_cl_items(size_t items, size_t local) {
-    return (gs_cl_grid){{(items + local - 1) / local, 1, 1}, {local, 1, 1}};
+    return (gs_cl_grid){{gs_cl_parts(items, local), 1, 1}, {local, 1, 1}};
 }
 
 gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
     const gs_cl *cl = gs_cl_of(d);
     size_t each = cl->gpu ? 1 : (size_t)cl->vector;
-    return gs_cl_items((count + each - 1) / each, cl->gpu ? 256 : 64);
+    return gs_cl_items(gs_cl_parts(count, each), cl->gpu ? 256 : 64);
 }
 
 gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
-    enum { GPU_LANES = 32, GPU_LOCAL = 256, MOST = 65535 }; /* GS_LANES in common.clh; what NVIDIA allows */
+    enum { LOCAL = 256, MOST = 65535 }; /* MOST: what NVIDIA allows in the second dimension */
     if (!gs_cl_of(d)->gpu) return gs_cl_items(planes, 1);
-    gs_cl_grid grid = gs_cl_items(planes * GPU_LANES, GPU_LOCAL);
+    gs_cl_grid grid = gs_cl_items(planes * GS_LANES, LOCAL);
     grid.groups[1] = rows < MOST ? rows : MOST;
     return grid;
 }

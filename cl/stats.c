@@ -5,7 +5,6 @@ gs_status gs_cl_stats_part(gs_device *d, size_t n, gs_mem *part) {
 }
 
 gs_status gs_cl_stats_add(gs_device *d, gs_mem stats, gs_mem part, size_t n) {
-    enum { SUM_ITEMS = 64 }; /* as in stats.cl: one work-group */
-    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(SUM_ITEMS, SUM_ITEMS), GS_ARG(stats), GS_ARG(part),
-                     GS_ARG(n));
+    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), GS_ARG(stats),
+                     GS_ARG(part), GS_ARG(n));
 }

@@ -1,18 +1,16 @@
 #include "common.clh"
 
 /* stats += (sum of loss, sum of correct, n) for the losses, which left `loss` and `correct` of each sample in `part`:
- * n floats of the one, then n floats of the other. One work-group: each work-item sums every SUM_ITEMS-th sample, and
+ * n floats of the one, then n floats of the other. One work-group: each work-item sums every GS_SUM_ITEMS-th sample, and
  * the first one sums up, always in the same order. */
-#define SUM_ITEMS 64
-
-__kernel __attribute__((reqd_work_group_size(SUM_ITEMS, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(GS_SUM_ITEMS, 1, 1))) void
 stats_add(__global float *stats, ulong stats_at, __global const float *part, ulong part_at, ulong n) {
-    __local float loss[SUM_ITEMS], correct[SUM_ITEMS];
+    __local float loss[GS_SUM_ITEMS], correct[GS_SUM_ITEMS];
     const size_t id = get_local_id(0);
     stats += stats_at;
     part += part_at;
     float my_loss = 0, my_correct = 0;
-    for (size_t i = id; i < n; i += SUM_ITEMS) {
+    for (size_t i = id; i < n; i += GS_SUM_ITEMS) {
         my_loss += part[i];
         my_correct += part[n + i];
     }
@@ -21,7 +19,7 @@ stats_add(__global float *stats, ulong stats_at, __global const float *part, ulo
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id != 0) return;
     my_loss = my_correct = 0;
-    for (size_t i = 0; i < SUM_ITEMS; i++) {
+    for (size_t i = 0; i < GS_SUM_ITEMS; i++) {
         my_loss += loss[i];
         my_correct += correct[i];
     }
