@@ -78,14 +78,19 @@ static gs_status world_broadcast(gs_comm *c, void *data, size_t count, gs_type t
     return owner == processes->rank ? GS_OK : gs_world_from_leader(m, &call, data, gs_world_take, &result);
 }
 
-/* Between the leaders: each process in turn gives its part to all. */
-static gs_status gather_parts(const gs_world_member *m, void *all, size_t count, gs_type type) {
+/* Between the leaders: each gives its part to all others, in pairs as in gloo_reduce_scatter.c. */
+static gs_status gather_parts(const gs_world_member *m, const gs_call *call, unsigned char *all) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
-    size_t bytes = count * gs_type_size(type);
-    for (int p = 0; p < processes->size; p++)
-        GS_TRY(processes->ops->broadcast(processes, gs_world_at(all, (size_t)first[p] * bytes),
-                                         (size_t)(first[p + 1] - first[p]) * count, type, p));
+    size_t bytes = call->count * gs_type_size(call->type);
+    int me = processes->rank, n = processes->size;
+    for (int k = 1; k < n; k++) {
+        int to = (me + k) % n, from = (me - k + n) % n;
+        GS_TRY(gs_gloo_comm_send_part(processes, call, all + (size_t)first[me] * bytes,
+                                      (size_t)(first[me + 1] - first[me]) * bytes, to));
+        GS_TRY(gs_gloo_comm_recv_part(processes, call, all + (size_t)first[from] * bytes,
+                                      (size_t)(first[from + 1] - first[from]) * bytes, from));
+    }
     return GS_OK;
 }
 
@@ -97,7 +102,7 @@ static gs_status world_all_gather(gs_comm *c, const void *mine, void *all, size_
     gs_world_part result = {.take = all, .bytes = (size_t)c->size * bytes};
     void *own = gs_world_at(all, (size_t)m->w->first[me] * bytes);
     GS_TRY(gs_world_finish(m, m->local->ops->all_gather(m->local, mine, own, count, type)));
-    if (gs_world_is_leader(m)) GS_TRY(gs_world_finish(m, gather_parts(m, all, count, type)));
+    if (gs_world_is_leader(m)) GS_TRY(gs_world_finish(m, gather_parts(m, &call, all)));
     return gs_world_from_leader(m, &call, all, gs_world_take, &result);
 }
 
