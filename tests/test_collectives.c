@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sync/call_check.h"
+#include "sync/comm_device.h"
 
 static const gs_test_layout layouts[] = {
     {"1 thread", 0, {1}},
@@ -129,6 +130,103 @@ static void messages_do_not_meet_collectives(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages_and_collectives, NULL);
 }
 
+/* ---- on the memory of devices ---- */
+
+static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
+    gs_call_bytes bytes = gs_call_bytes_of(call, c->rank, c->size);
+    unsigned char *host_in = malloc(bytes.in + 1), *host_out = malloc(bytes.out + 1);
+    gs_mem in, out = GS_NONE;
+    gs_status status = host_in && host_out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a test");
+    if (status == GS_OK) gs_call_fill(call, c->rank, c->size, host_in, host_out);
+    gs_status made = d->ops->alloc(d, bytes.in, &in);
+    if (made == GS_OK) made = d->ops->alloc(d, bytes.out, &out);
+    if (status == GS_OK) status = made;
+    if (status == GS_OK) status = d->ops->write(d, in, host_in, bytes.in);
+    if (status == GS_OK) status = d->ops->write(d, out, host_out, bytes.out);
+    if (status == GS_OK) status = gs_call_run_on_device(c, d, call, in, out);
+    if (status == GS_OK) status = d->ops->read(d, host_in, in, bytes.in);
+    if (status == GS_OK) status = d->ops->read(d, host_out, out, bytes.out);
+    if (status == GS_OK) status = gs_call_verify(call, c->rank, c->size, host_in, host_out);
+    d->ops->free(d, in);
+    d->ops->free(d, out);
+    free(host_in);
+    free(host_out);
+    return status;
+}
+
+/* Every operation; rank 0 sends to rank 1. */
+static gs_status all_on_device(gs_comm *c, gs_device *d) {
+    static const size_t few[] = {0, 1, 7, 1001};
+    int type = 0;
+    for (size_t n = 0; n < sizeof few / sizeof *few; n++) {
+        for (int o = GS_BROADCAST; o <= GS_BARRIER; o++) {
+            gs_call call = {(gs_operation)o, few[n], (gs_type)(type++ % GS_TYPES), GS_MAX, c->size - 1};
+            if (!gs_operation_has_root((gs_operation)o)) call.root = 0;
+            GS_TRY(run_on_device(c, d, &call));
+        }
+        if (c->rank == 0) GS_TRY(run_on_device(c, d, &(gs_call){GS_SEND, few[n], GS_U8, 0, 1}));
+        if (c->rank == 1) GS_TRY(run_on_device(c, d, &(gs_call){GS_RECV, few[n], GS_U8, 0, 0}));
+    }
+    return GS_OK;
+}
+
+/* One rank on the CPU and the others on OpenCL, or all on one kind. */
+static gs_status on_devices(gs_comm *c, void *context) {
+    const char *const *names = context;
+    gs_device *d;
+    GS_TRY(gs_device_open(names[c->rank % 2], 1, &d));
+    gs_status status = all_on_device(c, d);
+    gs_device_close(d);
+    return status;
+}
+
+static void every_operation_works_on_devices(void **state) {
+    (void)state;
+    const char *only = getenv("GRADSUM_TEST_DEVICES"),
+               *second = only && strcmp(only, "cpu") == 0 ? "cpu" : "cl";
+    const char *const sets[][2] = {{"cpu", "cpu"}, {second, second}, {"cpu", second}};
+    static const gs_test_layout some[] = {
+        {"3 threads", 0, {3}}, {"2 processes", 2, {1, 1}}, {"processes of 1 and 3 threads", 2, {1, 3}}};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+            gs_test_ranks_ok(&some[i], on_devices, (void *)sets[s]);
+}
+
+static gs_status by_name(gs_comm *c, void *context) {
+    (void)context;
+    gs_device *d;
+    gs_mem a, b;
+    enum { N = 6 };
+    float x[N], n = (float)c->size;
+    GS_TRY(gs_device_open("cpu", 1, &d));
+    GS_TRY(d->ops->alloc(d, sizeof x, &a));
+    GS_TRY(d->ops->alloc(d, sizeof x, &b));
+    int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
+    GS_TRY(d->ops->fill(d, a, 1, N));
+    GS_TRY(gs_device_all_reduce(c, d, a, N, GS_F32, GS_SUM));        /* a = n */
+    GS_TRY(gs_device_reduce_scatter(c, d, a, b, N, GS_F32, GS_SUM)); /* part of b = n n */
+    GS_TRY(gs_device_all_gather(c, d, b, a, N / 3, GS_F32));         /* a = n n */
+    GS_TRY(gs_device_all_to_all(c, d, a, b, N / 3, GS_F32));         /* b = n n */
+    GS_TRY(gs_device_send(c, d, b, N, GS_F32, next));
+    GS_TRY(gs_device_recv(c, d, a, N, GS_F32, last));            /* a = n n */
+    GS_TRY(gs_device_reduce(c, d, a, N, GS_F32, GS_PRODUCT, 1)); /* a of rank 1 = n^6 */
+    GS_TRY(gs_device_broadcast(c, d, a, N, GS_F32, 1));          /* a = n^6 */
+    GS_TRY(gs_device_gather(c, d, a, b, N / 3, GS_F32, 2));
+    GS_TRY(gs_device_scatter(c, d, b, gs_at(a, 2), N / 3, GS_F32, 2));
+    GS_TRY(gs_device_barrier(c, d));
+    GS_TRY(d->ops->read(d, x, a, sizeof x));
+    d->ops->free(d, a);
+    d->ops->free(d, b);
+    gs_device_close(d);
+    for (int i = 0; i < N; i++) RANK_CHECK(x[i] == n * n * n * n * n * n, "%d: %g", i, x[i]);
+    return GS_OK;
+}
+
+static void device_operations_by_name(void **state) {
+    (void)state;
+    gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, by_name, NULL);
+}
+
 /* ---- NaN ---- */
 
 static gs_status nans(gs_comm *c, void *context) {
@@ -207,5 +305,6 @@ static void calls_are_described(void **state) {
 
 GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
          cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
+         cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(device_operations_by_name),
          cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(reductions_by_hand),
          cmocka_unit_test(a_wrong_byte_is_found), cmocka_unit_test(calls_are_described))
