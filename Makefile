@@ -32,6 +32,11 @@ PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthre
 COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
+# All cores, unless -j says otherwise.
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+
 # ---- sources ---------------------------------------------------------------------------------------------------------
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
 CPU_ONCE = cpu/open.c cpu/memory.c cpu/pool.c

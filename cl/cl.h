@@ -57,6 +57,11 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
     return (gs_cl *)device->state;
 }
 
+/* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time would
+ * else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
+void gs_cl_lock(void);
+void gs_cl_unlock(void);
+
 /* ---- errors ---- */
 
 /* "CL_INVALID_VALUE" for -30. Any other number: "an OpenCL error without a name". */

@@ -58,45 +58,41 @@ __kernel void max_pool2d_backward(__global float *dx, ulong dx_at, __global cons
 
 #else
 
-/* One place of the window, for a whole row of outputs: neighbouring outputs are independent, so the compiler turns the
- * loop into vectors; for that, stride is a constant at each call. `from` and `place` are those of output 0. */
-static void look(__global float *restrict best, __global int *restrict where,
-                 __global const float *restrict from, int place, int begin, int end, int stride) {
-    for (int o = begin; o < end; o++) {
-        const float value = from[o * stride], old = best[o];
-        const bool wins = value > old || isnan(value) || where[o] < 0;
-        best[o] = wins ? value : old;
-        where[o] = wins ? place + o * stride : where[o];
-    }
+/* The elements of a row at these places. */
+static vec gather(__global const float *row, ivec places) {
+    int at[GS_VECTOR];
+    float value[GS_VECTOR];
+    GS_PASTE(vstore, GS_VECTOR)(places, 0, at);
+#pragma unroll
+    for (int j = 0; j < GS_VECTOR; j++) value[j] = row[at[j]];
+    return GS_PASTE(vload, GS_VECTOR)(0, value);
 }
 
-__kernel void max_pool2d_forward(__global float *restrict y, ulong y_at, __global int *restrict index,
-                                 ulong index_at, __global const float *restrict x, ulong x_at, ulong planes,
-                                 pool2d_sizes s) {
+/* one work-item a plane; GS_VECTOR neighbouring outputs at once, each in a lane of its own */
+__kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
+                                 __global const float *x, ulong x_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
     y += y_at + plane * s.out_h * s.out_w;
     index += index_at + plane * s.out_h * s.out_w;
     x += x_at + plane * s.in_h * s.in_w;
     for (int r = 0; r < s.out_h; r++, y += s.out_w, index += s.out_w) {
-        for (int o = 0; o < s.out_w; o++) {
-            y[o] = -INFINITY;
-            index[o] = -1;
-        }
         const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
-        for (int u = h.begin; u < h.end; u++)
-            for (int v = 0; v < s.kernel_w; v++) {
-                /* the outputs whose place v lies inside the image: 0 <= o stride_w + first < in_w */
-                const int first = v - s.pad_w, room = s.in_w - 1 - first, place = u * s.in_w + first;
-                const int begin = first < 0 ? (-first + s.stride_w - 1) / s.stride_w : 0;
-                const int end = room < 0 ? 0 : min(room / s.stride_w + 1, s.out_w);
-                if (s.stride_w == 1)
-                    look(y, index, x + place, place, begin, end, 1);
-                else if (s.stride_w == 2)
-                    look(y, index, x + place, place, begin, end, 2);
-                else
-                    look(y, index, x + place, place, begin, end, s.stride_w);
-            }
+        for (int o = 0; o < s.out_w; o += GS_VECTOR) {
+            const ivec first = (o + lane_numbers()) * s.stride_w - s.pad_w;
+            vec best = -INFINITY;
+            ivec where = -1;
+            for (int u = h.begin; u < h.end; u++)
+                for (int v = 0; v < s.kernel_w; v++) {
+                    const ivec column = first + v, inside = column >= 0 && column < s.in_w;
+                    const vec value = gather(x + u * s.in_w, clamp(column, 0, s.in_w - 1));
+                    const ivec wins = inside && (value > best || isnan(value) || where < 0);
+                    best = wins ? value : best;
+                    where = wins ? u * s.in_w + column : where;
+                }
+            store_first(best, y + o, s.out_w - o);
+            store_first(GS_PASTE(as_float, GS_VECTOR)(where), (__global float *)index + o, s.out_w - o);
+        }
     }
 }
 

@@ -99,9 +99,11 @@ void gs_cl_close(gs_device *d) {
     if (cl->queue) clFinish(cl->queue);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
     gs_cl_programs_free(cl);
+    gs_cl_lock();
     if (cl->queue) clReleaseCommandQueue(cl->queue);
     if (cl->context) clReleaseContext(cl->context);
     if (cl->part) clReleaseDevice(cl->id);
+    gs_cl_unlock();
     free(cl);
     d->state = NULL;
 }

@@ -1,6 +1,7 @@
 /* Devices: "cl", "cl:P.D", "cl:P.D/KofN". */
 #include "cl/cl.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,16 @@ static const gs_backend backend = {
     .mean_squared_error_backward = gs_cl_mean_squared_error_backward,
     .sgd_update = gs_cl_sgd_update,
 };
+
+static pthread_mutex_t setting_up = PTHREAD_MUTEX_INITIALIZER;
+
+void gs_cl_lock(void) {
+    pthread_mutex_lock(&setting_up);
+}
+
+void gs_cl_unlock(void) {
+    pthread_mutex_unlock(&setting_up);
+}
 
 /* ---- platforms and devices ---- */
 
@@ -138,7 +149,7 @@ static int most_parts(cl_device_id id) {
     return equally && most > 1 ? (int)most : 0;
 }
 
-gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem) {
+static gs_status list(gs_device_info **out, int *count, const char **problem) {
     static _Thread_local char trouble[300];
     trouble[0] = '\0';
     *out = NULL;
@@ -190,6 +201,13 @@ gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem) {
     }
     free(platform);
     return GS_OK;
+}
+
+gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem) {
+    gs_cl_lock();
+    gs_status st = list(out, count, problem);
+    gs_cl_unlock();
+    return st;
 }
 
 /* ---- names ---- */
@@ -357,7 +375,9 @@ gs_status gs_cl_open(gs_device *d) {
     if (!cl) return gs_fail(GS_E_MEMORY, "device '%s': no memory", d->name);
     d->ops = &backend;
     d->state = cl;
+    gs_cl_lock();
     gs_status st = open_device(cl, d);
+    gs_cl_unlock();
     if (st != GS_OK) gs_cl_close(d);
     return st;
 }

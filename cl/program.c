@@ -2,7 +2,6 @@
 #include "cl/cl.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,6 @@ struct gs_cl_kernel {
     cl_kernel kernel;
     size_t max_local; /* work-items that a work-group of it may have */
 };
-
-/* Not every OpenCL platform survives two threads that compile at once; workers that open their devices together would. */
-static pthread_mutex_t compiler = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- a kernel's source ---- */
 
@@ -131,9 +127,9 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
         snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_GPU");
     else
         snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_VECTOR=%d", cl->vector);
-    pthread_mutex_lock(&compiler);
+    gs_cl_lock();
     error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
-    pthread_mutex_unlock(&compiler);
+    gs_cl_unlock();
     if (error != CL_SUCCESS) {
         st = build_failed(cl, program, error, path);
         clReleaseProgram(program);

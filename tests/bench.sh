@@ -28,6 +28,7 @@ echo "gradsum on this machine:"
 "$gradsum" devices | sed 's/^/  /'
 has_torch && "$python" -c 'import torch; print("  PyTorch", torch.__version__)'
 
+failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 halves="cl:0.0/0of2,cl:0.0/1of2"
@@ -62,6 +63,8 @@ for model in mlp lenet cnn; do
         name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
         [ -n "$name" ] || continue
         value=$(sed -n "s/^$row|.*|//p" "$work/rows" | median)
+        [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
         awk -v n="$name" -v v="$value" -v b="$base" 'BEGIN { printf "%-34s %14.0f %11.2fx\n", n, v, v / b }'
     done
 done
+exit $failed

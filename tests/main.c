@@ -1,3 +1,4 @@
+#include "tests/devices.h"
 #include "tests/test.h"
 
 #include <ftw.h>
@@ -76,5 +77,5 @@ int main(int argc, char **argv) {
         fputc('\n', stderr);
         return 2;
     }
-    return _cmocka_run_group_tests("gradsum", all, count, NULL, NULL) != 0;
+    return _cmocka_run_group_tests("gradsum", all, count, NULL, gs_test_close_devices) != 0;
 }

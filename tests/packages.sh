@@ -29,7 +29,7 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null 2>&1; then
     as_root=sudo
 elif [ -n "$missing" ]; then
-    give_up "cannot install packages without root or sudo; missing: $missing" "$missing"
+    give_up "packages are missing, and cannot be installed without root or sudo" "$missing"
 else
     exit 0
 fi

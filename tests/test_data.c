@@ -1,5 +1,6 @@
 #include "tests/test.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -198,6 +199,10 @@ static void unreadable_file(void **state) {
     }
     assert_int_equal(chmod(in_folder(folder, TRAIN_IMAGES), 0000), 0);
     if (root && seteuid(65534) != 0) skip();
+    if (root && faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0) { /* a folder above is closed to nobody */
+        assert_int_equal(seteuid(0), 0);
+        skip();
+    }
     gs_dataset *d;
     gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
     if (root) assert_int_equal(seteuid(0), 0);

@@ -90,7 +90,7 @@ static double root_mean_square(const float *v, size_t count) {
 static void check_gradient(instance *t, tensor input, tensor gradient) {
     /* The difference of two results, each rounded to f32, has fewer digits than they have. */
     const double tolerance = 10 * TOLERANCE;
-    size_t count = t->count[gradient], checks = gs_test_small() ? 3 : 12;
+    size_t count = t->count[gradient], checks = t->count[Y] > 20000 ? 3 : 12;
     double rms = root_mean_square(t->host[gradient], count);
     for (size_t k = 0; k < checks && k < count; k++) {
         size_t i = k == 0 ? 0 : k == 1 ? count - 1 : test_hash(k, (uint32_t)count) % count;
@@ -103,7 +103,9 @@ static void check_gradient(instance *t, tensor input, tensor gradient) {
     }
 }
 
+/* They take hundreds of runs of the same kernels, which would tell a slow checker nothing new. */
 static void finite_differences(void **state) {
+    if (gs_test_small()) skip();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++)
