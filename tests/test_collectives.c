@@ -1,4 +1,5 @@
 /* Every collective, over every transport, for every type and reduction: each result to the bit. */
+#include "tests/program.h"
 #include "tests/ranks.h"
 
 #include <math.h>
@@ -247,6 +248,59 @@ static void min_and_max_keep_a_nan(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
 }
 
+/* ---- gradsum collectives ---- */
+
+static int count_of(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+static void the_table_is_printed(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000"), 0);
+    for (int o = 0; o < GS_OPERATIONS; o++)
+        assert_non_null(strstr(output, gs_operation_name((gs_operation)o)));
+    assert_non_null(strstr(output, "All 44 cells are right"));
+    for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
+    free(output);
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 4 --json"), 0);
+    assert_int_equal(count_of(output, "\"right\":true"), 44);
+    free(output);
+    /* a rank alone has nobody to send to */
+    assert_int_equal(gs_test_program(&output, "collectives -n 1 --size 64 --json"), 0);
+    assert_int_equal(count_of(output, "\"right\":true"), 36);
+    free(output);
+}
+
+static void a_wrong_cell_is_told(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all"), 1);
+    assert_int_equal(count_of(output, "WRONG"), 4);
+    assert_non_null(strstr(output, "all_to_all of 8 f32: rank 0 has"));
+    assert_non_null(strstr(output, "4 of 44 cells are wrong"));
+    assert_null(strstr(output, "are right"));
+    free(output);
+}
+
+static void collectives_wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
+    gs_test_program_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
+    gs_test_program_prints(2, "-n wants a value: RANKS", "collectives -n");
+    gs_test_program_prints(2, "--size: '3' is not", "collectives --size 3");
+    gs_test_program_prints(2, "--spoil: 'sum' is not a collective", "collectives --spoil sum");
+    gs_test_program_prints(1, "cl:9.9", "collectives --device cl:9.9");
+    gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
+    gs_test_program_prints(
+        1, "cannot make the folder /no/such",
+        "collectives -n 2 --size 4 --device cl 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
+    gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
+}
+
 /* ---- the check itself ---- */
 
 /* Results from elsewhere: small cases by hand. */
@@ -306,5 +360,7 @@ static void calls_are_described(void **state) {
 GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
          cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
          cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(device_operations_by_name),
-         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(reductions_by_hand),
-         cmocka_unit_test(a_wrong_byte_is_found), cmocka_unit_test(calls_are_described))
+         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(the_table_is_printed),
+         cmocka_unit_test(a_wrong_cell_is_told), cmocka_unit_test(collectives_wrong_usage),
+         cmocka_unit_test(reductions_by_hand), cmocka_unit_test(a_wrong_byte_is_found),
+         cmocka_unit_test(calls_are_described))

@@ -44,9 +44,11 @@ static value combine(const gs_call *c, value a, value b) {
     bool real = is_real(c->type);
     switch (c->reduction) {
     case GS_SUM:
-        return real ? (value){.real = a.real + b.real} : (value){.whole = a.whole + b.whole};
+        if (real) return (value){.real = a.real + b.real};
+        return (value){.whole = a.whole + b.whole};
     case GS_PRODUCT:
-        return real ? (value){.real = a.real * b.real} : (value){.whole = a.whole * b.whole};
+        if (real) return (value){.real = a.real * b.real};
+        return (value){.whole = a.whole * b.whole};
     case GS_MIN:
         return less(c->type, b, a) ? b : a;
     default:
