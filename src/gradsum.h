@@ -22,6 +22,7 @@ extern "C" {
 #include "backend.h"          /* operators: one table of functions for each kind of device */
 #include "sync/sync.h"        /* sum: the schemes */
 #include "sync/comm.h"        /* messages between workers */
+#include "sync/comm_device.h" /* the same on the memory of devices */
 #include "optim/sgd.h"        /* update */
 #include "io/safetensors.h"   /* weights in a file */
 #include "io/npy.h"           /* arrays in a file */

@@ -42,7 +42,7 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
                 RANK_CHECK(memcmp(x, first, bytes) == 0, "%s gives other bits than %s", scheme->name,
                            gs_sync_schemes()[0]->name);
             memcpy(first, x, bytes);
-            GS_TRY(c->ops->broadcast(c, x, bytes, 0));
+            GS_TRY(c->ops->broadcast(c, x, count, GS_F32, 0));
             RANK_CHECK(memcmp(x, first, bytes) == 0, "%s: other bits than on rank 0", scheme->name);
         }
     }

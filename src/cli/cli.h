@@ -16,6 +16,7 @@ int gs_cmd_train(int argc, char **argv);
 int gs_cmd_eval(int argc, char **argv);
 int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
+int gs_cmd_collectives(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- options.c ---- */
@@ -33,7 +34,7 @@ typedef enum gs_option_kind {
 } gs_option_kind;
 
 typedef struct gs_option {
-    const char *name; /* without "--"; NULL ends a table */
+    const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
     gs_option_kind kind;
     void *value;
     double min, max;      /* for numbers, both allowed */

@@ -14,6 +14,7 @@ static const struct {
     {"eval", gs_cmd_eval, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, "logits of the test set as a NumPy array"},
     {"compare", gs_cmd_compare, "the same training on several sets of devices, as a table"},
+    {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
     {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -23,7 +24,7 @@ static void help(FILE *to) {
             "gradsum %s: learn data-parallel training by running it\n\n"
             "usage: gradsum COMMAND [options]      gradsum COMMAND --help\n\n",
             GRADSUM_VERSION);
-    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].what);
+    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].what);
     fprintf(to, "\nexample:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n");
 }
 

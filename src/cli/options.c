@@ -10,8 +10,12 @@
 
 /* ---- values ---- */
 
+static const char *dashes(const gs_option *o) {
+    return o->name[1] ? "--" : "-";
+}
+
 static gs_status wrong_value(const gs_option *o, const char *text, const char *wanted) {
-    return gs_fail(GS_E_USAGE, "--%s: '%s' is not %s", o->name, text, wanted);
+    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", dashes(o), o->name, text, wanted);
 }
 
 static gs_status parse_number(const gs_option *o, const char *text, double *out) {
@@ -148,7 +152,7 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
             continue;
         }
         if (!equals && i + 1 >= argc)
-            return gs_fail(GS_E_USAGE, "--%s wants a value: %s", o->name, o->argument);
+            return gs_fail(GS_E_USAGE, "%s%s wants a value: %s", dashes(o), o->name, o->argument);
         GS_TRY(parse_value(o, equals ? equals + 1 : argv[++i]));
     }
     return GS_OK;
@@ -164,7 +168,7 @@ void gs_options_help(const char *usage, const char *what, const char *example, c
     for (const gs_option *o = options; o->name; o++) {
         char left[40];
         bool is_out = strcmp(o->name, "out") == 0;
-        snprintf(left, sizeof left, "%s%s %s", is_out ? "-o, --" : "--", o->name,
+        snprintf(left, sizeof left, "%s%s %s", is_out ? "-o, --" : dashes(o), o->name,
                  o->argument ? o->argument : "");
         printf("  %-22s %s\n", left, o->help);
     }

@@ -22,7 +22,7 @@
 #include "sync/sync.h"
 
 static gs_status allreduce_sum(gs_comm *c, float *data, size_t count) {
-    return c->ops->all_reduce(c, data, count);
+    return c->ops->all_reduce(c, data, count, GS_F32, GS_SUM);
 }
 
 const gs_sync_scheme gs_sync_allreduce = {

@@ -6,9 +6,11 @@
  *     comm_gloo.c      workers are processes, one rank each: Gloo over TCP (gloo_c.cc is its C face)
  *     comm_world.c     processes that hold several threads each: the two above, one inside the other
  *
- * Buffers are host memory; a device's buffer is mapped first (gs_sync_sum). All ranks call the same
- * collectives in the same order with the same counts. Sums are done in a fixed order: every rank gets the
- * same bits, and so does a second run. A count of 0 and a size of 1 are allowed everywhere.
+ * Buffers are host memory; a device's buffer is mapped first (comm_device.h). All ranks call the same
+ * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
+ * fixed order: every rank gets the same bits, and so does a second run. A count of 0 and a size of 1 are
+ * allowed everywhere. Collectives and messages (send, recv) do not get into each other's way: a message may
+ * be sent before a collective and received after it.
  *
  * Errors: GS_E_PEER when a rank was lost or did not come within `timeout` seconds: the message names this
  * rank, the operation and, where known, the missing rank. After that the comm is broken: every later call
@@ -19,6 +21,7 @@
 
 #include <stddef.h>
 #include "core/error.h"
+#include "sync/types.h"
 
 typedef struct gs_comm gs_comm;
 
@@ -30,11 +33,22 @@ typedef struct gs_transport {
     gs_status (*send)(gs_comm *, const void *data, size_t bytes, int to);
     gs_status (*recv)(gs_comm *, void *data, size_t bytes, int from);
     /* data of `root` -> data of all */
-    gs_status (*broadcast)(gs_comm *, void *data, size_t bytes, int root);
-    /* data[i] = sum over ranks of data[i], on every rank the same bits */
-    gs_status (*all_reduce)(gs_comm *, float *data, size_t count);
-    /* all[r * bytes ..] = mine of rank r, on every rank */
-    gs_status (*all_gather)(gs_comm *, const void *mine, void *all, size_t bytes);
+    gs_status (*broadcast)(gs_comm *, void *data, size_t count, gs_type, int root);
+    /* data[i] = data[i] of all ranks, reduced; on every rank the same bits */
+    gs_status (*all_reduce)(gs_comm *, void *data, size_t count, gs_type, gs_reduction);
+    /* the same on `root` only; on the others data stays as it is */
+    gs_status (*reduce)(gs_comm *, void *data, size_t count, gs_type, gs_reduction, int root);
+    /* all[r * count ..] = mine of rank r, on every rank; mine may be this rank's place in `all` */
+    gs_status (*all_gather)(gs_comm *, const void *mine, void *all, size_t count, gs_type);
+    /* the same on `root` only; the others' `all` is not looked at and may be NULL */
+    gs_status (*gather)(gs_comm *, const void *mine, void *all, size_t count, gs_type, int root);
+    /* mine of rank r = all[r * count ..] of `root`; the others' `all` may be NULL */
+    gs_status (*scatter)(gs_comm *, const void *all, void *mine, size_t count, gs_type, int root);
+    /* mine = this rank's part of all[0 .. total-1] of all ranks, reduced. Part r is gs_shard_of(total, r,
+     * size): the counts differ by at most 1. `all` stays as it is; mine may be this rank's place in it. */
+    gs_status (*reduce_scatter)(gs_comm *, const void *all, void *mine, size_t total, gs_type, gs_reduction);
+    /* to[r * count ..] of rank q = from[q * count ..] of rank r; the two must not overlap */
+    gs_status (*all_to_all)(gs_comm *, const void *from, void *to, size_t count, gs_type);
     /* return when all ranks have called it */
     gs_status (*barrier)(gs_comm *);
     /* Tell the others that this rank cannot go on: whoever waits for it fails at once with "rank R: reason". */

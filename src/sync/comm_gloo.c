@@ -6,6 +6,7 @@
  * message, passes it on in the same way, and returns it. Everybody ends with the first message, not with the
  * name of a rank that only stopped because another had.
  */
+#include "data/shard.h"
 #include "sync/gloo_c.h"
 #include "sync/rank_list.h"
 #include "sync/rendezvous.h"
@@ -132,36 +133,120 @@ static bool nothing_to_do(const gs_comm *c, size_t bytes, gs_status *status) {
     return *status != GS_OK || c->size == 1 || bytes == 0;
 }
 
-static gs_status gloo_all_reduce(gs_comm *c, float *data, size_t count) {
+/* The result of a collective: why `call` failed, if it did. */
+static gs_status outcome(gs_comm *c, gs_call call, gs_gloo_code code, const gs_gloo_error *e) {
+    const gloo_state *s = c->state;
+    if (code == GS_GLOO_OK) return GS_OK;
+    char what[WHAT];
+    gs_call_describe(&call, false, what, sizeof what);
+    if (!gs_operation_has_root(call.operation)) return lost(c, e, -1, "%s", what);
+    bool to_root = call.operation == GS_REDUCE || call.operation == GS_GATHER;
+    return lost(c, e, -1, "%s %s %s %d", what, to_root ? "to" : "from", s->noun, call.root);
+}
+
+/* A rank alone has what it will get already, but perhaps in another place. */
+static gs_status alone(const gs_comm *c, gs_status status, void *to, const void *from, size_t bytes) {
+    if (status == GS_OK && c->size == 1 && bytes > 0 && to != from) memcpy(to, from, bytes);
+    return status;
+}
+
+static gs_gloo_reduction reduction_of(gs_type type, gs_reduction reduction) {
+    return (gs_gloo_reduction){gs_type_size(type), gs_combine_of(type, reduction)};
+}
+
+static gs_status gloo_all_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction reduction) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, count, &status)) return status;
-    if (gs_gloo_all_reduce(s->gloo, data, count, milliseconds(c->timeout), &e) == GS_GLOO_OK) return GS_OK;
-    return lost(c, &e, -1, "all_reduce of %zu floats", count);
+    gs_gloo_code code =
+        gs_gloo_all_reduce(s->gloo, data, count, reduction_of(type, reduction), milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_ALL_REDUCE, count, type, reduction, 0}, code, &e);
 }
 
-static gs_status gloo_broadcast(gs_comm *c, void *data, size_t bytes, int root) {
+static gs_status gloo_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction reduction,
+                             int root) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
-    if (nothing_to_do(c, bytes, &status)) return status;
-    if (gs_gloo_broadcast(s->gloo, data, bytes, root, milliseconds(c->timeout), &e) == GS_GLOO_OK)
-        return GS_OK;
-    return lost(c, &e, -1, "broadcast of %zu bytes from %s %d", bytes, s->noun, root);
+    size_t bytes = count * gs_type_size(type);
+    gs_check_root(c, root);
+    if (nothing_to_do(c, count, &status)) return status;
+    void *used_up = c->rank == root ? data : malloc(bytes); /* Gloo leaves parts of sums on the others */
+    if (!used_up)
+        return gs_fail(GS_E_MEMORY, "%s %d: reduce: no memory for %zu bytes", s->noun, c->rank, bytes);
+    if (used_up != data) memcpy(used_up, data, bytes);
+    gs_gloo_code code = gs_gloo_reduce(s->gloo, used_up, count, reduction_of(type, reduction), root,
+                                       milliseconds(c->timeout), &e);
+    if (used_up != data) free(used_up);
+    return outcome(c, (gs_call){GS_REDUCE, count, type, reduction, root}, code, &e);
 }
 
-static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t bytes) {
+static gs_status gloo_broadcast(gs_comm *c, void *data, size_t count, gs_type type, int root) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
-    if (nothing_to_do(c, bytes, &status)) {
-        if (status == GS_OK && bytes > 0 && all != mine) memcpy(all, mine, bytes);
-        return status;
-    }
-    if (gs_gloo_all_gather(s->gloo, mine, all, bytes, milliseconds(c->timeout), &e) == GS_GLOO_OK)
-        return GS_OK;
-    return lost(c, &e, -1, "all_gather of %zu bytes", bytes);
+    gs_check_root(c, root);
+    if (nothing_to_do(c, count, &status)) return status;
+    gs_gloo_code code =
+        gs_gloo_broadcast(s->gloo, data, count * gs_type_size(type), root, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_BROADCAST, count, type, 0, root}, code, &e);
+}
+
+static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    size_t bytes = count * gs_type_size(type);
+    if (nothing_to_do(c, count, &status)) return alone(c, status, all, mine, bytes);
+    gs_gloo_code code = gs_gloo_all_gather(s->gloo, mine, all, bytes, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_ALL_GATHER, count, type, 0, 0}, code, &e);
+}
+
+static gs_status gloo_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type, int root) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    size_t bytes = count * gs_type_size(type);
+    gs_check_root(c, root);
+    if (nothing_to_do(c, count, &status)) return alone(c, status, all, mine, bytes);
+    gs_gloo_code code = gs_gloo_gather(s->gloo, mine, all, bytes, root, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_GATHER, count, type, 0, root}, code, &e);
+}
+
+static gs_status gloo_scatter(gs_comm *c, const void *all, void *mine, size_t count, gs_type type, int root) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    size_t bytes = count * gs_type_size(type);
+    gs_check_root(c, root);
+    if (nothing_to_do(c, count, &status)) return alone(c, status, mine, all, bytes);
+    gs_gloo_code code = gs_gloo_scatter(s->gloo, all, mine, bytes, root, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_SCATTER, count, type, 0, root}, code, &e);
+}
+
+static gs_status gloo_all_to_all(gs_comm *c, const void *from, void *to, size_t count, gs_type type) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    size_t bytes = count * gs_type_size(type);
+    if (nothing_to_do(c, count, &status)) return alone(c, status, to, from, bytes);
+    gs_gloo_code code = gs_gloo_all_to_all(s->gloo, from, to, bytes, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){GS_ALL_TO_ALL, count, type, 0, 0}, code, &e);
+}
+
+static gs_status gloo_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total, gs_type type,
+                                     gs_reduction reduction) {
+    gs_status status;
+    gs_call call = {GS_REDUCE_SCATTER, total, type, reduction, 0};
+    if (nothing_to_do(c, total, &status)) return alone(c, status, mine, all, total * gs_type_size(type));
+    size_t *first = malloc(((size_t)c->size + 1) * sizeof *first);
+    if (!first) return gs_fail(GS_E_MEMORY, "no memory for the parts of %d ranks", c->size);
+    for (int r = 0; r < c->size; r++) first[r] = gs_shard_of(total, r, c->size).first;
+    first[c->size] = total;
+    status = gs_gloo_reduce_scatter(c, &call, all, mine, first);
+    free(first);
+    return status;
 }
 
 static gs_status gloo_barrier(gs_comm *c) {
@@ -169,9 +254,11 @@ static gs_status gloo_barrier(gs_comm *c) {
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, 1, &status)) return status;
-    if (gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e) == GS_GLOO_OK) return GS_OK;
-    return lost(c, &e, -1, "barrier");
+    gs_gloo_code code = gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e);
+    return outcome(c, (gs_call){.operation = GS_BARRIER}, code, &e);
 }
+
+/* ---- messages ---- */
 
 /* A slot for each pair of ranks. */
 static uint32_t slot_of(int from, int to) {
@@ -198,6 +285,37 @@ gs_status gs_gloo_comm_recv(gs_comm *c, void *data, size_t bytes, int process, i
         GS_GLOO_OK)
         return GS_OK;
     return lost(c, &e, process, "recv of %zu bytes from rank %d", bytes, from);
+}
+
+/* Slots of their own, so that a message which nobody has received yet is not taken for a part. */
+static uint32_t slot_of_part(int from, int to) {
+    return slot_of(from, to) | 1u << 31;
+}
+
+static gs_status lost_part(gs_comm *c, const gs_call *call, const gs_gloo_error *e, int peer) {
+    char what[WHAT];
+    gs_call_describe(call, false, what, sizeof what);
+    return lost(c, e, peer, "%s", what);
+}
+
+gs_status gs_gloo_comm_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) return status;
+    gs_gloo_code code =
+        gs_gloo_send(s->gloo, data, bytes, to, slot_of_part(c->rank, to), milliseconds(c->timeout), &e);
+    return code == GS_GLOO_OK ? GS_OK : lost_part(c, call, &e, to);
+}
+
+gs_status gs_gloo_comm_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
+    gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_status status;
+    if (nothing_to_do(c, bytes, &status)) return status;
+    gs_gloo_code code =
+        gs_gloo_recv(s->gloo, data, bytes, from, slot_of_part(from, c->rank), milliseconds(c->timeout), &e);
+    return code == GS_GLOO_OK ? GS_OK : lost_part(c, call, &e, from);
 }
 
 static gs_status gloo_send(gs_comm *c, const void *data, size_t bytes, int to) {
@@ -230,7 +348,12 @@ const gs_transport gs_transport_gloo = {
     .recv = gloo_recv,
     .broadcast = gloo_broadcast,
     .all_reduce = gloo_all_reduce,
+    .reduce = gloo_reduce,
     .all_gather = gloo_all_gather,
+    .gather = gloo_gather,
+    .scatter = gloo_scatter,
+    .reduce_scatter = gloo_reduce_scatter,
+    .all_to_all = gloo_all_to_all,
     .barrier = gloo_barrier,
     .abort = gloo_abort,
     .free = gloo_free,

@@ -15,6 +15,7 @@
  *
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
  */
+#include "data/shard.h"
 #include "sync/team.h"
 #include "sync/transports.h"
 
@@ -22,37 +23,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LINE_FLOATS = GS_LINE / 4, /* slices end on whole cache lines, or two cores would fight over one */
-    BLOCK_FLOATS = 2048,       /* a sum is built up in 8 KiB, which stay in the first-level cache */
-};
+enum { BLOCK = 8192 /* bytes: a reduction is built up in a block that stays in the first-level cache */ };
 
 /* ---- meeting ---- */
 
-static void show(gs_comm *c, const char *operation, const void *read, void *write, size_t bytes, int root) {
+static void show(gs_comm *c, const gs_call *call, const void *read, void *write) {
     gs_seat *mine = &((gs_team *)c->state)->seats[c->rank];
-    mine->operation = operation;
+    mine->call = *call;
     mine->read = read;
     mine->write = write;
-    mine->bytes = bytes;
-    mine->root = root;
+}
+
+static bool same(const gs_call *a, const gs_call *b) {
+    return a->operation == b->operation && a->count == b->count && a->type == b->type &&
+           a->reduction == b->reduction && a->root == b->root;
 }
 
 /* Show what this rank brings, meet, and check that all call the same: anything else is a mistake in the
  * program. */
-static gs_status begin(gs_comm *c, const char *operation, const void *read, void *write, size_t bytes,
-                       int root) {
+static gs_status begin(gs_comm *c, gs_call call, const void *read, void *write) {
     gs_team *t = c->state;
-    show(c, operation, read, write, bytes, root);
+    show(c, &call, read, write);
     GS_TRY(gs_team_meet(c, false));
     for (int r = 0; r < t->size; r++) {
-        const gs_seat *s = &t->seats[r];
-        if (strcmp(s->operation, operation) == 0 && s->bytes == bytes && s->root == root) continue;
+        if (same(&t->seats[r].call, &call)) continue;
         char mine[80], other[80];
-        gs_seat_describe(&t->seats[c->rank], mine, sizeof mine);
-        gs_seat_describe(s, other, sizeof other);
-        gs_bug("rank %d calls %s (root %d), rank %d calls %s (root %d)", t->first_rank + c->rank, mine, root,
-               t->first_rank + r, other, s->root);
+        gs_call_describe(&call, true, mine, sizeof mine);
+        gs_call_describe(&t->seats[r].call, true, other, sizeof other);
+        gs_bug("rank %d calls %s, rank %d calls %s", t->first_rank + c->rank, mine, t->first_rank + r, other);
     }
     return GS_OK;
 }
@@ -62,60 +60,131 @@ static gs_status end(gs_comm *c) {
     return gs_team_meet(c, true);
 }
 
+/* `bytes` bytes at `at` of a buffer of another rank; nothing is done where they are in place already. */
+static void copy(void *to, const void *from, size_t bytes) {
+    if (bytes > 0 && to != from) memcpy(to, from, bytes);
+}
+
+static void *place(const void *buffer, size_t at) {
+    return buffer ? (unsigned char *)buffer + at : NULL;
+}
+
 /* ---- collectives ---- */
 
-/* Sum elements first .. last-1 over all ranks, and write the sum to ranks 0 .. targets-1. */
-static void sum_slice(const gs_team *t, size_t first, size_t last, int targets) {
-    _Alignas(GS_LINE) float sum[BLOCK_FLOATS];
-    for (size_t at = first; at < last; at += BLOCK_FLOATS) {
-        size_t n = last - at < BLOCK_FLOATS ? last - at : BLOCK_FLOATS;
-        memcpy(sum, (const float *)t->seats[0].read + at, n * sizeof *sum);
-        for (int r = 1; r < t->size; r++) {
-            const float *x = (const float *)t->seats[r].read + at;
-            for (size_t i = 0; i < n; i++) sum[i] += x[i];
-        }
-        for (int r = 0; r < targets; r++) memcpy((float *)t->seats[r].write + at, sum, n * sizeof *sum);
+/* Reduce elements first .. last-1 over all ranks, in the order of the ranks; ranks lowest .. highest get them,
+ * each from element `first` of its buffer less `shift` on. */
+static void reduce_slice(const gs_team *t, const gs_call *call, size_t first, size_t last, int lowest,
+                         int highest, size_t shift) {
+    _Alignas(GS_LINE) unsigned char block[BLOCK];
+    size_t width = gs_type_size(call->type), most = BLOCK / width;
+    gs_combine combine = gs_combine_of(call->type, call->reduction);
+    for (size_t at = first; at < last; at += most) {
+        size_t n = last - at < most ? last - at : most;
+        memcpy(block, place(t->seats[0].read, at * width), n * width);
+        for (int r = 1; r < t->size; r++) combine(block, block, place(t->seats[r].read, at * width), n);
+        for (int r = lowest; r <= highest; r++)
+            memcpy(place(t->seats[r].write, (at - shift) * width), block, n * width);
     }
 }
 
-static gs_status reduce(gs_comm *c, float *data, size_t count, int targets) {
+/* Each rank reduces one slice and writes it to the ranks lowest .. highest. */
+static gs_status reduce_together(gs_comm *c, gs_call call, const void *read, void *write, int lowest,
+                                 int highest) {
     const gs_team *t = c->state;
-    GS_TRY(begin(c, "all_reduce", data, data, count * sizeof *data, 0));
-    size_t lines = (count + LINE_FLOATS - 1) / LINE_FLOATS;
-    size_t first = lines * (size_t)c->rank / (size_t)t->size * LINE_FLOATS;
-    size_t last = lines * ((size_t)c->rank + 1) / (size_t)t->size * LINE_FLOATS;
-    if (t->size > 1) sum_slice(t, first, last < count ? last : count, targets);
+    GS_TRY(begin(c, call, read, write));
+    /* slices end on whole cache lines, or two cores would fight over one */
+    size_t line = GS_LINE / gs_type_size(call.type), lines = (call.count + line - 1) / line;
+    size_t first = lines * (size_t)c->rank / (size_t)t->size * line;
+    size_t last = lines * ((size_t)c->rank + 1) / (size_t)t->size * line;
+    if (t->size > 1) reduce_slice(t, &call, first, last < call.count ? last : call.count, lowest, highest, 0);
     return end(c);
 }
 
-static gs_status threads_all_reduce(gs_comm *c, float *data, size_t count) {
-    return reduce(c, data, count, c->size);
+static gs_status threads_all_reduce(gs_comm *c, void *data, size_t count, gs_type type,
+                                    gs_reduction reduction) {
+    return reduce_together(c, (gs_call){GS_ALL_REDUCE, count, type, reduction, 0}, data, data, 0,
+                           c->size - 1);
 }
 
-gs_status gs_threads_reduce(gs_comm *c, float *data, size_t count) {
-    return reduce(c, data, count, 1);
+static gs_status threads_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction reduction,
+                                int root) {
+    gs_check_root(c, root);
+    return reduce_together(c, (gs_call){GS_REDUCE, count, type, reduction, root}, data, data, root, root);
 }
 
-static gs_status threads_broadcast(gs_comm *c, void *data, size_t bytes, int root) {
-    const gs_team *t = c->state;
-    GS_TRY(begin(c, "broadcast", data, data, bytes, root));
-    if (c->rank != root && bytes > 0) memcpy(data, t->seats[root].read, bytes);
+gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void *data, void *result) {
+    if (c->size == 1) copy(result, data, call->count * gs_type_size(call->type));
+    return reduce_together(c, *call, data, result, 0, 0);
+}
+
+static gs_status threads_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total, gs_type type,
+                                        gs_reduction reduction) {
+    gs_call call = {GS_REDUCE_SCATTER, total, type, reduction, 0};
+    gs_shard part = gs_shard_of(total, c->rank, c->size);
+    GS_TRY(begin(c, call, all, mine));
+    if (c->size == 1)
+        copy(mine, all, total * gs_type_size(type));
+    else
+        reduce_slice(c->state, &call, part.first, part.first + part.count, c->rank, c->rank, part.first);
     return end(c);
 }
 
-static gs_status threads_all_gather(gs_comm *c, const void *mine, void *all, size_t bytes) {
+static gs_status threads_broadcast(gs_comm *c, void *data, size_t count, gs_type type, int root) {
     const gs_team *t = c->state;
-    GS_TRY(begin(c, "all_gather", mine, all, bytes, 0));
-    for (int r = 0; r < t->size && bytes > 0; r++) {
-        unsigned char *to = (unsigned char *)all + (size_t)r * bytes;
-        if (to != t->seats[r].read) memcpy(to, t->seats[r].read, bytes);
-    }
+    gs_check_root(c, root);
+    GS_TRY(begin(c, (gs_call){GS_BROADCAST, count, type, 0, root}, data, data));
+    if (c->rank != root) copy(data, t->seats[root].read, count * gs_type_size(type));
+    return end(c);
+}
+
+static gs_status threads_all_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type) {
+    const gs_team *t = c->state;
+    size_t bytes = count * gs_type_size(type);
+    GS_TRY(begin(c, (gs_call){GS_ALL_GATHER, count, type, 0, 0}, mine, all));
+    for (int r = 0; r < t->size; r++) copy(place(all, (size_t)r * bytes), t->seats[r].read, bytes);
+    return end(c);
+}
+
+static gs_status threads_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type,
+                                int root) {
+    const gs_team *t = c->state;
+    size_t bytes = count * gs_type_size(type);
+    gs_check_root(c, root);
+    GS_TRY(begin(c, (gs_call){GS_GATHER, count, type, 0, root}, mine, all));
+    copy(place(t->seats[root].write, (size_t)c->rank * bytes), mine, bytes);
+    return end(c);
+}
+
+static gs_status threads_scatter(gs_comm *c, const void *all, void *mine, size_t count, gs_type type,
+                                 int root) {
+    const gs_team *t = c->state;
+    size_t bytes = count * gs_type_size(type);
+    gs_check_root(c, root);
+    GS_TRY(begin(c, (gs_call){GS_SCATTER, count, type, 0, root}, all, mine));
+    copy(mine, place(t->seats[root].read, (size_t)c->rank * bytes), bytes);
+    return end(c);
+}
+
+static gs_status threads_all_to_all(gs_comm *c, const void *from, void *to, size_t count, gs_type type) {
+    const gs_team *t = c->state;
+    size_t bytes = count * gs_type_size(type);
+    GS_TRY(begin(c, (gs_call){GS_ALL_TO_ALL, count, type, 0, 0}, from, to));
+    for (int r = 0; r < t->size; r++)
+        copy(place(to, (size_t)r * bytes), place(t->seats[r].read, (size_t)c->rank * bytes), bytes);
     return end(c);
 }
 
 static gs_status threads_barrier(gs_comm *c) {
-    show(c, "barrier", NULL, NULL, 0, 0);
+    show(c, &(gs_call){.operation = GS_BARRIER}, NULL, NULL);
     return gs_team_meet(c, false);
+}
+
+gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, gs_threads_move move,
+                                void *context) {
+    const gs_team *t = c->state;
+    GS_TRY(begin(c, *call, NULL, shared));
+    if (move) move(context, t->seats[0].write);
+    return end(c);
 }
 
 /* ---- from rank to rank: the sender leaves a copy, so it never waits ---- */
@@ -210,7 +279,12 @@ static const gs_transport transport_threads = {
     .recv = threads_recv,
     .broadcast = threads_broadcast,
     .all_reduce = threads_all_reduce,
+    .reduce = threads_reduce,
     .all_gather = threads_all_gather,
+    .gather = threads_gather,
+    .scatter = threads_scatter,
+    .reduce_scatter = threads_reduce_scatter,
+    .all_to_all = threads_all_to_all,
     .barrier = threads_barrier,
     .abort = threads_abort,
     .free = threads_free,

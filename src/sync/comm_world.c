@@ -8,131 +8,132 @@
  * A collective goes in three steps: within each process to its leader, between the leaders, back within each
  * process. So only one gradient of each process travels, however many threads it holds.
  */
-#include "sync/transports.h"
+#include "sync/world.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-typedef struct world {
-    gs_comm *processes;
-    int *first;         /* [processes + 1]: first rank of each process; the last entry is the world's size */
-    atomic_int members; /* threads of this process that are not freed yet */
-} world;
-
-typedef struct member {
-    world *w;
-    gs_comm *local; /* this thread among those of its process */
-} member;
-
-static int process_of(const world *w, int rank) {
+int gs_world_process_of(const gs_world *w, int rank) {
     int p = 0;
     while (rank >= w->first[p + 1]) p++;
     return p;
 }
 
-static bool is_leader(const member *m) {
-    return m->local->rank == 0;
-}
-
 /* A failure in one step is the failure of all: whoever waits in the other transport must not wait on. */
-static void fail_all(const member *m, const char *message) {
+static void fail_all(const gs_world_member *m, const char *message) {
     gs_threads_fail(m->local, message);
     gs_gloo_comm_fail(m->w->processes, message);
 }
 
-static gs_status finish(const member *m, gs_status status) {
+gs_status gs_world_finish(const gs_world_member *m, gs_status status) {
     if (status == GS_OK) return GS_OK;
     fail_all(m, gs_message());
     return status == GS_E_PEER ? gs_threads_failed(m->local) : status;
 }
 
-/* The third step. How long the leader takes between the processes is bounded there, by the same timeout for
- * each wait; a failure wakes those who wait here. */
-static gs_status from_leader(const member *m, void *data, size_t bytes) {
+/* How long the leader takes between the processes is bounded there, by the same timeout for each wait; a
+ * failure wakes those who wait here. */
+gs_status gs_world_from_leader(const gs_world_member *m, const gs_call *call, void *shared,
+                               gs_threads_move take, void *context) {
     double timeout = m->local->timeout;
-    if (!is_leader(m)) m->local->timeout = INFINITY;
-    gs_status status = m->local->ops->broadcast(m->local, data, bytes, 0);
+    if (!gs_world_is_leader(m)) m->local->timeout = INFINITY;
+    gs_status status = gs_threads_with_first(m->local, call, shared, take, context);
     m->local->timeout = timeout;
-    return status;
+    return gs_world_finish(m, status);
 }
 
-static gs_status world_all_reduce(gs_comm *c, float *data, size_t count) {
-    const member *m = c->state;
+/* ---- collectives that end with the same everywhere; world_parts.c has the others ---- */
+
+static gs_status world_all_reduce(gs_comm *c, void *data, size_t count, gs_type type,
+                                  gs_reduction reduction) {
+    const gs_world_member *m = c->state;
     gs_comm *processes = m->w->processes;
-    gs_status status = gs_threads_reduce(m->local, data, count);
-    if (status == GS_OK && is_leader(m))
-        status = finish(m, processes->ops->all_reduce(processes, data, count));
-    if (status == GS_OK) status = from_leader(m, data, count * sizeof *data);
-    return finish(m, status);
+    gs_call call = {GS_ALL_REDUCE, count, type, reduction, 0};
+    gs_world_part result = {.take = data, .bytes = count * gs_type_size(type)};
+    GS_TRY(gs_world_finish(m, gs_threads_reduce_to_first(m->local, &call, data, data)));
+    if (gs_world_is_leader(m))
+        GS_TRY(gs_world_finish(m, processes->ops->all_reduce(processes, data, count, type, reduction)));
+    return gs_world_from_leader(m, &call, data, gs_world_take, &result);
 }
 
-static gs_status world_broadcast(gs_comm *c, void *data, size_t bytes, int root) {
-    const member *m = c->state;
+static gs_status world_broadcast(gs_comm *c, void *data, size_t count, gs_type type, int root) {
+    const gs_world_member *m = c->state;
     gs_comm *processes = m->w->processes;
-    int owner = process_of(m->w, root);
+    gs_check_root(c, root);
+    int owner = gs_world_process_of(m->w, root);
+    gs_call call = {GS_BROADCAST, count, type, 0, root};
+    gs_world_part result = {.take = data, .bytes = count * gs_type_size(type)};
     gs_status status;
     if (owner == processes->rank)
-        status = m->local->ops->broadcast(m->local, data, bytes, root - m->w->first[owner]);
-    else
-        status =
-            m->local->ops->barrier(m->local); /* all are here: none waits for a leader that never comes */
-    if (status == GS_OK && is_leader(m))
-        status = finish(m, processes->ops->broadcast(processes, data, bytes, owner));
-    if (status == GS_OK && owner != processes->rank) status = from_leader(m, data, bytes);
-    return finish(m, status);
+        status = m->local->ops->broadcast(m->local, data, count, type, root - m->w->first[owner]);
+    else /* all are here: none waits for a leader that never comes */
+        status = gs_threads_with_first(m->local, &call, NULL, NULL, NULL);
+    GS_TRY(gs_world_finish(m, status));
+    if (gs_world_is_leader(m))
+        GS_TRY(gs_world_finish(m, processes->ops->broadcast(processes, data, count, type, owner)));
+    return owner == processes->rank ? GS_OK : gs_world_from_leader(m, &call, data, gs_world_take, &result);
 }
 
-/* Between the leaders: each process in turn gives its part to all. */
-static gs_status gather_parts(const member *m, unsigned char *all, size_t bytes) {
+/* Between the leaders: each gives its part to all others, in pairs as in gloo_reduce_scatter.c. */
+static gs_status gather_parts(const gs_world_member *m, const gs_call *call, unsigned char *all) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
-    gs_status status = GS_OK;
-    for (int p = 0; status == GS_OK && p < processes->size; p++)
-        status = processes->ops->broadcast(processes, all + (size_t)first[p] * bytes,
-                                           (size_t)(first[p + 1] - first[p]) * bytes, p);
-    return finish(m, status);
+    size_t bytes = call->count * gs_type_size(call->type);
+    int me = processes->rank, n = processes->size;
+    for (int k = 1; k < n; k++) {
+        int to = (me + k) % n, from = (me - k + n) % n;
+        GS_TRY(gs_gloo_comm_send_part(processes, call, all + (size_t)first[me] * bytes,
+                                      (size_t)(first[me + 1] - first[me]) * bytes, to));
+        GS_TRY(gs_gloo_comm_recv_part(processes, call, all + (size_t)first[from] * bytes,
+                                      (size_t)(first[from + 1] - first[from]) * bytes, from));
+    }
+    return GS_OK;
 }
 
-static gs_status world_all_gather(gs_comm *c, const void *mine, void *all, size_t bytes) {
-    const member *m = c->state;
+static gs_status world_all_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type) {
+    const gs_world_member *m = c->state;
     int me = m->w->processes->rank;
-    void *part = (unsigned char *)all + (size_t)m->w->first[me] * bytes;
-    gs_status status = m->local->ops->all_gather(m->local, mine, part, bytes);
-    if (status == GS_OK && is_leader(m)) status = gather_parts(m, all, bytes);
-    if (status == GS_OK) status = from_leader(m, all, (size_t)c->size * bytes);
-    return finish(m, status);
+    size_t bytes = count * gs_type_size(type);
+    gs_call call = {GS_ALL_GATHER, count, type, 0, 0};
+    gs_world_part result = {.take = all, .bytes = (size_t)c->size * bytes};
+    void *own = gs_world_at(all, (size_t)m->w->first[me] * bytes);
+    GS_TRY(gs_world_finish(m, m->local->ops->all_gather(m->local, mine, own, count, type)));
+    if (gs_world_is_leader(m)) GS_TRY(gs_world_finish(m, gather_parts(m, &call, all)));
+    return gs_world_from_leader(m, &call, all, gs_world_take, &result);
 }
 
 static gs_status world_barrier(gs_comm *c) {
-    const member *m = c->state;
+    const gs_world_member *m = c->state;
     gs_comm *processes = m->w->processes;
-    gs_status status = m->local->ops->barrier(m->local);
-    if (status == GS_OK && is_leader(m)) status = finish(m, processes->ops->barrier(processes));
-    if (status == GS_OK) status = from_leader(m, NULL, 0);
-    return finish(m, status);
+    GS_TRY(gs_world_finish(m, m->local->ops->barrier(m->local)));
+    if (gs_world_is_leader(m)) GS_TRY(gs_world_finish(m, processes->ops->barrier(processes)));
+    return gs_world_from_leader(m, &(gs_call){.operation = GS_BARRIER}, NULL, NULL, NULL);
 }
 
+/* ---- messages ---- */
+
 static gs_status world_send(gs_comm *c, const void *data, size_t bytes, int to) {
-    const member *m = c->state;
+    const gs_world_member *m = c->state;
     gs_comm *processes = m->w->processes;
     gs_check_peer(c, "sends to", to);
-    int p = process_of(m->w, to);
+    int p = gs_world_process_of(m->w, to);
     if (p == processes->rank)
-        return finish(m, m->local->ops->send(m->local, data, bytes, to - m->w->first[p]));
-    return finish(m, gs_gloo_comm_send(processes, data, bytes, p, c->rank, to));
+        return gs_world_finish(m, m->local->ops->send(m->local, data, bytes, to - m->w->first[p]));
+    return gs_world_finish(m, gs_gloo_comm_send(processes, data, bytes, p, c->rank, to));
 }
 
 static gs_status world_recv(gs_comm *c, void *data, size_t bytes, int from) {
-    const member *m = c->state;
+    const gs_world_member *m = c->state;
     gs_comm *processes = m->w->processes;
     gs_check_peer(c, "receives from", from);
-    int p = process_of(m->w, from);
+    int p = gs_world_process_of(m->w, from);
     if (p == processes->rank)
-        return finish(m, m->local->ops->recv(m->local, data, bytes, from - m->w->first[p]));
-    return finish(m, gs_gloo_comm_recv(processes, data, bytes, p, from, c->rank));
+        return gs_world_finish(m, m->local->ops->recv(m->local, data, bytes, from - m->w->first[p]));
+    return gs_world_finish(m, gs_gloo_comm_recv(processes, data, bytes, p, from, c->rank));
 }
 
 static void world_abort(gs_comm *c, const char *reason) {
@@ -141,15 +142,15 @@ static void world_abort(gs_comm *c, const char *reason) {
     fail_all(c->state, message);
 }
 
-static void free_world(world *w) {
+static void free_world(gs_world *w) {
     gs_comm_free(w->processes);
     free(w->first);
     free(w);
 }
 
 static void world_free(gs_comm *c) {
-    member *m = c->state;
-    world *w = m->w;
+    gs_world_member *m = c->state;
+    gs_world *w = m->w;
     gs_comm_free(m->local);
     free(m);
     free(c);
@@ -162,32 +163,37 @@ static const gs_transport transport_world = {
     .recv = world_recv,
     .broadcast = world_broadcast,
     .all_reduce = world_all_reduce,
+    .reduce = gs_world_reduce,
     .all_gather = world_all_gather,
+    .gather = gs_world_gather,
+    .scatter = gs_world_scatter,
+    .reduce_scatter = gs_world_reduce_scatter,
+    .all_to_all = gs_world_all_to_all,
     .barrier = world_barrier,
     .abort = world_abort,
     .free = world_free,
 };
 
 /* first[p] = sum of the counts of the processes before p */
-static gs_status count_ranks(world *w, int local) {
+static gs_status count_ranks(gs_world *w, int local) {
     int processes = w->processes->size;
     w->first = calloc((size_t)processes + 1, sizeof *w->first);
     if (!w->first) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", processes);
-    GS_TRY(w->processes->ops->all_gather(w->processes, &local, w->first + 1, sizeof local));
+    GS_TRY(w->processes->ops->all_gather(w->processes, &local, w->first + 1, 1, GS_I32));
     for (int p = 0; p < processes; p++) w->first[p + 1] += w->first[p];
     return GS_OK;
 }
 
-static gs_status create_members(world *w, int local, double timeout, gs_comm **comms) {
+static gs_status create_members(gs_world *w, int local, double timeout, gs_comm **comms) {
     int first = w->first[w->processes->rank], size = w->first[w->processes->size];
     gs_comm **locals = calloc((size_t)local, sizeof *locals);
     gs_status status = locals ? gs_threads_create(local, first, timeout, locals)
                               : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
     for (int i = 0; status == GS_OK && i < local; i++) {
-        member *m = malloc(sizeof *m);
+        gs_world_member *m = malloc(sizeof *m);
         comms[i] = malloc(sizeof *comms[i]);
         if (m && comms[i]) {
-            *m = (member){w, locals[i]};
+            *m = (gs_world_member){w, locals[i]};
             *comms[i] = (gs_comm){&transport_world, first + i, size, timeout, m};
             continue;
         }
@@ -211,7 +217,7 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
     if (processes->ops != &gs_transport_gloo)
         gs_bug("gs_comm_world_create: the processes are connected by '%s', not by Gloo",
                processes->ops->name);
-    world *w = calloc(1, sizeof *w);
+    gs_world *w = calloc(1, sizeof *w);
     if (!w) {
         gs_comm_free(processes);
         return gs_fail(GS_E_MEMORY, "no memory for %d workers", local);

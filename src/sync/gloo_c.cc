@@ -24,12 +24,15 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
-#include <gloo/math.h>
+#include <gloo/gather.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/prefix_store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 #pragma GCC diagnostic pop
 
@@ -100,6 +103,16 @@ template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
     }
 }
 
+// Gloo takes the size of an element from a C++ type: call f with a value of one that has it.
+template <typename F> void with_elements(size_t width, F f) {
+    if (width == 1)
+        f(uint8_t());
+    else if (width == 4)
+        f(uint32_t());
+    else
+        f(uint64_t());
+}
+
 // The files that this rank has put into the folder.
 struct OwnFiles {
     gloo::rendezvous::FileStore &store;
@@ -154,14 +167,30 @@ void gs_gloo_free(gs_gloo *g) {
     delete g;
 }
 
-gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, float *data, size_t count, int timeout_ms, gs_gloo_error *error) {
+gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction,
+                                int timeout_ms, gs_gloo_error *error) {
     return guarded(error, [&] {
         gloo::AllreduceOptions options(g->context);
-        options.setOutput(data, count);
-        options.setReduceFunction(
-            static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
+        with_elements(reduction.width, [&](auto element) {
+            options.setOutput(static_cast<decltype(element) *>(data), count);
+        });
+        options.setReduceFunction(reduction.combine);
         options.setTimeout(milliseconds(timeout_ms));
         gloo::allreduce(options);
+    });
+}
+
+gs_gloo_code gs_gloo_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction, int root,
+                            int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] {
+        gloo::ReduceOptions options(g->context);
+        with_elements(reduction.width, [&](auto element) {
+            options.setOutput(static_cast<decltype(element) *>(data), count);
+        });
+        options.setReduceFunction(reduction.combine);
+        options.setRoot(root);
+        options.setTimeout(milliseconds(timeout_ms));
+        gloo::reduce(options);
     });
 }
 
@@ -186,6 +215,49 @@ gs_gloo_code gs_gloo_all_gather(gs_gloo *g, const void *mine, void *all, size_t 
         options.setOutput(static_cast<char *>(all), bytes * size_t(g->context->size));
         options.setTimeout(milliseconds(timeout_ms));
         gloo::allgather(options);
+    });
+}
+
+gs_gloo_code gs_gloo_gather(gs_gloo *g, const void *mine, void *all, size_t bytes, int root, int timeout_ms,
+                            gs_gloo_error *error) {
+    return guarded(error, [&] {
+        // Gloo copies the root's own part from its input to its place, and the two may be the same.
+        gloo::GatherOptions options(g->context);
+        options.setInput(static_cast<char *>(const_cast<void *>(mine)), bytes);
+        if (g->context->rank == root)
+            options.setOutput(static_cast<char *>(all), bytes * size_t(g->context->size));
+        options.setRoot(root);
+        options.setTimeout(milliseconds(timeout_ms));
+        gloo::gather(options);
+    });
+}
+
+gs_gloo_code gs_gloo_scatter(gs_gloo *g, const void *all, void *mine, size_t bytes, int root, int timeout_ms,
+                             gs_gloo_error *error) {
+    return guarded(error, [&] {
+        gloo::ScatterOptions options(g->context);
+        if (g->context->rank == root) {
+            std::vector<char *> parts;
+            for (int r = 0; r < g->context->size; r++)
+                parts.push_back(static_cast<char *>(const_cast<void *>(all)) + size_t(r) * bytes);
+            options.setInputs(parts, bytes);
+        }
+        options.setOutput(static_cast<char *>(mine), bytes);
+        options.setRoot(root);
+        options.setTimeout(milliseconds(timeout_ms));
+        gloo::scatter(options);
+    });
+}
+
+gs_gloo_code gs_gloo_all_to_all(gs_gloo *g, const void *from, void *to, size_t bytes, int timeout_ms,
+                                gs_gloo_error *error) {
+    return guarded(error, [&] {
+        size_t all = bytes * size_t(g->context->size);
+        gloo::AlltoallOptions options(g->context);
+        options.setInput(static_cast<char *>(const_cast<void *>(from)), all);
+        options.setOutput(static_cast<char *>(to), all);
+        options.setTimeout(milliseconds(timeout_ms));
+        gloo::alltoall(options);
     });
 }
 

@@ -46,11 +46,28 @@ gs_gloo_code gs_gloo_connect(const char *directory, int rank, int size, const ch
 /* Close all connections and wait for Gloo's thread. */
 void gs_gloo_free(gs_gloo *);
 
-/* data[i] = sum over ranks, by a ring: each rank ends up with the same bits. */
-gs_gloo_code gs_gloo_all_reduce(gs_gloo *, float *data, size_t count, int timeout_ms, gs_gloo_error *error);
+/* Elements of `width` bytes, 1, 4 or 8; to[i] = a[i] combined with b[i], and `to` may be a. */
+typedef struct gs_gloo_reduction {
+    size_t width;
+    void (*combine)(void *to, const void *a, const void *b, size_t count);
+} gs_gloo_reduction;
+
+/* data[i] = data[i] of all ranks, reduced, by a ring: each rank ends up with the same bits. */
+gs_gloo_code gs_gloo_all_reduce(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int timeout_ms,
+                                gs_gloo_error *error);
+/* The same on `root`; `data` of the others is used up. */
+gs_gloo_code gs_gloo_reduce(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int root, int timeout_ms,
+                            gs_gloo_error *error);
 gs_gloo_code gs_gloo_broadcast(gs_gloo *, void *data, size_t bytes, int root, int timeout_ms,
                                gs_gloo_error *error);
 gs_gloo_code gs_gloo_all_gather(gs_gloo *, const void *mine, void *all, size_t bytes, int timeout_ms,
+                                gs_gloo_error *error);
+/* `all` is used on `root` only. */
+gs_gloo_code gs_gloo_gather(gs_gloo *, const void *mine, void *all, size_t bytes, int root, int timeout_ms,
+                            gs_gloo_error *error);
+gs_gloo_code gs_gloo_scatter(gs_gloo *, const void *all, void *mine, size_t bytes, int root, int timeout_ms,
+                             gs_gloo_error *error);
+gs_gloo_code gs_gloo_all_to_all(gs_gloo *, const void *from, void *to, size_t bytes, int timeout_ms,
                                 gs_gloo_error *error);
 gs_gloo_code gs_gloo_barrier(gs_gloo *, int timeout_ms, gs_gloo_error *error);
 

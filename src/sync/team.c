@@ -55,15 +55,6 @@ bool gs_team_sleep_locked(gs_team *t, const struct timespec *deadline) {
     return pthread_cond_timedwait(&t->changed, &t->lock, deadline) != ETIMEDOUT;
 }
 
-void gs_seat_describe(const gs_seat *s, char *text, size_t size) {
-    if (strcmp(s->operation, "barrier") == 0)
-        snprintf(text, size, "barrier");
-    else if (strcmp(s->operation, "all_reduce") == 0)
-        snprintf(text, size, "all_reduce of %zu floats", s->bytes / sizeof(float));
-    else
-        snprintf(text, size, "%s of %zu bytes", s->operation, s->bytes);
-}
-
 /* The ranks that have not come to the meeting where `rank` waits, for messages; how many there are. If
  * `left`, only those count that never can. With the lock held. */
 static int describe_missing(gs_team *t, int rank, bool left, char *text, size_t size) {
@@ -89,7 +80,7 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
             continue;
         }
         if (!gone) describe_missing(t, c->rank, false, missing, sizeof missing);
-        gs_seat_describe(&t->seats[c->rank], what, sizeof what);
+        gs_call_describe(&t->seats[c->rank].call, false, what, sizeof what);
         int me = t->first_rank + c->rank;
         if (gone)
             snprintf(message, sizeof message, "rank %d: %s: %s ended without it", me, what, missing);

@@ -6,17 +6,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "sync/comm.h"
+#include "sync/call.h"
 
 enum { GS_LINE = 64 /* bytes of a cache line */, GS_TEAM_MESSAGE = 640 };
 
 /* What a rank shows to the others, in cache lines of its own. */
 typedef struct gs_seat {
-    _Alignas(GS_LINE) const char *operation; /* "all_reduce" */
+    _Alignas(GS_LINE) gs_call call;
     const void *read;
     void *write;
-    size_t bytes;
-    int root;
     _Atomic uint64_t arrivals; /* how often this rank has come to a meeting */
     bool left;                 /* its comm was freed; under the lock */
 } gs_seat;
@@ -75,8 +73,5 @@ const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until)
 
 /* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
 bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);
-
-/* What a rank does, for messages: "all_reduce of 5 floats". */
-void gs_seat_describe(const gs_seat *, char *text, size_t size);
 
 #endif

@@ -94,7 +94,7 @@ gs_status gs_agree(gs_worker *w) {
     gs_agreement mine, *all = calloc((size_t)w->comm->size, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the settings of %d ranks", w->comm->size);
     gs_status status = agreement_of(w, &mine);
-    if (status == GS_OK) status = w->comm->ops->all_gather(w->comm, &mine, all, sizeof mine);
+    if (status == GS_OK) status = w->comm->ops->all_gather(w->comm, &mine, all, sizeof mine, GS_U8);
     for (int rank = 1; rank < w->comm->size && status == GS_OK; rank++)
         status = compare(rank, &all[rank], &all[0]);
     free(all);

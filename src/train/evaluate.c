@@ -38,7 +38,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
      * exact. */
-    if (status == GS_OK) status = w->comm->ops->all_reduce(w->comm, stats, blocks * GS_STATS);
+    if (status == GS_OK) status = w->comm->ops->all_reduce(w->comm, stats, blocks * GS_STATS, GS_F32, GS_SUM);
 
     *score = (gs_score){0};
     for (size_t b = 0; b < blocks; b++) {

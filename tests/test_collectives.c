@@ -1,0 +1,366 @@
+/* Every collective, over every transport, for every type and reduction: each result to the bit. */
+#include "tests/program.h"
+#include "tests/ranks.h"
+
+#include <math.h>
+
+#include "sync/call_check.h"
+#include "sync/comm_device.h"
+
+static const gs_test_layout layouts[] = {
+    {"1 thread", 0, {1}},
+    {"2 threads", 0, {2}},
+    {"3 threads", 0, {3}},
+    {"4 threads", 0, {4}},
+    {"1 process", 1, {1}},
+    {"2 processes", 2, {1, 1}},
+    {"3 processes", 3, {1, 1, 1}},
+    {"4 processes", 4, {1, 1, 1, 1}},
+    {"1 process of 3 threads", 1, {3}},
+    {"2 processes of 2 threads", 2, {2, 2}},
+    {"processes of 1 and 3 threads", 2, {1, 3}},
+    {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}},
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = 100003 };
+
+/* Nothing, one, fewer than ranks, none that 2, 3 or 4 divide evenly, and one that they all do. */
+static const size_t counts[] = {0, 1, 2, 7, 17, 1000, 1200};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+static gs_status run_one(gs_comm *c, const gs_call *call, unsigned char *in, unsigned char *out) {
+    gs_call_fill(call, c->rank, c->size, in, out);
+    GS_TRY(gs_call_run(c, call, in, out));
+    return gs_call_verify(call, c->rank, c->size, in, out);
+}
+
+/* A collective with all its types and reductions, and with the ranks taking turns as its root. */
+static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, unsigned char *in,
+                         unsigned char *out) {
+    gs_call call = {.operation = operation, .count = count, .root = (int)(count % (size_t)c->size)};
+    int reductions = gs_operation_reduces(operation) ? GS_REDUCTIONS : 1;
+    for (int type = 0; type < GS_TYPES; type++) {
+        for (int reduction = 0; reduction < reductions; reduction++) {
+            call.type = (gs_type)type;
+            call.reduction = (gs_reduction)reduction;
+            if (gs_operation_has_root(operation)) call.root = (call.root + 1) % c->size;
+            GS_TRY(run_one(c, &call, in, out));
+        }
+    }
+    return GS_OK;
+}
+
+static gs_status collectives(gs_comm *c, void *context) {
+    (void)context;
+    size_t bytes = MOST * 8 * (size_t)c->size;
+    unsigned char *in = gs_test_scratch(bytes), *out = gs_test_scratch(bytes);
+    for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
+        for (int n = 0; n < COUNTS; n++) GS_TRY(run_all(c, (gs_operation)o, counts[n], in, out));
+        gs_call big = {(gs_operation)o, MOST, GS_F32, GS_SUM, 0}; /* more than Gloo moves at once */
+        GS_TRY(run_one(c, &big, in, out));
+    }
+    return GS_OK;
+}
+
+static void every_collective_is_right_to_the_bit(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], collectives, NULL);
+}
+
+/* Where comm.h allows that a rank's part lies in the whole array. */
+static gs_status parts_in_place(gs_comm *c, void *context) {
+    (void)context;
+    enum { N = 1001 };
+    int32_t *all = gs_test_scratch(N * (size_t)c->size * sizeof *all), *mine = all + (size_t)c->rank * N;
+    int32_t *other = gs_test_scratch(N * ((size_t)c->size + 1) * sizeof *all);
+    gs_call call = {GS_ALL_GATHER, N, GS_I32, 0, 0};
+    gs_call_fill(&call, c->rank, c->size, mine, other);
+    memcpy(other, mine, N * sizeof *all);
+    GS_TRY(c->ops->all_gather(c, mine, all, N, GS_I32));
+    GS_TRY(gs_call_verify(&call, c->rank, c->size, other, all));
+
+    call = (gs_call){GS_GATHER, N, GS_I32, 0, c->size - 1};
+    gs_call_fill(&call, c->rank, c->size, other, all);
+    memcpy(mine, other, N * sizeof *all);
+    GS_TRY(c->ops->gather(c, mine, all, N, GS_I32, c->size - 1));
+    GS_TRY(gs_call_verify(&call, c->rank, c->size, other, all));
+
+    call = (gs_call){GS_SCATTER, N, GS_I32, 0, 0};
+    gs_call_fill(&call, c->rank, c->size, all, other);
+    GS_TRY(c->ops->scatter(c, all, mine, N, GS_I32, 0));
+    gs_call_bytes bytes = gs_call_bytes_of(&call, c->rank, c->size);
+    gs_call_fill(&call, c->rank, c->size, other, other + bytes.in / sizeof *other);
+    GS_TRY(gs_call_verify(&call, c->rank, c->size, c->rank == 0 ? all : other, mine));
+
+    call = (gs_call){GS_REDUCE_SCATTER, N, GS_I32, GS_PRODUCT, 0};
+    gs_shard part = gs_shard_of(N, c->rank, c->size);
+    int32_t *mine_of_all = all + part.first;
+    gs_call_fill(&call, c->rank, c->size, all, other);
+    memcpy(other, all, N * sizeof *all);
+    GS_TRY(c->ops->reduce_scatter(c, all, mine_of_all, N, GS_I32, GS_PRODUCT));
+    return gs_call_verify(&call, c->rank, c->size, other, mine_of_all);
+}
+
+static void a_part_may_lie_in_the_whole(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], parts_in_place, NULL);
+}
+
+/* A message may wait while collectives go on, also those that are made of messages. */
+static gs_status messages_and_collectives(gs_comm *c, void *context) {
+    (void)context;
+    unsigned char *in = gs_test_scratch(4096 * (size_t)c->size),
+                  *out = gs_test_scratch(4096 * (size_t)c->size);
+    int to = (c->rank + 1) % c->size, from = (c->rank + c->size - 1) % c->size;
+    gs_call send = {GS_SEND, 100, GS_F32, 0, to}, recv = {GS_RECV, 100, GS_F32, 0, from};
+    for (int k = 0; k < 2 && c->size > 1; k++) {
+        gs_call_fill(&send, c->rank, c->size, in, out);
+        GS_TRY(gs_call_run(c, &send, in, out));
+    }
+    for (int o = GS_BROADCAST; o <= GS_BARRIER; o++)
+        GS_TRY(run_one(c, &(gs_call){(gs_operation)o, 100, GS_F32, GS_SUM, 0}, in, out));
+    for (int k = 0; k < 2 && c->size > 1; k++) {
+        gs_call_fill(&recv, c->rank, c->size, in, out);
+        GS_TRY(gs_call_run(c, &recv, in, out));
+        GS_TRY(gs_call_verify(&recv, c->rank, c->size, in, out));
+    }
+    return GS_OK;
+}
+
+static void messages_do_not_meet_collectives(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages_and_collectives, NULL);
+}
+
+/* ---- on the memory of devices ---- */
+
+static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
+    gs_call_bytes bytes = gs_call_bytes_of(call, c->rank, c->size);
+    unsigned char *host_in = malloc(bytes.in + 1), *host_out = malloc(bytes.out + 1);
+    gs_mem in, out = GS_NONE;
+    gs_status status = host_in && host_out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a test");
+    if (status == GS_OK) gs_call_fill(call, c->rank, c->size, host_in, host_out);
+    gs_status made = d->ops->alloc(d, bytes.in, &in);
+    if (made == GS_OK) made = d->ops->alloc(d, bytes.out, &out);
+    if (status == GS_OK) status = made;
+    if (status == GS_OK) status = d->ops->write(d, in, host_in, bytes.in);
+    if (status == GS_OK) status = d->ops->write(d, out, host_out, bytes.out);
+    if (status == GS_OK) status = gs_call_run_on_device(c, d, call, in, out);
+    if (status == GS_OK) status = d->ops->read(d, host_in, in, bytes.in);
+    if (status == GS_OK) status = d->ops->read(d, host_out, out, bytes.out);
+    if (status == GS_OK) status = gs_call_verify(call, c->rank, c->size, host_in, host_out);
+    d->ops->free(d, in);
+    d->ops->free(d, out);
+    free(host_in);
+    free(host_out);
+    return status;
+}
+
+/* Every operation; rank 0 sends to rank 1. */
+static gs_status all_on_device(gs_comm *c, gs_device *d) {
+    static const size_t few[] = {0, 1, 7, 1001};
+    int type = 0;
+    for (size_t n = 0; n < sizeof few / sizeof *few; n++) {
+        for (int o = GS_BROADCAST; o <= GS_BARRIER; o++) {
+            gs_call call = {(gs_operation)o, few[n], (gs_type)(type++ % GS_TYPES), GS_MAX, c->size - 1};
+            if (!gs_operation_has_root((gs_operation)o)) call.root = 0;
+            GS_TRY(run_on_device(c, d, &call));
+        }
+        if (c->rank == 0) GS_TRY(run_on_device(c, d, &(gs_call){GS_SEND, few[n], GS_U8, 0, 1}));
+        if (c->rank == 1) GS_TRY(run_on_device(c, d, &(gs_call){GS_RECV, few[n], GS_U8, 0, 0}));
+    }
+    return GS_OK;
+}
+
+/* One rank on the CPU and the others on OpenCL, or all on one kind. */
+static gs_status on_devices(gs_comm *c, void *context) {
+    const char *const *names = context;
+    gs_device *d;
+    GS_TRY(gs_device_open(names[c->rank % 2], 1, &d));
+    gs_status status = all_on_device(c, d);
+    gs_device_close(d);
+    return status;
+}
+
+static void every_operation_works_on_devices(void **state) {
+    (void)state;
+    const char *only = getenv("GRADSUM_TEST_DEVICES"),
+               *second = only && strcmp(only, "cpu") == 0 ? "cpu" : "cl";
+    const char *const sets[][2] = {{"cpu", "cpu"}, {second, second}, {"cpu", second}};
+    static const gs_test_layout some[] = {
+        {"3 threads", 0, {3}}, {"2 processes", 2, {1, 1}}, {"processes of 1 and 3 threads", 2, {1, 3}}};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+            gs_test_ranks_ok(&some[i], on_devices, (void *)sets[s]);
+}
+
+static gs_status by_name(gs_comm *c, void *context) {
+    (void)context;
+    gs_device *d;
+    gs_mem a, b;
+    enum { N = 6 };
+    float x[N], n = (float)c->size;
+    GS_TRY(gs_device_open("cpu", 1, &d));
+    GS_TRY(d->ops->alloc(d, sizeof x, &a));
+    GS_TRY(d->ops->alloc(d, sizeof x, &b));
+    int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
+    GS_TRY(d->ops->fill(d, a, 1, N));
+    GS_TRY(gs_device_all_reduce(c, d, a, N, GS_F32, GS_SUM));        /* a = n */
+    GS_TRY(gs_device_reduce_scatter(c, d, a, b, N, GS_F32, GS_SUM)); /* part of b = n n */
+    GS_TRY(gs_device_all_gather(c, d, b, a, N / 3, GS_F32));         /* a = n n */
+    GS_TRY(gs_device_all_to_all(c, d, a, b, N / 3, GS_F32));         /* b = n n */
+    GS_TRY(gs_device_send(c, d, b, N, GS_F32, next));
+    GS_TRY(gs_device_recv(c, d, a, N, GS_F32, last));            /* a = n n */
+    GS_TRY(gs_device_reduce(c, d, a, N, GS_F32, GS_PRODUCT, 1)); /* a of rank 1 = n^6 */
+    GS_TRY(gs_device_broadcast(c, d, a, N, GS_F32, 1));          /* a = n^6 */
+    GS_TRY(gs_device_gather(c, d, a, b, N / 3, GS_F32, 2));
+    GS_TRY(gs_device_scatter(c, d, b, gs_at(a, 2), N / 3, GS_F32, 2));
+    GS_TRY(gs_device_barrier(c, d));
+    GS_TRY(d->ops->read(d, x, a, sizeof x));
+    d->ops->free(d, a);
+    d->ops->free(d, b);
+    gs_device_close(d);
+    for (int i = 0; i < N; i++) RANK_CHECK(x[i] == n * n * n * n * n * n, "%d: %g", i, x[i]);
+    return GS_OK;
+}
+
+static void device_operations_by_name(void **state) {
+    (void)state;
+    gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, by_name, NULL);
+}
+
+/* ---- NaN ---- */
+
+static gs_status nans(gs_comm *c, void *context) {
+    (void)context;
+    for (int how = GS_MIN; how <= GS_MAX; how++) {
+        for (int bad = 0; bad < c->size; bad++) {
+            double x[3] = {c->rank, c->rank == bad ? NAN : c->rank, -1};
+            GS_TRY(c->ops->all_reduce(c, x, 3, GS_F64, (gs_reduction)how));
+            RANK_CHECK(x[0] == (how == GS_MIN ? 0 : c->size - 1) && isnan(x[1]) && x[2] == -1,
+                       "NaN of rank %d: %g %g %g", bad, x[0], x[1], x[2]);
+        }
+    }
+    return GS_OK;
+}
+
+static void min_and_max_keep_a_nan(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
+}
+
+/* ---- gradsum collectives ---- */
+
+static int count_of(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+static void the_table_is_printed(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000"), 0);
+    for (int o = 0; o < GS_OPERATIONS; o++)
+        assert_non_null(strstr(output, gs_operation_name((gs_operation)o)));
+    assert_non_null(strstr(output, "All 44 cells are right"));
+    for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
+    free(output);
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 4 --json"), 0);
+    assert_int_equal(count_of(output, "\"right\":true"), 44);
+    free(output);
+    /* a rank alone has nobody to send to */
+    assert_int_equal(gs_test_program(&output, "collectives -n 1 --size 64 --json"), 0);
+    assert_int_equal(count_of(output, "\"right\":true"), 36);
+    free(output);
+}
+
+static void a_wrong_cell_is_told(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all"), 1);
+    assert_int_equal(count_of(output, "WRONG"), 4);
+    assert_non_null(strstr(output, "all_to_all of 8 f32: rank 0 has"));
+    assert_non_null(strstr(output, "4 of 44 cells are wrong"));
+    assert_null(strstr(output, "are right"));
+    free(output);
+}
+
+static void collectives_wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
+    gs_test_program_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
+    gs_test_program_prints(2, "-n wants a value: RANKS", "collectives -n");
+    gs_test_program_prints(2, "--size: '3' is not", "collectives --size 3");
+    gs_test_program_prints(2, "--spoil: 'sum' is not a collective", "collectives --spoil sum");
+    gs_test_program_prints(1, "cl:9.9", "collectives --device cl:9.9");
+    gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
+    gs_test_program_prints(
+        1, "cannot make the folder /no/such",
+        "collectives -n 2 --size 4 --device cl 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
+    gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
+}
+
+/* ---- the check itself ---- */
+
+/* Results from elsewhere: small cases by hand. */
+static void reductions_by_hand(void **state) {
+    (void)state;
+    const int32_t a[] = {INT32_MAX, -3, INT32_MIN}, b[] = {1, 4, -1};
+    static const int32_t wanted[GS_REDUCTIONS][3] = {
+        {INT32_MIN, 1, INT32_MAX}, {INT32_MAX, -12, INT32_MIN}, {1, -3, INT32_MIN}, {INT32_MAX, 4, -1}};
+    for (int how = 0; how < GS_REDUCTIONS; how++) {
+        int32_t to[3];
+        gs_combine_of(GS_I32, (gs_reduction)how)(to, a, b, 3);
+        assert_memory_equal(to, wanted[how], sizeof to);
+    }
+    uint8_t u[] = {200, 16, 7};
+    const uint8_t v[] = {100, 16, 9};
+    gs_combine_of(GS_U8, GS_SUM)(u, u, v, 3);
+    assert_true(u[0] == 44 && u[1] == 32 && u[2] == 16);
+    float f[] = {1.5f, -2}, g[] = {2, 0.25f};
+    gs_combine_of(GS_F32, GS_PRODUCT)(g, f, g, 2);
+    assert_true(g[0] == 3 && g[1] == -0.5f);
+}
+
+/* The check fails whichever byte is wrong. */
+static void a_wrong_byte_is_found(void **state) {
+    (void)state;
+    enum { SIZE = 3, COUNT = 5 };
+    unsigned char in[SIZE * COUNT * 8], out[SIZE * COUNT * 8];
+    for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
+        for (int rank = 0; rank < 2; rank++) {
+            gs_call call = {(gs_operation)o, COUNT, GS_F64, GS_SUM, 1};
+            gs_call_fill(&call, rank, SIZE, in, out);
+            bool leaves_alone = o == GS_REDUCE && rank != 1, brings = o == GS_BROADCAST && rank == 1;
+            gs_call_bytes bytes = gs_call_bytes_of(&call, rank, SIZE);
+            if (leaves_alone || brings || bytes.out == 0) {
+                assert_ok(gs_call_verify(&call, rank, SIZE, in, out));
+                if (bytes.in + bytes.out > 0) (bytes.in ? in : out)[3] ^= 1;
+            }
+            assert_fails(GS_E_FORMAT, gs_operation_name((gs_operation)o),
+                         gs_call_verify(&call, rank, SIZE, in, out));
+        }
+    }
+}
+
+static void calls_are_described(void **state) {
+    (void)state;
+    char text[80];
+    gs_call_describe(&(gs_call){GS_REDUCE, 7, GS_I64, GS_MAX, 2}, true, text, sizeof text);
+    assert_string_equal(text, "reduce of 7 i64 (max) to rank 2");
+    gs_call_describe(&(gs_call){GS_BROADCAST, 7, GS_U8, 0, 2}, true, text, sizeof text);
+    assert_string_equal(text, "broadcast of 7 u8 from rank 2");
+    gs_call_describe(&(gs_call){GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, false, text, sizeof text);
+    assert_string_equal(text, "all_reduce of 8 f32");
+    gs_call_describe(&(gs_call){.operation = GS_BARRIER}, true, text, sizeof text);
+    assert_string_equal(text, "barrier");
+}
+
+GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
+         cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
+         cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(device_operations_by_name),
+         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(the_table_is_printed),
+         cmocka_unit_test(a_wrong_cell_is_told), cmocka_unit_test(collectives_wrong_usage),
+         cmocka_unit_test(reductions_by_hand), cmocka_unit_test(a_wrong_byte_is_found),
+         cmocka_unit_test(calls_are_described))
