@@ -59,7 +59,7 @@ static void wrong_names_are_explained(void **state) {
     (void)state;
     gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
     gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
-    gs_test_program_prints(2, "allreduce, ps", "train --sync ring --steps 1");
+    gs_test_program_prints(2, "sharded_ps, ring, tree", "train --sync rnig --steps 1");
     gs_test_program_prints(2, "there are: cpu", "train --device gpu");
     gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
     gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");
