@@ -4,7 +4,7 @@
 
 #include "tests/test.h"
 
-enum { GS_TEST_RANKS = 8 };
+enum { GS_TEST_RANKS = 9 };
 
 /* Which ranks there are and what connects them. */
 typedef struct gs_test_layout {

@@ -13,7 +13,7 @@ static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 static void help_shows_an_example(void **state) {
     (void)state;
     static const char *const commands[] = {"devices", "model",   "train", "eval",
-                                           "predict", "compare", "launch"};
+                                           "predict", "compare", "step",  "launch"};
     gs_test_program_prints(0, "example:", "--help");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(0, "example", "%s --help", commands[i]);
@@ -21,8 +21,9 @@ static void help_shows_an_example(void **state) {
 
 static void help_fits_80_columns(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices",        "model softmax",  "train --help",  "eval --help",
-                                           "predict --help", "compare --help", "launch --help", "model cnn"};
+    static const char *const commands[] = {"devices",       "model softmax",  "train --help",
+                                           "eval --help",   "predict --help", "compare --help",
+                                           "launch --help", "model cnn",      "step --help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
@@ -59,7 +60,7 @@ static void wrong_names_are_explained(void **state) {
     (void)state;
     gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
     gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
-    gs_test_program_prints(2, "allreduce, ps", "train --sync ring --steps 1");
+    gs_test_program_prints(2, "sharded_ps, ring, tree", "train --sync rnig --steps 1");
     gs_test_program_prints(2, "there are: cpu", "train --device gpu");
     gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
     gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");

@@ -6,10 +6,14 @@
 static const gs_test_layout layouts[] = {
     {"1 thread", 0, {1}},
     {"2 threads", 0, {2}},
+    {"3 threads", 0, {3}},
     {"4 threads", 0, {4}},
+    {"7 threads", 0, {7}},
+    {"8 threads", 0, {8}},
     {"3 processes", 3, {1, 1, 1}},
+    {"4 processes", 4, {1, 1, 1, 1}},
     {"2 processes of 2 threads", 2, {2, 2}},
-    {"processes of 1 and 3 threads", 2, {1, 3}},
+    {"processes of 1, 3 and 2 threads", 3, {1, 3, 2}},
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = 70001 };
 
@@ -17,34 +21,80 @@ static float number(int rank, size_t i) {
     return sinf((float)(i % 1009) + 0.37f * (float)rank) * (float)(1 + i % 13);
 }
 
-/* Sums by each scheme; they agree within rounding, and each gives the bits of rank 0 to all. */
+/* data[i] is the sum of number(r, i), within rounding. */
+static gs_status check_sum(const gs_comm *c, const char *scheme, const float *data, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0, size = 0;
+        for (int r = 0; r < c->size; r++) {
+            sum += number(r, i);
+            size += fabsf(number(r, i));
+        }
+        RANK_CHECK(fabs(data[i] - sum) <= 1e-6 * size, "%s: sum %zu of %zu is %.9g, wanted %.9g", scheme, i,
+                   count, data[i], sum);
+    }
+    return GS_OK;
+}
+
+/* data has the same bits on every rank. */
+static gs_status check_same(gs_comm *c, const char *scheme, const float *data, float *other, size_t count) {
+    size_t bytes = count * sizeof *data;
+    if (count == 0) return GS_OK;
+    memcpy(other, data, bytes);
+    GS_TRY(c->ops->broadcast(c, other, count, GS_F32, 0));
+    RANK_CHECK(memcmp(data, other, bytes) == 0, "%s: other bits than on rank 0", scheme);
+    return GS_OK;
+}
+
+/* Whole numbers whose sums no float rounds: every order of additions gives the same. */
+static gs_status check_exact(gs_sync *s, float *x, size_t count) {
+    int ranks = s->comm->size;
+    for (size_t i = 0; i < count; i++) x[i] = (float)(i % 1000 * 16) + (float)s->comm->rank;
+    GS_TRY(gs_sync_run(s, x, count));
+    for (size_t i = 0; i < count; i++) {
+        float wanted = (float)ranks * (float)(i % 1000 * 16) + (float)(ranks * (ranks - 1) / 2);
+        RANK_CHECK(x[i] == wanted, "%s: sum %zu of %zu is %g, wanted %g", s->scheme->name, i, count, x[i],
+                   wanted);
+    }
+    return GS_OK;
+}
+
+static gs_status scheme_sums(gs_sync *s, float *x, float *other) {
+    static const size_t counts[] = {0, 1, 7, 1000, 1003, MOST};
+    gs_comm *c = s->comm;
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        size_t count = counts[n];
+        GS_TRY(check_exact(s, x, count));
+        for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
+        x[count] = 4711; /* behind the end */
+        GS_TRY(gs_sync_run(s, x, count));
+        RANK_CHECK(x[count] == 4711, "%s of %zu writes behind the end", s->scheme->name, count);
+        GS_TRY(check_sum(c, s->scheme->name, x, count));
+        GS_TRY(check_same(c, s->scheme->name, x, other, count));
+    }
+    return GS_OK;
+}
+
+/* These add in the order of the ranks where all are threads of one process. */
+static bool adds_in_order(const gs_sync_scheme *s) {
+    return s == &gs_sync_allreduce || s == &gs_sync_gloo || s == &gs_sync_hierarchical || s == &gs_sync_ps ||
+           s == &gs_sync_sharded_ps;
+}
+
 static gs_status schemes_sum(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
-    static const size_t counts[] = {0, 1, 7, 1000, MOST};
-    float *x = gs_test_scratch(MOST * sizeof *x), *first = gs_test_scratch(MOST * sizeof *x);
-    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-        size_t count = counts[n], bytes = count * sizeof *x;
-        for (int s = 0; gs_sync_schemes()[s]; s++) {
-            const gs_sync_scheme *scheme = gs_sync_schemes()[s];
-            for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
-            GS_TRY(scheme->sum(c, x, count));
-            for (size_t i = 0; i < count; i++) {
-                double sum = 0, size = 0;
-                for (int r = 0; r < c->size; r++) {
-                    sum += number(r, i);
-                    size += fabsf(number(r, i));
-                }
-                RANK_CHECK(fabs(x[i] - sum) <= 1e-6 * size, "%s: sum %zu of %zu is %.9g, wanted %.9g",
-                           scheme->name, i, count, x[i], sum);
-            }
-            /* within one process both add in the order of the ranks */
-            if (s > 0 && layout->processes == 0)
-                RANK_CHECK(memcmp(x, first, bytes) == 0, "%s gives other bits than %s", scheme->name,
-                           gs_sync_schemes()[0]->name);
-            memcpy(first, x, bytes);
-            GS_TRY(c->ops->broadcast(c, x, count, GS_F32, 0));
-            RANK_CHECK(memcmp(x, first, bytes) == 0, "%s: other bits than on rank 0", scheme->name);
-        }
+    float *x = gs_test_scratch((MOST + 1) * sizeof *x), *other = gs_test_scratch(MOST * sizeof *x);
+    float *first = gs_test_scratch(MOST * sizeof *x);
+    for (int i = 0; gs_sync_schemes()[i]; i++) {
+        const gs_sync_scheme *scheme = gs_sync_schemes()[i];
+        gs_sync *s;
+        GS_TRY(gs_sync_create(scheme, c, MOST, &s));
+        gs_status status = scheme_sums(s, x, other);
+        gs_sync_free(s);
+        GS_TRY(status);
+        if (i == 0) memcpy(first, x, MOST * sizeof *x);
+        if (layout->processes == 0 && adds_in_order(scheme))
+            RANK_CHECK(memcmp(x, first, MOST * sizeof *x) == 0, "%s gives other bits than %s", scheme->name,
+                       gs_sync_schemes()[0]->name);
     }
     return GS_OK;
 }
@@ -57,13 +107,174 @@ static void every_scheme_gives_the_sum(void **state) {
 static void schemes_are_found_by_name(void **state) {
     (void)state;
     const gs_sync_scheme *scheme;
-    assert_ok(gs_sync_find("allreduce", &scheme));
-    assert_ptr_equal(scheme, &gs_sync_allreduce);
-    assert_ok(gs_sync_find("ps", &scheme));
-    assert_ptr_equal(scheme, &gs_sync_ps);
-    assert_fails(GS_E_USAGE, "'ring'; there are: allreduce, ps", gs_sync_find("ring", &scheme));
+    for (int i = 0; gs_sync_schemes()[i]; i++) {
+        assert_ok(gs_sync_find(gs_sync_schemes()[i]->name, &scheme));
+        assert_ptr_equal(scheme, gs_sync_schemes()[i]);
+        assert_in_range(strlen(scheme->what), 20, 55); /* a line of --help */
+    }
+    assert_fails(GS_E_USAGE,
+                 "'rnig'; there are: allreduce, gloo, hierarchical, ps, sharded_ps, ring, tree, "
+                 "recursive_doubling, halving_doubling, auto",
+                 gs_sync_find("rnig", &scheme));
     assert_fails(GS_E_USAGE, "''", gs_sync_find("", &scheme));
-    for (int s = 0; gs_sync_schemes()[s]; s++) assert_true(strlen(gs_sync_schemes()[s]->what) > 20);
+}
+
+/* ---- rounds, messages and bytes ---- */
+
+/* What was counted is what the formula says, and the messages that are told are those that are counted. */
+typedef struct watched {
+    size_t messages, bytes;
+    int rounds, last_round;
+} watched;
+
+static void see_message(void *context, const gs_sync_message *m) {
+    watched *w = context;
+    w->messages++;
+    w->bytes += m->count * sizeof(float);
+    w->last_round = m->round;
+}
+
+static void see_round(void *context, int rank, int round, const float *data, size_t count) {
+    (void)rank, (void)data, (void)count;
+    watched *w = context;
+    if (round == w->rounds + 1) w->rounds++;
+}
+
+static gs_status check_counts(gs_sync *s, float *x, size_t count) {
+    const char *name = s->scheme->name;
+    gs_sync_cost wanted;
+    *(watched *)s->observer->context = (watched){0};
+    GS_TRY(gs_sync_run(s, x, count));
+    const watched seen = *(const watched *)s->observer->context;
+    gs_sync_cost got = s->counted;
+    RANK_CHECK(gs_sync_cost_of(s->scheme, s->comm->size, s->comm->rank, count, &wanted), "%s has no formula",
+               name);
+    RANK_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+               "%s of %zu on rank %d of %d: %zu rounds, %zu messages, %zu bytes; formula %zu, %zu, %zu", name,
+               count, s->comm->rank, s->comm->size, got.rounds, got.messages, got.bytes, wanted.rounds,
+               wanted.messages, wanted.bytes);
+    RANK_CHECK(seen.messages == got.messages && seen.bytes == got.bytes && seen.rounds == (int)got.rounds &&
+                   seen.last_round <= seen.rounds,
+               "%s of %zu: an observer saw %d rounds, %zu messages, %zu bytes", name, count, seen.rounds,
+               seen.messages, seen.bytes);
+    return GS_OK;
+}
+
+static gs_status counts_of_all(gs_comm *c, void *context) {
+    (void)context;
+    static const size_t counts[] = {0, 1, 7, 8, 1000, 1003};
+    float *x = gs_test_scratch(1003 * sizeof *x);
+    gs_sync_observer *observer = gs_test_scratch(sizeof *observer);
+    *observer = (gs_sync_observer){gs_test_scratch(sizeof(watched)), see_message, see_round};
+    for (int i = 0; gs_sync_schemes()[i]; i++) {
+        gs_sync *s;
+        if (!gs_sync_schemes()[i]->cost) continue;
+        GS_TRY(gs_sync_create(gs_sync_schemes()[i], c, 1003, &s));
+        gs_status status = GS_OK;
+        s->observer = observer;
+        for (size_t n = 0; status == GS_OK && n < sizeof counts / sizeof *counts; n++)
+            status = check_counts(s, x, counts[n]);
+        gs_sync_free(s);
+        GS_TRY(status);
+    }
+    return GS_OK;
+}
+
+static void counts_are_those_of_the_formula(void **state) {
+    (void)state;
+    for (int ranks = 1; ranks <= 9; ranks++)
+        gs_test_ranks_ok(&(gs_test_layout){"threads", 0, {ranks}}, counts_of_all, NULL);
+}
+
+static gs_sync_cost cost_of(const gs_sync_scheme *s, int ranks, int rank, size_t count) {
+    gs_sync_cost cost;
+    assert_true(gs_sync_cost_of(s, ranks, rank, count, &cost));
+    return cost;
+}
+
+static void assert_cost(const gs_sync_scheme *s, int ranks, int rank, size_t rounds, double messages,
+                        double arrays) {
+    enum { COUNT = 5040 }; /* every number up to 10 divides it */
+    gs_sync_cost cost = cost_of(s, ranks, rank, COUNT);
+    if (cost.rounds != rounds || (double)cost.messages != messages ||
+        fabs((double)cost.bytes - arrays * COUNT * sizeof(float)) > 1e-6)
+        fail_msg("%s, rank %d of %d: %zu rounds, %zu messages, %zu bytes; the textbook says %zu, %g, %g",
+                 s->name, rank, ranks, cost.rounds, cost.messages, cost.bytes, rounds, messages,
+                 arrays * COUNT * sizeof(float));
+}
+
+/* The formulas as textbooks have them, for arrays that the ranks divide; arrays: bytes / B. */
+static void formulas_are_those_of_the_textbook(void **state) {
+    (void)state;
+    for (int n = 2; n <= 9; n++) {
+        int up = (int)ceil(log2(n)), down = (int)floor(log2(n)), p = 1 << down, extra = n - p;
+        size_t fold = extra > 0 ? 2 : 0;
+        size_t tree_messages = 0;
+        for (int r = 0; r < n; r++) {
+            double folded = r < 2 * extra; /* this one hands in, or back */
+            bool waits = folded && r % 2 == 1;
+            assert_cost(&gs_sync_ps, n, r, 2, r == 0 ? n - 1 : 1, r == 0 ? n - 1 : 1);
+            assert_cost(&gs_sync_sharded_ps, n, r, 2, 2 * (n - 1), 2.0 * (n - 1) / n);
+            assert_cost(&gs_sync_ring, n, r, 2 * ((size_t)n - 1), 2 * (n - 1), 2.0 * (n - 1) / n);
+            assert_cost(&gs_sync_recursive_doubling, n, r, (size_t)down + fold, (waits ? 0 : down) + folded,
+                        (waits ? 0 : down) + folded);
+            assert_cost(&gs_sync_halving_doubling, n, r, 2 * (size_t)down + fold,
+                        (waits ? 0 : 2 * down) + folded, (waits ? 0 : 2.0 * (p - 1) / p) + folded);
+            assert_int_equal(cost_of(&gs_sync_tree, n, r, 1).rounds, 2 * up);
+            tree_messages += cost_of(&gs_sync_tree, n, r, 1).messages;
+        }
+        assert_int_equal(tree_messages, 2 * (n - 1)); /* each edge of the tree twice */
+        assert_cost(&gs_sync_tree, n, 0, 2 * (size_t)up, up, up);
+    }
+    gs_sync_cost none;
+    assert_false(gs_sync_cost_of(&gs_sync_allreduce, 4, 0, 8, &none));
+    assert_int_equal(none.rounds, 0);
+}
+
+/* Few rounds win where a message costs much, few bytes where a byte does. */
+static void the_model_prefers_what_the_theory_does(void **state) {
+    (void)state;
+    const gs_sync_model m = {.alpha = 1e-5, .beta = 1e-9, .gamma = 1e-10};
+    for (int n = 4; n <= 64; n *= 2) {
+        double small = 4, large = 1e8;
+        double ring = gs_sync_ring.time(n, large, &m),
+               doubling = gs_sync_recursive_doubling.time(n, large, &m);
+        assert_true(gs_sync_recursive_doubling.time(n, small, &m) < gs_sync_ring.time(n, small, &m));
+        assert_true(gs_sync_recursive_doubling.time(n, small, &m) < gs_sync_tree.time(n, small, &m));
+        assert_true(gs_sync_recursive_doubling.time(n, small, &m) <
+                    gs_sync_halving_doubling.time(n, small, &m));
+        assert_true(ring < doubling);
+        assert_true(gs_sync_halving_doubling.time(n, large, &m) < ring); /* the same bytes, fewer rounds */
+        assert_true(gs_sync_tree.time(n, large, &m) < gs_sync_ps.time(n, large, &m));
+    }
+    /* two ranks, one exchange: alpha + beta B + gamma B */
+    assert_near(gs_sync_recursive_doubling.time(2, 1e6, &m), 1e-5 + 1e-3 + 1e-4, 1e-12, 0);
+    assert_near(gs_sync_ring.time(4, 4e6, &m), 6 * (1e-5 + 1e-3) + 3e-4, 1e-12, 0);
+    assert_near(gs_sync_ps.time(3, 1e6, &m), 4 * (1e-5 + 1e-3) + 2e-4, 1e-12, 0);
+}
+
+/* All ranks make the same choice, and say why. */
+static gs_status same_choice(gs_comm *c, void *context) {
+    (void)context;
+    char mine[sizeof((gs_sync *)0)->why + 40], first[sizeof mine];
+    for (size_t most = 1; most < 2000000; most *= 1000) {
+        gs_sync *s;
+        GS_TRY(gs_sync_create(&gs_sync_auto, c, most, &s));
+        memset(mine, 0, sizeof mine);
+        snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
+        bool chosen = s->scheme != &gs_sync_auto;
+        gs_sync_free(s);
+        memcpy(first, mine, sizeof mine);
+        GS_TRY(c->ops->broadcast(c, first, sizeof first, GS_U8, 0));
+        RANK_CHECK(chosen && strlen(mine) > 30, "auto: %s", mine);
+        RANK_CHECK(memcmp(first, mine, sizeof mine) == 0, "rank %d: %s; rank 0: %s", c->rank, mine, first);
+    }
+    return GS_OK;
+}
+
+static void auto_chooses_the_same_everywhere(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], same_choice, NULL);
 }
 
 /* ---- gs_sync_sum: the memory of a device ---- */
@@ -98,7 +309,11 @@ static gs_status sum_on_device(gs_comm *c, void *context) {
     static const gs_backend ops = {.map = fake_map, .unmap = fake_unmap_ok};
     fake_memory memory = {.data = {9, 1, 2, 3, 4, 9, 9, 9}};
     gs_device device = {.ops = &ops, .state = &memory};
-    GS_TRY(gs_sync_sum(&gs_sync_allreduce, c, &device, gs_at(GS_NONE, 1), 4));
+    gs_sync *s;
+    GS_TRY(gs_sync_create(&gs_sync_allreduce, c, 4, &s));
+    gs_status status = gs_sync_sum(s, &device, gs_at(GS_NONE, 1), 4);
+    gs_sync_free(s);
+    GS_TRY(status);
     float n = (float)c->size;
     const float wanted[8] = {9, n, 2 * n, 3 * n, 4 * n, 9, 9, 9};
     for (int i = 0; i < 8; i++)
@@ -115,8 +330,8 @@ static void device_memory_is_mapped_and_summed(void **state) {
     gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, sum_on_device, NULL);
 }
 
-static gs_status failing_sum(gs_comm *c, float *data, size_t count) {
-    (void)c, (void)data, (void)count;
+static gs_status failing_sum(gs_sync *s, float *data, size_t count) {
+    (void)s, (void)data, (void)count;
     return gs_fail(GS_E_PEER, "rank 1 was lost");
 }
 
@@ -128,8 +343,11 @@ static void a_failed_sum_is_unmapped(void **state) {
     fake_memory memory = {0};
     gs_device device = {.ops = &ops, .state = &memory};
     gs_comm *c[2];
+    gs_sync *s;
     assert_ok(gs_comm_threads_create(2, 1, c));
-    assert_fails(GS_E_PEER, "rank 1 was lost", gs_sync_sum(&failing, c[0], &device, GS_NONE, 8));
+    assert_ok(gs_sync_create(&failing, c[0], 8, &s));
+    assert_fails(GS_E_PEER, "rank 1 was lost", gs_sync_sum(s, &device, GS_NONE, 8));
+    gs_sync_free(s);
     assert_int_equal(memory.maps, 1);
     assert_int_equal(memory.unmaps, 1);
     gs_comm_free(c[0]);
@@ -137,4 +355,8 @@ static void a_failed_sum_is_unmapped(void **state) {
 }
 
 GS_TESTS(sync, cmocka_unit_test(every_scheme_gives_the_sum), cmocka_unit_test(schemes_are_found_by_name),
+         cmocka_unit_test(counts_are_those_of_the_formula),
+         cmocka_unit_test(formulas_are_those_of_the_textbook),
+         cmocka_unit_test(the_model_prefers_what_the_theory_does),
+         cmocka_unit_test(auto_chooses_the_same_everywhere),
          cmocka_unit_test(device_memory_is_mapped_and_summed), cmocka_unit_test(a_failed_sum_is_unmapped))

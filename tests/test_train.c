@@ -1,5 +1,5 @@
 /* Data-parallel training is the same algorithm as training on one worker: the weights after some steps agree
- * but for rounding, for threads and processes, both schemes, and both backends. */
+ * but for rounding, for threads and processes, every scheme, and both backends. */
 #include "tests/program.h"
 
 #include <math.h>
@@ -59,6 +59,24 @@ static void compare_threads(const char *one, const char *const *several) {
             gs_result r = train(*several, schemes[i]);
             assert_int_equal(r.workers, gs_devices_count(*several));
             assert_same_weights(&alone, r.weights, *several);
+            gs_result_free(&r);
+        }
+    gs_result_free(&alone);
+}
+
+/* The same by every scheme: the gradients are what the sum was given, whatever way they went. */
+static void every_scheme_trains_the_same(void **state) {
+    (void)state;
+    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
+    gs_result alone = train("cpu", "allreduce");
+    for (int i = 0; gs_sync_schemes()[i]; i++)
+        for (int k = 0; k < 3; k++) {
+            char what[80];
+            const char *name = gs_sync_schemes()[i]->name;
+            gs_result r = train(several[k], name);
+            snprintf(what, sizeof what, "%s on %s", name, several[k]);
+            assert_int_equal(r.workers, k + 2);
+            assert_same_weights(&alone, r.weights, what);
             gs_result_free(&r);
         }
     gs_result_free(&alone);
@@ -131,6 +149,12 @@ static void processes_equal_one(void **state) {
     }
     compare_processes(&alone, 2, "cpu,cpu", "allreduce"); /* two workers in each of two processes */
     compare_processes(&alone, 2, "cpu,cpu", "ps");
+    compare_processes(&alone, 2, "cpu", "ring");
+    compare_processes(&alone, 3, "cpu", "halving_doubling");
+    compare_processes(&alone, 3, "cpu", "sharded_ps");
+    compare_processes(&alone, 2, "cpu,cpu", "recursive_doubling");
+    compare_processes(&alone, 2, "cpu,cpu", "tree");
+    compare_processes(&alone, 2, "cpu", "auto");
     gs_result_free(&alone);
 }
 
@@ -251,8 +275,9 @@ static void eval_is_the_same_for_any_workers(void **state) {
     gs_result_free(&trained);
 }
 
-GS_TESTS(train, cmocka_unit_test(threads_equal_one_on_cpu), cmocka_unit_test(threads_equal_one_on_opencl),
-         cmocka_unit_test(cpu_and_opencl_train_together), cmocka_unit_test(processes_equal_one),
-         cmocka_unit_test(processes_equal_one_on_opencl), cmocka_unit_test(a_run_repeats_to_the_bit),
-         cmocka_unit_test(micro_batches_change_nothing), cmocka_unit_test(batch_all_is_gradient_descent),
-         cmocka_unit_test(squared_error_trains), cmocka_unit_test(eval_is_the_same_for_any_workers))
+GS_TESTS(train, cmocka_unit_test(every_scheme_trains_the_same), cmocka_unit_test(threads_equal_one_on_cpu),
+         cmocka_unit_test(threads_equal_one_on_opencl), cmocka_unit_test(cpu_and_opencl_train_together),
+         cmocka_unit_test(processes_equal_one), cmocka_unit_test(processes_equal_one_on_opencl),
+         cmocka_unit_test(a_run_repeats_to_the_bit), cmocka_unit_test(micro_batches_change_nothing),
+         cmocka_unit_test(batch_all_is_gradient_descent), cmocka_unit_test(squared_error_trains),
+         cmocka_unit_test(eval_is_the_same_for_any_workers))

@@ -17,6 +17,7 @@ int gs_cmd_eval(int argc, char **argv);
 int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
+int gs_cmd_step(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- options.c ---- */

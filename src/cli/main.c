@@ -14,6 +14,7 @@ static const struct {
     {"eval", gs_cmd_eval, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, "logits of the test set as a NumPy array"},
     {"compare", gs_cmd_compare, "the same training on several sets of devices, as a table"},
+    {"step", gs_cmd_step, "watch one synchronisation of the workers, message by message"},
     {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
     {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
 };

@@ -77,6 +77,10 @@ static void json_start(const gs_settings *s, const gs_worker *w) {
     cJSON_AddNumberToObject(o, "workers", w->comm->size);
     cJSON_AddStringToObject(o, "transport", w->comm->ops->name);
     cJSON_AddStringToObject(o, "sync", s->sync);
+    if (*w->sync->why) {
+        cJSON_AddStringToObject(o, "sync_chosen", w->sync->scheme->name);
+        cJSON_AddStringToObject(o, "sync_why", w->sync->why);
+    }
     cJSON_AddNumberToObject(o, "batch", (double)w->batch);
     cJSON_AddNumberToObject(o, "epochs", s->epochs);
     cJSON_AddNumberToObject(o, "seed", (double)s->seed);
@@ -124,6 +128,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
         printf("workers  %d (%s%s%s), gradients summed by %s\n         %s: %s\n", w->comm->size, s->devices,
                s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
                w->comm->ops->name, s->sync, w->device->name, w->device->description);
+    if (*w->sync->why) printf("sync     %s chose %s: %s\n", s->sync, w->sync->scheme->name, w->sync->why);
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
     fflush(stdout);

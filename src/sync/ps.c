@@ -6,55 +6,57 @@
  *
  * With N ranks and an array of B bytes:
  *
- *     rounds                 2          collect, return
- *     messages               2 (N - 1)
- *     bytes through rank 0   2 (N - 1) B
- *     bytes of a worker      2 B
+ *     rounds            2          collect, return
+ *     rank 0 sends      N - 1      messages of B
+ *     a worker sends    1          message of B
+ *     time              (N - 1) (alpha + beta B + gamma B)  +  (N - 1) (alpha + beta B)
  *
  * All of it passes through one rank: its connection is the bottleneck, and the time grows with N, where that
- * of an all-reduce (allreduce.c) hardly does. Rank 0 is a worker too here; a server of its own would only add
- * one more rank.
+ * of a ring (ring.c) hardly does. Rank 0 is a worker too here; a server of its own would only add one more
+ * rank.
  *
  * Source: Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014). Theirs
  * holds the weights and lets the workers be late; this one waits for all, so that N workers do exactly what
  * one would.
  */
-#include "sync/sync.h"
+#include "sync/scheme.h"
 
-#include <stdlib.h>
-
-static void add(float *restrict sum, const float *restrict x, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] += x[i];
-}
-
-/* Rank 0: collect, sum, return. */
-static gs_status serve(gs_comm *c, float *data, size_t count) {
-    float *received = malloc(count * sizeof *received);
-    if (!received) return gs_fail(GS_E_MEMORY, "parameter server: no memory for %zu floats", count);
-    gs_status status = GS_OK;
-    for (int worker = 1; status == GS_OK && worker < c->size; worker++) {
-        status = c->ops->recv(c, received, count * sizeof *received, worker);
-        if (status == GS_OK) add(data, received, count);
-    }
-    for (int worker = 1; status == GS_OK && worker < c->size; worker++)
-        status = c->ops->send(c, data, count * sizeof *data, worker);
-    free(received);
-    return status;
+/* Rank 0: collect and sum, return. */
+static gs_status serve(gs_sync *s, float *data, gs_chunk all) {
+    gs_sync_round(s);
+    for (int worker = 1; worker < s->comm->size; worker++) GS_TRY(gs_sync_recv_add(s, data, all, worker));
+    gs_sync_round(s);
+    for (int worker = 1; worker < s->comm->size; worker++) GS_TRY(gs_sync_send(s, data, all, worker));
+    return GS_OK;
 }
 
 /* The others: gradient there, sum back. */
-static gs_status work(gs_comm *c, float *data, size_t count) {
-    GS_TRY(c->ops->send(c, data, count * sizeof *data, 0));
-    return c->ops->recv(c, data, count * sizeof *data, 0);
+static gs_status work(gs_sync *s, float *data, gs_chunk all) {
+    gs_sync_round(s);
+    GS_TRY(gs_sync_send(s, data, all, 0));
+    gs_sync_round(s);
+    return gs_sync_recv(s, data, all, 0);
 }
 
-static gs_status ps_sum(gs_comm *c, float *data, size_t count) {
-    if (c->size == 1 || count == 0) return GS_OK;
-    return c->rank == 0 ? serve(c, data, count) : work(c, data, count);
+static gs_status ps_sum(gs_sync *s, float *data, size_t count) {
+    gs_chunk all = {0, count};
+    return s->comm->rank == 0 ? serve(s, data, all) : work(s, data, all);
+}
+
+static gs_sync_cost ps_cost(int ranks, int rank, size_t count) {
+    size_t messages = rank == 0 ? (size_t)ranks - 1 : 1;
+    return (gs_sync_cost){2, messages, messages * count * sizeof(float)};
+}
+
+static double ps_time(int ranks, double bytes, const gs_sync_model *m) {
+    double message = m->alpha + m->beta * bytes;
+    return (ranks - 1) * (message + m->gamma * bytes) + (ranks - 1) * message;
 }
 
 const gs_sync_scheme gs_sync_ps = {
     .name = "ps",
-    .what = "parameter server: rank 0 collects, sums and sends the sum back",
+    .what = "parameter server: rank 0 collects, sums, returns",
     .sum = ps_sum,
+    .cost = ps_cost,
+    .time = ps_time,
 };

@@ -1,12 +1,21 @@
 /* The sum of gradients: dW = dW1 + ... + dWN, and the sum reaches everyone.
  *
- * Each scheme is one file, to be read beside the theory:
+ * Each scheme is one file, to be read beside the theory; scheme.h has the few words that they are written in:
  *
- *     allreduce.c   all ranks sum together (Gloo's ring between processes)
- *     ps.c          parameter server: rank 0 collects, sums, and sends the sum back
+ *     allreduce.c            the transport's own: shared memory between threads, Gloo's ring between processes
+ *     ps.c                   parameter server: rank 0 collects, sums, and sends the sum back
+ *     sharded_ps.c           every rank is the server of one chunk
+ *     ring.c                 reduce-scatter, then all-gather, each rank talking to its two neighbours
+ *     tree.c                 binomial tree: reduce to rank 0, then broadcast
+ *     recursive_doubling.c   exchange everything with partners at distance 1, 2, 4, ...
+ *     halving_doubling.c     the same partners, but halves, quarters, ... (Rabenseifner)
+ *     auto.c                 chooses one of these by measuring
  *
  * The counts of samples travel in the same array (model/model.h), and the division comes after the sum, so
  * that parts of unequal size weigh what they should.
+ *
+ * Every scheme gives every rank the same bits, and a second run gives them again. Schemes differ from each
+ * other in the order of the additions, so by rounding.
  */
 #ifndef GS_SYNC_SYNC_H
 #define GS_SYNC_SYNC_H
@@ -14,14 +23,35 @@
 #include "backend.h"
 #include "sync/comm.h"
 
+typedef struct gs_sync gs_sync;
+
+/* What one rank does for one sum. A message is counted where it is sent. */
+typedef struct gs_sync_cost {
+    size_t rounds, messages, bytes;
+} gs_sync_cost;
+
+/* How long a message of B bytes takes: alpha + beta B; and adding B bytes to B others: gamma B. In seconds.
+ * Hockney, "The communication challenge for MPP" (Parallel Computing 20, 1994). */
+typedef struct gs_sync_model {
+    double alpha, beta, gamma;
+} gs_sync_model;
+
 typedef struct gs_sync_scheme {
-    const char *name; /* for --sync: "allreduce", "ps" */
+    const char *name; /* for --sync: "ring" */
     const char *what; /* one line for --help */
-    /* data[i] = sum over ranks of data[i], on every rank the same bits */
-    gs_status (*sum)(gs_comm *, float *data, size_t count);
+    /* data[i] = sum over ranks of data[i], on every rank the same bits; for 2 ranks and 1 float at least */
+    gs_status (*sum)(gs_sync *, float *data, size_t count);
+    /* The formulas of the file's header, for 2 ranks and 1 float at least. NULL where the messages are the
+     * library's own. */
+    gs_sync_cost (*cost)(int ranks, int rank, size_t count);
+    double (*time)(int ranks, double bytes, const gs_sync_model *);
 } gs_sync_scheme;
 
-extern const gs_sync_scheme gs_sync_allreduce, gs_sync_ps;
+/* allreduce, gloo and hierarchical are three names of one function: see allreduce.c. */
+extern const gs_sync_scheme gs_sync_allreduce, gs_sync_gloo, gs_sync_hierarchical;
+extern const gs_sync_scheme gs_sync_ps, gs_sync_sharded_ps, gs_sync_ring, gs_sync_tree;
+extern const gs_sync_scheme gs_sync_recursive_doubling, gs_sync_halving_doubling;
+extern const gs_sync_scheme gs_sync_auto; /* becomes another one in gs_sync_create */
 
 /* All schemes, ending with NULL. */
 const gs_sync_scheme *const *gs_sync_schemes(void);
@@ -29,7 +59,47 @@ const gs_sync_scheme *const *gs_sync_schemes(void);
 /* GS_E_USAGE: the message lists the schemes. */
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
-/* Sum `count` floats of device memory over all ranks: map, sum, unmap. With one rank nothing is done. */
-gs_status gs_sync_sum(const gs_sync_scheme *, gs_comm *, gs_device *, gs_mem data, size_t count);
+/* What gs_sync_run should count: all 0 where nothing is to be sent. False where it cannot be said, because
+ * the messages are the library's. */
+bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, size_t count, gs_sync_cost *);
+
+/* One message, as its sender sees it. */
+typedef struct gs_sync_message {
+    int round; /* from 1 */
+    int from, to;
+    size_t first, count; /* elements of the array */
+    const float *data;   /* the first of these elements; valid during the call only */
+} gs_sync_message;
+
+/* Watches the messages of a sum: each rank calls it, in its own thread. */
+typedef struct gs_sync_observer {
+    void *context;
+    void (*message)(void *context, const gs_sync_message *);
+    /* `rank` has done its part of this round, and `data` is what it holds */
+    void (*round_done)(void *context, int rank, int round, const float *data, size_t count);
+} gs_sync_observer;
+
+/* One worker's way to sum: made once, so that a step allocates nothing. */
+struct gs_sync {
+    const gs_sync_scheme *scheme;     /* never gs_sync_auto */
+    gs_comm *comm;                    /* not owned */
+    size_t most;                      /* floats in one sum */
+    float *scratch;                   /* gs_sync_scratch_floats(most) of them, for what comes in */
+    const gs_sync_observer *observer; /* NULL: nobody watches */
+    gs_sync_cost counted;             /* of the last gs_sync_run */
+    const float *data;                /* of the sum under way */
+    size_t count;
+    char why[200]; /* what `auto` chose and why; "" for the others */
+};
+
+/* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures. */
+gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
+void gs_sync_free(gs_sync *); /* NULL is allowed */
+
+/* data[i] = sum over all ranks of data[i]; host memory. */
+gs_status gs_sync_run(gs_sync *, float *data, size_t count);
+
+/* The same for `count` floats of device memory: map, sum, unmap. With one rank nothing is done. */
+gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);
 
 #endif

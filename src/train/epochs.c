@@ -30,6 +30,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     const gs_settings *s = w->settings;
     double seconds = 0, samples = 0;
     GS_TRY(gs_warm_up(w));
+    GS_TRY(gs_sync_create(w->scheme, w->comm, w->model->params + GS_STATS, &w->sync));
     GS_TRY(w->comm->ops->barrier(w->comm));
     if (w->comm->rank == 0 && observer && observer->start) observer->start(observer->context, w);
     for (int epoch = 1; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {

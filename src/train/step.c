@@ -46,7 +46,7 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
         float one = 1;
         GS_TRY(w->device->ops->write(w->device, gs_at(stats, GS_STAT_STOP), &one, sizeof one));
     }
-    GS_TRY(gs_sync_sum(w->scheme, w->comm, w->device, w->model->gradients, w->model->params + GS_STATS));
+    GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->params + GS_STATS));
     float sum[GS_STATS];
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
     *score = (gs_score){sum[GS_STAT_LOSS], sum[GS_STAT_CORRECT], sum[GS_STAT_SAMPLES], sum[GS_STAT_STOP] > 0};

@@ -24,7 +24,7 @@ typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
     const char *data;    /* see gs_dataset_load */
     const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* "allreduce" or "ps" */
+    const char *sync;    /* name of a scheme: see sync/sync.h */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
@@ -64,7 +64,8 @@ typedef struct gs_worker {
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     size_t batch;                           /* the global batch, after 0 was replaced */
     gs_comm *comm;
-    const gs_sync_scheme *scheme;
+    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
+    gs_sync *sync;                /* NULL until training begins */
     gs_device *device;
     gs_model *model;
     gs_sgd *sgd; /* NULL where nothing is trained */

@@ -66,6 +66,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
+    gs_sync_free(w->sync);
     gs_sgd_free(w->sgd);
     gs_model_free(w->model);
     if (w->device) {

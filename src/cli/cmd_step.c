@@ -1,0 +1,136 @@
+#include "cli/cli.h"
+#include "cli/step.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- JSON: one object a line ---- */
+
+static void print_json(cJSON *o) {
+    char *text = cJSON_PrintUnformatted(o);
+    if (text) printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(o);
+}
+
+static cJSON *event(const char *name) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "event", name);
+    return o;
+}
+
+static void json_start(const gs_trace *s) {
+    cJSON *o = event("start");
+    cJSON_AddStringToObject(o, "sync", s->asked->name);
+    if (s->asked != s->scheme) {
+        cJSON_AddStringToObject(o, "sync_chosen", s->scheme->name);
+        cJSON_AddStringToObject(o, "sync_why", s->why);
+    }
+    cJSON_AddNumberToObject(o, "workers", s->workers);
+    cJSON_AddNumberToObject(o, "size", (double)s->size);
+    cJSON_AddNumberToObject(o, "rounds", s->rounds);
+    cJSON_AddBoolToObject(o, "watched", s->watched);
+    print_json(o);
+}
+
+static void json_event(const gs_trace_event *e) {
+    bool message = e->to >= 0;
+    cJSON *o = event(message ? "message" : "holds");
+    cJSON_AddNumberToObject(o, "round", e->round);
+    cJSON_AddNumberToObject(o, message ? "from" : "worker", e->from);
+    if (message) cJSON_AddNumberToObject(o, "to", e->to);
+    cJSON *parts = cJSON_AddArrayToObject(o, "parts");
+    for (int p = 0; p < e->count; p++) {
+        cJSON *part = cJSON_CreateObject();
+        cJSON_AddNumberToObject(part, "first", (double)e->parts[p].first);
+        cJSON_AddNumberToObject(part, "count", (double)e->parts[p].count);
+        cJSON *sum = cJSON_AddArrayToObject(part, "sum_of");
+        for (int r = 0; r < GS_STEP_WORKERS; r++)
+            if (e->parts[p].workers >> r & 1) cJSON_AddItemToArray(sum, cJSON_CreateNumber(r));
+        cJSON_AddItemToArray(parts, part);
+    }
+    print_json(o);
+}
+
+static void add_cost(cJSON *o, const gs_sync_cost *c) {
+    cJSON_AddNumberToObject(o, "rounds", (double)c->rounds);
+    cJSON_AddNumberToObject(o, "messages", (double)c->messages);
+    cJSON_AddNumberToObject(o, "bytes", (double)c->bytes);
+}
+
+static void json_totals(const gs_trace *s) {
+    for (int r = 0; r < s->workers; r++) {
+        gs_sync_cost formula;
+        cJSON *o = event("total");
+        cJSON_AddNumberToObject(o, "worker", r);
+        if (gs_sync_cost_of(s->scheme, s->workers, r, s->size, &formula)) {
+            add_cost(o, &s->counted[r]);
+            add_cost(cJSON_AddObjectToObject(o, "formula"), &formula);
+        }
+        print_json(o);
+    }
+    cJSON *o = event("end");
+    cJSON_AddBoolToObject(o, "correct", s->correct);
+    cJSON_AddBoolToObject(o, "as_formula", gs_trace_counts_agree(s));
+    print_json(o);
+}
+
+static void show_json(const gs_trace *s) {
+    json_start(s);
+    for (int i = 0; i < s->count; i++) json_event(&s->events[i]);
+    json_totals(s);
+}
+
+/* ---- the command ---- */
+
+static gs_status show(gs_trace *s, bool json, bool pause) {
+    GS_TRY(gs_trace_record(s));
+    if (json)
+        show_json(s);
+    else
+        gs_trace_show(s, pause);
+    if (!s->correct)
+        return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", s->scheme->name);
+    if (!gs_trace_counts_agree(s))
+        return gs_fail(GS_E_SHAPE, "%s: what was counted is not what its formula says", s->scheme->name);
+    return GS_OK;
+}
+
+static void help(const gs_option *options) {
+    gs_options_help("step [options]",
+                    "Sum one array over some workers (threads), and show it round by round: who sends\n"
+                    "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
+                    "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
+                    "tells whose gradients are in it.",
+                    "gradsum step --sync ring --workers 4 --size 8", options);
+    printf("\nschemes (--sync, here and in train):\n");
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
+        printf("  %-20s %s\n", (*s)->name, (*s)->what);
+}
+
+int gs_cmd_step(int argc, char **argv) {
+    const char *sync = "ring";
+    bool no_pause = false, json = false, wants_help;
+    int words, workers = 4;
+    uint64_t size = 8;
+    const gs_option options[] = {
+        {"sync", GS_OPTION_TEXT, &sync, 0, 0, "NAME", "the scheme (default ring)"},
+        {"workers", GS_OPTION_INT, &workers, 1, GS_STEP_WORKERS, "N", "how many threads (default 4)"},
+        {"size", GS_OPTION_COUNT, &size, 1, GS_STEP_FLOATS, "N", "floats to sum (default 8)"},
+        {"no-pause", GS_OPTION_FLAG, &no_pause, 0, 0, NULL, "all rounds at once"},
+        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line, without a pause"},
+        {0},
+    };
+    gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);
+    if (status == GS_OK && wants_help) {
+        help(options);
+        return GS_EXIT_OK;
+    }
+    gs_trace step = {.workers = workers, .size = (size_t)size};
+    if (status == GS_OK) status = gs_no_words(words, argv);
+    if (status == GS_OK) status = gs_sync_find(sync, &step.asked);
+    if (status == GS_OK) status = show(&step, json, !no_pause && isatty(STDOUT_FILENO));
+    gs_trace_free(&step);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
+}

@@ -1,0 +1,194 @@
+#include "cli/step.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One worker's thread; what it sees goes into a list of its own, so nothing is shared. */
+typedef struct worker {
+    gs_trace *step;
+    gs_comm *comm;
+    float *data;
+    gs_sync *sync;
+    gs_trace_event *events;
+    int count, room;
+    pthread_t thread;
+    gs_status status;
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+} worker;
+
+/* ---- recording ---- */
+
+/* A value that is no sum of 2^r comes from a scheme that is wrong: the bits that it has are shown. */
+static uint32_t workers_in(float value) {
+    return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
+}
+
+/* Cut data into parts of equal elements; returns how many. parts NULL: only count. */
+static int cut(const float *data, size_t first, size_t count, gs_trace_part *parts) {
+    int n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && data[i] == data[i - 1]) {
+            if (parts) parts[n - 1].count++;
+            continue;
+        }
+        if (parts) parts[n] = (gs_trace_part){first + i, 1, workers_in(data[i])};
+        n++;
+    }
+    return n;
+}
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
+}
+
+/* Does nothing after a failure, which the worker's status keeps. */
+static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
+    if (w->status != GS_OK) return;
+    if (w->count == w->room) {
+        int room = w->room ? 2 * w->room : 64;
+        gs_trace_event *events = realloc(w->events, (size_t)room * sizeof *events);
+        if (events) {
+            w->events = events;
+            w->room = room;
+        }
+    }
+    int n = cut(data, first, count, NULL);
+    gs_trace_part *parts = w->count < w->room ? malloc(((size_t)n + 1) * sizeof *parts) : NULL;
+    if (!parts) {
+        w->status = no_memory();
+        return;
+    }
+    cut(data, first, count, parts);
+    w->events[w->count++] = (gs_trace_event){round, from, to, n, parts};
+}
+
+static void see_message(void *context, const gs_sync_message *m) {
+    record(context, m->round, m->from, m->to, m->first, m->count, m->data);
+}
+
+static void see_round(void *context, int rank, int round, const float *data, size_t count) {
+    record(context, round, rank, -1, 0, count, data);
+}
+
+/* ---- running ---- */
+
+static gs_status work(worker *w) {
+    gs_trace *step = w->step;
+    const gs_sync_observer observer = {w, see_message, see_round};
+    int me = w->comm->rank;
+    GS_TRY(gs_sync_create(step->asked, w->comm, step->size, &w->sync));
+    for (size_t i = 0; i < step->size; i++) w->data[i] = (float)(1 << me);
+    record(w, 0, me, -1, 0, step->size, w->data);
+    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
+    gs_status status = gs_sync_run(w->sync, w->data, step->size);
+    w->sync->observer = NULL;
+    GS_TRY(status);
+    if (w->sync->counted.rounds == 0) record(w, 1, me, -1, 0, step->size, w->data);
+    return w->status;
+}
+
+static void *worker_main(void *argument) {
+    worker *w = argument;
+    gs_status status = work(w);
+    w->status = status;
+    if (status == GS_OK) return NULL;
+    snprintf(w->message, sizeof w->message, "%s", gs_message());
+    w->comm->ops->abort(w->comm, w->message);
+    return NULL;
+}
+
+static gs_status run_threads(worker *workers, int count) {
+    int started = 0;
+    while (started < count &&
+           pthread_create(&workers[started].thread, NULL, worker_main, &workers[started]) == 0)
+        started++;
+    if (started < count)
+        workers[started].comm->ops->abort(workers[started].comm, "no thread could be started");
+    for (int i = 0; i < started; i++) pthread_join(workers[i].thread, NULL);
+    if (started < count)
+        return gs_fail(GS_E_MEMORY, "no thread could be started for worker %d of %d", started, count);
+    for (int i = 0; i < count; i++)
+        if (workers[i].status != GS_OK) return gs_fail(workers[i].status, "%s", workers[i].message);
+    return GS_OK;
+}
+
+/* ---- one list of all workers' events ---- */
+
+static int compare_events(const void *a, const void *b) {
+    const gs_trace_event *x = a, *y = b;
+    if (x->round != y->round) return x->round < y->round ? -1 : 1;
+    if ((x->to < 0) != (y->to < 0)) return x->to < 0 ? 1 : -1;
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    size_t i = x->parts[0].first, j = y->parts[0].first;
+    return (i > j) - (i < j);
+}
+
+static gs_status gather(gs_trace *step, worker *workers) {
+    uint32_t all = ((uint32_t)1 << step->workers) - 1;
+    int count = 0;
+    for (int i = 0; i < step->workers; i++) count += workers[i].count;
+    step->events = malloc(((size_t)count + 1) * sizeof *step->events);
+    if (!step->events) return no_memory();
+    step->scheme = workers[0].sync->scheme;
+    snprintf(step->why, sizeof step->why, "%s", workers[0].sync->why);
+    step->rounds = (int)workers[0].sync->counted.rounds;
+    step->watched = step->rounds > 0;
+    step->correct = true;
+    for (int i = 0; i < step->workers; i++) {
+        worker *w = &workers[i];
+        const gs_trace_event *last = &w->events[w->count - 1];
+        step->correct = step->correct && last->count == 1 && last->parts[0].workers == all;
+        step->counted[i] = w->sync->counted;
+        memcpy(step->events + step->count, w->events, (size_t)w->count * sizeof *w->events);
+        step->count += w->count;
+        w->count = 0; /* they are the step's */
+    }
+    qsort(step->events, (size_t)step->count, sizeof *step->events, compare_events);
+    return GS_OK;
+}
+
+gs_status gs_trace_record(gs_trace *step) {
+    worker workers[GS_STEP_WORKERS] = {0};
+    gs_comm *comms[GS_STEP_WORKERS] = {0};
+    int n = step->workers;
+    if (n < 1 || n > GS_STEP_WORKERS || step->size < 1)
+        gs_bug("gs_trace_record: %d workers, %zu floats", n, step->size);
+    GS_TRY(gs_comm_threads_create(n, GS_TIMEOUT, comms));
+    gs_status status = GS_OK;
+    for (int i = 0; i < n; i++) {
+        workers[i] = (worker){.step = step, .comm = comms[i], .data = malloc(step->size * sizeof(float))};
+        if (!workers[i].data) status = no_memory();
+    }
+    if (status == GS_OK) status = run_threads(workers, n);
+    if (status == GS_OK) status = gather(step, workers);
+    for (int i = 0; i < n; i++) {
+        worker *w = &workers[i];
+        for (int k = 0; k < w->count; k++) free(w->events[k].parts);
+        free(w->events);
+        free(w->data);
+        gs_sync_free(w->sync);
+        gs_comm_free(w->comm);
+    }
+    return status;
+}
+
+void gs_trace_free(gs_trace *step) {
+    for (int i = 0; i < step->count; i++) free(step->events[i].parts);
+    free(step->events);
+    step->events = NULL;
+    step->count = 0;
+}
+
+bool gs_trace_counts_agree(const gs_trace *step) {
+    for (int r = 0; r < step->workers; r++) {
+        gs_sync_cost formula;
+        const gs_sync_cost *c = &step->counted[r];
+        if (!gs_sync_cost_of(step->scheme, step->workers, r, step->size, &formula)) return true;
+        if (c->rounds != formula.rounds || c->messages != formula.messages || c->bytes != formula.bytes)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,185 @@
+/* Scheme "auto": before the first sum it measures how fast messages are on these very workers, puts that into
+ * the formulas for the time in the headers of the schemes, and chooses the one that should be fastest for this
+ * number of ranks and this size of array.
+ *
+ *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
+ *                    floats: alpha + beta B, a line through two points
+ *     gamma          adding 64 Ki floats to others, a byte
+ *     the library    its all_reduce has no formula of ours: a line through two points too
+ *
+ * A rank that comes late finds its messages waiting and takes them for fast ones, so the slowest rank's figures
+ * count, and of several batches the middle one. Rank 0 decides and tells the others, so that all choose the same. Measuring again may give another choice,
+ * and with it another order of additions: name a scheme where runs must repeat to the bit.
+ *
+ * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
+ * ranks in the same way.
+ */
+#include "sync/auto.h"
+
+#include "core/clock.h"
+#include "sync/scheme.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
+
+/* Those with a formula; where two are equally fast the first. */
+static const gs_sync_scheme *const candidates[] = {
+    &gs_sync_ring, &gs_sync_recursive_doubling, &gs_sync_halving_doubling,
+    &gs_sync_tree, &gs_sync_sharded_ps,         &gs_sync_ps};
+enum { CANDIDATES = sizeof candidates / sizeof *candidates };
+
+/* What rank 0 found. */
+typedef struct decision {
+    gs_sync_model model;
+    double library;  /* seconds that all_reduce should take */
+    double ours;     /* and the best of our own schemes */
+    int best;        /* which of the candidates that is */
+    int use_library; /* is all_reduce faster? */
+} decision;
+
+static gs_status shift(gs_sync *s, float *data, size_t count) {
+    gs_comm *c = s->comm;
+    size_t bytes = count * sizeof *data;
+    GS_TRY(c->ops->send(c, data, bytes, (c->rank + 1) % c->size));
+    return c->ops->recv(c, data, bytes, (c->rank + c->size - 1) % c->size);
+}
+
+static gs_status all_reduce(gs_sync *s, float *data, size_t count) {
+    return gs_sync_allreduce.sum(s, data, count);
+}
+
+static gs_status add(gs_sync *s, float *data, size_t count) {
+    (void)s;
+    gs_sync_add(data, data + LARGE, count);
+    return GS_OK;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds that one call takes on this rank. */
+static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, size_t), float *data,
+                            size_t count, double *seconds) {
+    double took[BATCHES];
+    for (int b = 0; b < BATCHES; b++) {
+        GS_TRY(s->comm->ops->barrier(s->comm));
+        double start = gs_seconds();
+        for (int i = 0; i < BATCH; i++) GS_TRY(call(s, data, count));
+        took[b] = (gs_seconds() - start) / BATCH;
+    }
+    qsort(took, BATCHES, sizeof *took, compare_doubles);
+    *seconds = took[BATCHES / 2];
+    return GS_OK;
+}
+
+/* Seconds of one call: each kind with SMALL and with LARGE. */
+typedef struct figures {
+    double shift[2], all_reduce[2], add;
+} figures;
+
+static gs_status measure(gs_sync *s, float *data, figures *f) {
+    GS_TRY(seconds_of(s, shift, data, SMALL, &f->shift[0]));
+    GS_TRY(seconds_of(s, shift, data, LARGE, &f->shift[1]));
+    GS_TRY(seconds_of(s, all_reduce, data, SMALL, &f->all_reduce[0]));
+    GS_TRY(seconds_of(s, all_reduce, data, LARGE, &f->all_reduce[1]));
+    return seconds_of(s, add, data, LARGE, &f->add);
+}
+
+/* Rank 0: of each figure the slowest rank's. */
+static gs_status collect(gs_comm *c, figures *f) {
+    if (c->rank > 0) return c->ops->send(c, f, sizeof *f, 0);
+    for (int r = 1; r < c->size; r++) {
+        figures other;
+        GS_TRY(c->ops->recv(c, &other, sizeof other, r));
+        for (int i = 0; i < 2; i++) {
+            f->shift[i] = fmax(f->shift[i], other.shift[i]);
+            f->all_reduce[i] = fmax(f->all_reduce[i], other.all_reduce[i]);
+        }
+        f->add = fmax(f->add, other.add);
+    }
+    return GS_OK;
+}
+
+/* Seconds a byte, of the line through both sizes. */
+static double slope(const double seconds[2]) {
+    return fmax(0, seconds[1] - seconds[0]) / ((LARGE - SMALL) * sizeof(float));
+}
+
+static void decide(const figures *f, int ranks, size_t most, decision *d) {
+    double bytes = (double)most * sizeof(float);
+    d->model = (gs_sync_model){f->shift[0], slope(f->shift), f->add / (LARGE * sizeof(float))};
+    d->library = f->all_reduce[0] + slope(f->all_reduce) * bytes;
+    for (int i = 0; i < CANDIDATES; i++) {
+        double seconds = candidates[i]->time(ranks, bytes, &d->model);
+        if (i > 0 && seconds >= d->ours) continue;
+        d->best = i;
+        d->ours = seconds;
+    }
+    d->use_library = d->library <= d->ours;
+}
+
+/* Rank 0's decision reaches all. */
+static gs_status agree(gs_comm *c, decision *d) {
+    if (c->rank > 0) return c->ops->recv(c, d, sizeof *d, 0);
+    for (int r = 1; r < c->size; r++) GS_TRY(c->ops->send(c, d, sizeof *d, r));
+    return GS_OK;
+}
+
+static void time_text(double seconds, char *text, size_t size) {
+    if (seconds < 1e-3)
+        snprintf(text, size, "%.3g us", 1e6 * seconds);
+    else
+        snprintf(text, size, "%.3g ms", 1e3 * seconds);
+}
+
+static const gs_sync_scheme *library_of(const gs_comm *c) {
+    return strcmp(c->ops->name, "gloo") == 0 ? &gs_sync_gloo : &gs_sync_hierarchical;
+}
+
+gs_status gs_sync_choose(gs_sync *s) {
+    const gs_sync_scheme *library = library_of(s->comm);
+    s->scheme = library;
+    if (s->comm->size == 1) {
+        snprintf(s->why, sizeof s->why, "one worker has nothing to sum");
+        return GS_OK;
+    }
+    decision d;
+    memset(&d, 0, sizeof d); /* padding too: the whole struct travels */
+    float *data = calloc(2 * (size_t)LARGE, sizeof *data);
+    if (!data) return gs_fail(GS_E_MEMORY, "no memory for messages to measure with");
+    figures f;
+    gs_status status = measure(s, data, &f);
+    free(data);
+    if (status == GS_OK) status = collect(s->comm, &f);
+    if (status == GS_OK && s->comm->rank == 0) decide(&f, s->comm->size, s->most, &d);
+    if (status == GS_OK) status = agree(s->comm, &d);
+    if (status != GS_OK) return gs_context(status, "--sync auto: measuring");
+    const gs_sync_scheme *own = candidates[d.best];
+    if (!d.use_library) s->scheme = own;
+    char first[24], second[24], alpha[24], beta[24];
+    time_text(d.use_library ? d.library : d.ours, first, sizeof first);
+    time_text(d.use_library ? d.ours : d.library, second, sizeof second);
+    time_text(d.model.alpha, alpha, sizeof alpha);
+    time_text(1e6 * d.model.beta, beta, sizeof beta);
+    snprintf(s->why, sizeof s->why, "%s for %.3g KB, %s %s (a message: %s + %s/MB)", first,
+             (double)s->most * sizeof(float) / 1e3, d.use_library ? own->name : library->name, second, alpha,
+             beta);
+    return GS_OK;
+}
+
+static gs_status auto_sum(gs_sync *s, float *data, size_t count) {
+    (void)data;
+    gs_bug("rank %d: auto has chosen nothing to sum %zu floats with", s->comm->rank, count);
+}
+
+const gs_sync_scheme gs_sync_auto = {
+    .name = "auto",
+    .what = "the fastest of these here, by a short measurement",
+    .sum = auto_sum,
+};

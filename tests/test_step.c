@@ -1,0 +1,233 @@
+/* gradsum step: what it shows is what happened, in 80 columns, for every scheme. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+
+static char *step(const char *scheme, int workers, int size, const char *more) {
+    char *output;
+    int status =
+        gs_test_program(&output, "step --sync %s --workers %d --size %d %s", scheme, workers, size, more);
+    if (status != 0)
+        fail_msg("step --sync %s --workers %d --size %d: exit %d: %s", scheme, workers, size, status, output);
+    return output;
+}
+
+static void tables_fit_80_columns(void **state) {
+    (void)state;
+    static const int sizes[] = {1, 8, 1003};
+    for (int i = 0; gs_sync_schemes()[i]; i++)
+        for (int workers = 1; workers <= 16; workers += workers < 8 ? 1 : 4) {
+            int size = sizes[(i + workers) % 3];
+            char *output = step(gs_sync_schemes()[i]->name, workers, size, "--no-pause");
+            for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+                if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
+                    fail_msg("%s, %d workers, size %d: %zu columns: '%s'", gs_sync_schemes()[i]->name,
+                             workers, size, strlen(line), line);
+            free(output);
+        }
+}
+
+/* Every table to the letter, for a case that can be followed by hand. */
+static void a_ring_of_three(void **state) {
+    (void)state;
+    static const char wanted[] =
+        "ring: each rank passes chunks on to its right neighbour\n"
+        "3 workers, 4 floats; each worker begins with its own gradient\n"
+        "chunks  a = 0..1  b = 2  c = 3\n"
+        "cells   0+1: the sum of these workers' gradients   all: of all   *: just changed\n"
+        "\n"
+        "before     a    b    c\n"
+        "worker 0   0    0    0\n"
+        "worker 1   1    1    1\n"
+        "worker 2   2    2    2\n"
+        "\n"
+        "round 1 of 4\n"
+        "  0 -> 1: a  1 -> 2: b  2 -> 0: c\n"
+        "after      a    b    c\n"
+        "worker 0   0    0    0+2*\n"
+        "worker 1   0+1* 1    1\n"
+        "worker 2   2    1+2* 2\n"
+        "\n"
+        "round 2 of 4\n"
+        "  0 -> 1: c  1 -> 2: a  2 -> 0: b\n"
+        "after      a    b    c\n"
+        "worker 0   0    all* 0+2\n"
+        "worker 1   0+1  1    all*\n"
+        "worker 2   all* 1+2  2\n"
+        "\n"
+        "round 3 of 4\n"
+        "  0 -> 1: b  1 -> 2: c  2 -> 0: a\n"
+        "after      a    b    c\n"
+        "worker 0   all* all  0+2\n"
+        "worker 1   0+1  all* all\n"
+        "worker 2   all  1+2  all*\n"
+        "\n"
+        "round 4 of 4\n"
+        "  0 -> 1: a  1 -> 2: b  2 -> 0: c\n"
+        "after      a    b    c\n"
+        "worker 0   all  all  all*\n"
+        "worker 1   all* all  all\n"
+        "worker 2   all  all* all\n"
+        "\n"
+        "sent by             rounds           messages                      bytes\n"
+        "           counted formula   counted  formula       counted      formula\n"
+        "worker 0         4       4         4        4            24           24\n"
+        "worker 1         4       4         4        4            20           20\n"
+        "worker 2         4       4         4        4            20           20\n";
+    char *output = step("ring", 3, 4, "--no-pause");
+    if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
+    free(output);
+}
+
+/* What the cells say follows from the parts, so a second look says the same. */
+static void it_shows_the_same_again(void **state) {
+    (void)state;
+    for (int i = 0; gs_sync_schemes()[i]; i++) {
+        if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* it measures */
+        char *once = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
+        char *again = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
+        assert_string_equal(once, again);
+        free(once);
+        free(again);
+    }
+}
+
+/* ---- JSON ---- */
+
+static int number(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!cJSON_IsNumber(f)) fail_msg("no number \"%s\"", name);
+    return f->valueint;
+}
+
+static bool is_event(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, "event");
+    return cJSON_IsString(f) && strcmp(f->valuestring, name) == 0;
+}
+
+/* The parts are in order and without a gap; returns how many elements they have. all: of how many workers each
+ * must be the sum; 0: any. */
+static int check_parts(const cJSON *o, int all) {
+    const cJSON *parts = cJSON_GetObjectItemCaseSensitive(o, "parts"), *p;
+    int first = -1, count = 0;
+    cJSON_ArrayForEach(p, parts) {
+        const cJSON *sum = cJSON_GetObjectItemCaseSensitive(p, "sum_of");
+        if (first < 0) first = number(p, "first");
+        assert_int_equal(number(p, "first"), first + count);
+        count += number(p, "count");
+        assert_true(cJSON_GetArraySize(sum) > 0);
+        if (all) assert_int_equal(cJSON_GetArraySize(sum), all);
+    }
+    assert_true(first >= 0);
+    return count;
+}
+
+static void check_json(const gs_sync_scheme *scheme, int workers, int size) {
+    int messages[16] = {0}, bytes[16] = {0}, held[16] = {0}, rounds = 0, last = 0, totals = 0, ends = 0;
+    char *output = step(scheme->name, workers, size, "--json");
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        if (is_event(o, "start")) {
+            rounds = number(o, "rounds");
+            assert_int_equal(number(o, "workers"), workers);
+        } else if (is_event(o, "message")) {
+            int from = number(o, "from"), to = number(o, "to"), round = number(o, "round");
+            assert_true(from != to && from >= 0 && from < workers && to >= 0 && to < workers);
+            assert_true(round >= last && round >= 1 && round <= rounds);
+            last = round;
+            messages[from]++;
+            bytes[from] += 4 * check_parts(o, 0);
+        } else if (is_event(o, "holds")) {
+            int round = number(o, "round"), worker = number(o, "worker");
+            assert_true(round >= last);
+            last = round;
+            held[worker]++;
+            int all = round == 0 ? 1 : round == rounds || rounds == 0 ? workers : 0;
+            assert_int_equal(check_parts(o, all), size);
+        } else if (is_event(o, "total")) {
+            int worker = number(o, "worker");
+            assert_int_equal(worker, totals++);
+            const cJSON *formula = cJSON_GetObjectItemCaseSensitive(o, "formula");
+            assert_int_equal(formula != NULL, scheme->cost != NULL);
+            if (!formula) continue;
+            assert_int_equal(number(o, "messages"), messages[worker]);
+            assert_int_equal(number(o, "bytes"), bytes[worker]);
+            assert_int_equal(number(o, "rounds"), rounds);
+            assert_int_equal(number(formula, "messages"), messages[worker]);
+            assert_int_equal(number(formula, "bytes"), bytes[worker]);
+            assert_int_equal(number(formula, "rounds"), rounds);
+        } else {
+            assert_true(is_event(o, "end"));
+            assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "correct")));
+            assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "as_formula")));
+            ends++;
+        }
+        cJSON_Delete(o);
+    }
+    for (int r = 0; r < workers; r++) assert_int_equal(held[r], 1 + (rounds > 0 ? rounds : 1));
+    assert_int_equal(totals, workers);
+    assert_int_equal(ends, 1);
+    free(output);
+}
+
+static void json_has_every_message(void **state) {
+    (void)state;
+    for (int i = 0; gs_sync_schemes()[i]; i++) {
+        if (gs_sync_schemes()[i] == &gs_sync_auto) continue;
+        check_json(gs_sync_schemes()[i], 1, 3);
+        check_json(gs_sync_schemes()[i], 4, 8);
+        check_json(gs_sync_schemes()[i], 7, 5);
+        check_json(gs_sync_schemes()[i], 16, 100);
+    }
+    gs_test_program_prints(0, "\"sync_chosen\":", "step --sync auto --json");
+}
+
+/* ---- use ---- */
+
+static int times(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+/* At a terminal it waits before each round; nothing more to read ends the waiting, not the table. */
+static void enter_shows_the_next_round(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_shell(&output,
+                                   "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring "
+                                   "--workers 3' /dev/null",
+                                   GS_BUILD_DIR),
+                     0);
+    if (times(output, "Enter: next round") != 4 || !strstr(output, "round 4 of 4")) fail_msg("%s", output);
+    free(output);
+    output = step("ring", 3, 8, "</dev/null"); /* into a pipe: never */
+    assert_int_equal(times(output, "Enter"), 0);
+    assert_non_null(strstr(output, "round 4 of 4"));
+    free(output);
+}
+
+static void the_library_cannot_be_watched(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "no messages of ours to watch", "step --sync gloo --no-pause");
+    gs_test_program_prints(0, "all*", "step --sync hierarchical --no-pause");
+    gs_test_program_prints(0, "\"watched\":false", "step --sync allreduce --json");
+    gs_test_program_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
+}
+
+static void wrong_use_is_explained(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "'rnig'; there are: allreduce,", "step --sync rnig");
+    gs_test_program_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
+    gs_test_program_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
+    gs_test_program_prints(2, "--size: '0' is not a whole number from 1 to 1000000", "step --size 0");
+    gs_test_program_prints(2, "did you mean --size?", "step --sise 3");
+    gs_test_program_prints(2, "'ring' is not an option", "step ring");
+    gs_test_program_prints(0, "recursive_doubling", "step --help");
+}
+
+GS_TESTS(step, cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(a_ring_of_three),
+         cmocka_unit_test(it_shows_the_same_again), cmocka_unit_test(json_has_every_message),
+         cmocka_unit_test(enter_shows_the_next_round), cmocka_unit_test(the_library_cannot_be_watched),
+         cmocka_unit_test(wrong_use_is_explained))
