@@ -10,14 +10,13 @@ static size_t bytes_at(gs_mem m) {
     return m.at * sizeof(cl_float);
 }
 
+/* With CL_MEM_COPY_HOST_PTR the memory is there, or missing, at once and not only when a kernel first needs it. */
 gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
-    gs_cl *cl = gs_cl_of(d);
-    size_t count = bytes / sizeof(cl_float) + (bytes % sizeof(cl_float) != 0);
-    if (count == 0) count = 1;
-    size_t whole = count * sizeof(cl_float);
-    if (whole > cl->max_alloc)
+    const gs_cl *cl = gs_cl_of(d);
+    if (bytes > cl->max_alloc)
         return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes; this device gives at most %zu in one piece",
                        d->name, bytes, cl->max_alloc);
+    size_t count = bytes ? gs_cl_parts(bytes, sizeof(cl_float)) : 1, whole = count * sizeof(cl_float);
     void *zeros = calloc(count, sizeof(cl_float));
     if (!zeros) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes of zeros", d->name, whole);
     cl_int error;
