@@ -194,6 +194,8 @@ static gs_status list(gs_device_info **out, int *count, const char **problem) {
             char platform_name[64], version[64], driver[48];
             platform_text(platform[p], CL_PLATFORM_NAME, platform_name, sizeof platform_name);
             platform_text(platform[p], CL_PLATFORM_VERSION, version, sizeof version);
+            char *options = strstr(version, "  "); /* PoCL goes on with how it was compiled */
+            if (options) *options = '\0';
             device_text(device[i], CL_DRIVER_VERSION, driver, sizeof driver);
             snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
         }
