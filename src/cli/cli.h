@@ -80,6 +80,17 @@ typedef struct gs_progress {
 
 gs_observer gs_progress_observer(gs_progress *);
 
+/* ---- modes.c: the options of training that are not its default ---- */
+
+struct cJSON;
+
+/* What becomes of the gradients: "gradients summed by allreduce". Static. */
+const char *gs_modes_sum(const gs_settings *);
+/* A line for each other option that was chosen. */
+void gs_modes_print(const gs_settings *);
+/* Them all as fields of the first JSON line. */
+void gs_modes_json(const gs_settings *, struct cJSON *);
+
 /* Remove the progress bar's line, if there is one. */
 void gs_progress_clear(gs_progress *);
 

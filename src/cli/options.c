@@ -204,6 +204,8 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"momentum", GS_OPTION_FLOAT, &s->momentum, 0, 1, "X", "momentum of SGD; 0: plain SGD"},
         {"weight-decay", GS_OPTION_FLOAT, &s->weight_decay, 0, 1e6, "X", "weight decay (L2)"},
         {"seed", GS_OPTION_COUNT, &s->seed, 0, 1e18, "N", "decides weights, order and dropout"},
+        {"exact", GS_OPTION_FLAG, &s->exact, 0, 0, NULL,
+         "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)"},
         {"save", GS_OPTION_TEXT, &s->save, 0, 0, "FILE", "write the weights (safetensors)"},
     };
     size_t n = 0;

@@ -77,6 +77,7 @@ static void json_start(const gs_settings *s, const gs_worker *w) {
     cJSON_AddNumberToObject(o, "workers", w->comm->size);
     cJSON_AddStringToObject(o, "transport", w->comm->ops->name);
     cJSON_AddStringToObject(o, "sync", s->sync);
+    gs_modes_json(s, o);
     cJSON_AddNumberToObject(o, "batch", (double)w->batch);
     cJSON_AddNumberToObject(o, "epochs", s->epochs);
     cJSON_AddNumberToObject(o, "seed", (double)s->seed);
@@ -121,11 +122,12 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
     else
-        printf("workers  %d (%s%s%s), gradients summed by %s\n         %s: %s\n", w->comm->size, s->devices,
+        printf("workers  %d (%s%s%s), %s\n         %s: %s\n", w->comm->size, s->devices,
                s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-               w->comm->ops->name, s->sync, w->device->name, w->device->description);
+               w->comm->ops->name, gs_modes_sum(s), w->device->name, w->device->description);
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
+    gs_modes_print(s);
     fflush(stdout);
 }
 

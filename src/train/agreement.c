@@ -10,7 +10,7 @@
 typedef struct gs_agreement {
     uint64_t params, batch, epochs, steps, seed, samples;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
-    uint32_t model, sync, loss, data, weights;
+    uint32_t model, sync, loss, data, weights, exact;
 } gs_agreement;
 
 static uint32_t bits_of(float f) {
@@ -52,6 +52,7 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->model = checksum_of_text(w->model->text);
     a->sync = checksum_of_text(s->sync);
     a->loss = (uint32_t)s->loss;
+    a->exact = s->exact;
     a->data = checksum(data->labels, data->count) ^
               checksum(data->images, data->count * gs_shape_size(data->shape));
     return checksum_of_weights(w, &a->weights);
@@ -84,6 +85,10 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->momentum != first->momentum) return differ_in(rank, "--momentum");
     if (a->weight_decay != first->weight_decay) return differ_in(rank, "--weight-decay");
     if (a->sync != first->sync) return differ_in(rank, "--sync");
+    if (a->exact != first->exact)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d runs %s --exact, rank 0 %s it: all must be started with the same options",
+                       rank, a->exact ? "with" : "without", first->exact ? "with" : "without");
     if (a->loss != first->loss) return differ_in(rank, "--loss");
     if (a->weights != first->weights) return differ_in(rank, "set of initial weights (--load)");
     return GS_OK;

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "train/modes.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -34,18 +35,6 @@ typedef struct gs_run_worker {
     gs_status status;
     char message[1024]; /* errors belong to a thread; this carries one out of it */
 } gs_run_worker;
-
-gs_settings gs_settings_default(void) {
-    return (gs_settings){.data = "fashion-mnist-small",
-                         .devices = "cpu",
-                         .sync = "allreduce",
-                         .batch = 128,
-                         .epochs = 5,
-                         .seed = 1,
-                         .lr = 0.05f,
-                         .momentum = 0.9f,
-                         .timeout = GS_TIMEOUT};
-}
 
 int gs_devices_count(const char *list) {
     int count = 1;
@@ -102,6 +91,7 @@ static gs_status check_target(const char *path) {
 
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
+    if (run->job == JOB_TRAIN) GS_TRY(gs_check_settings(s));
     if (s->load) {
         gs_shape in;
         GS_TRY(gs_safetensors_model(s->load, s->model ? NULL : &run->loaded_model, &in, &run->scaling));
@@ -148,6 +138,7 @@ static gs_status evaluate(gs_run_worker *me) {
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
+    if (run->job == JOB_TRAIN) GS_TRY(gs_check_workers(&run->settings, me->comm->size));
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->scaling,
                             run->train_set, run->test_set));
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);

@@ -1,7 +1,6 @@
-#include "train/train.h"
+#include "train/modes.h"
 
 #include "core/clock.h"
-#include "data/shard.h"
 
 volatile sig_atomic_t gs_stop_requested;
 
@@ -12,8 +11,7 @@ static bool is_measured(const gs_worker *w) {
     return w->settings->measure && w->step % MEASURE_EVERY == 1;
 }
 
-/* The phase that just ended took the time since the last one ended. */
-static gs_status phase_ends(gs_worker *w, gs_phase phase) {
+gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     if (!is_measured(w)) return GS_OK;
     GS_TRY(w->device->ops->finish(w->device));
     double now = gs_seconds();
@@ -28,14 +26,22 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
     gs_mem logits;
 
     GS_TRY(gs_worker_load(w, w->train_set, w->order, batch_first + first, n));
-    GS_TRY(phase_ends(w, GS_PHASE_DATA));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_DATA));
 
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
-    GS_TRY(phase_ends(w, GS_PHASE_FORWARD));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_FORWARD));
 
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
-    return phase_ends(w, GS_PHASE_BACKWARD);
+    return gs_phase_ends(w, GS_PHASE_BACKWARD);
+}
+
+gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
+    for (size_t done = 0; done < part.count; done += w->micro_batch) {
+        size_t n = part.count - done < w->micro_batch ? part.count - done : w->micro_batch;
+        GS_TRY(local_gradient(w, batch_first, part.first + done, n));
+    }
+    return GS_OK;
 }
 
 /* The sum over all workers of the gradients, and with them of loss, correct answers, samples and wishes to
@@ -46,11 +52,14 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
         float one = 1;
         GS_TRY(w->device->ops->write(w->device, gs_at(stats, GS_STAT_STOP), &one, sizeof one));
     }
-    GS_TRY(gs_sync_sum(w->scheme, w->comm, w->device, w->model->gradients, w->model->params + GS_STATS));
+    if (w->exact)
+        GS_TRY(gs_exact_sum(w));
+    else
+        GS_TRY(gs_sync_sum(w->scheme, w->comm, w->device, w->model->gradients, w->model->params + GS_STATS));
     float sum[GS_STATS];
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
     *score = (gs_score){sum[GS_STAT_LOSS], sum[GS_STAT_CORRECT], sum[GS_STAT_SAMPLES], sum[GS_STAT_STOP] > 0};
-    return phase_ends(w, GS_PHASE_SYNC);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
 gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
@@ -59,17 +68,17 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
 
     /* dW_r: this worker's gradient, in micro-batches that fit its memory */
     GS_TRY(gs_model_clear_gradients(w->model));
-    for (size_t done = 0; done < mine.count; done += w->micro_batch) {
-        size_t n = mine.count - done < w->micro_batch ? mine.count - done : w->micro_batch;
-        GS_TRY(local_gradient(w, batch_first, mine.first + done, n));
-    }
+    if (w->exact)
+        GS_TRY(gs_exact_gradient(w, batch_first, batch));
+    else
+        GS_TRY(gs_part_gradient(w, batch_first, mine));
 
     /* dW = dW_1 + ... + dW_N, on every worker */
     GS_TRY(sum_gradients(w, score));
 
     /* the same update on every worker; the division by the global number of samples is inside */
     GS_TRY(gs_sgd_update(w->sgd, score->samples));
-    GS_TRY(phase_ends(w, GS_PHASE_UPDATE));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     if (is_measured(w)) w->measured++;
     w->step++;

@@ -2,6 +2,8 @@
  * gradients are summed, the sum reaches everyone, everyone makes the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
+ *     exact.c       the same step, with the same bits for any number of workers
+ *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     worker.c      a worker: device, replica of the model, optimiser, its rank
@@ -34,6 +36,7 @@ typedef struct gs_settings {
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL */
+    bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
     bool measure;            /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
@@ -58,6 +61,8 @@ typedef enum gs_phase {
     GS_PHASES
 } gs_phase;
 
+typedef struct gs_exact gs_exact;
+
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const gs_settings *settings;
@@ -67,7 +72,8 @@ typedef struct gs_worker {
     const gs_sync_scheme *scheme;
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd; /* NULL where nothing is trained */
+    gs_sgd *sgd;     /* NULL where nothing is trained */
+    gs_exact *exact; /* of --exact, else NULL */
     size_t micro_batch;
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
     unsigned char *host_bytes; /* the same on the host */

@@ -1,12 +1,14 @@
 #include "train/train.h"
 
 #include "io/safetensors.h"
+#include "train/modes.h"
 
 #include <stdlib.h>
 
 /* The CPU threads of one worker, if the user did not say: all cores, divided among all workers of the
  * machine. */
 static int threads_for(const gs_settings *s, int local) {
+    if (s->exact) return 1;
     if (s->threads > 0) return s->threads;
     int processes = s->processes && s->processes->size > 0 ? s->processes->size : 1;
     int threads = gs_cpu_cores() / (local * processes);
@@ -41,7 +43,8 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
-        size_t share = (w->batch + (size_t)w->comm->size - 1) / (size_t)w->comm->size;
+        size_t parts = s->exact ? GS_EXACT_SHARDS : (size_t)w->comm->size;
+        size_t share = (w->batch + parts - 1) / parts;
         size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
         w->micro_batch = share < most ? share : most;
     }
@@ -52,6 +55,7 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     GS_TRY(make_buffers(w, gs_shape_size(data->shape)));
     if (s->load) GS_TRY(load_weights(w));
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
+    if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
     return GS_OK;
 }
 
@@ -66,6 +70,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
+    gs_exact_free(w->exact);
     gs_sgd_free(w->sgd);
     gs_model_free(w->model);
     if (w->device) {

@@ -1,0 +1,21 @@
+#include "cli/cli.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+const char *gs_modes_sum(const gs_settings *s) {
+    static char text[80];
+    if (s->exact)
+        snprintf(text, sizeof text, "gradients summed in one fixed tree");
+    else
+        snprintf(text, sizeof text, "gradients summed by %s", s->sync);
+    return text;
+}
+
+void gs_modes_print(const gs_settings *s) {
+    if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
+}
+
+void gs_modes_json(const gs_settings *s, cJSON *o) {
+    cJSON_AddBoolToObject(o, "exact", s->exact);
+}

@@ -1,0 +1,43 @@
+/* What step.c shares with the other ways to make a step. Only for src/train/.
+ *
+ *     exact.c       the same bits for any number of workers
+ *     verify.c      are the weights of all workers still the same?
+ */
+#ifndef GS_TRAIN_MODES_H
+#define GS_TRAIN_MODES_H
+
+#include "data/shard.h"
+#include "train/train.h"
+
+/* ---- step.c ---- */
+
+/* Adds to the gradients that of samples part.first .. of the global batch, which begins at batch_first of the
+ * order: in --accumulate passes, and in more where one does not fit the memory. */
+gs_status gs_part_gradient(gs_worker *, size_t batch_first, gs_shard part);
+
+/* The phase that just ended took the time since the last one ended. */
+gs_status gs_phase_ends(gs_worker *, gs_phase);
+
+/* ---- settings.c ---- */
+
+/* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
+gs_status gs_check_settings(const gs_settings *);
+
+/* ... and what depends on how many there are. */
+gs_status gs_check_workers(const gs_settings *, int workers);
+
+/* ---- exact.c ---- */
+
+enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };
+
+/* Buffers for the partial sums; gs_exact_free(NULL) is allowed. */
+gs_status gs_exact_create(gs_worker *, gs_exact **out);
+void gs_exact_free(gs_exact *);
+
+/* gradients = the sum over this worker's virtual shards, by its part of the tree */
+gs_status gs_exact_gradient(gs_worker *, size_t batch_first, size_t batch);
+
+/* gradients = the sum over all workers, by the rest of the tree */
+gs_status gs_exact_sum(gs_worker *);
+
+#endif

@@ -1,0 +1,52 @@
+/* Which settings go together: one place that tells, before anything is computed. */
+#include "train/modes.h"
+
+#include <string.h>
+
+gs_settings gs_settings_default(void) {
+    return (gs_settings){.data = "fashion-mnist-small",
+                         .devices = "cpu",
+                         .sync = "allreduce",
+                         .batch = 128,
+                         .epochs = 5,
+                         .seed = 1,
+                         .lr = 0.05f,
+                         .momentum = 0.9f,
+                         .timeout = GS_TIMEOUT};
+}
+
+/* --exact: only where each operator is known to give the same bits. */
+static gs_status check_exact(const gs_settings *s) {
+    for (int i = 0; i < gs_devices_count(s->devices); i++) {
+        char name[48];
+        GS_TRY(gs_devices_name(s->devices, i, name));
+        if (strcmp(name, "cpu") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--exact: device '%s': only cpu is known to give the same bits for the same "
+                           "samples; wanted --devices cpu,...",
+                           name);
+    }
+    if (s->threads > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: --threads %d: how products are cut over threads changes their bits; wanted "
+                       "1 thread a worker",
+                       s->threads);
+    if (strcmp(s->sync, gs_settings_default().sync) != 0)
+        return gs_fail(GS_E_USAGE, "--exact adds in an order of its own: it does not go with --sync %s",
+                       s->sync);
+    return GS_OK;
+}
+
+gs_status gs_check_settings(const gs_settings *s) {
+    if (s->exact) GS_TRY(check_exact(s));
+    return GS_OK;
+}
+
+gs_status gs_check_workers(const gs_settings *s, int workers) {
+    if (s->exact && GS_EXACT_SHARDS % workers != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: there are %d workers; wanted 1, 2, 4 or 8, among which the %d virtual "
+                       "shards of a batch can be divided evenly",
+                       workers, GS_EXACT_SHARDS);
+    return GS_OK;
+}
