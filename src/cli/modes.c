@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 const char *gs_modes_sum(const gs_settings *s) {
@@ -14,8 +15,10 @@ const char *gs_modes_sum(const gs_settings *s) {
 
 void gs_modes_print(const gs_settings *s) {
     if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
+    if (s->verify) printf("verify   all workers' weights are compared every %" PRIu64 " steps\n", s->verify);
 }
 
 void gs_modes_json(const gs_settings *s, cJSON *o) {
     cJSON_AddBoolToObject(o, "exact", s->exact);
+    cJSON_AddNumberToObject(o, "verify", (double)s->verify);
 }

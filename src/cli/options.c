@@ -206,6 +206,8 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"seed", GS_OPTION_COUNT, &s->seed, 0, 1e18, "N", "decides weights, order and dropout"},
         {"exact", GS_OPTION_FLAG, &s->exact, 0, 0, NULL,
          "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)"},
+        {"verify", GS_OPTION_COUNT, &s->verify, 1, 1e15, "N",
+         "every N steps, stop if the workers' weights differ"},
         {"save", GS_OPTION_TEXT, &s->save, 0, 0, "FILE", "write the weights (safetensors)"},
     };
     size_t n = 0;

@@ -8,7 +8,7 @@
 /* Workers that were started with different options would sum gradients of different models, and the weights
  * would drift apart without a word. So before the first step every rank shows what it is about to do. */
 typedef struct gs_agreement {
-    uint64_t params, batch, epochs, steps, seed, samples;
+    uint64_t params, batch, epochs, steps, seed, samples, verify;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
     uint32_t model, sync, loss, data, weights, exact;
 } gs_agreement;
@@ -53,6 +53,7 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->sync = checksum_of_text(s->sync);
     a->loss = (uint32_t)s->loss;
     a->exact = s->exact;
+    a->verify = s->verify;
     a->data = checksum(data->labels, data->count) ^
               checksum(data->images, data->count * gs_shape_size(data->shape));
     return checksum_of_weights(w, &a->weights);
@@ -81,6 +82,7 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->epochs != first->epochs) return differ(rank, "--epochs", a->epochs, first->epochs);
     if (a->steps != first->steps) return differ(rank, "--steps", a->steps, first->steps);
     if (a->seed != first->seed) return differ(rank, "--seed", a->seed, first->seed);
+    if (a->verify != first->verify) return differ(rank, "--verify", a->verify, first->verify);
     if (a->lr != first->lr) return differ_in(rank, "--lr");
     if (a->momentum != first->momentum) return differ_in(rank, "--momentum");
     if (a->weight_decay != first->weight_decay) return differ_in(rank, "--weight-decay");

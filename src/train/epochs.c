@@ -1,7 +1,6 @@
-#include "train/train.h"
+#include "train/modes.h"
 
 #include "core/clock.h"
-#include "data/shard.h"
 
 #include <stdlib.h>
 
@@ -16,6 +15,8 @@ static gs_status one_epoch(gs_worker *w, int epoch, const gs_observer *observer,
         size_t first = i * w->batch, batch = count - first < w->batch ? count - first : w->batch;
         gs_score score;
         GS_TRY(gs_context(gs_step(w, first, batch, &score), "epoch %d, step %zu", epoch, i + 1));
+        if (s->test_hook) s->test_hook(w);
+        GS_TRY(gs_verify(w));
         total->loss += score.loss;
         total->correct += score.correct;
         total->samples += score.samples;

@@ -26,6 +26,12 @@ gs_status gs_check_settings(const gs_settings *);
 /* ... and what depends on how many there are. */
 gs_status gs_check_workers(const gs_settings *, int workers);
 
+/* ---- verify.c ---- */
+
+/* After a step, every --verify steps: GS_E_DIFFER naming step, worker and layer if not all workers have the
+ * same weights. */
+gs_status gs_verify(gs_worker *);
+
 /* ---- exact.c ---- */
 
 enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };

@@ -181,7 +181,8 @@ static gs_status first_failure(const gs_run *run) {
         if (w->status != GS_OK && (!told || (told->status == GS_E_PEER && w->status != GS_E_PEER))) told = w;
     }
     if (!told) return GS_OK;
-    if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE)
+    if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE ||
+        told->status == GS_E_DIFFER)
         return gs_fail(told->status, "%s", told->message);
     return gs_fail(told->status, "worker %d (%s): %s", told->result.rank, told->device, told->message);
 }

@@ -3,6 +3,7 @@
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
  *     exact.c       the same step, with the same bits for any number of workers
+ *     verify.c      are the weights of all workers still the same?
  *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
@@ -21,6 +22,8 @@
 #include "sync/comm.h"
 #include "sync/sync.h"
 
+struct gs_worker;
+
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
@@ -37,9 +40,12 @@ typedef struct gs_settings {
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL */
     bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
+    uint64_t verify;         /* compare the workers' weights after every so many steps; 0: never */
     bool measure;            /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
+    void (*test_hook)(
+        struct gs_worker *); /* for tests alone, to do harm: each worker calls it after a step */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, lr 0.05, momentum
@@ -72,8 +78,9 @@ typedef struct gs_worker {
     const gs_sync_scheme *scheme;
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd;     /* NULL where nothing is trained */
-    gs_exact *exact; /* of --exact, else NULL */
+    gs_sgd *sgd;         /* NULL where nothing is trained */
+    gs_exact *exact;     /* of --exact, else NULL */
+    uint32_t *checksums; /* one of each worker, for --verify */
     size_t micro_batch;
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
     unsigned char *host_bytes; /* the same on the host */

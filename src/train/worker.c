@@ -32,8 +32,9 @@ static gs_status make_buffers(gs_worker *w, size_t features) {
     GS_TRY(ops->alloc(w->device, m * sizeof(int32_t), &w->labels));
     w->host_bytes = malloc(m * features);
     w->host_labels = malloc(m * sizeof(int32_t));
+    w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
     if (w->train_set) w->order = malloc(w->train_set->count * sizeof *w->order);
-    if (!w->host_bytes || !w->host_labels || (w->train_set && !w->order))
+    if (!w->host_bytes || !w->host_labels || !w->checksums || (w->train_set && !w->order))
         return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
     return GS_OK;
 }
@@ -81,6 +82,7 @@ void gs_worker_free(gs_worker *w) {
     gs_device_close(w->device);
     free(w->host_bytes);
     free(w->host_labels);
+    free(w->checksums);
     free(w->order);
     *w = (gs_worker){0};
 }
