@@ -195,7 +195,82 @@ static void verify_lets_a_sound_run_pass(void **state) {
     gs_test_program_prints(2, "--verify: '0' is not a whole number", "train --verify 0");
 }
 
+/* ---- --accumulate ---- */
+
+/* The same weights as in one pass, within rounding, and other bits: so the passes really are cut. Also where
+ * the last batch, of 6 samples, leaves passes empty. */
+static void accumulation_equals_the_large_batch(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
+    gs_settings s = settings_for("cpu");
+    gs_result one = train(&s);
+    for (int i = 0; i < 3; i++)
+        for (int k = 2; k <= 7; k += 5) {
+            s.devices = devices[i];
+            s.accumulate = k;
+            gs_result r = train(&s);
+            assert_same_within_rounding(&one, &r, devices[i]);
+            assert_true(memcmp(one.weights, r.weights, one.params * sizeof(float)) != 0);
+            gs_result_free(&r);
+        }
+    gs_result_free(&one);
+}
+
+static size_t micro_batch_seen;
+
+static void look_at_micro_batch(void *context, const gs_worker *w) {
+    (void)context;
+    micro_batch_seen = w->micro_batch;
+}
+
+/* What it is for: the device holds a part of the samples at a time. 6000 / 2 / 4 = 750. */
+static void accumulation_saves_memory(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu,cpu");
+    s.model = "flatten, linear 10";
+    s.batch = 0;
+    s.steps = 1;
+    s.micro_batch = 100000;
+    s.accumulate = 4;
+    gs_result r;
+    assert_ok(gs_train(&s, &(gs_observer){.start = look_at_micro_batch}, &r));
+    assert_int_equal(micro_batch_seen, 750);
+    gs_result_free(&r);
+    gs_test_program_prints(2, "--accumulate 65: more passes than the 64 samples",
+                           "train --devices cpu,cpu --accumulate 65");
+    gs_test_program_prints(2, "--accumulate 33: more passes than the 32 samples",
+                           "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
+    gs_test_program_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
+    gs_test_program_prints(2, "does not go with --accumulate", "train --exact --accumulate 2");
+    gs_test_program_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
+}
+
+/* ---- --slow ---- */
+
+static void a_slow_worker_changes_nothing_but_time(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu,cpu");
+    gs_result fast = train(&s), slow;
+    s.slow = (gs_slow){1, 5};
+    slow = train(&s);
+    assert_same_bits(&fast, &slow, "--slow 1:5");
+    /* no matter how fast the machine is: 20 steps of at least 5 ms each, in which 2 workers see 6000 + 333 samples */
+    assert_true(slow.samples_per_s <= (6000 + 333) / (STEPS * 5e-3));
+    gs_result_free(&fast);
+    gs_result_free(&slow);
+    gs_test_program_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
+                           "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
+    gs_test_program_prints(2, "there is no worker 2; they are 0 to 1",
+                           "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
+    static const char *const wrong[] = {"1",     ":5",    "1:",    "1:-5",      "-1:5",
+                                        "1:5ms", "1:2:3", "1:1e3", "1:2000000", "x:5"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        gs_test_program_prints(2, "is not RANK:MS", "train --slow=%s", wrong[i]);
+}
+
 GS_TESTS(modes, cmocka_unit_test(exact_gives_one_sha256), cmocka_unit_test(exact_holds_for_ragged_batches),
          cmocka_unit_test(exact_cuts_micro_batches_alike),
          cmocka_unit_test(exact_refuses_what_it_cannot_hold),
-         cmocka_unit_test(verify_names_step_worker_and_layer), cmocka_unit_test(verify_lets_a_sound_run_pass))
+         cmocka_unit_test(verify_names_step_worker_and_layer), cmocka_unit_test(verify_lets_a_sound_run_pass),
+         cmocka_unit_test(accumulation_equals_the_large_batch), cmocka_unit_test(accumulation_saves_memory),
+         cmocka_unit_test(a_slow_worker_changes_nothing_but_time))

@@ -30,6 +30,7 @@ typedef enum gs_option_kind {
     GS_OPTION_DOUBLE, /* double */
     GS_OPTION_LOSS,   /* gs_loss */
     GS_OPTION_SHAPE,  /* gs_shape: CxHxW */
+    GS_OPTION_SLOW,   /* gs_slow: RANK:MS */
 } gs_option_kind;
 
 typedef struct gs_option {

@@ -14,6 +14,9 @@ const char *gs_modes_sum(const gs_settings *s) {
 }
 
 void gs_modes_print(const gs_settings *s) {
+    if (s->accumulate > 1)
+        printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
+    if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
     if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
     if (s->verify) printf("verify   all workers' weights are compared every %" PRIu64 " steps\n", s->verify);
 }
@@ -21,4 +24,7 @@ void gs_modes_print(const gs_settings *s) {
 void gs_modes_json(const gs_settings *s, cJSON *o) {
     cJSON_AddBoolToObject(o, "exact", s->exact);
     cJSON_AddNumberToObject(o, "verify", (double)s->verify);
+    cJSON_AddNumberToObject(o, "accumulate", s->accumulate > 1 ? s->accumulate : 1);
+    cJSON_AddNumberToObject(o, "slow_rank", s->slow.rank);
+    cJSON_AddNumberToObject(o, "slow_ms", s->slow.ms);
 }

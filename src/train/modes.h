@@ -18,6 +18,11 @@ gs_status gs_part_gradient(gs_worker *, size_t batch_first, gs_shard part);
 /* The phase that just ended took the time since the last one ended. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);
 
+/* In how many passes a worker goes through its part of a batch, by --accumulate. */
+static inline int gs_passes(const gs_settings *s) {
+    return s->accumulate > 1 ? s->accumulate : 1;
+}
+
 /* ---- settings.c ---- */
 
 /* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */

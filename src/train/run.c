@@ -78,6 +78,11 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     if (batch && (size_t)workers > batch)
         return gs_fail(GS_E_USAGE, "--batch %zu is the global batch: it cannot be divided among %d workers",
                        batch, workers);
+    size_t share = (batch ? batch : count) / (size_t)workers;
+    if ((size_t)gs_passes(&run->settings) > share)
+        return gs_fail(GS_E_USAGE,
+                       "--accumulate %d: more passes than the %zu samples of a worker's part of the batch",
+                       run->settings.accumulate, share);
     return GS_OK;
 }
 

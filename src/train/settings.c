@@ -31,6 +31,9 @@ static gs_status check_exact(const gs_settings *s) {
                        "--exact: --threads %d: how products are cut over threads changes their bits; wanted "
                        "1 thread a worker",
                        s->threads);
+    if (s->accumulate > 1)
+        return gs_fail(GS_E_USAGE, "--exact cuts the batch in a way of its own: it does not go with "
+                                   "--accumulate");
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE, "--exact adds in an order of its own: it does not go with --sync %s",
                        s->sync);
@@ -48,5 +51,8 @@ gs_status gs_check_workers(const gs_settings *s, int workers) {
                        "--exact: there are %d workers; wanted 1, 2, 4 or 8, among which the %d virtual "
                        "shards of a batch can be divided evenly",
                        workers, GS_EXACT_SHARDS);
+    if (s->slow.ms > 0 && s->slow.rank >= workers)
+        return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; they are 0 to %d", s->slow.rank,
+                       s->slow.ms, s->slow.rank, workers - 1);
     return GS_OK;
 }

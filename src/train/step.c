@@ -37,9 +37,12 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
 }
 
 gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
-    for (size_t done = 0; done < part.count; done += w->micro_batch) {
-        size_t n = part.count - done < w->micro_batch ? part.count - done : w->micro_batch;
-        GS_TRY(local_gradient(w, batch_first, part.first + done, n));
+    for (int k = 0; k < gs_passes(w->settings); k++) {
+        gs_shard pass = gs_shard_of(part.count, k, gs_passes(w->settings));
+        for (size_t done = 0; done < pass.count; done += w->micro_batch) {
+            size_t n = pass.count - done < w->micro_batch ? pass.count - done : w->micro_batch;
+            GS_TRY(local_gradient(w, batch_first, part.first + pass.first + done, n));
+        }
     }
     return GS_OK;
 }
@@ -62,7 +65,17 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
+/* --slow: as if this worker's machine were slower. Ctrl-C ends the sleep. */
+static void sleep_if_slow(const gs_worker *w) {
+    gs_slow slow = w->settings->slow;
+    if (!(slow.ms > 0) || slow.rank != w->comm->rank) return;
+    time_t seconds = (time_t)(slow.ms / 1000);
+    long rest = (long)((slow.ms - 1000 * (double)seconds) * 1e6);
+    nanosleep(&(struct timespec){.tv_sec = seconds, .tv_nsec = rest}, NULL);
+}
+
 gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
+    sleep_if_slow(w);
     w->phase_start = gs_seconds();
     gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
 
@@ -88,6 +101,7 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
 /* Forward and backward over as many samples as this worker gets of a batch; the gradients are thrown away. */
 static gs_status warm_up_for(gs_worker *w, size_t batch) {
     size_t share = gs_shard_of(batch, w->comm->rank, w->comm->size).count;
+    share = gs_shard_of(share, 0, gs_passes(w->settings)).count;
     gs_pass pass = {.n = share < w->micro_batch ? share : w->micro_batch, .training = true};
     gs_mem logits;
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));

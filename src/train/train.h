@@ -24,6 +24,12 @@
 
 struct gs_worker;
 
+/* A worker that is made slow on purpose. */
+typedef struct gs_slow {
+    int rank;
+    double ms; /* that it sleeps in each step; 0: nobody is slow */
+} gs_slow;
+
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
@@ -40,8 +46,10 @@ typedef struct gs_settings {
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL */
     bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
-    uint64_t verify;         /* compare the workers' weights after every so many steps; 0: never */
-    bool measure;            /* measure the phases of some steps (costs a wait after each phase of these) */
+    int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
+    gs_slow slow;
+    uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
+    bool measure;    /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     void (*test_hook)(

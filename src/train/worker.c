@@ -45,6 +45,7 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
         size_t parts = s->exact ? GS_EXACT_SHARDS : (size_t)w->comm->size;
+        parts *= (size_t)gs_passes(s);
         size_t share = (w->batch + parts - 1) / parts;
         size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
         w->micro_batch = share < most ? share : most;
