@@ -76,7 +76,8 @@ typedef struct gs_progress {
     bool json;
     bool bar; /* a progress bar on standard error, which is a terminal */
     double started, shown;
-    uint64_t samples_done; /* of this epoch */
+    double samples_done; /* of this epoch */
+    int parts;           /* 1, or the number of workers where a step tells of one worker alone */
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);

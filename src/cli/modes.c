@@ -6,7 +6,9 @@
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[80];
-    if (s->exact)
+    if (s->every)
+        snprintf(text, sizeof text, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
+    else if (s->exact)
         snprintf(text, sizeof text, "gradients summed in one fixed tree");
     else
         snprintf(text, sizeof text, "gradients summed by %s", s->sync);
@@ -25,6 +27,7 @@ void gs_modes_json(const gs_settings *s, cJSON *o) {
     cJSON_AddBoolToObject(o, "exact", s->exact);
     cJSON_AddNumberToObject(o, "verify", (double)s->verify);
     cJSON_AddNumberToObject(o, "accumulate", s->accumulate > 1 ? s->accumulate : 1);
+    s->every ? cJSON_AddNumberToObject(o, "every", s->every) : cJSON_AddNullToObject(o, "every");
     cJSON_AddNumberToObject(o, "slow_rank", s->slow.rank);
     cJSON_AddNumberToObject(o, "slow_ms", s->slow.ms);
 }

@@ -134,6 +134,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
+    p->parts = w->local ? w->comm->size : 1;
     if (p->json)
         json_start(p->settings, w);
     else
@@ -151,8 +152,8 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
         p->samples_done = 0;
         return; /* a rate needs two moments */
     }
-    p->samples_done += (uint64_t)score->samples;
-    if (now - p->shown < 0.1 && done != of) return;
+    p->samples_done += score->samples * p->parts;
+    if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
     p->shown = now;
     char bar[WIDTH + 1];
     int filled = (int)(done * WIDTH / of);
@@ -161,7 +162,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     double passed = now - p->started, left = passed / (double)(done - 1) * (double)(of - done);
     fprintf(stderr, "\repoch %d/%d [%s] loss %.3f acc %4.1f %% %s/s %.0f s left\033[K", epoch,
             p->settings->epochs, bar, score->loss / score->samples, 100 * score->correct / score->samples,
-            gs_thousands((double)p->samples_done / passed), left);
+            gs_thousands(p->samples_done / passed), left);
     fflush(stderr);
 }
 

@@ -24,6 +24,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, const gs_observer *observer,
         if (w->comm->rank == 0 && observer && observer->step)
             observer->step(observer->context, epoch, i + 1, steps, &score);
     }
+    if (w->local) GS_TRY(gs_context(gs_local_end_epoch(w, total), "end of epoch %d", epoch));
     return w->device->ops->finish(w->device);
 }
 

@@ -1,6 +1,7 @@
 /* What step.c shares with the other ways to make a step. Only for src/train/.
  *
  *     exact.c       the same bits for any number of workers
+ *     local_sgd.c   each worker goes its own way, and the weights are averaged now and then
  *     verify.c      are the weights of all workers still the same?
  */
 #ifndef GS_TRAIN_MODES_H
@@ -23,7 +24,17 @@ static inline int gs_passes(const gs_settings *s) {
     return s->accumulate > 1 ? s->accumulate : 1;
 }
 
+static inline gs_score gs_score_of(const float stats[GS_STATS]) {
+    return (gs_score){stats[GS_STAT_LOSS], stats[GS_STAT_CORRECT], stats[GS_STAT_SAMPLES],
+                      stats[GS_STAT_STOP] > 0};
+}
+
 /* ---- settings.c ---- */
+
+bool gs_is_local(const gs_settings *); /* --sync local */
+
+/* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
+gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
 /* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
 gs_status gs_check_settings(const gs_settings *);
@@ -50,5 +61,16 @@ gs_status gs_exact_gradient(gs_worker *, size_t batch_first, size_t batch);
 
 /* gradients = the sum over all workers, by the rest of the tree */
 gs_status gs_exact_sum(gs_worker *);
+
+/* ---- local_sgd.c ---- */
+
+gs_status gs_local_create(gs_local **out);
+void gs_local_free(gs_local *); /* NULL is allowed */
+
+/* *score is of this worker's part alone; `stop` is the same on all workers. */
+gs_status gs_local_step(gs_worker *, size_t batch_first, size_t batch, gs_score *);
+
+/* Average the weights; *total is of the epoch, over all workers. */
+gs_status gs_local_end_epoch(gs_worker *, gs_score *total);
 
 #endif

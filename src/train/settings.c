@@ -15,6 +15,31 @@ gs_settings gs_settings_default(void) {
                          .timeout = GS_TIMEOUT};
 }
 
+bool gs_is_local(const gs_settings *s) {
+    return strcmp(s->sync, "local") == 0;
+}
+
+gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
+    if (gs_is_local(s)) return gs_sync_find(gs_settings_default().sync, out);
+    gs_status status = gs_sync_find(s->sync, out);
+    return status == GS_OK ? status : gs_fail(status, "%s, local", gs_message());
+}
+
+static gs_status check_local(const gs_settings *s) {
+    if (!gs_is_local(s))
+        return s->every
+                   ? gs_fail(GS_E_USAGE, "--every goes with --sync local alone, not with --sync %s", s->sync)
+                   : GS_OK;
+    if (!s->every)
+        return gs_fail(GS_E_USAGE, "--sync local wants --every H: the steps from one average to the next");
+    if (s->verify % (uint64_t)s->every != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--verify %llu: with --sync local the weights are the same after an average alone: "
+                       "wanted a multiple of --every %d",
+                       (unsigned long long)s->verify, s->every);
+    return GS_OK;
+}
+
 /* --exact: only where each operator is known to give the same bits. */
 static gs_status check_exact(const gs_settings *s) {
     for (int i = 0; i < gs_devices_count(s->devices); i++) {
@@ -42,7 +67,7 @@ static gs_status check_exact(const gs_settings *s) {
 
 gs_status gs_check_settings(const gs_settings *s) {
     if (s->exact) GS_TRY(check_exact(s));
-    return GS_OK;
+    return check_local(s);
 }
 
 gs_status gs_check_workers(const gs_settings *s, int workers) {

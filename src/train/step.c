@@ -8,7 +8,8 @@ volatile sig_atomic_t gs_stop_requested;
 enum { MEASURE_EVERY = 8 };
 
 static bool is_measured(const gs_worker *w) {
-    return w->settings->measure && w->step % MEASURE_EVERY == 1;
+    bool sample = w->local || w->step % MEASURE_EVERY == 1; /* local SGD synchronises in few steps */
+    return w->settings->measure && sample;
 }
 
 gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
@@ -61,7 +62,7 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
         GS_TRY(gs_sync_sum(w->scheme, w->comm, w->device, w->model->gradients, w->model->params + GS_STATS));
     float sum[GS_STATS];
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
-    *score = (gs_score){sum[GS_STAT_LOSS], sum[GS_STAT_CORRECT], sum[GS_STAT_SAMPLES], sum[GS_STAT_STOP] > 0};
+    *score = gs_score_of(sum);
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
@@ -74,9 +75,7 @@ static void sleep_if_slow(const gs_worker *w) {
     nanosleep(&(struct timespec){.tv_sec = seconds, .tv_nsec = rest}, NULL);
 }
 
-gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
-    sleep_if_slow(w);
-    w->phase_start = gs_seconds();
+static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
     gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
 
     /* dW_r: this worker's gradient, in micro-batches that fit its memory */
@@ -91,8 +90,16 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
 
     /* the same update on every worker; the division by the global number of samples is inside */
     GS_TRY(gs_sgd_update(w->sgd, score->samples));
-    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
+    return gs_phase_ends(w, GS_PHASE_UPDATE);
+}
 
+gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
+    sleep_if_slow(w);
+    w->phase_start = gs_seconds();
+    if (w->local)
+        GS_TRY(gs_local_step(w, batch_first, batch, score));
+    else
+        GS_TRY(synchronous_step(w, batch_first, batch, score));
     if (is_measured(w)) w->measured++;
     w->step++;
     return GS_OK;

@@ -3,6 +3,7 @@
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
  *     exact.c       the same step, with the same bits for any number of workers
+ *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
  *     verify.c      are the weights of all workers still the same?
  *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation
@@ -35,7 +36,7 @@ typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
     const char *data;    /* see gs_dataset_load */
     const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* "allreduce" or "ps" */
+    const char *sync;    /* "allreduce", "ps" or "local" */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
@@ -48,6 +49,7 @@ typedef struct gs_settings {
     bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
     int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
     gs_slow slow;
+    int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
     bool measure;    /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
@@ -76,6 +78,7 @@ typedef enum gs_phase {
 } gs_phase;
 
 typedef struct gs_exact gs_exact;
+typedef struct gs_local gs_local;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
@@ -88,6 +91,7 @@ typedef struct gs_worker {
     gs_model *model;
     gs_sgd *sgd;         /* NULL where nothing is trained */
     gs_exact *exact;     /* of --exact, else NULL */
+    gs_local *local;     /* of --sync local, else NULL */
     uint32_t *checksums; /* one of each worker, for --verify */
     size_t micro_batch;
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
@@ -100,7 +104,8 @@ typedef struct gs_worker {
     double phase_start;
 } gs_worker;
 
-/* What a step or an evaluation says, the same on every worker: sums over the global batch. */
+/* What a step or an evaluation says: sums over the global batch, the same on every worker. (Where workers do
+ * not meet in each step, a step's are of this worker alone; those of an epoch are of all.) */
 typedef struct gs_score {
     double loss, correct, samples;
     bool stop; /* a worker was asked to stop: all end after this step */

@@ -51,13 +51,14 @@ static gs_status create(gs_worker *w, const char *device, int local) {
         w->micro_batch = share < most ? share : most;
     }
     if (w->micro_batch < GS_EVAL_BLOCK) w->micro_batch = GS_EVAL_BLOCK;
-    GS_TRY(gs_sync_find(s->sync, &w->scheme));
+    GS_TRY(gs_find_scheme(s, &w->scheme));
     GS_TRY(gs_device_open(device, threads_for(s, local), &w->device));
     GS_TRY(gs_model_create(w->device, s->model, data->shape, w->micro_batch, s->loss, s->seed, &w->model));
     GS_TRY(make_buffers(w, gs_shape_size(data->shape)));
     if (s->load) GS_TRY(load_weights(w));
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
     if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
+    if (w->train_set && gs_is_local(s)) GS_TRY(gs_local_create(&w->local));
     return GS_OK;
 }
 
@@ -73,6 +74,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 
 void gs_worker_free(gs_worker *w) {
     gs_exact_free(w->exact);
+    gs_local_free(w->local);
     gs_sgd_free(w->sgd);
     gs_model_free(w->model);
     if (w->device) {
