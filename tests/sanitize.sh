@@ -16,7 +16,7 @@ tsan)
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu
-    for group in comm sync train; do "$program" $group; done
+    for group in comm sync train async; do "$program" $group; done
     ;;
 *)
     echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2

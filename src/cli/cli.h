@@ -93,6 +93,10 @@ void gs_modes_print(const gs_settings *);
 /* Them all as fields of the first JSON line. */
 void gs_modes_json(const gs_settings *, struct cJSON *);
 
+/* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
+void gs_modes_print_end(const gs_result *);
+void gs_modes_json_end(const gs_result *, struct cJSON *);
+
 /* Remove the progress bar's line, if there is one. */
 void gs_progress_clear(gs_progress *);
 

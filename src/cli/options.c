@@ -209,8 +209,10 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"timeout", GS_OPTION_DOUBLE, &s->timeout, 0.1, 86400, "S", "seconds to wait for another worker"},
     };
     const gs_option train[] = {
-        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "allreduce, ps (parameter server), local (--every)"},
-        {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local SGD: weights averaged every H steps"},
+        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "allreduce, ps (parameter server), local, async"},
+        {"staleness", GS_OPTION_INT, &s->staleness, 0, 1000, "K",
+         "async: steps that a worker may be ahead of the slowest"},
+        {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local: weights averaged every H steps"},
         {"batch", GS_OPTION_BATCH, &s->batch, 1, 1e15, "B", "the global batch; all: full gradient descent"},
         {"epochs", GS_OPTION_INT, &s->epochs, 1, 1e6, "E", "passes over the training set"},
         {"steps", GS_OPTION_COUNT, &s->steps, 1, 1e15, "N", "end after so many steps"},

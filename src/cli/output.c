@@ -109,6 +109,7 @@ static void json_end(const gs_result *r, const char *sha256) {
     cJSON_AddNumberToObject(o, "peak_memory_mb", gs_peak_memory_mb());
     cJSON_AddStringToObject(o, "weights_sha256", sha256);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
+    gs_modes_json_end(r, o);
     print_json(o);
 }
 
@@ -134,7 +135,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
-    p->parts = w->local ? w->comm->size : 1;
+    p->parts = w->local || w->async ? w->comm->size : 1;
     if (p->json)
         json_start(p->settings, w);
     else
@@ -197,6 +198,7 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
         json_end(r, sha256);
         return;
     }
+    gs_modes_print_end(r);
     printf("done     %s steps, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
            gs_thousands((double)r->steps), 100 * r->test_accuracy, gs_thousands(r->samples_per_s),
            gs_peak_memory_mb());

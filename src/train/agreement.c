@@ -10,7 +10,7 @@
 typedef struct gs_agreement {
     uint64_t params, batch, epochs, steps, seed, samples, verify;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
-    uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every;
+    uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every, staleness;
 } gs_agreement;
 
 static uint32_t bits_of(float f) {
@@ -56,6 +56,7 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->verify = s->verify;
     a->accumulate = (uint32_t)s->accumulate;
     a->every = (uint32_t)s->every;
+    a->staleness = (uint32_t)s->staleness;
     a->slow = checksum(&s->slow.rank, sizeof s->slow.rank) ^ checksum(&s->slow.ms, sizeof s->slow.ms);
     a->data = checksum(data->labels, data->count) ^
               checksum(data->images, data->count * gs_shape_size(data->shape));
@@ -88,6 +89,7 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->accumulate != first->accumulate)
         return differ(rank, "--accumulate", a->accumulate, first->accumulate);
     if (a->every != first->every) return differ(rank, "--every", a->every, first->every);
+    if (a->staleness != first->staleness) return differ(rank, "--staleness", a->staleness, first->staleness);
     if (a->slow != first->slow) return differ_in(rank, "--slow");
     if (a->verify != first->verify) return differ(rank, "--verify", a->verify, first->verify);
     if (a->lr != first->lr) return differ_in(rank, "--lr");

@@ -2,6 +2,7 @@
  *
  *     exact.c       the same bits for any number of workers
  *     local_sgd.c   each worker goes its own way, and the weights are averaged now and then
+ *     async.c       nobody waits for everybody
  *     verify.c      are the weights of all workers still the same?
  */
 #ifndef GS_TRAIN_MODES_H
@@ -32,6 +33,7 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 /* ---- settings.c ---- */
 
 bool gs_is_local(const gs_settings *); /* --sync local */
+bool gs_is_async(const gs_settings *); /* --sync async */
 
 /* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
@@ -72,5 +74,19 @@ gs_status gs_local_step(gs_worker *, size_t batch_first, size_t batch, gs_score 
 
 /* Average the weights; *total is of the epoch, over all workers. */
 gs_status gs_local_end_epoch(gs_worker *, gs_score *total);
+
+/* ---- async.c ---- */
+
+gs_status gs_async_create(gs_worker *, gs_async **out);
+void gs_async_free(gs_async *); /* NULL is allowed; after a failure when the comm has failed too */
+
+gs_status gs_async_begin_epoch(gs_worker *, size_t steps);
+/* *score is of this worker's part alone; stop: this worker must make no more steps. */
+gs_status gs_async_step(gs_worker *, size_t batch_first, size_t batch, gs_score *);
+/* All have the same weights. *total is of the epoch, over all workers. */
+gs_status gs_async_end_epoch(gs_worker *, gs_score *total);
+
+/* On rank 0; nothing elsewhere. */
+gs_status gs_async_staleness(gs_worker *, gs_staleness *out);
 
 #endif

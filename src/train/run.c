@@ -233,12 +233,14 @@ static void free_run(gs_run *run) {
 void gs_result_free(gs_result *r) {
     free(r->weights);
     r->weights = NULL;
+    gs_staleness_free(&r->staleness);
 }
 
 /* Worker 0's result, with the phases of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     run->worker[0].result.weights = NULL;
+    run->worker[0].result.staleness = (gs_staleness){0};
     for (int p = 0; p < GS_PHASES; p++) {
         double sum = 0;
         for (int i = 0; i < run->local; i++) sum += run->worker[i].result.phase[p];

@@ -12,6 +12,7 @@ gs_settings gs_settings_default(void) {
                          .seed = 1,
                          .lr = 0.05f,
                          .momentum = 0.9f,
+                         .staleness = -1,
                          .timeout = GS_TIMEOUT};
 }
 
@@ -19,10 +20,14 @@ bool gs_is_local(const gs_settings *s) {
     return strcmp(s->sync, "local") == 0;
 }
 
+bool gs_is_async(const gs_settings *s) {
+    return strcmp(s->sync, "async") == 0;
+}
+
 gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
-    if (gs_is_local(s)) return gs_sync_find(gs_settings_default().sync, out);
+    if (gs_is_local(s) || gs_is_async(s)) return gs_sync_find(gs_settings_default().sync, out);
     gs_status status = gs_sync_find(s->sync, out);
-    return status == GS_OK ? status : gs_fail(status, "%s, local", gs_message());
+    return status == GS_OK ? status : gs_fail(status, "%s, local, async", gs_message());
 }
 
 static gs_status check_local(const gs_settings *s) {
@@ -37,6 +42,21 @@ static gs_status check_local(const gs_settings *s) {
                        "--verify %llu: with --sync local the weights are the same after an average alone: "
                        "wanted a multiple of --every %d",
                        (unsigned long long)s->verify, s->every);
+    return GS_OK;
+}
+
+static gs_status check_async(const gs_settings *s) {
+    if (!gs_is_async(s))
+        return s->staleness >= 0
+                   ? gs_fail(GS_E_USAGE, "--staleness goes with --sync async alone, not with --sync %s",
+                             s->sync)
+                   : GS_OK;
+    if (s->staleness < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--sync async wants --staleness K: how many steps a worker may be ahead of the slowest");
+    if (s->verify)
+        return gs_fail(GS_E_USAGE, "--verify: with --sync async the workers' weights differ by intent");
     return GS_OK;
 }
 
@@ -67,7 +87,8 @@ static gs_status check_exact(const gs_settings *s) {
 
 gs_status gs_check_settings(const gs_settings *s) {
     if (s->exact) GS_TRY(check_exact(s));
-    return check_local(s);
+    GS_TRY(check_local(s));
+    return check_async(s);
 }
 
 gs_status gs_check_workers(const gs_settings *s, int workers) {

@@ -98,6 +98,8 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
     w->phase_start = gs_seconds();
     if (w->local)
         GS_TRY(gs_local_step(w, batch_first, batch, score));
+    else if (w->async)
+        GS_TRY(gs_async_step(w, batch_first, batch, score));
     else
         GS_TRY(synchronous_step(w, batch_first, batch, score));
     if (is_measured(w)) w->measured++;

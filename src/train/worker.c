@@ -59,6 +59,7 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
     if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
     if (w->train_set && gs_is_local(s)) GS_TRY(gs_local_create(&w->local));
+    if (w->train_set && gs_is_async(s)) GS_TRY(gs_async_create(w, &w->async));
     return GS_OK;
 }
 
@@ -73,6 +74,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
+    gs_async_free(w->async);
     gs_exact_free(w->exact);
     gs_local_free(w->local);
     gs_sgd_free(w->sgd);
