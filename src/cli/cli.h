@@ -32,6 +32,7 @@ typedef enum gs_option_kind {
     GS_OPTION_DOUBLE, /* double */
     GS_OPTION_LOSS,   /* gs_loss */
     GS_OPTION_SHAPE,  /* gs_shape: CxHxW */
+    GS_OPTION_SLOW,   /* gs_slow: RANK:MS */
 } gs_option_kind;
 
 typedef struct gs_option {
@@ -77,10 +78,26 @@ typedef struct gs_progress {
     bool json;
     bool bar; /* a progress bar on standard error, which is a terminal */
     double started, shown;
-    uint64_t samples_done; /* of this epoch */
+    double samples_done; /* of this epoch */
+    int parts;           /* 1, or the number of workers where a step tells of one worker alone */
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
+
+/* ---- modes.c: the options of training that are not its default ---- */
+
+struct cJSON;
+
+/* What becomes of the gradients: "gradients summed by allreduce". Static. */
+const char *gs_modes_sum(const gs_settings *);
+/* A line for each other option that was chosen. */
+void gs_modes_print(const gs_settings *);
+/* Them all as fields of the first JSON line. */
+void gs_modes_json(const gs_settings *, struct cJSON *);
+
+/* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
+void gs_modes_print_end(const gs_result *);
+void gs_modes_json_end(const gs_result *, struct cJSON *);
 
 /* Remove the progress bar's line, if there is one. */
 void gs_progress_clear(gs_progress *);

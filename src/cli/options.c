@@ -67,6 +67,17 @@ static gs_status parse_shape(const gs_option *o, const char *text) {
     return GS_OK;
 }
 
+static gs_status parse_slow(const gs_option *o, const char *text) {
+    char *colon, *end;
+    unsigned long rank = strtoul(text, &colon, 10);
+    double ms = *colon == ':' ? strtod(colon + 1, &end) : -1;
+    bool plain = strspn(text, "0123456789:.") == strlen(text) && *text != ':';
+    if (!plain || !(ms >= 0 && ms <= 1e6) || end == colon + 1 || *end || rank > INT_MAX)
+        return wrong_value(o, text, "RANK:MS, such as 1:50; at most 1000000 ms");
+    *(gs_slow *)o->value = (gs_slow){(int)rank, ms};
+    return GS_OK;
+}
+
 static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
@@ -80,6 +91,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_loss(o, text);
     case GS_OPTION_SHAPE:
         return parse_shape(o, text);
+    case GS_OPTION_SLOW:
+        return parse_slow(o, text);
     default:
         GS_TRY(parse_number(o, text, &number));
     }
@@ -200,7 +213,10 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"timeout", GS_OPTION_DOUBLE, &s->timeout, 0.1, 86400, "S", "seconds to wait for another worker"},
     };
     const gs_option train[] = {
-        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "how gradients are summed (gradsum step --help)"},
+        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "a scheme (gradsum step --help), local, async"},
+        {"staleness", GS_OPTION_INT, &s->staleness, 0, 1000, "K",
+         "async: steps that a worker may be ahead of the slowest"},
+        {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local: weights averaged every H steps"},
         {"batch", GS_OPTION_BATCH, &s->batch, 1, 1e15, "B", "the global batch; all: full gradient descent"},
         {"epochs", GS_OPTION_INT, &s->epochs, 1, 1e6, "E", "passes over the training set"},
         {"steps", GS_OPTION_COUNT, &s->steps, 1, 1e15, "N", "end after so many steps"},
@@ -208,6 +224,13 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"momentum", GS_OPTION_FLOAT, &s->momentum, 0, 1, "X", "momentum of SGD; 0: plain SGD"},
         {"weight-decay", GS_OPTION_FLOAT, &s->weight_decay, 0, 1e6, "X", "weight decay (L2)"},
         {"seed", GS_OPTION_COUNT, &s->seed, 0, 1e18, "N", "decides weights, order and dropout"},
+        {"accumulate", GS_OPTION_INT, &s->accumulate, 1, 1e6, "K",
+         "sum once after K passes over parts of a worker's share"},
+        {"slow", GS_OPTION_SLOW, &s->slow, 0, 0, "RANK:MS", "let this worker sleep MS in each step"},
+        {"exact", GS_OPTION_FLAG, &s->exact, 0, 0, NULL,
+         "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)"},
+        {"verify", GS_OPTION_COUNT, &s->verify, 1, 1e15, "N",
+         "every N steps, stop if the workers' weights differ"},
         {"save", GS_OPTION_TEXT, &s->save, 0, 0, "FILE", "write the weights (safetensors)"},
     };
     size_t n = 0;

@@ -81,6 +81,7 @@ static void json_start(const gs_settings *s, const gs_worker *w) {
         cJSON_AddStringToObject(o, "sync_chosen", w->sync->scheme->name);
         cJSON_AddStringToObject(o, "sync_why", w->sync->why);
     }
+    gs_modes_json(s, o);
     cJSON_AddNumberToObject(o, "batch", (double)w->batch);
     cJSON_AddNumberToObject(o, "epochs", s->epochs);
     cJSON_AddNumberToObject(o, "seed", (double)s->seed);
@@ -112,6 +113,7 @@ static void json_end(const gs_result *r, const char *sha256) {
     cJSON_AddNumberToObject(o, "peak_memory_mb", gs_peak_memory_mb());
     cJSON_AddStringToObject(o, "weights_sha256", sha256);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
+    gs_modes_json_end(r, o);
     print_json(o);
 }
 
@@ -125,18 +127,20 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
     else
-        printf("workers  %d (%s%s%s), gradients summed by %s\n         %s: %s\n", w->comm->size, s->devices,
+        printf("workers  %d (%s%s%s), %s\n         %s: %s\n", w->comm->size, s->devices,
                s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-               w->comm->ops->name, s->sync, w->device->name, w->device->description);
+               w->comm->ops->name, gs_modes_sum(s), w->device->name, w->device->description);
     if (*w->sync->why) printf("sync     %s chose %s: %s\n", s->sync, w->sync->scheme->name, w->sync->why);
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
+    gs_modes_print(s);
     fflush(stdout);
 }
 
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
+    p->parts = w->local || w->async ? w->comm->size : 1;
     if (p->json)
         json_start(p->settings, w);
     else
@@ -154,8 +158,8 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
         p->samples_done = 0;
         return; /* a rate needs two moments */
     }
-    p->samples_done += (uint64_t)score->samples;
-    if (now - p->shown < 0.1 && done != of) return;
+    p->samples_done += score->samples * p->parts;
+    if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
     p->shown = now;
     char bar[WIDTH + 1];
     int filled = (int)(done * WIDTH / of);
@@ -164,7 +168,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     double passed = now - p->started, left = passed / (double)(done - 1) * (double)(of - done);
     fprintf(stderr, "\repoch %d/%d [%s] loss %.3f acc %4.1f %% %s/s %.0f s left\033[K", epoch,
             p->settings->epochs, bar, score->loss / score->samples, 100 * score->correct / score->samples,
-            gs_thousands((double)p->samples_done / passed), left);
+            gs_thousands(p->samples_done / passed), left);
     fflush(stderr);
 }
 
@@ -199,6 +203,7 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
         json_end(r, sha256);
         return;
     }
+    gs_modes_print_end(r);
     printf("done     %s steps, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
            gs_thousands((double)r->steps), 100 * r->test_accuracy, gs_thousands(r->samples_per_s),
            gs_peak_memory_mb());

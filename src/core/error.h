@@ -24,6 +24,7 @@
     X(GS_E_DEVICE, "there is no such device, or it cannot be used")                                          \
     X(GS_E_OPENCL, "an OpenCL call failed")                                                                  \
     X(GS_E_PEER, "another worker was lost, or did not answer in time")                                       \
+    X(GS_E_DIFFER, "the workers' weights are not the same any more")                                         \
     X(GS_E_INTERRUPTED, "stopped by a signal")
 
 typedef enum gs_status {

@@ -8,9 +8,9 @@
 /* Workers that were started with different options would sum gradients of different models, and the weights
  * would drift apart without a word. So before the first step every rank shows what it is about to do. */
 typedef struct gs_agreement {
-    uint64_t params, batch, epochs, steps, seed, samples;
+    uint64_t params, batch, epochs, steps, seed, samples, verify;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
-    uint32_t model, sync, loss, data, weights;
+    uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every, staleness;
 } gs_agreement;
 
 static uint32_t bits_of(float f) {
@@ -52,6 +52,12 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->model = checksum_of_text(w->model->text);
     a->sync = checksum_of_text(s->sync);
     a->loss = (uint32_t)s->loss;
+    a->exact = s->exact;
+    a->verify = s->verify;
+    a->accumulate = (uint32_t)s->accumulate;
+    a->every = (uint32_t)s->every;
+    a->staleness = (uint32_t)s->staleness;
+    a->slow = checksum(&s->slow.rank, sizeof s->slow.rank) ^ checksum(&s->slow.ms, sizeof s->slow.ms);
     a->data = checksum(data->labels, data->count) ^
               checksum(data->images, data->count * gs_shape_size(data->shape));
     return checksum_of_weights(w, &a->weights);
@@ -80,10 +86,20 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->epochs != first->epochs) return differ(rank, "--epochs", a->epochs, first->epochs);
     if (a->steps != first->steps) return differ(rank, "--steps", a->steps, first->steps);
     if (a->seed != first->seed) return differ(rank, "--seed", a->seed, first->seed);
+    if (a->accumulate != first->accumulate)
+        return differ(rank, "--accumulate", a->accumulate, first->accumulate);
+    if (a->every != first->every) return differ(rank, "--every", a->every, first->every);
+    if (a->staleness != first->staleness) return differ(rank, "--staleness", a->staleness, first->staleness);
+    if (a->slow != first->slow) return differ_in(rank, "--slow");
+    if (a->verify != first->verify) return differ(rank, "--verify", a->verify, first->verify);
     if (a->lr != first->lr) return differ_in(rank, "--lr");
     if (a->momentum != first->momentum) return differ_in(rank, "--momentum");
     if (a->weight_decay != first->weight_decay) return differ_in(rank, "--weight-decay");
     if (a->sync != first->sync) return differ_in(rank, "--sync");
+    if (a->exact != first->exact)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d runs %s --exact, rank 0 %s it: all must be started with the same options",
+                       rank, a->exact ? "with" : "without", first->exact ? "with" : "without");
     if (a->loss != first->loss) return differ_in(rank, "--loss");
     if (a->weights != first->weights) return differ_in(rank, "set of initial weights (--load)");
     return GS_OK;

@@ -1,7 +1,6 @@
-#include "train/train.h"
+#include "train/modes.h"
 
 #include "core/clock.h"
-#include "data/shard.h"
 
 #include <stdlib.h>
 
@@ -12,10 +11,13 @@ static gs_status one_epoch(gs_worker *w, int epoch, const gs_observer *observer,
     if (s->steps && s->steps - w->step < steps) steps = (size_t)(s->steps - w->step);
     gs_epoch_order(s->seed, (uint64_t)epoch, count, w->order);
     *total = (gs_score){0};
+    if (w->async) GS_TRY(gs_async_begin_epoch(w, steps));
     for (size_t i = 0; i < steps && !total->stop; i++) {
         size_t first = i * w->batch, batch = count - first < w->batch ? count - first : w->batch;
         gs_score score;
         GS_TRY(gs_context(gs_step(w, first, batch, &score), "epoch %d, step %zu", epoch, i + 1));
+        if (s->test_hook) s->test_hook(w);
+        GS_TRY(gs_verify(w));
         total->loss += score.loss;
         total->correct += score.correct;
         total->samples += score.samples;
@@ -23,6 +25,8 @@ static gs_status one_epoch(gs_worker *w, int epoch, const gs_observer *observer,
         if (w->comm->rank == 0 && observer && observer->step)
             observer->step(observer->context, epoch, i + 1, steps, &score);
     }
+    if (w->local) GS_TRY(gs_context(gs_local_end_epoch(w, total), "end of epoch %d", epoch));
+    if (w->async) GS_TRY(gs_context(gs_async_end_epoch(w, total), "end of epoch %d", epoch));
     return w->device->ops->finish(w->device);
 }
 
@@ -59,6 +63,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     result->samples_per_s = seconds > 0 ? samples / seconds : 0;
     for (int p = 0; p < GS_PHASES; p++)
         result->phase[p] = w->measured ? w->phase[p] / (double)w->measured : 0;
+    if (w->async) GS_TRY(gs_async_staleness(w, &result->staleness));
     result->params = w->model->params;
     result->weights = malloc(result->params * sizeof(float) + 1);
     if (!result->weights) return gs_fail(GS_E_MEMORY, "no memory for a copy of %zu weights", result->params);

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "train/modes.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -34,18 +35,6 @@ typedef struct gs_run_worker {
     gs_status status;
     char message[1024]; /* errors belong to a thread; this carries one out of it */
 } gs_run_worker;
-
-gs_settings gs_settings_default(void) {
-    return (gs_settings){.data = "fashion-mnist-small",
-                         .devices = "cpu",
-                         .sync = "allreduce",
-                         .batch = 128,
-                         .epochs = 5,
-                         .seed = 1,
-                         .lr = 0.05f,
-                         .momentum = 0.9f,
-                         .timeout = GS_TIMEOUT};
-}
 
 int gs_devices_count(const char *list) {
     int count = 1;
@@ -89,6 +78,11 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     if (batch && (size_t)workers > batch)
         return gs_fail(GS_E_USAGE, "--batch %zu is the global batch: it cannot be divided among %d workers",
                        batch, workers);
+    size_t share = (batch ? batch : count) / (size_t)workers;
+    if ((size_t)gs_passes(&run->settings) > share)
+        return gs_fail(GS_E_USAGE,
+                       "--accumulate %d: more passes than the %zu samples of a worker's part of the batch",
+                       run->settings.accumulate, share);
     return GS_OK;
 }
 
@@ -102,6 +96,7 @@ static gs_status check_target(const char *path) {
 
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
+    if (run->job == JOB_TRAIN) GS_TRY(gs_check_settings(s));
     if (s->load) {
         gs_shape in;
         GS_TRY(gs_safetensors_model(s->load, s->model ? NULL : &run->loaded_model, &in, &run->scaling));
@@ -148,6 +143,7 @@ static gs_status evaluate(gs_run_worker *me) {
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
+    if (run->job == JOB_TRAIN) GS_TRY(gs_check_workers(&run->settings, me->comm->size));
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->scaling,
                             run->train_set, run->test_set));
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
@@ -190,7 +186,8 @@ static gs_status first_failure(const gs_run *run) {
         if (w->status != GS_OK && (!told || (told->status == GS_E_PEER && w->status != GS_E_PEER))) told = w;
     }
     if (!told) return GS_OK;
-    if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE)
+    if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE ||
+        told->status == GS_E_DIFFER)
         return gs_fail(told->status, "%s", told->message);
     return gs_fail(told->status, "worker %d (%s): %s", told->result.rank, told->device, told->message);
 }
@@ -236,12 +233,14 @@ static void free_run(gs_run *run) {
 void gs_result_free(gs_result *r) {
     free(r->weights);
     r->weights = NULL;
+    gs_staleness_free(&r->staleness);
 }
 
 /* Worker 0's result, with the phases of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     run->worker[0].result.weights = NULL;
+    run->worker[0].result.staleness = (gs_staleness){0};
     for (int p = 0; p < GS_PHASES; p++) {
         double sum = 0;
         for (int i = 0; i < run->local; i++) sum += run->worker[i].result.phase[p];

@@ -1,7 +1,6 @@
-#include "train/train.h"
+#include "train/modes.h"
 
 #include "core/clock.h"
-#include "data/shard.h"
 
 volatile sig_atomic_t gs_stop_requested;
 
@@ -9,11 +8,11 @@ volatile sig_atomic_t gs_stop_requested;
 enum { MEASURE_EVERY = 8 };
 
 static bool is_measured(const gs_worker *w) {
-    return w->settings->measure && w->step % MEASURE_EVERY == 1;
+    bool sample = w->local || w->step % MEASURE_EVERY == 1; /* local SGD synchronises in few steps */
+    return w->settings->measure && sample;
 }
 
-/* The phase that just ended took the time since the last one ended. */
-static gs_status phase_ends(gs_worker *w, gs_phase phase) {
+gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     if (!is_measured(w)) return GS_OK;
     GS_TRY(w->device->ops->finish(w->device));
     double now = gs_seconds();
@@ -28,14 +27,25 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
     gs_mem logits;
 
     GS_TRY(gs_worker_load(w, w->train_set, w->order, batch_first + first, n));
-    GS_TRY(phase_ends(w, GS_PHASE_DATA));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_DATA));
 
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
-    GS_TRY(phase_ends(w, GS_PHASE_FORWARD));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_FORWARD));
 
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
-    return phase_ends(w, GS_PHASE_BACKWARD);
+    return gs_phase_ends(w, GS_PHASE_BACKWARD);
+}
+
+gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
+    for (int k = 0; k < gs_passes(w->settings); k++) {
+        gs_shard pass = gs_shard_of(part.count, k, gs_passes(w->settings));
+        for (size_t done = 0; done < pass.count; done += w->micro_batch) {
+            size_t n = pass.count - done < w->micro_batch ? pass.count - done : w->micro_batch;
+            GS_TRY(local_gradient(w, batch_first, part.first + pass.first + done, n));
+        }
+    }
+    return GS_OK;
 }
 
 /* The sum over all workers of the gradients, and with them of loss, correct answers, samples and wishes to
@@ -46,31 +56,52 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
         float one = 1;
         GS_TRY(w->device->ops->write(w->device, gs_at(stats, GS_STAT_STOP), &one, sizeof one));
     }
-    GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->params + GS_STATS));
+    if (w->exact)
+        GS_TRY(gs_exact_sum(w));
+    else
+        GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->params + GS_STATS));
     float sum[GS_STATS];
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
-    *score = (gs_score){sum[GS_STAT_LOSS], sum[GS_STAT_CORRECT], sum[GS_STAT_SAMPLES], sum[GS_STAT_STOP] > 0};
-    return phase_ends(w, GS_PHASE_SYNC);
+    *score = gs_score_of(sum);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
-    w->phase_start = gs_seconds();
+/* --slow: as if this worker's machine were slower. Ctrl-C ends the sleep. */
+static void sleep_if_slow(const gs_worker *w) {
+    gs_slow slow = w->settings->slow;
+    if (!(slow.ms > 0) || slow.rank != w->comm->rank) return;
+    time_t seconds = (time_t)(slow.ms / 1000);
+    long rest = (long)((slow.ms - 1000 * (double)seconds) * 1e6);
+    nanosleep(&(struct timespec){.tv_sec = seconds, .tv_nsec = rest}, NULL);
+}
+
+static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
     gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
 
     /* dW_r: this worker's gradient, in micro-batches that fit its memory */
     GS_TRY(gs_model_clear_gradients(w->model));
-    for (size_t done = 0; done < mine.count; done += w->micro_batch) {
-        size_t n = mine.count - done < w->micro_batch ? mine.count - done : w->micro_batch;
-        GS_TRY(local_gradient(w, batch_first, mine.first + done, n));
-    }
+    if (w->exact)
+        GS_TRY(gs_exact_gradient(w, batch_first, batch));
+    else
+        GS_TRY(gs_part_gradient(w, batch_first, mine));
 
     /* dW = dW_1 + ... + dW_N, on every worker */
     GS_TRY(sum_gradients(w, score));
 
     /* the same update on every worker; the division by the global number of samples is inside */
     GS_TRY(gs_sgd_update(w->sgd, score->samples));
-    GS_TRY(phase_ends(w, GS_PHASE_UPDATE));
+    return gs_phase_ends(w, GS_PHASE_UPDATE);
+}
 
+gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
+    sleep_if_slow(w);
+    w->phase_start = gs_seconds();
+    if (w->local)
+        GS_TRY(gs_local_step(w, batch_first, batch, score));
+    else if (w->async)
+        GS_TRY(gs_async_step(w, batch_first, batch, score));
+    else
+        GS_TRY(synchronous_step(w, batch_first, batch, score));
     if (is_measured(w)) w->measured++;
     w->step++;
     return GS_OK;
@@ -79,6 +110,7 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
 /* Forward and backward over as many samples as this worker gets of a batch; the gradients are thrown away. */
 static gs_status warm_up_for(gs_worker *w, size_t batch) {
     size_t share = gs_shard_of(batch, w->comm->rank, w->comm->size).count;
+    share = gs_shard_of(share, 0, gs_passes(w->settings)).count;
     gs_pass pass = {.n = share < w->micro_batch ? share : w->micro_batch, .training = true};
     gs_mem logits;
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));

@@ -2,6 +2,11 @@
  * gradients are summed, the sum reaches everyone, everyone makes the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
+ *     exact.c       the same step, with the same bits for any number of workers
+ *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
+ *     async.c       another one: a server takes each gradient as it comes (async_server.c)
+ *     verify.c      are the weights of all workers still the same?
+ *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     worker.c      a worker: device, replica of the model, optimiser, its rank
@@ -19,12 +24,20 @@
 #include "sync/comm.h"
 #include "sync/sync.h"
 
+struct gs_worker;
+
+/* A worker that is made slow on purpose. */
+typedef struct gs_slow {
+    int rank;
+    double ms; /* that it sleeps in each step; 0: nobody is slow */
+} gs_slow;
+
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
     const char *data;    /* see gs_dataset_load */
     const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme: see sync/sync.h */
+    const char *sync;    /* name of a scheme (sync/sync.h), "local" or "async" */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
@@ -34,9 +47,17 @@ typedef struct gs_settings {
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL */
-    bool measure;            /* measure the phases of some steps (costs a wait after each phase of these) */
+    bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
+    int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
+    gs_slow slow;
+    int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
+    int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
+    uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
+    bool measure;    /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
+    void (*test_hook)(
+        struct gs_worker *); /* for tests alone, to do harm: each worker calls it after a step */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, lr 0.05, momentum
@@ -58,6 +79,10 @@ typedef enum gs_phase {
     GS_PHASES
 } gs_phase;
 
+typedef struct gs_exact gs_exact;
+typedef struct gs_local gs_local;
+typedef struct gs_async gs_async;
+
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const gs_settings *settings;
@@ -68,7 +93,11 @@ typedef struct gs_worker {
     gs_sync *sync;                /* NULL until training begins */
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd; /* NULL where nothing is trained */
+    gs_sgd *sgd;         /* NULL where nothing is trained */
+    gs_exact *exact;     /* of --exact, else NULL */
+    gs_local *local;     /* of --sync local, else NULL */
+    gs_async *async;     /* of --sync async, else NULL */
+    uint32_t *checksums; /* one of each worker, for --verify */
     size_t micro_batch;
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
     unsigned char *host_bytes; /* the same on the host */
@@ -80,7 +109,8 @@ typedef struct gs_worker {
     double phase_start;
 } gs_worker;
 
-/* What a step or an evaluation says, the same on every worker: sums over the global batch. */
+/* What a step or an evaluation says: sums over the global batch, the same on every worker. (Where workers do
+ * not meet in each step, a step's are of this worker alone; those of an epoch are of all.) */
 typedef struct gs_score {
     double loss, correct, samples;
     bool stop; /* a worker was asked to stop: all end after this step */
@@ -126,6 +156,17 @@ typedef struct gs_observer {
     void (*epoch)(void *context, const gs_epoch_report *);
 } gs_observer;
 
+/* What the server of an asynchronous run counted. */
+typedef struct gs_staleness {
+    uint64_t
+        *count; /* [s], s < counts: gradients that came after s of others since their weights were read */
+    size_t counts;
+    uint64_t *lead; /* [d], d < leads: steps that were begun d steps ahead of the slowest worker */
+    size_t leads;
+} gs_staleness;
+
+void gs_staleness_free(gs_staleness *);
+
 /* The outcome of a run. */
 typedef struct gs_result {
     double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
@@ -133,10 +174,11 @@ typedef struct gs_result {
     uint64_t steps;
     double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
     size_t params;
-    float *weights;   /* params floats */
-    int workers;      /* of all processes */
-    int rank;         /* of this process's first worker */
-    bool interrupted; /* stopped by a signal before the end; weights are those of the last whole step */
+    float *weights;         /* params floats */
+    int workers;            /* of all processes */
+    int rank;               /* of this process's first worker */
+    gs_staleness staleness; /* of rank 0 with --sync async; else empty */
+    bool interrupted;       /* stopped by a signal before the end; weights are those of the last whole step */
 } gs_result;
 
 void gs_result_free(gs_result *);

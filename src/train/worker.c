@@ -1,12 +1,14 @@
 #include "train/train.h"
 
 #include "io/safetensors.h"
+#include "train/modes.h"
 
 #include <stdlib.h>
 
 /* The CPU threads of one worker, if the user did not say: all cores, divided among all workers of the
  * machine. */
 static int threads_for(const gs_settings *s, int local) {
+    if (s->exact) return 1;
     if (s->threads > 0) return s->threads;
     int processes = s->processes && s->processes->size > 0 ? s->processes->size : 1;
     int threads = gs_cpu_cores() / (local * processes);
@@ -30,8 +32,9 @@ static gs_status make_buffers(gs_worker *w, size_t features) {
     GS_TRY(ops->alloc(w->device, m * sizeof(int32_t), &w->labels));
     w->host_bytes = malloc(m * features);
     w->host_labels = malloc(m * sizeof(int32_t));
+    w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
     if (w->train_set) w->order = malloc(w->train_set->count * sizeof *w->order);
-    if (!w->host_bytes || !w->host_labels || (w->train_set && !w->order))
+    if (!w->host_bytes || !w->host_labels || !w->checksums || (w->train_set && !w->order))
         return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
     return GS_OK;
 }
@@ -41,17 +44,22 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
-        size_t share = (w->batch + (size_t)w->comm->size - 1) / (size_t)w->comm->size;
+        size_t parts = s->exact ? GS_EXACT_SHARDS : (size_t)w->comm->size;
+        parts *= (size_t)gs_passes(s);
+        size_t share = (w->batch + parts - 1) / parts;
         size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
         w->micro_batch = share < most ? share : most;
     }
     if (w->micro_batch < GS_EVAL_BLOCK) w->micro_batch = GS_EVAL_BLOCK;
-    GS_TRY(gs_sync_find(s->sync, &w->scheme));
+    GS_TRY(gs_find_scheme(s, &w->scheme));
     GS_TRY(gs_device_open(device, threads_for(s, local), &w->device));
     GS_TRY(gs_model_create(w->device, s->model, data->shape, w->micro_batch, s->loss, s->seed, &w->model));
     GS_TRY(make_buffers(w, gs_shape_size(data->shape)));
     if (s->load) GS_TRY(load_weights(w));
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
+    if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
+    if (w->train_set && gs_is_local(s)) GS_TRY(gs_local_create(&w->local));
+    if (w->train_set && gs_is_async(s)) GS_TRY(gs_async_create(w, &w->async));
     return GS_OK;
 }
 
@@ -67,6 +75,9 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 
 void gs_worker_free(gs_worker *w) {
     gs_sync_free(w->sync);
+    gs_async_free(w->async);
+    gs_exact_free(w->exact);
+    gs_local_free(w->local);
     gs_sgd_free(w->sgd);
     gs_model_free(w->model);
     if (w->device) {
@@ -77,6 +88,7 @@ void gs_worker_free(gs_worker *w) {
     gs_device_close(w->device);
     free(w->host_bytes);
     free(w->host_labels);
+    free(w->checksums);
     free(w->order);
     *w = (gs_worker){0};
 }

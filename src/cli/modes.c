@@ -1,0 +1,94 @@
+#include "cli/cli.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *gs_modes_sum(const gs_settings *s) {
+    static char text[80];
+    if (s->every)
+        snprintf(text, sizeof text, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
+    else if (s->staleness >= 0)
+        snprintf(text, sizeof text, "gradients taken as they come (at most %d step%s ahead)", s->staleness,
+                 s->staleness == 1 ? "" : "s");
+    else if (s->exact)
+        snprintf(text, sizeof text, "gradients summed in one fixed tree");
+    else
+        snprintf(text, sizeof text, "gradients summed by %s", s->sync);
+    return text;
+}
+
+void gs_modes_print(const gs_settings *s) {
+    if (s->accumulate > 1)
+        printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
+    if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
+    if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
+    if (s->verify) printf("verify   all workers' weights are compared every %" PRIu64 " steps\n", s->verify);
+}
+
+void gs_modes_json(const gs_settings *s, cJSON *o) {
+    cJSON_AddBoolToObject(o, "exact", s->exact);
+    cJSON_AddNumberToObject(o, "verify", (double)s->verify);
+    cJSON_AddNumberToObject(o, "accumulate", s->accumulate > 1 ? s->accumulate : 1);
+    s->every ? cJSON_AddNumberToObject(o, "every", s->every) : cJSON_AddNullToObject(o, "every");
+    s->staleness >= 0 ? cJSON_AddNumberToObject(o, "staleness_bound", s->staleness)
+                      : cJSON_AddNullToObject(o, "staleness_bound");
+    cJSON_AddNumberToObject(o, "slow_rank", s->slow.rank);
+    cJSON_AddNumberToObject(o, "slow_ms", s->slow.ms);
+}
+
+/* ---- the end ---- */
+
+/* "   3 .. 5     412   43.1 %  =========": at most LINES lines */
+static void print_distribution(const uint64_t *count, size_t n) {
+    enum { LINES = 12, BAR = 40 };
+    size_t width = (n + LINES - 1) / LINES;
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++) all += count[i];
+    for (size_t i = 0; i < n && all > 0; i += width) {
+        uint64_t here = 0;
+        char range[32], bar[BAR + 1];
+        for (size_t k = i; k < n && k < i + width; k++) here += count[k];
+        double share = (double)here / (double)all;
+        int filled = (int)(share * BAR + 0.5);
+        for (int k = 0; k < BAR; k++) bar[k] = k < filled ? '=' : 0;
+        bar[BAR] = 0;
+        if (width == 1)
+            snprintf(range, sizeof range, "%zu", i);
+        else
+            snprintf(range, sizeof range, "%zu..%zu", i, i + width - 1);
+        printf("%14s %9" PRIu64 " %5.1f %%  %s\n", range, here, 100 * share, bar);
+    }
+}
+
+static double mean_of(const uint64_t *count, size_t n) {
+    double sum = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)i * (double)count[i];
+        all += (double)count[i];
+    }
+    return all > 0 ? sum / all : 0;
+}
+
+void gs_modes_print_end(const gs_result *r) {
+    const gs_staleness *s = &r->staleness;
+    if (!s->count) return;
+    printf("stale    gradients by how many of others came after their weights were read\n");
+    print_distribution(s->count, s->counts);
+    printf("ahead    steps by how far ahead of the slowest worker they were begun\n");
+    print_distribution(s->lead, s->leads);
+    printf("mean     staleness %.2f, %.2f steps ahead\n", mean_of(s->count, s->counts),
+           mean_of(s->lead, s->leads));
+}
+
+static void add_array(cJSON *o, const char *name, const uint64_t *count, size_t n) {
+    cJSON *array = cJSON_AddArrayToObject(o, name);
+    for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateNumber((double)count[i]));
+}
+
+void gs_modes_json_end(const gs_result *r, cJSON *o) {
+    const gs_staleness *s = &r->staleness;
+    if (!s->count) return;
+    add_array(o, "staleness", s->count, s->counts);
+    add_array(o, "steps_ahead", s->lead, s->leads);
+}

@@ -1,0 +1,233 @@
+#include "train/async_server.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One worker, as the server sees it. */
+typedef struct gs_seat_of_worker {
+    float *given;  /* its gradient, while it waits to be applied */
+    size_t clock;  /* steps of this epoch that it has done */
+    uint64_t read; /* how many gradients had been applied when it took its weights */
+} seat;
+
+struct gs_server {
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t changed;
+    gs_device *device; /* cpu, one thread: the updates are made here */
+    gs_mem weights, velocity, gradient;
+    size_t params, samples, batch; /* numbers of the training set and of a global batch */
+    int workers, bound;            /* bound: K */
+    float lr, momentum, weight_decay;
+    seat *seats;
+    int given;             /* gradients that wait to be applied */
+    size_t steps;          /* of this epoch */
+    float stats[GS_STATS]; /* sums over the epoch's gradients */
+    uint64_t applied;      /* gradients, since the beginning */
+    gs_staleness seen;
+    gs_status failure;
+    char message[1024];
+};
+
+static gs_status create(gs_server *s, const gs_worker *w) {
+    size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
+    s->workers = w->comm->size;
+    s->bound = w->settings->staleness;
+    s->params = w->model->params;
+    s->samples = w->train_set->count;
+    s->batch = w->batch;
+    s->lr = w->sgd->lr;
+    s->momentum = w->sgd->momentum;
+    s->weight_decay = w->sgd->weight_decay;
+    /* From the weights to the gradient each of the others can do 2 K + 1 steps: from K behind to K + 1 ahead. */
+    s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
+    s->seen.leads = bound + 1;
+    s->seen.count = calloc(s->seen.counts, sizeof *s->seen.count);
+    s->seen.lead = calloc(s->seen.leads, sizeof *s->seen.lead);
+    s->seats = calloc(workers, sizeof *s->seats);
+    float *initial = malloc(s->params * sizeof *initial + 1);
+    gs_status status = GS_OK;
+    if (!s->seen.count || !s->seen.lead || !s->seats || !initial)
+        status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %d workers", s->workers);
+    if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
+    if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
+    if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
+    if (status == GS_OK)
+        status = s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient);
+    if (status == GS_OK) status = gs_model_read_weights(w->model, initial);
+    if (status == GS_OK)
+        status = s->device->ops->write(s->device, s->weights, initial, s->params * sizeof(float));
+    free(initial);
+    return status;
+}
+
+gs_status gs_server_create(const gs_worker *w, gs_server **out) {
+    *out = calloc(1, sizeof **out);
+    if (!*out) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_cond_init(&(*out)->changed, NULL);
+    return create(*out, w);
+}
+
+void gs_server_free(gs_server *s) {
+    if (!s) return;
+    if (s->device) {
+        s->device->ops->free(s->device, s->weights);
+        s->device->ops->free(s->device, s->velocity);
+        s->device->ops->free(s->device, s->gradient);
+    }
+    gs_device_close(s->device);
+    gs_staleness_free(&s->seen);
+    free(s->seats);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void gs_server_begin_epoch(gs_server *s, size_t steps) {
+    pthread_mutex_lock(&s->lock);
+    s->steps = steps;
+    memset(s->stats, 0, sizeof s->stats);
+    for (int r = 0; r < s->workers; r++) s->seats[r].clock = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void fail_locked(gs_server *s, gs_status code, const char *message) {
+    if (s->failure == GS_OK) {
+        snprintf(s->message, sizeof s->message, "%s", message);
+        s->failure = code;
+    }
+    pthread_cond_broadcast(&s->changed);
+}
+
+void gs_server_fail(gs_server *s, gs_status code, const char *message) {
+    pthread_mutex_lock(&s->lock);
+    fail_locked(s, code, message);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static gs_status status_locked(const gs_server *s) {
+    return s->failure == GS_OK ? GS_OK : gs_fail(s->failure, "%s", s->message);
+}
+
+gs_status gs_server_status(gs_server *s) {
+    pthread_mutex_lock(&s->lock);
+    gs_status status = status_locked(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* ---- with the lock held ---- */
+
+static size_t slowest(const gs_server *s) {
+    size_t clock = s->seats[0].clock;
+    for (int r = 1; r < s->workers; r++)
+        if (s->seats[r].clock < clock) clock = s->seats[r].clock;
+    return clock;
+}
+
+static void add(float *restrict sum, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+/* The gradients that wait, added in the order of the ranks. They are all of the same step. */
+static float *sum_of_given(gs_server *s) {
+    float *sum = NULL;
+    uint64_t applied = s->applied;
+    for (int r = 0; r < s->workers; r++) {
+        seat *from = &s->seats[r];
+        if (!from->given) continue;
+        if (!sum)
+            sum = from->given;
+        else
+            add(sum, from->given, s->params + GS_STATS);
+        s->seen.count[applied - from->read]++;
+        s->applied++;
+        from->given = NULL;
+    }
+    s->given = 0;
+    return sum;
+}
+
+/* One update of the weights. A gradient from the share s of the global batch is the share s of a step: it is
+ * divided by the whole batch, weight decay counts s times, and the velocity decays by m^s, so that N shares make
+ * it decay as one step does. The learning rate is such that a gradient g moves the weights as far in the end as
+ * in the synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+ *
+ *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
+ */
+static gs_status apply(gs_server *s, size_t step) {
+    const gs_backend *ops = s->device->ops;
+    const float *sum = sum_of_given(s), *stats = sum + s->params;
+    size_t left = s->samples - step * s->batch, batch = left < s->batch ? left : s->batch;
+    float share = stats[GS_STAT_SAMPLES] / (float)batch;
+    for (int i = 0; i < GS_STATS; i++) s->stats[i] += stats[i];
+    if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
+    float momentum = powf(s->momentum, share);
+    float rate = s->momentum < 1 ? (1 - momentum) / (1 - s->momentum) : share;
+    GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
+    return ops->sgd_update(s->device, s->weights, s->velocity, s->gradient, s->params,
+                           (float)(1.0 / (double)batch), s->lr * rate, momentum, s->weight_decay * share);
+}
+
+/* May a worker that has done `clock` steps of this epoch go on? */
+static bool may_go_on(const gs_server *s, size_t clock) {
+    size_t bound = clock == s->steps ? 0 : (size_t)s->bound; /* all meet at the end of an epoch */
+    bool stopping = s->stats[GS_STAT_STOP] > 0 && s->bound > 0;
+    return clock - slowest(s) <= bound || stopping;
+}
+
+static gs_status exchange(gs_server *s, int rank, float *data) {
+    seat *mine = &s->seats[rank];
+    GS_TRY(status_locked(s));
+    mine->given = data;
+    s->given++;
+    /* as it comes; but where nobody may be ahead, one update from all: that is the synchronous step */
+    if (s->given == (s->bound == 0 ? s->workers : 1)) GS_TRY(apply(s, mine->clock));
+    mine->clock++;
+    pthread_cond_broadcast(&s->changed);
+
+    while (s->failure == GS_OK && !may_go_on(s, mine->clock)) pthread_cond_wait(&s->changed, &s->lock);
+    GS_TRY(status_locked(s));
+    size_t lead = mine->clock - slowest(s);
+    if (mine->clock < s->steps && lead < s->seen.leads) s->seen.lead[lead]++;
+    mine->read = s->applied;
+    memcpy(data + s->params, s->stats, sizeof s->stats);
+    return s->device->ops->read(s->device, data, s->weights, s->params * sizeof *data);
+}
+
+gs_status gs_server_exchange(gs_server *s, int rank, float *data) {
+    pthread_mutex_lock(&s->lock);
+    gs_status status = exchange(s, rank, data);
+    if (status != GS_OK) fail_locked(s, status, gs_message());
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* ---- what was seen ---- */
+
+/* Without the zeros at the end. */
+static gs_status copy_of(const uint64_t *from, size_t *n, uint64_t **out) {
+    while (*n > 1 && from[*n - 1] == 0) --*n;
+    *out = malloc(*n * sizeof **out);
+    if (!*out) return gs_fail(GS_E_MEMORY, "no memory for the distribution of staleness");
+    memcpy(*out, from, *n * sizeof **out);
+    return GS_OK;
+}
+
+gs_status gs_server_staleness(gs_server *s, gs_staleness *out) {
+    pthread_mutex_lock(&s->lock);
+    *out = (gs_staleness){.counts = s->seen.counts, .leads = s->seen.leads};
+    gs_status status = copy_of(s->seen.count, &out->counts, &out->count);
+    if (status == GS_OK) status = copy_of(s->seen.lead, &out->leads, &out->lead);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void gs_staleness_free(gs_staleness *s) {
+    free(s->count);
+    free(s->lead);
+    *s = (gs_staleness){0};
+}

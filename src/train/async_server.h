@@ -1,0 +1,46 @@
+/* The parameter server of --sync async: it holds the weights, and workers come and go at their own pace.
+ *
+ * It has no thread of its own. Whoever brings a gradient (gs_server_exchange) holds the lock, makes the update,
+ * and takes the weights that there are then: the server is what the lock protects.
+ *
+ * How far the workers may run apart is bounded, as in the stale synchronous parallel model: no worker begins a
+ * step when it is more than K steps ahead of the slowest.
+ *
+ *     K = 2      step  1   2   3   4   5
+ *     worker 0         done done done |            waits: worker 2 has done 1, and 4 would be the third ahead
+ *     worker 1         done done ...
+ *     worker 2         done ...
+ *
+ * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server" (NIPS
+ * 2013).
+ */
+#ifndef GS_TRAIN_ASYNC_SERVER_H
+#define GS_TRAIN_ASYNC_SERVER_H
+
+#include "train/train.h"
+
+typedef struct gs_server gs_server;
+
+/* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be
+ * freed. */
+gs_status gs_server_create(const gs_worker *w, gs_server **out);
+void gs_server_free(gs_server *); /* NULL is allowed */
+
+/* The next `steps` exchanges of each worker are one epoch. While nobody is in an exchange. */
+void gs_server_begin_epoch(gs_server *, size_t steps);
+
+/* Worker `rank` gives its gradient (params + GS_STATS floats) and gets, in the same place, the weights, and the
+ * counts of the epoch up to now, when it may begin its next step; after the last one of an epoch when all have
+ * done theirs, so that all get the same. A count of GS_STAT_STOP says that a worker was asked to stop: then it
+ * waits no longer. Called by several threads, each for another rank. */
+gs_status gs_server_exchange(gs_server *, int rank, float *data);
+
+/* Every exchange fails with this message, also those that wait. The first message stays. */
+void gs_server_fail(gs_server *, gs_status, const char *message);
+/* GS_OK or the failure. */
+gs_status gs_server_status(gs_server *);
+
+/* What was seen up to now. */
+gs_status gs_server_staleness(gs_server *, gs_staleness *out);
+
+#endif

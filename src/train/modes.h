@@ -1,0 +1,92 @@
+/* What step.c shares with the other ways to make a step. Only for src/train/.
+ *
+ *     exact.c       the same bits for any number of workers
+ *     local_sgd.c   each worker goes its own way, and the weights are averaged now and then
+ *     async.c       nobody waits for everybody
+ *     verify.c      are the weights of all workers still the same?
+ */
+#ifndef GS_TRAIN_MODES_H
+#define GS_TRAIN_MODES_H
+
+#include "data/shard.h"
+#include "train/train.h"
+
+/* ---- step.c ---- */
+
+/* Adds to the gradients that of samples part.first .. of the global batch, which begins at batch_first of the
+ * order: in --accumulate passes, and in more where one does not fit the memory. */
+gs_status gs_part_gradient(gs_worker *, size_t batch_first, gs_shard part);
+
+/* The phase that just ended took the time since the last one ended. */
+gs_status gs_phase_ends(gs_worker *, gs_phase);
+
+/* In how many passes a worker goes through its part of a batch, by --accumulate. */
+static inline int gs_passes(const gs_settings *s) {
+    return s->accumulate > 1 ? s->accumulate : 1;
+}
+
+static inline gs_score gs_score_of(const float stats[GS_STATS]) {
+    return (gs_score){stats[GS_STAT_LOSS], stats[GS_STAT_CORRECT], stats[GS_STAT_SAMPLES],
+                      stats[GS_STAT_STOP] > 0};
+}
+
+/* ---- settings.c ---- */
+
+bool gs_is_local(const gs_settings *); /* --sync local */
+bool gs_is_async(const gs_settings *); /* --sync async */
+
+/* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
+gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
+
+/* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
+gs_status gs_check_settings(const gs_settings *);
+
+/* ... and what depends on how many there are. */
+gs_status gs_check_workers(const gs_settings *, int workers);
+
+/* ---- verify.c ---- */
+
+/* After a step, every --verify steps: GS_E_DIFFER naming step, worker and layer if not all workers have the
+ * same weights. */
+gs_status gs_verify(gs_worker *);
+
+/* ---- exact.c ---- */
+
+enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };
+
+/* Buffers for the partial sums; gs_exact_free(NULL) is allowed. */
+gs_status gs_exact_create(gs_worker *, gs_exact **out);
+void gs_exact_free(gs_exact *);
+
+/* gradients = the sum over this worker's virtual shards, by its part of the tree */
+gs_status gs_exact_gradient(gs_worker *, size_t batch_first, size_t batch);
+
+/* gradients = the sum over all workers, by the rest of the tree */
+gs_status gs_exact_sum(gs_worker *);
+
+/* ---- local_sgd.c ---- */
+
+gs_status gs_local_create(gs_local **out);
+void gs_local_free(gs_local *); /* NULL is allowed */
+
+/* *score is of this worker's part alone; `stop` is the same on all workers. */
+gs_status gs_local_step(gs_worker *, size_t batch_first, size_t batch, gs_score *);
+
+/* Average the weights; *total is of the epoch, over all workers. */
+gs_status gs_local_end_epoch(gs_worker *, gs_score *total);
+
+/* ---- async.c ---- */
+
+gs_status gs_async_create(gs_worker *, gs_async **out);
+void gs_async_free(gs_async *); /* NULL is allowed; after a failure when the comm has failed too */
+
+gs_status gs_async_begin_epoch(gs_worker *, size_t steps);
+/* *score is of this worker's part alone; stop: this worker must make no more steps. */
+gs_status gs_async_step(gs_worker *, size_t batch_first, size_t batch, gs_score *);
+/* All have the same weights. *total is of the epoch, over all workers. */
+gs_status gs_async_end_epoch(gs_worker *, gs_score *total);
+
+/* On rank 0; nothing elsewhere. */
+gs_status gs_async_staleness(gs_worker *, gs_staleness *out);
+
+#endif

@@ -1,0 +1,104 @@
+/* Which settings go together: one place that tells, before anything is computed. */
+#include "train/modes.h"
+
+#include <string.h>
+
+gs_settings gs_settings_default(void) {
+    return (gs_settings){.data = "fashion-mnist-small",
+                         .devices = "cpu",
+                         .sync = "allreduce",
+                         .batch = 128,
+                         .epochs = 5,
+                         .seed = 1,
+                         .lr = 0.05f,
+                         .momentum = 0.9f,
+                         .staleness = -1,
+                         .timeout = GS_TIMEOUT};
+}
+
+bool gs_is_local(const gs_settings *s) {
+    return strcmp(s->sync, "local") == 0;
+}
+
+bool gs_is_async(const gs_settings *s) {
+    return strcmp(s->sync, "async") == 0;
+}
+
+gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
+    if (gs_is_local(s) || gs_is_async(s)) return gs_sync_find(gs_settings_default().sync, out);
+    gs_status status = gs_sync_find(s->sync, out);
+    return status == GS_OK ? status : gs_fail(status, "%s, local, async", gs_message());
+}
+
+static gs_status check_local(const gs_settings *s) {
+    if (!gs_is_local(s))
+        return s->every
+                   ? gs_fail(GS_E_USAGE, "--every goes with --sync local alone, not with --sync %s", s->sync)
+                   : GS_OK;
+    if (!s->every)
+        return gs_fail(GS_E_USAGE, "--sync local wants --every H: the steps from one average to the next");
+    if (s->verify % (uint64_t)s->every != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--verify %llu: with --sync local the weights are the same after an average alone: "
+                       "wanted a multiple of --every %d",
+                       (unsigned long long)s->verify, s->every);
+    return GS_OK;
+}
+
+static gs_status check_async(const gs_settings *s) {
+    if (!gs_is_async(s))
+        return s->staleness >= 0
+                   ? gs_fail(GS_E_USAGE, "--staleness goes with --sync async alone, not with --sync %s",
+                             s->sync)
+                   : GS_OK;
+    if (s->staleness < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--sync async wants --staleness K: how many steps a worker may be ahead of the slowest");
+    if (s->verify)
+        return gs_fail(GS_E_USAGE, "--verify: with --sync async the workers' weights differ by intent");
+    return GS_OK;
+}
+
+/* --exact: only where each operator is known to give the same bits. */
+static gs_status check_exact(const gs_settings *s) {
+    for (int i = 0; i < gs_devices_count(s->devices); i++) {
+        char name[48];
+        GS_TRY(gs_devices_name(s->devices, i, name));
+        if (strcmp(name, "cpu") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--exact: device '%s': only cpu is known to give the same bits for the same "
+                           "samples; wanted --devices cpu,...",
+                           name);
+    }
+    if (s->threads > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: --threads %d: how products are cut over threads changes their bits; wanted "
+                       "1 thread a worker",
+                       s->threads);
+    if (s->accumulate > 1)
+        return gs_fail(GS_E_USAGE, "--exact cuts the batch in a way of its own: it does not go with "
+                                   "--accumulate");
+    if (strcmp(s->sync, gs_settings_default().sync) != 0)
+        return gs_fail(GS_E_USAGE, "--exact adds in an order of its own: it does not go with --sync %s",
+                       s->sync);
+    return GS_OK;
+}
+
+gs_status gs_check_settings(const gs_settings *s) {
+    if (s->exact) GS_TRY(check_exact(s));
+    GS_TRY(check_local(s));
+    return check_async(s);
+}
+
+gs_status gs_check_workers(const gs_settings *s, int workers) {
+    if (s->exact && GS_EXACT_SHARDS % workers != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: there are %d workers; wanted 1, 2, 4 or 8, among which the %d virtual "
+                       "shards of a batch can be divided evenly",
+                       workers, GS_EXACT_SHARDS);
+    if (s->slow.ms > 0 && s->slow.rank >= workers)
+        return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; they are 0 to %d", s->slow.rank,
+                       s->slow.ms, s->slow.rank, workers - 1);
+    return GS_OK;
+}
