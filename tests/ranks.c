@@ -11,6 +11,7 @@ typedef struct world_test {
     void *context;
     gs_test_outcome *outcome;
     const char *folder;
+    bool checked;
 } world_test;
 
 typedef struct worker {
@@ -74,6 +75,7 @@ static gs_status run_process(process *p) {
         processes->timeout = t->timeout;
     }
     GS_TRY(gs_comm_world_create(local, processes, t->timeout, comms));
+    for (int i = 0; i < local && t->checked; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
     for (int i = 0; i < local; i++) {
         workers[i] = (worker){.test = t, .comm = comms[i]};
         if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) gs_bug("no thread");
@@ -89,12 +91,12 @@ static void *process_main(void *argument) {
     return NULL;
 }
 
-void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,
-                       gs_test_outcome *outcome) {
+static void run_ranks(const gs_test_layout *layout, double timeout, bool checked, gs_test_body body,
+                      void *context, gs_test_outcome *outcome) {
     char folder[400];
     snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
-    world_test test = {layout, timeout, body, context, outcome, folder};
+    world_test test = {layout, timeout, body, context, outcome, folder, checked};
     process processes[GS_TEST_RANKS];
     int count = layout->processes > 0 ? layout->processes : 1;
     for (int p = 0; p < count; p++) {
@@ -109,9 +111,22 @@ void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_bod
         fail_msg("%s: the folder %s is still there", layout->name, folder);
 }
 
-void gs_test_ranks_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
+void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,
+                       gs_test_outcome *outcome) {
+    run_ranks(layout, timeout, false, body, context, outcome);
+}
+
+static void ranks_ok(const gs_test_layout *layout, bool checked, gs_test_body body, void *context) {
     gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-    gs_test_run_ranks(layout, 60, body, context, outcome);
+    run_ranks(layout, 60, checked, body, context, outcome);
     for (int r = 0; r < gs_test_layout_size(layout); r++)
         if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
+}
+
+void gs_test_ranks_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
+    ranks_ok(layout, false, body, context);
+}
+
+void gs_test_ranks_checked_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
+    ranks_ok(layout, true, body, context);
 }

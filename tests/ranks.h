@@ -30,6 +30,9 @@ void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body
 /* The same, and every rank succeeds. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
+/* The same in the checking mode. */
+void gs_test_ranks_checked_ok(const gs_test_layout *, gs_test_body body, void *context);
+
 /* For bodies: memory that is freed when the body returns. */
 void *gs_test_scratch(size_t bytes);
 

@@ -101,7 +101,7 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
 
 static void every_scheme_gives_the_sum(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], schemes_sum, (void *)&layouts[i]);
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], schemes_sum, (void *)&layouts[i]);
 }
 
 static void schemes_are_found_by_name(void **state) {

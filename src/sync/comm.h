@@ -6,6 +6,8 @@
  *     comm_gloo.c      workers are processes, one rank each: Gloo over TCP (gloo_c.cc is its C face)
  *     comm_world.c     processes that hold several threads each: the two above, one inside the other
  *
+ * and around any of them comm_checked.c, which finds calls that do not fit together.
+ *
  * Buffers are host memory; a device's buffer is mapped first (comm_device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
  * fixed order: every rank gets the same bits, and so does a second run. A count of 0 and a size of 1 are
@@ -93,6 +95,16 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
  * all of process 1, ... `processes` is the comm between the processes (taken over; NULL if there is only this
  * one). Called once a process; processes may hold different numbers of workers. */
 gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+
+/* The checking mode: *out does what `inner` does, and before each call finds out whether all ranks call the
+ * same. If not, every rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32,
+ * call 12". A message must have the length that its receiver expects. All ranks of a comm check, or none.
+ * `inner` is taken over; on failure (GS_E_MEMORY) it is not. */
+gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
+
+/* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1. GS_E_USAGE: the
+ * variable is neither 1 nor 0. On failure the comms are still to be freed by the caller. */
+gs_status gs_comm_check_if_wanted(int count, gs_comm **comms);
 
 /* NULL is allowed. */
 static inline void gs_comm_free(gs_comm *c) {

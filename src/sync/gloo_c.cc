@@ -53,9 +53,17 @@ struct Copy {
     bool under_way = false;
 };
 
+// Short messages have copies of their own, twice as many: the checking mode sends a length before each message.
+constexpr size_t kShort = 64;
 struct Outbox {
     std::array<Copy, GS_GLOO_COPIES> copies;
-    size_t next = 0;
+    std::array<Copy, 2 * GS_GLOO_COPIES> short_copies;
+    size_t next = 0, next_short = 0;
+
+    Copy &take(size_t bytes) {
+        if (bytes > kShort) return copies[next++ % copies.size()];
+        return short_copies[next_short++ % short_copies.size()];
+    }
 };
 
 // Where a peer's last words will arrive: Gloo is asked to receive them from the start.
@@ -277,8 +285,7 @@ gs_gloo_code gs_gloo_send(gs_gloo *g, const void *data, size_t bytes, int to, ui
             std::lock_guard<std::mutex> hold(g->lock);
             box = &g->outboxes[{to, slot}]; // stays where it is when others are added
         }
-        Copy &copy = box->copies[box->next];
-        box->next = (box->next + 1) % GS_GLOO_COPIES;
+        Copy &copy = box->take(bytes);
         if (copy.under_way) copy.buffer->waitSend(milliseconds(timeout_ms));
         copy.under_way = false;
         if (copy.bytes.size() != bytes ||

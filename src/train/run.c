@@ -173,6 +173,7 @@ static gs_status connect_workers(gs_run *run) {
     gs_status status = GS_OK;
     if (s->processes && s->processes->size > 1) status = gs_comm_gloo_create(s->processes, &processes);
     if (status == GS_OK) status = gs_comm_world_create(run->local, processes, s->timeout, comms);
+    if (status == GS_OK) status = gs_comm_check_if_wanted(run->local, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;

@@ -1,0 +1,153 @@
+/* The checking mode: calls that do not fit together are an error on every rank, which names both sides. */
+#include "tests/program.h"
+#include "tests/ranks.h"
+
+#include "sync/call.h"
+
+static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
+                                         {"3 processes", 3, {1, 1, 1}},
+                                         {"2 processes of 2 threads", 2, {2, 2}},
+                                         {"processes of 1 and 3 threads", 2, {1, 3}}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = 10 };
+
+typedef struct mismatch {
+    gs_call all, one; /* what all ranks but rank 1 call, and what rank 1 calls */
+    const char *message;
+} mismatch;
+
+static const mismatch mismatches[] = {
+    {{GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0},
+     {GS_BROADCAST, 7, GS_F32, 0, 0},
+     "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12"},
+    {{GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0},
+     {GS_ALL_REDUCE, 9, GS_F32, GS_SUM, 0},
+     "rank 1 calls all_reduce of 9 f32, rank 0 all_reduce of 8 f32, call 12"},
+    {{GS_ALL_GATHER, 8, GS_F32, 0, 0},
+     {GS_ALL_GATHER, 8, GS_I32, 0, 0},
+     "rank 1 calls all_gather of 8 i32, rank 0 all_gather of 8 f32, call 12"},
+    {{GS_REDUCE, 8, GS_F64, GS_SUM, 0},
+     {GS_REDUCE, 8, GS_F64, GS_MAX, 0},
+     "rank 1 calls reduce of 8 f64 (max) to rank 0, rank 0 reduce of 8 f64 (sum) to rank 0, call 12"},
+    {{GS_BROADCAST, 8, GS_U8, 0, 0},
+     {GS_BROADCAST, 8, GS_U8, 0, 1},
+     "rank 1 calls broadcast of 8 u8 from rank 1, rank 0 broadcast of 8 u8 from rank 0, call 12"},
+    {{GS_ALL_TO_ALL, 0, GS_I64, 0, 0},
+     {.operation = GS_BARRIER},
+     "rank 1 calls barrier, rank 0 all_to_all of 0 i64, call 12"},
+};
+
+/* Eleven calls that fit, one that does not, and then nothing goes any more. */
+static gs_status call_something_else(gs_comm *c, void *context) {
+    const mismatch *m = context;
+    char in[MOST * 8 * GS_TEST_RANKS] = {0}, out[MOST * 8 * GS_TEST_RANKS] = {0};
+    const gs_call *mine = c->rank == 1 ? &m->one : &m->all;
+    for (int i = 0; i < 11; i++) GS_TRY(gs_call_run(c, &(gs_call){GS_ALL_REDUCE, 3, GS_F32, 0, 0}, in, out));
+    for (int i = 0; i < 2; i++) {
+        RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeds");
+        RANK_CHECK(strcmp(gs_message(), m->message) == 0, "wanted '%s', got '%s'", m->message, gs_message());
+    }
+    RANK_CHECK(c->ops->send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message is sent");
+    return GS_OK;
+}
+
+static void every_rank_names_both_sides(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++)
+        for (size_t m = 0; m < sizeof mismatches / sizeof *mismatches; m++)
+            gs_test_ranks_checked_ok(&layouts[i], call_something_else, (void *)&mismatches[m]);
+}
+
+/* Rank 0 sends 300 bytes, and the last rank wants 400: both fail, and so do all others. */
+static gs_status receive_more(gs_comm *c, void *context) {
+    (void)context;
+    char data[400] = {0}, wanted[80];
+    int last = c->size - 1;
+    if (c->rank == 0) GS_TRY(c->ops->send(c, data, 300, last));
+    gs_status status = c->rank == last ? c->ops->recv(c, data, 400, 0) : c->ops->barrier(c);
+    snprintf(wanted, sizeof wanted, "rank %d: receives 400 bytes from rank 0, which sent 300", last);
+    RANK_CHECK(status == (c->rank == last ? GS_E_USAGE : GS_E_PEER), "%s", gs_status_name(status));
+    RANK_CHECK(strstr(gs_message(), wanted) != NULL, "wanted '%s', got '%s'", wanted, gs_message());
+    return GS_OK;
+}
+
+static void messages_of_other_lengths_end_both_sides(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], receive_more, NULL);
+}
+
+/* Two messages may be under way, also with their lengths. */
+static gs_status send_twice_first(gs_comm *c, void *context) {
+    (void)context;
+    static const size_t sizes[] = {1, 8, 64, 65, 1000};
+    int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        char data[1000];
+        for (int k = 0; k < 2; k++) {
+            memset(data, 10 * c->rank + k, sizeof data);
+            GS_TRY(c->ops->send(c, data, sizes[s], next));
+        }
+        for (int k = 0; k < 2; k++) {
+            GS_TRY(c->ops->recv(c, data, sizes[s], last));
+            for (size_t i = 0; i < sizes[s]; i++)
+                RANK_CHECK(data[i] == 10 * last + k, "message %d of %zu bytes: %d", k, sizes[s], data[i]);
+        }
+    }
+    return GS_OK;
+}
+
+static void two_messages_may_be_under_way(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], send_twice_first, NULL);
+}
+
+/* What fails inside is told once and for all, with the call that it stopped. */
+static gs_status one_aborts(gs_comm *c, void *context) {
+    (void)context;
+    char first[1024];
+    float x = 1;
+    if (c->rank == 1) {
+        c->ops->abort(c, "the disk is full");
+        return GS_OK;
+    }
+    RANK_CHECK(c->ops->all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
+    snprintf(first, sizeof first, "%s", gs_message());
+    RANK_CHECK(strcmp(first, "before all_reduce of 1 f32, call 1: rank 1: the disk is full") == 0, "%s",
+               first);
+    RANK_CHECK(c->ops->barrier(c) == GS_E_PEER && strcmp(gs_message(), first) == 0, "then %s", gs_message());
+    return GS_OK;
+}
+
+static void failures_pass_through(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], one_aborts, NULL);
+}
+
+static void the_environment_turns_it_on(void **state) {
+    (void)state;
+    gs_comm *c;
+    char before[8];
+    const char *set = getenv("GRADSUM_CHECK");
+    snprintf(before, sizeof before, "%s", set ? set : "");
+    assert_ok(gs_comm_threads_create(1, 1, &c));
+    setenv("GRADSUM_CHECK", "0", 1);
+    assert_ok(gs_comm_check_if_wanted(1, &c));
+    assert_string_equal(c->ops->name, "threads");
+    setenv("GRADSUM_CHECK", "yes", 1);
+    assert_fails(GS_E_USAGE, "GRADSUM_CHECK is 'yes'", gs_comm_check_if_wanted(1, &c));
+    setenv("GRADSUM_CHECK", "1", 1);
+    assert_ok(gs_comm_check_if_wanted(1, &c));
+    assert_string_equal(c->ops->name, "checked");
+    gs_comm_free(c);
+    setenv("GRADSUM_CHECK", before, 1);
+    char *output;
+    assert_int_equal(gs_test_shell(&output, "GRADSUM_CHECK=maybe %s/gradsum train --model softmax --steps 1",
+                                   GS_BUILD_DIR),
+                     2);
+    assert_non_null(strstr(output, "GRADSUM_CHECK is 'maybe'; it must be 1"));
+    free(output);
+}
+
+GS_TESTS(checked, cmocka_unit_test(every_rank_names_both_sides),
+         cmocka_unit_test(messages_of_other_lengths_end_both_sides),
+         cmocka_unit_test(two_messages_may_be_under_way), cmocka_unit_test(failures_pass_through),
+         cmocka_unit_test(the_environment_turns_it_on))
