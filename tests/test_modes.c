@@ -479,8 +479,38 @@ static void async_ends_when_a_worker_is_lost(void **state) {
         }
 }
 
-GS_TESTS(modes, cmocka_unit_test(exact_gives_one_sha256), cmocka_unit_test(exact_holds_for_ragged_batches),
-         cmocka_unit_test(exact_cuts_micro_batches_alike),
+/* ---- all of them ---- */
+
+/* A rank that was started with another option would wait for what never comes. */
+static void ranks_must_agree_on_the_mode(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {
+        {"--exact", "", "rank 1 runs without --exact, rank 0 with it"},
+        {"--verify 3", "--verify 4", "rank 1 has another --verify than rank 0 (4, not 3)"},
+        {"--accumulate 2", "", "rank 1 has another --accumulate than rank 0"},
+        {"--slow 1:5", "--slow 0:5", "rank 1 has another --slow than rank 0"},
+        {"--sync local --every 3", "--sync local --every 4",
+         "rank 1 has another --every than rank 0 (4, not 3)"},
+        {"--sync async --staleness 3", "--sync async --staleness 4",
+         "rank 1 has another --staleness than rank 0"},
+        {"--sync async --staleness 3", "--sync ps", "rank 1 has another --"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output;
+        int status = gs_test_shell(&output,
+                                   "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                                   "G='%s/gradsum train --model "
+                                   "softmax --steps 3 --threads 1'; GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G "
+                                   "%s; S=$?; wait; exit $S",
+                                   gs_test_folder(), GS_BUILD_DIR, cases[i][0], cases[i][1]);
+        if (status != 2 || !strstr(output, cases[i][2]))
+            fail_msg("exit %d, wanted '%s': %s", status, cases[i][2], output);
+        free(output);
+    }
+}
+
+GS_TESTS(modes, cmocka_unit_test(ranks_must_agree_on_the_mode), cmocka_unit_test(exact_gives_one_sha256),
+         cmocka_unit_test(exact_holds_for_ragged_batches), cmocka_unit_test(exact_cuts_micro_batches_alike),
          cmocka_unit_test(exact_refuses_what_it_cannot_hold),
          cmocka_unit_test(verify_names_step_worker_and_layer), cmocka_unit_test(verify_lets_a_sound_run_pass),
          cmocka_unit_test(accumulation_equals_the_large_batch), cmocka_unit_test(accumulation_saves_memory),
