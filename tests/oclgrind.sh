@@ -6,8 +6,8 @@ program=$1
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 
-# Oclgrind is about 100 times slower than a device: tiny shapes, which still reach every kernel and every branch. Both
-# families of tiles are run, the one for CPUs and the one for GPUs.
+# Oclgrind is about 100 times slower than a device: tiny shapes, which still reach every kernel and every branch. All
+# families of tiles are run: those for CPUs, with narrow and wide vectors, and those for GPUs.
 check() {
     tiles=$1 group=$2
     echo "oclgrind: $group, with $tiles tiles"
@@ -23,7 +23,7 @@ check() {
     exit 1
 }
 
-for tiles in cpu gpu; do
+for tiles in cpu4 cpu16 gpu; do
     for group in operators backend; do check $tiles $group; done
 done
 echo "oclgrind: no findings"
