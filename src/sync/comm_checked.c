@@ -21,8 +21,9 @@ typedef int64_t notice[FIELDS];
 
 typedef struct checked {
     gs_comm *inner;
-    int64_t calls; /* collectives so far */
-    notice *all;   /* [size] */
+    gs_transport ops; /* those below, under the name of the inner one */
+    int64_t calls;    /* collectives so far */
+    notice *all;      /* [size] */
     gs_status failed;
     char message[1024]; /* of the first failure */
 } checked;
@@ -167,7 +168,6 @@ static void checked_free(gs_comm *c) {
 }
 
 static const gs_transport transport_checked = {
-    .name = "checked",
     .send = checked_send,
     .recv = checked_recv,
     .broadcast = checked_broadcast,
@@ -194,9 +194,11 @@ gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
         return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
     }
     k->inner = inner;
+    k->ops = transport_checked;
+    k->ops.name = inner->ops->name;
     k->all = all;
     *c = *inner;
-    c->ops = &transport_checked;
+    c->ops = &k->ops;
     c->state = k;
     *out = c;
     return GS_OK;
