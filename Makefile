@@ -33,7 +33,7 @@ COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
 # All cores, unless -j says otherwise.
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
@@ -148,11 +148,12 @@ bench: all
 
 SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
 lint: packages
-	clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables have long lines
-	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr -j 2 \
-	    --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 -Isrc -I. -D__x86_64__ \
-	    $(filter %.c,$(SOURCES_ALL))
-	printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | xargs -P 2 -n 8 tests/tidy.sh
+	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
+	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
+	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \
+	    -Isrc -I. -D__x86_64__ $(filter %.c,$(SOURCES_ALL))
+	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | xargs -P 2 -n 8 tests/tidy.sh
+	@echo "lint: no findings"
 
 # ---- install ---------------------------------------------------------------------------------------------------------
 D = $(DESTDIR)$(PREFIX)

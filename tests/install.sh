@@ -4,7 +4,7 @@
 set -eu
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-${MAKE:-make} --no-print-directory -s install DESTDIR="$root" PREFIX=/opt/gradsum >/dev/null
+MAKEFLAGS="" ${MAKE:-make} --no-print-directory -s install DESTDIR="$root" PREFIX=/opt/gradsum >/dev/null
 prefix=$root/opt/gradsum
 cd "$root"
 
