@@ -11,6 +11,7 @@
 #include "sync/call.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,25 +22,33 @@ typedef int64_t notice[FIELDS];
 
 typedef struct checked {
     gs_comm *inner;
-    gs_transport ops; /* those below, under the name of the inner one */
-    int64_t calls;    /* collectives so far */
-    notice *all;      /* [size] */
-    gs_status failed;
-    char message[1024]; /* of the first failure */
+    gs_transport ops;     /* those below, under the name of the inner one */
+    int64_t calls;        /* collectives so far */
+    notice *all;          /* [size] */
+    pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
+    gs_status failed;     /* under the lock, as is the message of the first failure */
+    char message[1024];
 } checked;
 
 /* The result of a step; the first failure stays. */
 static gs_status keep(checked *k, gs_status status) {
     if (status == GS_OK) return GS_OK;
-    k->failed = status;
-    snprintf(k->message, sizeof k->message, "%s", gs_message());
+    pthread_mutex_lock(&k->lock);
+    if (k->failed == GS_OK) {
+        k->failed = status;
+        snprintf(k->message, sizeof k->message, "%s", gs_message());
+    }
+    pthread_mutex_unlock(&k->lock);
     return status;
 }
 
 static gs_status enter(gs_comm *c) {
     checked *k = c->state;
-    k->inner->timeout = c->timeout;
-    return k->failed == GS_OK ? GS_OK : gs_fail(k->failed, "%s", k->message);
+    pthread_mutex_lock(&k->lock);
+    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
+    gs_status status = k->failed == GS_OK ? GS_OK : gs_fail(k->failed, "%s", k->message);
+    pthread_mutex_unlock(&k->lock);
+    return status;
 }
 
 /* ---- collectives ---- */
@@ -162,6 +171,7 @@ static void checked_abort(gs_comm *c, const char *reason) {
 static void checked_free(gs_comm *c) {
     checked *k = c->state;
     gs_comm_free(k->inner);
+    pthread_mutex_destroy(&k->lock);
     free(k->all);
     free(k);
     free(c);
@@ -193,6 +203,7 @@ gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
         free(all);
         return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
     }
+    pthread_mutex_init(&k->lock, NULL);
     k->inner = inner;
     k->ops = transport_checked;
     k->ops.name = inner->ops->name;
