@@ -1,240 +1,274 @@
-#include "cpu/cpu.h"
+#include "cpu/conv2d_rows.h"
 
-#include <cblas.h>
 #include <string.h>
 
-/* Convolution as matrix products, one image at a time.
+/* Convolution as products with the matrix of patches, which is not written out: see conv2d_rows.h for X, the
+ * rows of an image, and product.h for products whose rows lie anywhere. With k = (c, u, v), a place of the
+ * kernel, and p = (r, o), an output position:
  *
- * im2col writes the patches of an image side by side: column p of `patches` (k, positions) holds the k = in_c
- * kernel_h kernel_w inputs that output position p sees. Then, with w as the matrix (out_c, k) that it already
- * is:
+ *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
+ *     backward   dw[o][k] += sum_p dy[o][p] X[at[k] + p]
+ *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
- *     forward    y  = w patches                      (out_c, positions)
- *     backward   dw += dy patches^T                  (out_c, k)
- *                dpatches = w^T dy, and col2im adds each of its entries to the pixel that it came from: dx
+ * The last is a product again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Where
+ * the stride is not 1, row h of dX sees only those u with u = h mod stride_h; each such phase is a product.
  *
- * Only one image's patches exist at a time for each thread, in memory that stays in the core's cache: the
- * whole batch's would be kernel_h kernel_w times the input, and each product would wait for memory.
- *
- * Source: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing"
- * (2006).
+ * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
  */
 typedef struct gs_conv_work {
     const gs_conv2d_sizes *s;
+    gs_conv_rows rows;
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    size_t n;
-    int parts;
-    int k, positions;       /* rows and columns of `patches` */
-    int padded_h, padded_w; /* the image with its border of zeros */
-    float *scratch;
-    size_t scratch_part; /* floats of scratch for each part */
+    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
+    bool relu;           /* forward: y = max(y, 0) */
+    size_t n, in, out;   /* images; floats of one image of x and of y */
+    int parts, depth, positions;
+    int samples; /* images whose rows are in the cache together in backward */
+    /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
+    size_t margin, dy_plane;
+    /* tables and packed weights that all parts share */
+    size_t *x_at, *w_at, *dx_at;
+    float *packed;
+    float *scratch; /* parts of scratch_part floats */
+    size_t scratch_part;
 } gs_conv_work;
 
-/* to[0..n-1] = from[0..n-1] for a short row: whole vectors, the last one laid over the one before. */
-static inline void copy_row(float *to, const float *from, int n) {
-    int i = 0;
-    if (n >= 16) {
-        for (; i + 16 <= n; i += 16) *(gs_float16 *)(to + i) = *(const gs_float16 *)(from + i);
-        *(gs_float16 *)(to + n - 16) = *(const gs_float16 *)(from + n - 16);
-    } else if (n >= 8) {
-        *(gs_float8 *)to = *(const gs_float8 *)from;
-        *(gs_float8 *)(to + n - 8) = *(const gs_float8 *)(from + n - 8);
-    } else {
-        for (; i < n; i++) to[i] = from[i];
-    }
-}
-
-/* to[0..n-1] += from[0..n-1] */
-static inline void add_row(float *to, const float *from, int n) {
-    int i = 0;
-    for (; i + 16 <= n; i += 16) *(gs_float16 *)(to + i) += *(const gs_float16 *)(from + i);
-    if (i + 8 <= n) {
-        *(gs_float8 *)(to + i) += *(const gs_float8 *)(from + i);
-        i += 8;
-    }
-    if (i + 4 <= n) {
-        *(gs_float4 *)(to + i) += *(const gs_float4 *)(from + i);
-        i += 4;
-    }
-    for (; i < n; i++) to[i] += from[i];
-}
-
-static float sum_of(const float *x, int n) {
-    gs_float16 sums = {0};
-    int i = 0;
-    for (; i + 16 <= n; i += 16) sums += *(const gs_float16 *)(x + i);
-    float sum = 0;
-    for (int j = 0; j < 16; j++) sum += sums[j];
-    for (; i < n; i++) sum += x[i];
-    return sum;
-}
-
-static bool is_padded(const gs_conv2d_sizes *s) {
-    return s->pad_h > 0 || s->pad_w > 0;
-}
-
-/* A 1x1 convolution without stride and padding: the image is its own matrix of patches. */
-static bool is_pointwise(const gs_conv2d_sizes *s) {
-    return s->kernel_h == 1 && s->kernel_w == 1 && s->stride_h == 1 && s->stride_w == 1 && !is_padded(s);
-}
-
-/* Copy the image into the middle of `padded`, whose border is zero already. */
-static void pad_image(const gs_conv_work *t, const float *x, float *padded) {
-    const gs_conv2d_sizes *s = t->s;
-    for (int c = 0; c < s->in_c; c++)
-        for (int h = 0; h < s->in_h; h++)
-            copy_row(padded +
-                         ((size_t)c * (size_t)t->padded_h + (size_t)(h + s->pad_h)) * (size_t)t->padded_w +
-                         s->pad_w,
-                     x + ((size_t)c * (size_t)s->in_h + (size_t)h) * (size_t)s->in_w, s->in_w);
-}
-
-/* The gradient of pad_image: the middle of `padded` is the image's part. */
-static void unpad_image(const gs_conv_work *t, float *dx, const float *padded) {
-    const gs_conv2d_sizes *s = t->s;
-    for (int c = 0; c < s->in_c; c++)
-        for (int h = 0; h < s->in_h; h++)
-            copy_row(dx + ((size_t)c * (size_t)s->in_h + (size_t)h) * (size_t)s->in_w,
-                     padded +
-                         ((size_t)c * (size_t)t->padded_h + (size_t)(h + s->pad_h)) * (size_t)t->padded_w +
-                         s->pad_w,
-                     s->in_w);
-}
-
-/* patches[(c, u, v)][(r, o)] = padded[c][r stride_h + u][o stride_w + v] */
-static void im2col(const gs_conv_work *t, const float *padded, float *patches) {
-    const gs_conv2d_sizes *s = t->s;
-    for (int c = 0; c < s->in_c; c++)
-        for (int u = 0; u < s->kernel_h; u++)
-            for (int v = 0; v < s->kernel_w; v++)
-                for (int r = 0; r < s->out_h; r++, patches += s->out_w) {
-                    const float *from = padded +
-                                        ((size_t)c * (size_t)t->padded_h + (size_t)(r * s->stride_h + u)) *
-                                            (size_t)t->padded_w +
-                                        v;
-                    if (s->stride_w == 1)
-                        copy_row(patches, from, s->out_w);
-                    else
-                        for (int o = 0; o < s->out_w; o++) patches[o] = from[o * s->stride_w];
-                }
-}
-
-/* The gradient of im2col: each entry of dpatches is added to the pixel that it was a copy of. */
-static void col2im(const gs_conv_work *t, const float *dpatches, float *padded) {
-    const gs_conv2d_sizes *s = t->s;
-    memset(padded, 0, (size_t)s->in_c * (size_t)t->padded_h * (size_t)t->padded_w * sizeof(float));
-    for (int c = 0; c < s->in_c; c++)
-        for (int u = 0; u < s->kernel_h; u++)
-            for (int v = 0; v < s->kernel_w; v++)
-                for (int r = 0; r < s->out_h; r++, dpatches += s->out_w) {
-                    float *to = padded +
-                                ((size_t)c * (size_t)t->padded_h + (size_t)(r * s->stride_h + u)) *
-                                    (size_t)t->padded_w +
-                                v;
-                    if (s->stride_w == 1)
-                        add_row(to, dpatches, s->out_w);
-                    else
-                        for (int o = 0; o < s->out_w; o++) to[o * s->stride_w] += dpatches[o];
-                }
-}
-
-/* The patches of one image; `padded` (if there is padding) and `room` are this part's scratch. */
-static const float *patches_of(const gs_conv_work *t, const float *x, float *padded, float *room) {
-    if (is_pointwise(t->s)) return x;
-    if (is_padded(t->s)) {
-        pad_image(t, x, padded);
-        x = padded;
-    }
-    im2col(t, x, room);
-    return room;
-}
-
-static void forward_part(void *context, int part) {
-    const gs_conv_work *t = context;
-    const gs_conv2d_sizes *s = t->s;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
-    size_t in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
-           out = (size_t)s->out_c * (size_t)t->positions;
-    size_t padded_size = (size_t)s->in_c * (size_t)t->padded_h * (size_t)t->padded_w;
-    float *padded = t->scratch + t->scratch_part * (size_t)part, *room = padded + padded_size;
-    memset(padded, 0, padded_size * sizeof(float));
-    for (size_t i = begin; i < end; i++) {
-        const float *patches = patches_of(t, t->x + i * in, padded, room);
-        float *y = t->y + i * out;
-        for (int o = 0; o < s->out_c && t->b; o++)
-            for (int p = 0; p < t->positions; p++) y[(size_t)o * (size_t)t->positions + (size_t)p] = t->b[o];
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s->out_c, t->positions, t->k, 1, t->w, t->k,
-                    patches, t->positions, t->b ? 1.0f : 0.0f, y, t->positions);
-    }
-}
-
-/* Each part sums its own dw and db, in its scratch; conv2d_backward adds them up in the order of the parts. */
-static void backward_part(void *context, int part) {
-    const gs_conv_work *t = context;
-    const gs_conv2d_sizes *s = t->s;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
-    size_t in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
-           out = (size_t)s->out_c * (size_t)t->positions;
-    size_t padded_size = (size_t)s->in_c * (size_t)t->padded_h * (size_t)t->padded_w;
-    size_t weights = (size_t)s->out_c * (size_t)t->k;
-    float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + weights;
-    float *padded = db + s->out_c, *dpadded = padded + padded_size, *room = dpadded + padded_size;
-    memset(dw, 0, (weights + (size_t)s->out_c + padded_size) * sizeof(float));
-    for (size_t i = begin; i < end; i++) {
-        const float *patches = patches_of(t, t->x + i * in, padded, room), *dy = t->dy + i * out;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, s->out_c, t->k, t->positions, 1, dy,
-                    t->positions, patches, t->positions, 1, dw, t->k);
-        for (int o = 0; o < s->out_c && t->db; o++)
-            db[o] += sum_of(dy + (size_t)o * (size_t)t->positions, t->positions);
-        if (!t->dx) continue;
-        float *dx = t->dx + i * in;
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t->k, t->positions, s->out_c, 1, t->w, t->k, dy,
-                    t->positions, 0, is_pointwise(s) ? dx : room, t->positions);
-        if (is_pointwise(s)) continue;
-        col2im(t, room, is_padded(s) ? dpadded : dx);
-        if (is_padded(s)) unpad_image(t, dx, dpadded);
-    }
-}
+/* About this many floats of image rows stay in a core's second-level cache. */
+enum { CACHED_FLOATS = 1 << 17 };
 
 static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
     return (gs_conv_work){.s = s,
+                          .rows = gs_conv_rows_of(s),
                           .n = n,
-                          .k = s->in_c * s->kernel_h * s->kernel_w,
+                          .in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
+                          .out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w,
+                          .depth = s->in_c * s->kernel_h * s->kernel_w,
                           .positions = s->out_h * s->out_w,
-                          .padded_h = s->in_h + 2 * s->pad_h,
-                          .padded_w = s->in_w + 2 * s->pad_w,
                           .parts = gs_cpu_parts(d, n, 1)};
+}
+
+/* Reserve the scratch memory: `tables` places for shared tables, the packed weights, and each part's own. */
+static gs_status reserve(gs_device *d, gs_conv_work *t, size_t tables, size_t **table) {
+    size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->depth);
+    size_t shared = gs_round_up(tables * sizeof(size_t) / sizeof(float)) + weights;
+    float *memory;
+    t->scratch_part = gs_round_up(t->scratch_part);
+    GS_TRY(gs_cpu_scratch(d, shared + t->scratch_part * (size_t)t->parts, &memory));
+    t->packed = memory;
+    *table = (size_t *)(void *)(memory + weights);
+    t->scratch = memory + shared;
+    return GS_OK;
+}
+
+/* The places of the kernel are taken in the order (c, v, u), in which neighbours share a plane of X: at[k] is
+ * where row k of the patches begins in X, w_at[k] where it is in a row of w. */
+static void list_patch_rows(const gs_conv_work *t, size_t *at, size_t *w_at) {
+    const gs_conv2d_sizes *s = t->s;
+    for (int c = 0; c < s->in_c; c++)
+        for (int v = 0; v < s->kernel_w; v++)
+            for (int u = 0; u < s->kernel_h; u++) {
+                *at++ = (size_t)(c * s->kernel_w + v) * t->rows.plane + gs_conv_row(&t->rows, u);
+                int place = (c * s->kernel_h + u) * s->kernel_w + v;
+                *w_at++ = (size_t)place;
+            }
+}
+
+/* ---- forward ---- */
+
+static void forward_part(void *context, int part) {
+    const gs_conv_work *t = context;
+    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    float *memory = t->scratch + t->scratch_part * (size_t)part, *rows = memory + t->rows.slack;
+    gs_product product = {.rows = t->s->out_c,
+                          .depth = t->depth,
+                          .columns = t->positions,
+                          .a = t->packed,
+                          .at = t->x_at,
+                          .bias = t->b,
+                          .relu = t->relu};
+    memset(memory, 0, t->scratch_part * sizeof(float));
+    for (size_t i = begin; i < end; i++) {
+        GS_ISA(conv_rows_from_image)(&t->rows, rows, t->x + i * t->in);
+        GS_ISA(product)(&product, t->y + i * t->out, (size_t)t->positions, rows);
+    }
+}
+
+static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                         const gs_conv2d_sizes *s, bool relu) {
+    if (n == 0) return GS_OK;
+    gs_conv_work t = work_of(d, s, n);
+    t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
+    t.relu = relu;
+    t.scratch_part = t.rows.size + 2 * t.rows.slack;
+    size_t depth = (size_t)t.depth, *row_at;
+    GS_TRY(reserve(d, &t, 2 * depth + (size_t)s->out_c, &t.x_at));
+    t.w_at = t.x_at + depth;
+    row_at = t.w_at + depth;
+    list_patch_rows(&t, t.x_at, t.w_at);
+    for (size_t o = 0; o < (size_t)s->out_c; o++) row_at[o] = o * depth;
+    GS_ISA(pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    return GS_OK;
 }
 
 gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s) {
+    return forward(d, y, x, w, b, n, s, false);
+}
+
+gs_status GS_ISA(conv2d_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                      const gs_conv2d_sizes *s) {
+    return forward(d, y, x, w, b, n, s, true);
+}
+
+/* ---- backward ---- */
+
+/* One phase of dX: which rows of it are wanted, and which rows of the kernel they see. */
+typedef struct gs_phase {
+    int first, end; /* rows of the phase that belong to the image, not to its padding */
+    int taps;       /* u = phase, phase + stride_h, ... below kernel_h */
+} gs_phase;
+
+static gs_phase phase_of(const gs_conv2d_sizes *s, int phase) {
+    int before = s->pad_h - phase, last = s->in_h - 1 + before;
+    return (gs_phase){.first = before > 0 ? (before + s->stride_h - 1) / s->stride_h : 0,
+                      .end = last < 0 ? 0 : last / s->stride_h + 1,
+                      .taps = phase < s->kernel_h ? (s->kernel_h - 1 - phase) / s->stride_h + 1 : 0};
+}
+
+/* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where in the copy of dy the rows of
+ * its columns begin. */
+static void prepare_dx(gs_conv_work *t, size_t *row_at, size_t *column_at) {
+    const gs_conv2d_sizes *s = t->s;
+    size_t *at = t->dx_at;
+    float *packed = t->packed;
+    int rows = s->in_c * s->kernel_w;
+    for (int c = 0, i = 0; c < s->in_c; c++)
+        for (int v = 0; v < s->kernel_w; v++, i++)
+            row_at[i] = (size_t)c * (size_t)(s->kernel_h * s->kernel_w) + (size_t)v;
+    for (int phase = 0; phase < s->stride_h; phase++) {
+        gs_phase f = phase_of(s, phase);
+        for (int k = 0; k < s->out_c * f.taps; k++) {
+            int o = k / f.taps, tap = k % f.taps;
+            column_at[k] = (size_t)o * (size_t)t->depth + (size_t)((phase + tap * s->stride_h) * s->kernel_w);
+            at[k] = (size_t)o * t->dy_plane + t->margin + (size_t)f.first * (size_t)s->out_w -
+                    (size_t)tap * (size_t)s->out_w;
+        }
+        GS_ISA(pack)(packed, t->w, rows, s->out_c * f.taps, row_at, column_at);
+        packed += rows * s->out_c * f.taps;
+        at += s->out_c * f.taps;
+    }
+}
+
+static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, float *drows) {
+    const gs_conv2d_sizes *s = t->s;
+    gs_product product = {.rows = s->in_c * s->kernel_w, .a = t->packed, .at = t->dx_at};
+    for (int phase = 0; phase < s->stride_h; phase++) {
+        gs_phase f = phase_of(s, phase);
+        product.depth = s->out_c * f.taps;
+        product.columns = (f.end - f.first) * s->out_w;
+        float *to = drows + (size_t)phase * t->rows.phase + (size_t)f.first * (size_t)s->out_w;
+        if (product.columns > 0) GS_ISA(product)(&product, to, t->rows.plane, dy);
+        product.a += product.rows * product.depth;
+        product.at += product.depth;
+    }
+    GS_ISA(conv_image_from_rows)(&t->rows, dx, drows);
+}
+
+/* Copy one image of dy between its margins of zeros, without what a relu after y holds back; db += its sums. */
+static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
+    size_t positions = (size_t)t->positions;
+    const float *dy = t->dy + image * t->out, *y = t->relu_y ? t->relu_y + image * t->out : NULL;
+    for (int o = 0; o < t->s->out_c; o++, to += t->dy_plane, dy += positions) {
+        gs_vector sums = {0};
+        float sum = 0;
+        size_t p = 0;
+        for (; p + GS_VECTOR <= positions; p += GS_VECTOR) {
+            gs_vector v = gs_load(dy + p);
+            if (y) v = gs_where(gs_load(y + p) > 0.0f, v);
+            gs_store(to + t->margin + p, v);
+            sums += v;
+        }
+        for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
+        for (; p < positions; p++) {
+            float v = !y || y[p] > 0.0f ? dy[p] : 0.0f;
+            to[t->margin + p] = v;
+            sum += v;
+        }
+        db[o] += sum;
+        if (y) y += positions;
+    }
+}
+
+static void backward_part(void *context, int part) {
+    const gs_conv_work *t = context;
+    const gs_conv2d_sizes *s = t->s;
+    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + (size_t)s->out_c * (size_t)t->depth;
+    float *dy = dw + gs_round_up((size_t)s->out_c * (size_t)(t->depth + 1));
+    float *rows = dy + (size_t)t->samples * (size_t)s->out_c * t->dy_plane + t->rows.slack;
+    gs_dots dots = {.rows = s->out_c,
+                    .depth = t->depth,
+                    .columns = t->positions,
+                    .at = t->x_at,
+                    .y_row = t->dy_plane,
+                    .y_sample = (size_t)s->out_c * t->dy_plane,
+                    .x_sample = t->rows.size};
+    memset(dw, 0, t->scratch_part * sizeof(float));
+    for (size_t first = begin; first < end; first += (size_t)t->samples) {
+        dots.samples = end - first < (size_t)t->samples ? (int)(end - first) : t->samples;
+        for (size_t i = 0; i < (size_t)dots.samples; i++) {
+            GS_ISA(conv_rows_from_image)(&t->rows, rows + i * dots.x_sample, t->x + (first + i) * t->in);
+            copy_dy(t, dy + i * dots.y_sample, first + i, db);
+        }
+        GS_ISA(dot_products)(&dots, dw, dy + t->margin, rows);
+        for (size_t i = 0; i < (size_t)dots.samples && t->dx; i++)
+            image_gradient(t, t->dx + (first + i) * t->in, dy + i * dots.y_sample,
+                           rows + (size_t)t->samples * dots.x_sample);
+    }
+}
+
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
+                          gs_mem w, size_t n, const gs_conv2d_sizes *s) {
     if (n == 0) return GS_OK;
     gs_conv_work t = work_of(d, s, n);
-    t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
-    t.scratch_part =
-        (size_t)s->in_c * (size_t)t.padded_h * (size_t)t.padded_w + (size_t)t.k * (size_t)t.positions;
-    GS_TRY(gs_cpu_scratch(d, t.scratch_part * (size_t)t.parts, &t.scratch));
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
+    t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
+    t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
+    t.relu_y = gs_cpu_floats(relu_y);
+
+    size_t margin_rows = t.dx ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
+    t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
+    t.dy_plane = t.margin + gs_round_up(t.dx ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
+    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts, fit = CACHED_FLOATS / t.rows.size + 1;
+    t.samples = (int)(fit < most ? fit : most);
+    t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * out_c * t.dy_plane +
+                     (size_t)(t.samples + 1) * t.rows.size + 2 * t.rows.slack;
+    size_t taps = out_c * (size_t)s->kernel_h;
+    GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
+    t.w_at = t.x_at + depth;
+    t.dx_at = t.w_at + depth;
+    row_at = t.dx_at + 2 * taps;
+    list_patch_rows(&t, t.x_at, t.w_at);
+    if (t.dx) prepare_dx(&t, row_at, t.dx_at + taps);
+
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
+    for (int part = 0; part < t.parts; part++) {
+        const float *own = t.scratch + t.scratch_part * (size_t)part;
+        for (size_t o = 0; o < out_c; o++)
+            for (size_t k = 0; k < depth; k++) t.dw[o * depth + t.w_at[k]] += own[o * depth + k];
+        for (size_t o = 0; o < out_c && t.db; o++) t.db[o] += own[weights + o];
+    }
     return GS_OK;
 }
 
 gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    if (n == 0) return GS_OK;
-    gs_conv_work t = work_of(d, s, n);
-    size_t weights = (size_t)s->out_c * (size_t)t.k;
-    t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
-    t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
-    t.scratch_part = weights + (size_t)s->out_c +
-                     2 * (size_t)s->in_c * (size_t)t.padded_h * (size_t)t.padded_w +
-                     (size_t)t.k * (size_t)t.positions;
-    GS_TRY(gs_cpu_scratch(d, t.scratch_part * (size_t)t.parts, &t.scratch));
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    for (int part = 0; part < t.parts; part++) {
-        const float *own = t.scratch + t.scratch_part * (size_t)part;
-        for (size_t i = 0; i < weights; i++) t.dw[i] += own[i];
-        for (int o = 0; o < s->out_c && t.db; o++) t.db[o] += own[weights + (size_t)o];
-    }
-    return GS_OK;
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s);
+}
+
+gs_status GS_ISA(conv2d_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, s);
 }

@@ -1,4 +1,4 @@
-/* The CPU backend: OpenBLAS for matrix products, C for the rest.
+/* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
  * Every file of cpu/ (but open.c, memory.c and pool.c) is compiled several times, once for each instruction
  * set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best table that
@@ -80,6 +80,14 @@ gs_status GS_ISA(conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_m
                                  const gs_conv2d_sizes *);
 gs_status GS_ISA(conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                   size_t n, const gs_conv2d_sizes *);
+gs_status GS_ISA(linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                      int out);
+gs_status GS_ISA(linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                       gs_mem x, gs_mem w, size_t n, int in, int out);
+gs_status GS_ISA(conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                      const gs_conv2d_sizes *);
+gs_status GS_ISA(conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *);
 gs_status GS_ISA(max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                      const gs_pool2d_sizes *);
 gs_status GS_ISA(max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
@@ -103,6 +111,8 @@ gs_status GS_ISA(mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x
 gs_status GS_ISA(mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
 gs_status GS_ISA(sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                              float momentum, float weight_decay);
+gs_status GS_ISA(fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
+gs_status GS_ISA(triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 
 /* memory.c, compiled once: nothing in it gains from vectors */
 gs_status gs_cpu_alloc(gs_device *, size_t bytes, gs_mem *out);

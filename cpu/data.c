@@ -2,12 +2,25 @@
 
 /* bytes_to_float and one_hot: from stored samples to tensors. */
 
+typedef struct gs_bytes_work {
+    float *to;
+    const unsigned char *from;
+    float scale, shift;
+    size_t count;
+    int parts;
+} gs_bytes_work;
+
+static void bytes_part(void *context, int part) {
+    const gs_bytes_work *t = context;
+    gs_range r = gs_cpu_range(t->count, part, t->parts);
+    float *restrict to = t->to;
+    for (size_t i = r.begin; i < r.end; i++) to[i] = t->scale * (float)t->from[i] + t->shift;
+}
+
 gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, float scale, float shift,
                                  size_t count) {
-    (void)d;
-    const unsigned char *from = bytes.base;
-    float *to = gs_cpu_floats(y);
-    for (size_t i = 0; i < count; i++) to[i] = scale * (float)from[i] + shift;
+    gs_bytes_work t = {gs_cpu_floats(y), bytes.base, scale, shift, count, gs_cpu_parts(d, count, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, bytes_part, &t);
     return GS_OK;
 }
 

@@ -9,11 +9,17 @@
  *                dw (out, in) += dy^T x
  *                db (out)     += column sums of dy
  *
+ * With a relu after it, forward puts it on each block of y while that is in the cache, and backward first writes
+ * the dy that the relu lets through.
+ *
  * A product is cut over the threads along its longer side, and each thread calls OpenBLAS for its own block.
  */
 typedef struct gs_linear_work {
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
+    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
+    float *passed;       /* backward with relu_y: the dy that counts */
+    bool relu;           /* forward: y = max(y, 0) */
     int n, in, out, parts;
 } gs_linear_work;
 
@@ -33,22 +39,54 @@ static void forward_part(void *context, int part) {
     }
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, t->in, 1, x, t->in, w, t->in,
                 t->b ? 1.0f : 0.0f, y, t->out);
+    for (int i = 0; i < rows && t->relu; i++) {
+        float *row = y + (size_t)i * (size_t)t->out;
+        for (int o = 0; o < columns; o++) row[o] = row[o] < 0.0f ? 0.0f : row[o];
+    }
 }
 
-gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                 int out) {
+static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in, int out,
+                         bool relu) {
     if (n == 0) return GS_OK;
     int longer = (int)n >= out ? (int)n : out;
     gs_linear_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
                         .b = gs_cpu_floats(b),
+                        .relu = relu,
                         .n = (int)n,
                         .in = in,
                         .out = out,
                         .parts = gs_cpu_parts(d, (size_t)longer, 32)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
+}
+
+gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                 int out) {
+    return forward(d, y, x, w, b, n, in, out, false);
+}
+
+gs_status GS_ISA(linear_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                      int out) {
+    return forward(d, y, x, w, b, n, in, out, true);
+}
+
+/* For some columns of dy: what passes the relu, and db. */
+static void dy_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
+    for (size_t row = 0; row < (size_t)t->n; row++) {
+        const float *dy = t->dy + row * (size_t)t->out;
+        if (t->relu_y) {
+            const float *y = t->relu_y + row * (size_t)t->out;
+            float *restrict passed = t->passed + row * (size_t)t->out;
+            for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
+            dy = passed;
+        }
+        float *restrict db = t->db;
+        for (size_t o = r.begin; o < r.end && db; o++) db[o] += dy[o];
+    }
 }
 
 static void dw_part(void *context, int part) {
@@ -80,8 +118,8 @@ static void dx_part(void *context, int part) {
                     t->w + begin, t->in, 0, t->dx + begin, t->in);
 }
 
-gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, int in, int out) {
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
+                          gs_mem w, size_t n, int in, int out) {
     if (n == 0) return GS_OK;
     gs_linear_work t = {.dx = gs_cpu_floats(dx),
                         .dw = gs_cpu_floats(dw),
@@ -89,16 +127,29 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
                         .dy = gs_cpu_floats(dy),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
+                        .relu_y = gs_cpu_floats(relu_y),
                         .n = (int)n,
                         .in = in,
                         .out = out};
     gs_pool *pool = gs_cpu_of(d)->pool;
-    for (size_t i = 0; i < n && t.db; i++)
-        for (int o = 0; o < out; o++) t.db[o] += t.dy[i * (size_t)out + (size_t)o];
+    if (t.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &t.passed));
+    t.parts = gs_cpu_parts(d, (size_t)out, 64);
+    if (t.db || t.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
+    if (t.relu_y) t.dy = t.passed;
     t.parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
     gs_pool_run(pool, t.parts, dw_part, &t);
     if (!t.dx) return GS_OK;
     t.parts = gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
     gs_pool_run(pool, t.parts, dx_part, &t);
     return GS_OK;
+}
+
+gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                  gs_mem w, size_t n, int in, int out) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out);
+}
+
+gs_status GS_ISA(linear_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                       gs_mem x, gs_mem w, size_t n, int in, int out) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, in, out);
 }

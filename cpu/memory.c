@@ -43,10 +43,21 @@ gs_status gs_cpu_unmap(gs_device *d, gs_mem m, void *host) {
     return GS_OK;
 }
 
+typedef struct gs_fill_work {
+    float *x, value;
+    size_t count;
+    int parts;
+} gs_fill_work;
+
+static void fill_part(void *context, int part) {
+    const gs_fill_work *t = context;
+    gs_range r = gs_cpu_range(t->count, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) t->x[i] = t->value;
+}
+
 gs_status gs_cpu_fill(gs_device *d, gs_mem x, float value, size_t count) {
-    (void)d;
-    float *f = gs_cpu_floats(x);
-    for (size_t i = 0; i < count; i++) f[i] = value;
+    gs_fill_work t = {gs_cpu_floats(x), value, count, gs_cpu_parts(d, count, 1 << 15)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, fill_part, &t);
     return GS_OK;
 }
 

@@ -56,6 +56,8 @@ void gs_cpu_choose_kernels(char **argv) {
     if (getenv("OPENBLAS_CORETYPE")) return; /* the user has chosen, or this is the second start */
     const char *better = gs_cpu_better_kernels(openblas_get_corename(), gs_cpu_has_avx512());
     if (!better || setenv("OPENBLAS_CORETYPE", better, 1) != 0) return;
+    setenv("OPENBLAS_NUM_THREADS", "1",
+           0); /* its threads would spin for 30 ms and then never be used: see pool.h */
     execv("/proc/self/exe", argv);
     unsetenv("OPENBLAS_CORETYPE"); /* could not start again: go on with the kernels that there are */
 }

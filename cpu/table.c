@@ -18,6 +18,10 @@ const gs_backend GS_ISA(backend) = {
     .linear_backward = GS_ISA(linear_backward),
     .conv2d_forward = GS_ISA(conv2d_forward),
     .conv2d_backward = GS_ISA(conv2d_backward),
+    .linear_relu_forward = GS_ISA(linear_relu_forward),
+    .linear_relu_backward = GS_ISA(linear_relu_backward),
+    .conv2d_relu_forward = GS_ISA(conv2d_relu_forward),
+    .conv2d_relu_backward = GS_ISA(conv2d_relu_backward),
     .max_pool2d_forward = GS_ISA(max_pool2d_forward),
     .max_pool2d_backward = GS_ISA(max_pool2d_backward),
     .avg_pool2d_forward = GS_ISA(avg_pool2d_forward),
@@ -36,4 +40,6 @@ const gs_backend GS_ISA(backend) = {
     .mean_squared_error_forward = GS_ISA(mean_squared_error_forward),
     .mean_squared_error_backward = GS_ISA(mean_squared_error_backward),
     .sgd_update = GS_ISA(sgd_update),
+    .fma_loop = GS_ISA(fma_loop),
+    .triad = GS_ISA(triad),
 };

@@ -113,6 +113,18 @@ typedef struct gs_backend {
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, const gs_conv2d_sizes *);
 
+    /* The same two layers with the relu that follows: y = max(linear(x), 0), and backward takes this y to let dy
+     * pass only where y > 0. A backend that gains nothing from it leaves the four NULL, and relu's own operator
+     * follows the layer (layer/sequential.c). */
+    gs_status (*linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                     int out);
+    gs_status (*linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                      gs_mem x, gs_mem w, size_t n, int in, int out);
+    gs_status (*conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                     const gs_conv2d_sizes *);
+    gs_status (*conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *);
+
     /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
      * + w in its channel's plane, the first in reading order on a tie; NaN wins over numbers */
     gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
@@ -169,6 +181,13 @@ typedef struct gs_backend {
      * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
+
+    /* ---- the device's limits, for measuring (train/profile.c) ---- */
+
+    /* y[i] = scale y[i] + shift, `rounds` times over, on numbers that stay in registers: 2 rounds count FLOPs */
+    gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
+    /* y[i] = a[i] + scale b[i]: 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
+    gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
 /* An open device. Each worker opens its own. */
@@ -213,6 +232,11 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
 /* How many cores this process may use (its affinity), at least 1. */
 int gs_cpu_cores(void);
+
+/* PoCL compiles a kernel anew for each size of work-groups, when it first meets it; one version for all sizes is as fast
+ * here, and what is kept of it for the next run is complete. Call this too at the beginning of main(): it sets
+ * POCL_WORK_GROUP_SPECIALIZATION=0, if it is not set. Without it all works, but a first run takes longer to start. */
+void gs_cl_choose_compiler(void);
 
 /* The two backends' doors, used by device.c alone. */
 gs_status gs_cpu_open(gs_device *device, int threads);

@@ -1,0 +1,102 @@
+#include "cpu/conv2d_rows.h"
+
+#include <string.h>
+
+/* to[0..n-1] = from[0..n-1] for a short row: whole vectors, the last one laid over the one before. */
+static inline void copy_row(float *restrict to, const float *restrict from, int n) {
+    if (n >= 16) {
+        for (int i = 0; i < n - 16; i += 16) *(gs_float16 *)(to + i) = *(const gs_float16 *)(from + i);
+        *(gs_float16 *)(to + n - 16) = *(const gs_float16 *)(from + n - 16);
+    } else if (n >= 8) {
+        gs_float8 begin = *(const gs_float8 *)from, end = *(const gs_float8 *)(from + n - 8);
+        *(gs_float8 *)to = begin;
+        *(gs_float8 *)(to + n - 8) = end;
+    } else {
+        for (int i = 0; i < n; i++) to[i] = from[i];
+    }
+}
+
+/* The outputs o for which o stride_w + v - pad_w lies in the image: first..end-1. */
+typedef struct gs_span {
+    int first, end;
+} gs_span;
+
+static gs_span outputs_inside(const gs_conv2d_sizes *s, int v) {
+    int before = s->pad_w - v, room = s->in_w - 1 + before;
+    gs_span span = {before > 0 ? (before + s->stride_w - 1) / s->stride_w : 0,
+                    room < 0 ? 0 : room / s->stride_w + 1};
+    if (span.end > s->out_w) span.end = s->out_w;
+    if (span.first > span.end) span.first = span.end;
+    return span;
+}
+
+/* The sizes are copied first: the compiler then knows that no store of a float changes them. */
+
+void GS_ISA(conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const float *x) {
+    const gs_conv2d_sizes s = *shape->s;
+    gs_conv_rows r = *shape;
+    r.s = &s;
+    for (int c = 0; c < s.in_c; c++, x += (size_t)s.in_h * (size_t)s.in_w)
+        for (int v = 0; v < s.kernel_w; v++, rows += r.plane) {
+            gs_span span = outputs_inside(&s, v);
+            int n = span.end - span.first;
+            const float *from = x + (ptrdiff_t)span.first * s.stride_w + v - s.pad_w;
+            gs_conv_walk walk = gs_conv_walk_from(&r, s.pad_h);
+            for (int h = 0; h < s.in_h; h++, from += s.in_w, gs_conv_walk_on(&r, &walk)) {
+                float *to = rows + walk.at + span.first;
+                if (s.stride_w == 1)
+                    copy_row(to, from, n);
+                else
+                    for (int o = 0; o < n; o++) to[o] = from[o * s.stride_w];
+            }
+        }
+}
+
+/* With stride_w 1: a vector of pixels is the sum of kernel_w vectors, each moved by its v; what lies outside
+ * of the row is masked. A vector may go past the row's end, where the next row will be written. */
+static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows) {
+    const gs_conv2d_sizes s = *shape->s;
+    gs_conv_rows r = *shape;
+    r.s = &s;
+    const float *end = dx + (size_t)s.in_c * (size_t)s.in_h * (size_t)s.in_w;
+    gs_vector_int lane = {0};
+    for (int i = 0; i < GS_VECTOR; i++) lane[i] = i;
+    for (int c = 0; c < s.in_c; c++, drows += (size_t)s.kernel_w * r.plane) {
+        gs_conv_walk walk = gs_conv_walk_from(&r, s.pad_h);
+        for (int h = 0; h < s.in_h; h++, dx += s.in_w, gs_conv_walk_on(&r, &walk)) {
+            const float *row = drows + walk.at;
+            for (int w = 0; w < s.in_w; w += GS_VECTOR) {
+                gs_vector sum = {0};
+                for (int v = 0; v < s.kernel_w; v++) {
+                    int o = w + s.pad_w - v;
+                    gs_vector_int at = lane + o;
+                    sum += gs_where((at >= 0) & (at < s.out_w),
+                                    gs_load(row + (size_t)v * r.plane + (ptrdiff_t)o));
+                }
+                if (dx + w + GS_VECTOR <= end)
+                    gs_store(dx + w, sum);
+                else
+                    for (int i = 0; i < GS_VECTOR && w + i < s.in_w; i++) dx[w + i] = sum[i];
+            }
+        }
+    }
+}
+
+void GS_ISA(conv_image_from_rows)(const gs_conv_rows *r, float *dx, const float *drows) {
+    const gs_conv2d_sizes *s = r->s;
+    if (s->stride_w == 1) {
+        add_up_rows(r, dx, drows);
+        return;
+    }
+    memset(dx, 0, (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w * sizeof(float));
+    for (int c = 0; c < s->in_c; c++, dx += (size_t)s->in_h * (size_t)s->in_w)
+        for (int v = 0; v < s->kernel_w; v++, drows += r->plane) {
+            gs_span span = outputs_inside(s, v);
+            gs_conv_walk walk = gs_conv_walk_from(r, s->pad_h);
+            for (int h = 0; h < s->in_h; h++, gs_conv_walk_on(r, &walk)) {
+                const float *from = drows + walk.at;
+                float *to = dx + (size_t)h * (size_t)s->in_w;
+                for (int o = span.first; o < span.end; o++) to[o * s->stride_w + v - s->pad_w] += from[o];
+            }
+        }
+}

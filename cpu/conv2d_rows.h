@@ -1,0 +1,68 @@
+/* The image as convolution sees it: its rows, once for each column of the kernel.
+ *
+ * The matrix of patches (im2col) has a row for each (c, u, v), with the inputs that all output positions (r, o)
+ * see through that place of the kernel. Rows of the same (c, v) and different u hold the same numbers, moved by
+ * one row of the image. So only the plane of each (c, v) is written, in rows that are as long as an output row:
+ *
+ *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
+ *
+ * and row (c, u, v) of the patches is that plane from its row u on: all output positions lie one after the
+ * other, nothing is computed that is not wanted, and the copy is kernel_h times smaller than im2col's. With a
+ * stride the rows h, h + stride_h, h + 2 stride_h ... must be neighbours: a plane holds the rows of each
+ * h mod stride_h ("phase") together.
+ *
+ * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document
+ * processing" (2006).
+ */
+#ifndef GS_CPU_CONV2D_ROWS_H
+#define GS_CPU_CONV2D_ROWS_H
+
+#include "cpu/product.h"
+
+typedef struct gs_conv_rows {
+    const gs_conv2d_sizes *s;
+    size_t phase; /* floats of one phase of a plane */
+    size_t plane; /* floats of one plane, with a vector of room after it */
+    size_t size;  /* floats of all planes; room for this many zeros must lie before and after them */
+    size_t slack;
+} gs_conv_rows;
+
+static inline gs_conv_rows gs_conv_rows_of(const gs_conv2d_sizes *s) {
+    size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, stride_h = (size_t)s->stride_h;
+    gs_conv_rows r = {.s = s, .phase = (padded_h + stride_h - 1) / stride_h * (size_t)s->out_w};
+    r.plane = gs_round_up(stride_h * r.phase) + GS_VECTOR;
+    r.size = (size_t)s->in_c * (size_t)s->kernel_w * r.plane;
+    r.slack = gs_round_up((size_t)s->kernel_w + (size_t)s->pad_w) + 2 * GS_VECTOR;
+    return r;
+}
+
+/* Where row `padded_h` of the padded image begins in a plane. */
+static inline size_t gs_conv_row(const gs_conv_rows *r, int padded_h) {
+    return (size_t)(padded_h % r->s->stride_h) * r->phase +
+           (size_t)(padded_h / r->s->stride_h) * (size_t)r->s->out_w;
+}
+
+/* The same, step by step: rows of a plane in the order of the padded image. */
+typedef struct gs_conv_walk {
+    size_t at;
+    int phase;
+} gs_conv_walk;
+
+static inline gs_conv_walk gs_conv_walk_from(const gs_conv_rows *r, int padded_h) {
+    return (gs_conv_walk){gs_conv_row(r, padded_h), padded_h % r->s->stride_h};
+}
+
+static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
+    walk->at += r->phase;
+    if (++walk->phase < r->s->stride_h) return;
+    walk->phase = 0;
+    walk->at += (size_t)r->s->out_w - (size_t)r->s->stride_h * r->phase;
+}
+
+/* Write the planes of the image x. `rows` held zeros, or an earlier image, before. */
+void GS_ISA(conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
+
+/* The gradient of that: dx = for each pixel, the sum of drows over the places to which it was copied. */
+void GS_ISA(conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);
+
+#endif

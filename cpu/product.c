@@ -1,0 +1,181 @@
+#include "cpu/product.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* Else the compiler loads a vector again for each multiply-add that uses it, which takes longer than these. */
+#if defined(__AVX512F__)
+#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define KEEP_IN_REGISTER(v) (void)(v)
+#endif
+
+/* ---- y = a X ---- */
+
+/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. */
+ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int vectors, const float *a,
+                                const float *bias, float *y, size_t ld, const float *x) {
+    gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (gs_vector){0} + (bias ? bias[i] : 0.0f);
+    }
+    for (int k = 0; k < t->depth; k++, a += rows) {
+        const float *row = x + t->at[k];
+        gs_vector b[GS_TILE_VECTORS];
+        UNROLL for (int j = 0; j < vectors; j++) {
+            b[j] = gs_load(row + j * GS_VECTOR);
+            KEEP_IN_REGISTER(b[j]);
+        }
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += a[i] * b[j];
+        }
+    }
+    if (t->relu) { /* a NaN stays a NaN */
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = gs_where(~(sum[i][j] < 0.0f), sum[i][j]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < vectors; j++) gs_store(y + (size_t)i * ld + j * GS_VECTOR, sum[i][j]);
+    }
+}
+
+ALWAYS_INLINE void product_rows(const gs_product *t, int rows, const int vectors, const float *a,
+                                const float *bias, float *y, size_t ld, const float *x) {
+    switch (rows) {
+    case 1:
+        product_tile(t, 1, vectors, a, bias, y, ld, x);
+        return;
+    case 2:
+        product_tile(t, 2, vectors, a, bias, y, ld, x);
+        return;
+    case 3:
+        product_tile(t, 3, vectors, a, bias, y, ld, x);
+        return;
+    case 4:
+        product_tile(t, 4, vectors, a, bias, y, ld, x);
+        return;
+#if defined(__AVX512F__) || defined(__aarch64__)
+    case 5:
+        product_tile(t, 5, vectors, a, bias, y, ld, x);
+        return;
+    case 6:
+        product_tile(t, 6, vectors, a, bias, y, ld, x);
+        return;
+    case 7:
+        product_tile(t, 7, vectors, a, bias, y, ld, x);
+        return;
+    case 8:
+        product_tile(t, 8, vectors, a, bias, y, ld, x);
+        return;
+#endif
+    default:
+        gs_bug("product: a tile of %d rows", rows);
+    }
+}
+
+/* All rows of y, for `vectors` vectors of columns: what X holds there stays in the cache meanwhile. */
+ALWAYS_INLINE void product_columns(const gs_product *t, const int vectors, float *y, size_t ld,
+                                   const float *x) {
+    for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {
+        int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
+        product_rows(t, rows, vectors, t->a + (size_t)i * (size_t)t->depth, t->bias ? t->bias + i : NULL,
+                     y + (size_t)i * ld, ld, x);
+    }
+}
+
+/* Fewer columns than a vector holds: the tile goes to a place of its own first. */
+static void product_narrow(const gs_product *t, float *y, size_t ld, const float *x) {
+    float tile[GS_TILE_ROWS * GS_VECTOR];
+    for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {
+        int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
+        product_rows(t, rows, 1, t->a + (size_t)i * (size_t)t->depth, t->bias ? t->bias + i : NULL, tile,
+                     GS_VECTOR, x);
+        for (int r = 0; r < rows; r++)
+            for (int p = 0; p < t->columns; p++)
+                y[(size_t)(i + r) * ld + (size_t)p] = tile[r * GS_VECTOR + p];
+    }
+}
+
+void GS_ISA(product)(const gs_product *t, float *y, size_t ld, const float *x) {
+    if (t->columns < GS_VECTOR) {
+        product_narrow(t, y, ld, x);
+        return;
+    }
+    int p = 0;
+    for (; p + GS_TILE_VECTORS * GS_VECTOR <= t->columns; p += GS_TILE_VECTORS * GS_VECTOR)
+        product_columns(t, GS_TILE_VECTORS, y + p, ld, x + p);
+    for (; p < t->columns; p += GS_VECTOR) { /* the last vector is laid over the one before */
+        int at = p + GS_VECTOR <= t->columns ? p : t->columns - GS_VECTOR;
+        product_columns(t, 1, y + at, ld, x + at);
+    }
+}
+
+void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
+                  const size_t *column_at) {
+    for (int i = 0; i < rows; i += GS_TILE_ROWS) {
+        int block = rows - i < GS_TILE_ROWS ? rows - i : GS_TILE_ROWS;
+        for (int k = 0; k < depth; k++)
+            for (int r = 0; r < block; r++) *to++ = a[row_at[i + r] + column_at[k]];
+    }
+}
+
+/* ---- c += y X^T ---- */
+
+ALWAYS_INLINE float sum_of_lanes(gs_vector v) {
+    float sum[GS_VECTOR];
+    gs_store(sum, v);
+    for (int half = GS_VECTOR / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+/* One tile of c: each of its sums is a vector of partial sums until the end. */
+ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns, float *c, const float *y,
+                            const float *x, const size_t *at) {
+    gs_vector sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < columns; j++) sum[i][j] = (gs_vector){0};
+    }
+    for (int s = 0; s < t->samples; s++, y += t->y_sample, x += t->x_sample) {
+        const float *row[GS_DOT_COLUMNS];
+        UNROLL for (int j = 0; j < columns; j++) row[j] = x + at[j];
+        for (size_t p = 0; p < (size_t)t->columns; p += GS_VECTOR) {
+            gs_vector a[GS_DOT_ROWS];
+            UNROLL for (int i = 0; i < rows; i++) a[i] = gs_load(y + (size_t)i * t->y_row + p);
+            UNROLL for (int j = 0; j < columns; j++) {
+                gs_vector b = gs_load(row[j] + p);
+                KEEP_IN_REGISTER(b);
+                UNROLL for (int i = 0; i < rows; i++) sum[i][j] += a[i] * b;
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < columns; j++) c[(size_t)i * (size_t)t->depth + (size_t)j] +=
+            sum_of_lanes(sum[i][j]);
+    }
+}
+
+ALWAYS_INLINE void dot_rows(const gs_dots *t, const int rows, float *c, const float *y, const float *x) {
+    int k = 0;
+    for (; k + GS_DOT_COLUMNS <= t->depth; k += GS_DOT_COLUMNS)
+        dot_tile(t, rows, GS_DOT_COLUMNS, c + k, y, x, t->at + k);
+    for (; k + 3 <= t->depth; k += 3) dot_tile(t, rows, 3, c + k, y, x, t->at + k);
+    for (; k < t->depth; k++) dot_tile(t, rows, 1, c + k, y, x, t->at + k);
+}
+
+void GS_ISA(dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
+    int blocks = (t->rows + GS_DOT_ROWS - 1) / GS_DOT_ROWS; /* of nearly equal size: 6 is 3 + 3, not 4 + 2 */
+    for (int b = 0, i = 0; b < blocks; b++) {
+        int end = t->rows * (b + 1) / blocks, rows = end - i;
+        float *to = c + (size_t)i * (size_t)t->depth;
+        const float *from = y + (size_t)i * t->y_row;
+        if (rows == 1) dot_rows(t, 1, to, from, x);
+        if (rows == 2) dot_rows(t, 2, to, from, x);
+        if (rows == 3) dot_rows(t, 3, to, from, x);
+#if defined(__AVX512F__) || defined(__aarch64__)
+        if (rows == 4) dot_rows(t, 4, to, from, x);
+#endif
+        i = end;
+    }
+}

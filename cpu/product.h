@@ -1,0 +1,77 @@
+/* The two small products that convolution is made of, with all sums in registers.
+ *
+ * Both see a matrix X whose rows lie anywhere: row k starts at x + at[k]. Rows may overlap, so the patches of
+ * a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner
+ * loop runs over the depth; the sizes of a tile are those that just fill the registers of each instruction
+ * set. How the tile of a matrix product follows from registers and caches: Goto, van de Geijn, "Anatomy of
+ * high-performance matrix multiplication" (ACM Transactions on Mathematical Software 34, 2008).
+ *
+ * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it.
+ */
+#ifndef GS_CPU_PRODUCT_H
+#define GS_CPU_PRODUCT_H
+
+#include "cpu/cpu.h"
+
+/* Floats in a vector register, and the tiles: TILE_ROWS x TILE_VECTORS sums for gs_product, and DOT_ROWS x
+ * DOT_COLUMNS for gs_dot_products. */
+#if defined(__AVX512F__)
+enum { GS_VECTOR = 16, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS_DOT_COLUMNS = 6 };
+#elif defined(__AVX__)
+enum { GS_VECTOR = 8, GS_TILE_ROWS = 4, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 3, GS_DOT_COLUMNS = 3 };
+#elif defined(__aarch64__)
+enum { GS_VECTOR = 4, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS_DOT_COLUMNS = 6 };
+#else
+enum { GS_VECTOR = 4, GS_TILE_ROWS = 4, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 3, GS_DOT_COLUMNS = 3 };
+#endif
+
+/* A register of floats, loaded from and stored to any address; and of the same number of int32. */
+typedef float gs_vector __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
+typedef int32_t gs_vector_int __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
+
+static inline gs_vector gs_load(const float *x) {
+    return *(const gs_vector *)x;
+}
+
+static inline void gs_store(float *x, gs_vector v) {
+    *(gs_vector *)x = v;
+}
+
+/* a where the mask is -1, and 0 where it is 0 */
+static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
+    return (gs_vector)((gs_vector_int)a & mask);
+}
+
+static inline size_t gs_round_up(size_t n) {
+    return (n + GS_VECTOR - 1) / GS_VECTOR * GS_VECTOR;
+}
+
+/* y[i][p] = bias[i] + sum_k a[i][k] x[at[k] + p],  i < rows, p < columns, k < depth; with relu: max(that, 0) */
+typedef struct gs_product {
+    int rows, depth, columns;
+    const float *a;    /* packed by gs_pack */
+    const size_t *at;  /* depth of them */
+    const float *bias; /* rows of them, or NULL */
+    bool relu;
+} gs_product;
+
+/* y is (rows, ld). Reads up to GS_VECTOR - 1 floats after the end of each row of X. */
+void GS_ISA(product)(const gs_product *, float *y, size_t ld, const float *x);
+
+/* Write a matrix (rows, depth) to `to`, as many floats, in the order in which gs_product reads it: blocks of
+ * GS_TILE_ROWS rows, each column of a block side by side. Its element (i, k) is a[row_at[i] + column_at[k]]. */
+void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
+                  const size_t *column_at);
+
+/* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p],  i < rows, k < depth.
+ * y[s][i] starts at y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR;
+ * X must hold numbers there. c is (rows, depth). */
+typedef struct gs_dots {
+    int rows, depth, columns, samples;
+    const size_t *at;
+    size_t y_row, y_sample, x_sample;
+} gs_dots;
+
+void GS_ISA(dot_products)(const gs_dots *, float *c, const float *y, const float *x);
+
+#endif
