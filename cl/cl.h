@@ -1,7 +1,8 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
  *     open.c     platforms, devices and their parts; the table of functions
- *     program.c  finds a kernel's file, builds it once for each open device, and runs it
+ *     program.c  finds a kernel's file, has it built once for each open device, and runs it
+ *     build.c    compiles a program, or takes it from the user's cache directory
  *     memory.c   buffers, and the scratch memory that operators share
  *     error.c    OpenCL's error codes by name
  *     NAME.c     the operator NAME: sizes in, kernels of NAME.cl enqueued
@@ -22,12 +23,42 @@
 /* Sizes that host and kernels must agree on; the kernels get those that they need as macros of the same names when they
  * are built (program.c). */
 enum {
-    GS_LANES = 32,  /* GPU: work-items that share a row of a plane (common.clh) */
-    GS_TILE = 64,   /* GPU: a work-group computes GS_TILE x GS_TILE elements of a product (tile.clh) ... */
-    GS_GROUP = 256, /* ... with so many work-items */
-    GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl */
+    GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
+    GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
+    GS_STAGES = 4,      /* writes that may be on their way (memory.c) */
+    GS_PACK = 64,       /* CPU: so many k of a tile are copied by one work-item (gemm_packed.cl) */
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
+
+/* The shapes of the tiles by which products and convolutions are computed: defaults by the kind of device, or what
+ * `gradsum tune` found. cl/tiles.c; the words in quotes are those of GRADSUM_CL_TILES. */
+typedef struct gs_cl_tiles {
+    /* "gpu": kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles lie in __local memory.
+     * "cpu": one work-item computes a tile of vectors in its registers. */
+    bool gpu;
+    int vector;   /* cpu: floats in a vector register: 4, 8 or 16; GS_VECTOR in the kernels */
+    int rows;     /* cpu: rows of the "broadcast" tile, 1 to 16; GS_ROWS */
+    int dot_rows; /* cpu: rows of the "dot" tile, 1 to 8; GS_DOT_ROWS */
+    int unroll;   /* cpu: steps of the inner loop that are written out, 1 to 8; GS_UNROLL */
+    int pack; /* cpu: FLOPs for each element from which on a product's matrices are copied, tile by tile (gemm.c) */
+    int tile; /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
+    int each; /* ... and a work-item of it each x each: 4 or 8; GS_EACH */
+    int step; /* gpu: so many k are in local memory at a time: 8, 16 or 32; GS_STEP */
+} gs_cl_tiles;
+
+/* Work-items of a work-group that computes a tile; GS_GROUP in the kernels. */
+static inline size_t gs_cl_group(const gs_cl_tiles *t) {
+    return (size_t)(t->tile / t->each) * (size_t)(t->tile / t->each);
+}
+
+/* "cpu vector=16 rows=8 dot_rows=4 unroll=1 pack=500" or "gpu tile=64 each=4 step=16". */
+enum { GS_CL_TILES_TEXT = 80 };
+void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
+/* The other way round; what the text does not name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other
+ * sizes' defaults for it. false: not such a text, or a number that is not allowed. */
+bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
+/* The defaults for a vector of so many floats. */
+gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
 
 /* Memory that operators use between two of their kernels; each of these is one buffer that grows to the largest need
  * and is freed when the device is closed. */
@@ -37,8 +68,17 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_W,       /* weights in another order */
     GS_CL_SCRATCH_PLACES,  /* where each row of a product begins */
     GS_CL_SCRATCH_PARTIAL, /* partial sums */
+    GS_CL_SCRATCH_TILES,   /* the tiles of a product's two sides */
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
+
+/* A copy of what the host wrote, on its way to the device: gs_cl_write need not wait until the device is done with the
+ * step before. */
+typedef struct gs_cl_staging {
+    void *bytes;
+    size_t size;
+    cl_event done; /* the copy is on the device; NULL: the place was never used */
+} gs_cl_staging;
 
 /* What device->state points to. */
 typedef struct gs_cl {
@@ -47,18 +87,19 @@ typedef struct gs_cl {
     cl_context context;
     cl_command_queue queue;
 
-    /* gpu: kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles lie in __local memory.
-     * Otherwise CPU style: one work-item computes a tile of vectors in its registers. */
-    bool gpu;
-    int vector;       /* floats in a vector register: 4, 8 or 16; GS_VECTOR in the kernels */
-    int rows;         /* rows of the "broadcast" tile of a CPU; GS_ROWS */
-    int dot_rows;     /* rows of the "dot" tile; GS_DOT_ROWS */
+    gs_cl_tiles tiles;
     size_t max_alloc; /* bytes that one buffer may have */
+
+    /* Names and versions of platform, device and driver: what is kept in the user's cache directory is for these. */
+    char identity[600];
 
     struct gs_cl_program *programs; /* built so far */
     struct gs_cl_kernel *kernels;   /* used so far */
     int program_count, kernel_count;
     unsigned long enqueued; /* kernels so far */
+
+    gs_cl_staging staging[GS_STAGES]; /* used in turn */
+    unsigned long writes;             /* so far */
 
     gs_mem scratch[GS_CL_SCRATCHES];
     size_t scratch_count[GS_CL_SCRATCHES]; /* floats in each */
@@ -72,6 +113,12 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
  * else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void);
+
+/* cl->tiles = what `gradsum tune` kept for this device and driver, if it did. A damaged or a
+ * senseless entry is ignored, with a line on standard error. cl/tiles.c. */
+void gs_cl_tuned_read(gs_cl *);
+/* Keep cl->tiles. false: there is no place for it. */
+bool gs_cl_tuned_write(const gs_cl *);
 
 /* ---- errors ---- */
 
@@ -154,6 +201,10 @@ gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid,
     gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){__VA_ARGS__},                                    \
               (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
 
+/* Compile a program for a device, or load what an earlier run kept of it. `path` is for messages. GS_E_OPENCL: it does not
+ * compile (the compiler's words go to standard error), or a call failed. cl/build.c. */
+gs_status gs_cl_build(const gs_cl *, const char *path, const char *source, cl_program *out);
+
 /* Release all programs and kernels of a device. */
 void gs_cl_programs_free(gs_cl *);
 
@@ -208,6 +259,8 @@ gs_status gs_cl_mean_squared_error_forward(gs_device *, gs_mem stats, gs_mem x, 
 gs_status gs_cl_mean_squared_error_backward(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
 gs_status gs_cl_sgd_update(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                            float momentum, float weight_decay);
+gs_status gs_cl_fma_loop(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
+gs_status gs_cl_triad(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 
 /* Used by operators: */
 

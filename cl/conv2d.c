@@ -89,7 +89,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
 
 /* How many images at once. */
 static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
-    size_t budget = cl->gpu ? (size_t)256 << 20 : (size_t)4 << 20,
+    size_t budget = cl->tiles.gpu ? (size_t)256 << 20 : (size_t)4 << 20,
            limit = 65535; /* of a grid's third dimension */
     if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
@@ -127,22 +127,22 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
                           product p) {
     const gs_cl *cl = gs_cl_of(d);
     const size_t m = (size_t)p.m, rows = (size_t)p.rows, columns = (size_t)p.columns,
-                 vector = (size_t)cl->vector;
+                 vector = (size_t)cl->tiles.vector;
     const char *kernel = "conv2d_product";
     gs_cl_grid grid;
     p.has_bias = bias.base != NULL;
     if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
-    if (cl->gpu) {
-        grid = (gs_cl_grid){{gs_cl_parts(rows * columns, GS_TILE), gs_cl_parts(m, GS_TILE), n},
-                            {GS_GROUP, 1, 1}};
+    if (cl->tiles.gpu) {
+        grid = (gs_cl_grid){
+            {gs_cl_parts(rows * columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), n},
+            {gs_cl_group(&cl->tiles), 1, 1}};
     } else {
-        /* tiles of two vectors where they waste no more of a row's end than tiles of one */
+        /* tiles two vectors wide where they waste no more of a row's end than two rows high */
         size_t across = gs_cl_parts(columns, vector);
-        if (across % 2 == 0) {
-            kernel = "conv2d_product_wide";
-            across /= 2;
-        }
-        grid = (gs_cl_grid){{gs_cl_parts(m, (size_t)cl->rows), rows * across, n}, {1, 1, 1}};
+        bool wide = across % 2 == 0 || rows == 1;
+        kernel = wide ? "conv2d_product_wide" : "conv2d_product_tall";
+        size_t tiles = wide ? rows * gs_cl_parts(across, 2) : gs_cl_parts(rows, 2) * across;
+        grid = (gs_cl_grid){{gs_cl_parts(m, (size_t)cl->tiles.rows), tiles, n}, {1, 1, 1}};
     }
     return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
                      GS_ARG(places), GS_ARG_STRUCT(p));
@@ -192,14 +192,16 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
     /* A group of images is summed in registers; the groups' sums are added up after that. On a CPU so many images that
      * the rows which a tile reads stay in the first cache; on a GPU so few that there is work for all of it. */
     gs_cl_grid grid;
-    if (cl->gpu) {
+    if (cl->tiles.gpu) {
         enum { ENOUGH = 512 };
-        grid = (gs_cl_grid){{gs_cl_parts(columns, GS_TILE), gs_cl_parts(m, GS_TILE), 1}, {GS_GROUP, 1, 1}};
+        grid = (gs_cl_grid){
+            {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},
+            {gs_cl_group(&cl->tiles), 1, 1}};
         t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     } else {
         enum { POSITIONS = 1024 };
-        grid = (gs_cl_grid){{gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->dot_rows), 1},
-                            {1, 1, 1}};
+        grid = (gs_cl_grid){
+            {gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->tiles.dot_rows), 1}, {1, 1, 1}};
         t.group = gs_cl_parts(POSITIONS, p->dy.plane);
     }
     if (t.group > n) t.group = n;

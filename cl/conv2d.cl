@@ -182,14 +182,17 @@ static void store_positions(vec v, __global float *to, int m, int s, product p) 
     }
 }
 
-/* The "broadcast" tile of tile.clh: GS_ROWS rows of the product x `vectors` vectors of neighbouring positions in one row of
- * the grid, for one image. What is loaded beyond the end of the row is computed, and not stored. */
+/* The "broadcast" tile of tile.clh: GS_ROWS rows of the product x two vectors of positions in one image. They are
+ * neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the other. What is loaded beyond
+ * the end of the row, or twice where the rows' number is odd, is computed, and not stored. */
 static void product_tile(__global float *y, __global const float *w, __global const float *bias,
-                         __global const float *x, __global const int *place, product p, const int vectors) {
-    const int m0 = get_global_id(0) * GS_ROWS, wide = vectors * GS_VECTOR,
-              across = (p.columns + wide - 1) / wide;
-    const int tile = get_global_id(1), r = p.first_row + tile / across,
+                         __global const float *x, __global const int *place, product p, const bool tall) {
+    const int wide = tall ? GS_VECTOR : 2 * GS_VECTOR, high = tall ? 2 : 1;
+    const int m0 = get_global_id(0) * GS_ROWS, across = (p.columns + wide - 1) / wide;
+    const int tile = get_global_id(1), r = p.first_row + tile / across * high,
               s = p.first_column + rest(tile, across) * wide;
+    const bool one_row = tall && r + 1 >= p.first_row + p.rows;
+    const int second = one_row ? 0 : tall ? p.grid_w : GS_VECTOR;
     const ulong image = get_global_id(2);
     x += image * p.image + (size_t)r * p.grid_w + s;
     __global const float *from[GS_ROWS];
@@ -200,36 +203,37 @@ static void product_tile(__global float *y, __global const float *w, __global co
         from[i] = w + (size_t)m * p.k;
         sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[m] : 0);
     }
+#pragma unroll GS_UNROLL
     for (int k = 0; k < p.k; k++) {
-        vec b0 = load(x + place[k]), b1;
-        if (vectors == 2) b1 = load(x + place[k] + GS_VECTOR);
+        const vec b0 = load(x + place[k]), b1 = load(x + place[k] + second);
 #pragma unroll
         for (int i = 0; i < GS_ROWS; i++) {
-            vec a = (vec)(from[i][k]);
+            const vec a = (vec)(from[i][k]);
             sum[i][0] = fma(a, b0, sum[i][0]);
-            if (vectors == 2) sum[i][1] = fma(a, b1, sum[i][1]);
+            sum[i][1] = fma(a, b1, sum[i][1]);
         }
     }
 #pragma unroll
     for (int i = 0; i < GS_ROWS; i++) {
         if (m0 + i >= p.m) continue;
         __global float *to = result_row(y, image, m0 + i, r, p);
-        if (!to) continue;
-        store_positions(sum[i][0], to, m0 + i, s, p);
-        if (vectors == 2) store_positions(sum[i][1], to, m0 + i, s + GS_VECTOR, p);
+        if (to) store_positions(sum[i][0], to, m0 + i, s, p);
+        if (one_row) continue;
+        if (tall) to = result_row(y, image, m0 + i, r + 1, p);
+        if (to) store_positions(sum[i][1], to, m0 + i, tall ? s : s + GS_VECTOR, p);
     }
 }
 
-__kernel void conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at,
-                             __global const float *bias, ulong bias_at, __global const float *x,
-                             __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, 1);
+__kernel void conv2d_product_tall(__global float *y, ulong y_at, __global const float *w, ulong w_at,
+                                  __global const float *bias, ulong bias_at, __global const float *x,
+                                  __global const int *place, ulong place_at, product p) {
+    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, true);
 }
 
 __kernel void conv2d_product_wide(__global float *y, ulong y_at, __global const float *w, ulong w_at,
                                   __global const float *bias, ulong bias_at, __global const float *x,
                                   __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, 2);
+    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, false);
 }
 
 #endif

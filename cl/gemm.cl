@@ -1,12 +1,4 @@
-#include "tile.clh"
-
-/* C = A B, C += A B or C = A B + bias. C is (m, n) and contiguous; A(i, k) = a[i a_row + k a_col] and
- * B(k, j) = b[k b_row + j b_col], so that transposed matrices need no copy; bias has n elements.
- * As gs_cl_gemm_sizes in cl/cl.h. */
-typedef struct gemm_sizes {
-    ulong m, n, k, a_row, a_col, b_row, b_col;
-    int add, has_bias;
-} gemm_sizes;
+#include "gemm.clh"
 
 #ifdef GS_GPU
 
@@ -90,6 +82,7 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
         sum[r][0] = sum[r][1] = 0;
     }
     b += b_at;
+#pragma unroll GS_UNROLL
     for (size_t k = 0; k < s.k; k++) {
         vec b0 = load(b + left), b1 = load(b + right);
 #pragma unroll

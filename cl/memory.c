@@ -1,6 +1,7 @@
 #include "cl/cl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static cl_mem buffer_of(gs_mem m) {
     return (cl_mem)m.base;
@@ -47,10 +48,39 @@ gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_me
     return GS_OK;
 }
 
+/* The next place for a copy, with room for so many bytes, when the device is done with what was there. */
+static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
+    gs_cl_staging *s = &cl->staging[cl->writes++ % GS_STAGES];
+    if (s->done) {
+        cl_int error = clWaitForEvents(1, &s->done);
+        clReleaseEvent(s->done);
+        s->done = NULL;
+        GS_TRY(gs_cl_check(error, "cl: a write before this one"));
+    }
+    if (s->size < bytes) {
+        free(s->bytes);
+        s->size = 0;
+        s->bytes = malloc(bytes);
+        if (!s->bytes) return gs_fail(GS_E_MEMORY, "cl: no memory for a copy of %zu bytes", bytes);
+        s->size = bytes;
+    }
+    *out = s;
+    return GS_OK;
+}
+
+/* Batches are small: they are copied, and go up while the device still computes. What is larger is written once, and the
+ * host waits. */
 gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
+    enum { MOST = 16 << 20 };
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_staging *s = NULL;
     if (bytes == 0) return GS_OK;
-    return gs_cl_check(clEnqueueWriteBuffer(gs_cl_of(d)->queue, buffer_of(to), CL_TRUE, bytes_at(to), bytes,
-                                            from, 0, NULL, NULL),
+    if (bytes <= MOST) {
+        GS_TRY(gs_context(next_staging(cl, bytes, &s), "%s", d->name));
+        memcpy(s->bytes, from, bytes);
+    }
+    return gs_cl_check(clEnqueueWriteBuffer(cl->queue, buffer_of(to), s ? CL_FALSE : CL_TRUE, bytes_at(to),
+                                            bytes, s ? s->bytes : from, 0, NULL, s ? &s->done : NULL),
                        "%s: clEnqueueWriteBuffer(%zu bytes)", d->name, bytes);
 }
 
@@ -97,6 +127,10 @@ void gs_cl_close(gs_device *d) {
     if (!cl) return;
     if (cl->queue) clFinish(cl->queue);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
+    for (int i = 0; i < GS_STAGES; i++) {
+        if (cl->staging[i].done) clReleaseEvent(cl->staging[i].done);
+        free(cl->staging[i].bytes);
+    }
     gs_cl_programs_free(cl);
     gs_cl_lock();
     if (cl->queue) clReleaseCommandQueue(cl->queue);

@@ -42,6 +42,8 @@ static const gs_backend backend = {
     .mean_squared_error_forward = gs_cl_mean_squared_error_forward,
     .mean_squared_error_backward = gs_cl_mean_squared_error_backward,
     .sgd_update = gs_cl_sgd_update,
+    .fma_loop = gs_cl_fma_loop,
+    .triad = gs_cl_triad,
 };
 
 static pthread_mutex_t setting_up = PTHREAD_MUTEX_INITIALIZER;
@@ -324,28 +326,39 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* Which style of kernels: by the kind of device, or as GRADSUM_CL_TILES says, so that all can be tested anywhere. */
-static gs_status choose_style(gs_cl *cl) {
+/* The tiles: as GRADSUM_CL_TILES says, so that all can be tested anywhere; else as `gradsum tune` found them; else by the
+ * kind of device. */
+static gs_status choose_tiles(gs_cl *cl) {
+    enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
     cl_device_type type = type_of(cl->id);
     cl_uint width = device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     size_t most = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    cl->gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= GS_GROUP;
-    cl->vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
+    bool gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP;
+    cl->tiles = gs_cl_tiles_default(gpu, width >= 16 ? 16 : width >= 8 ? 8 : 4);
     const char *wanted = getenv("GRADSUM_CL_TILES");
-    if (wanted && *wanted) {
-        cl->gpu = strcmp(wanted, "gpu") == 0;
-        if (strcmp(wanted, "cpu4") == 0) cl->vector = 4;
-        if (strcmp(wanted, "cpu8") == 0) cl->vector = 8;
-        if (strcmp(wanted, "cpu16") == 0) cl->vector = 16;
-        if (!cl->gpu && strncmp(wanted, "cpu", 3) != 0)
-            return gs_fail(GS_E_USAGE, "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8 or cpu16",
-                           wanted);
+    if (!wanted || !*wanted) {
+        gs_cl_tuned_read(cl);
+        return GS_OK;
     }
-    /* Sums for all vector registers but the few that hold what is multiplied: AVX-512 has 32, the others have 16. */
-    cl->rows = cl->vector == 16 ? 8 : 6;
-    cl->dot_rows = cl->vector == 16 ? 6 : 3;
-    return GS_OK;
+    if (gs_cl_tiles_parse(wanted, &cl->tiles)) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8, cpu16, or sizes as `gradsum tune` "
+        "prints them",
+        wanted);
+}
+
+static void identify(gs_cl *cl) {
+    cl_platform_id platform = NULL;
+    char platform_name[100], version[200], device[150], driver[100];
+    clGetDeviceInfo(cl->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
+    platform_text(platform, CL_PLATFORM_NAME, platform_name, sizeof platform_name);
+    platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
+    device_text(cl->id, CL_DEVICE_NAME, device, sizeof device);
+    device_text(cl->id, CL_DRIVER_VERSION, driver, sizeof driver);
+    snprintf(cl->identity, sizeof cl->identity, "%s, %s, %s, driver %s", device, platform_name, version,
+             driver);
 }
 
 static gs_status open_device(gs_cl *cl, gs_device *d) {
@@ -363,7 +376,8 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
         return gs_fail(GS_E_DEVICE, "device '%s': %s", d->name,
                        available ? "its OpenCL has no compiler, which gradsum's kernels need"
                                  : "it is not available");
-    GS_TRY(choose_style(cl));
+    identify(cl);
+    GS_TRY(choose_tiles(cl));
     cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)

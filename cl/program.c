@@ -89,59 +89,18 @@ static gs_status kernel_folder(char *folder, size_t size) {
     return GS_OK;
 }
 
-/* ---- building ---- */
-
-/* Show the compiler's log, and put its first error into the message. */
-static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *path) {
-    size_t size = 0;
-    clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-    char *log = calloc(1, size + 1);
-    if (log) clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    const char *first = log ? strstr(log, "error") : NULL;
-    while (first && first > log && first[-1] != '\n') first--;
-    if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", path, log);
-    gs_status st = gs_cl_check(error, "%s: clBuildProgram", path);
-    if (first) st = gs_fail(st, "%s: %.*s", gs_message(), (int)strcspn(first, "\n"), first);
-    free(log);
-    return st;
-}
+/* ---- programs and kernels ---- */
 
 static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
-    char folder[4096], name[100], path[4400], options[200];
+    char folder[4096], name[100], path[4400];
     GS_TRY(kernel_folder(folder, sizeof folder));
     snprintf(name, sizeof name, "%s.cl", file);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     text source = {0};
     gs_status st = append_file(&source, folder, name, 0);
-    if (st != GS_OK) {
-        free(source.bytes);
-        return st;
-    }
-    cl_int error;
-    const char *bytes = source.bytes;
-    cl_program program = clCreateProgramWithSource(cl->context, 1, &bytes, NULL, &error);
+    if (st == GS_OK) st = gs_cl_build(cl, path, source.bytes, out);
     free(source.bytes);
-    GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", path));
-    /* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
-    int used = snprintf(options, sizeof options, "-cl-std=CL1.2 -D GS_SUM_ITEMS=%d", GS_SUM_ITEMS);
-    if (cl->gpu)
-        snprintf(options + used, sizeof options - (size_t)used,
-                 " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_GROUP=%d", GS_LANES, GS_TILE,
-                 GS_GROUP);
-    else
-        snprintf(options + used, sizeof options - (size_t)used,
-                 " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_DOT_ROWS=%d -D GS_DOT_COLUMNS=%d",
-                 cl->vector, cl->rows, cl->dot_rows, GS_DOT_COLUMNS);
-    gs_cl_lock();
-    error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
-    gs_cl_unlock();
-    if (error != CL_SUCCESS) {
-        st = build_failed(cl, program, error, path);
-        clReleaseProgram(program);
-        return st;
-    }
-    *out = program;
-    return GS_OK;
+    return st;
 }
 
 static gs_status find_program(gs_cl *cl, const char *file, cl_program *out) {
@@ -204,13 +163,13 @@ gs_cl_grid gs_cl_items(size_t items, size_t local) {
 
 gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
     const gs_cl *cl = gs_cl_of(d);
-    size_t each = cl->gpu ? 1 : (size_t)cl->vector;
-    return gs_cl_items(gs_cl_parts(count, each), cl->gpu ? 256 : 64);
+    size_t each = cl->tiles.gpu ? 1 : (size_t)cl->tiles.vector;
+    return gs_cl_items(gs_cl_parts(count, each), cl->tiles.gpu ? 256 : 64);
 }
 
 gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
     enum { LOCAL = 256, MOST = 65535 }; /* MOST: what NVIDIA allows in the second dimension */
-    if (!gs_cl_of(d)->gpu) return gs_cl_items(planes, 1);
+    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_items(planes, 1);
     gs_cl_grid grid = gs_cl_items(planes * GS_LANES, LOCAL);
     grid.groups[1] = rows < MOST ? rows : MOST;
     return grid;

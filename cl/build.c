@@ -1,0 +1,131 @@
+/* From source to a program: compiled, or as an earlier run left it in the user's cache directory (io/cache.h).
+ *
+ * An entry's name is the SHA-256 of all that the binary depends on: platform, device, driver, options, and the source with
+ * the files that it includes. So an entry can not be out of date; one that is damaged, or that the driver refuses, is
+ * compiled anew and replaced.
+ *
+ * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and unpacks there what it is
+ * given as a binary; so only one process at a time compiles or unpacks. The others find the entry when it is their turn.
+ * (Its machine code is made when a kernel is first enqueued, or, as here, when its binary is asked for.)
+ */
+#include "cl/cl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/cache.h"
+#include "io/file.h"
+
+enum { OPTIONS = 400 };
+
+/* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
+static void write_options(const gs_cl *cl, char *options) {
+    const gs_cl_tiles *t = &cl->tiles;
+    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 -D GS_SUM_ITEMS=%d", GS_SUM_ITEMS);
+    if (t->gpu)
+        snprintf(options + used, OPTIONS - (size_t)used,
+                 " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_EACH=%d -D GS_STEP=%d -D "
+                 "GS_GROUP=%zu",
+                 GS_LANES, t->tile, t->each, t->step, gs_cl_group(t));
+    else
+        snprintf(options + used, OPTIONS - (size_t)used,
+                 " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_DOT_ROWS=%d -D GS_DOT_COLUMNS=%d "
+                 "-D GS_UNROLL=%d -D GS_PACK=%d",
+                 t->vector, t->rows, t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
+}
+
+/* Show the compiler's log, and put its first error into the message. */
+static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *path) {
+    size_t size = 0;
+    clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = calloc(1, size + 1);
+    if (log) clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
+    const char *first = log ? strstr(log, "error") : NULL;
+    while (first && first > log && first[-1] != '\n') first--;
+    if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", path, log);
+    gs_status st = gs_cl_check(error, "%s: clBuildProgram", path);
+    if (first) st = gs_fail(st, "%s: %.*s", gs_message(), (int)strcspn(first, "\n"), first);
+    free(log);
+    return st;
+}
+
+static gs_status compile(const gs_cl *cl, const char *path, const char *source, const char *options,
+                         cl_program *out) {
+    cl_int error;
+    cl_program program = clCreateProgramWithSource(cl->context, 1, &source, NULL, &error);
+    GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", path));
+    error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
+    if (error != CL_SUCCESS) {
+        gs_status st = build_failed(cl, program, error, path);
+        clReleaseProgram(program);
+        return st;
+    }
+    *out = program;
+    return GS_OK;
+}
+
+/* ---- what is kept ---- */
+
+enum { NAME = 80 };
+
+static bool write_name(const gs_cl *cl, const char *source, const char *options, char name[NAME]) {
+    const char layout[] = "%s\n%s\n%s\n%s"; /* of the text whose SHA-256 it is */
+    int length = snprintf(NULL, 0, layout, "gradsum kernels 1", cl->identity, options, source);
+    char digest[65], *all = malloc((size_t)length + 1);
+    if (!all) return false;
+    snprintf(all, (size_t)length + 1, layout, "gradsum kernels 1", cl->identity, options, source);
+    gs_sha256(all, (size_t)length, digest);
+    free(all);
+    snprintf(name, NAME, "%s.bin", digest);
+    return true;
+}
+
+static bool load(const gs_cl *cl, const char *name, const char *options, cl_program *out) {
+    void *data;
+    size_t bytes;
+    if (gs_cache_read(name, &data, &bytes) != GS_CACHE_FOUND) return false;
+    const unsigned char *binary = data;
+    cl_int error, good = CL_SUCCESS;
+    cl_program program = clCreateProgramWithBinary(cl->context, 1, &cl->id, &bytes, &binary, &good, &error);
+    free(data);
+    if (error != CL_SUCCESS) return false;
+    if (good == CL_SUCCESS && clBuildProgram(program, 1, &cl->id, options, NULL, NULL) == CL_SUCCESS) {
+        *out = program;
+        return true;
+    }
+    clReleaseProgram(program);
+    return false;
+}
+
+/* A driver that does not give its binary away, or gives an empty one, has none to keep. */
+static void store(cl_program program, const char *name) {
+    size_t bytes = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = malloc(bytes);
+    if (binary && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS)
+        gs_cache_write(name, binary, bytes);
+    free(binary);
+}
+
+void gs_cl_choose_compiler(void) {
+    setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
+}
+
+gs_status gs_cl_build(const gs_cl *cl, const char *path, const char *source, cl_program *out) {
+    char options[OPTIONS], name[NAME], folder[4096];
+    write_options(cl, options);
+    bool keep = gs_cache_path("", folder, sizeof folder) && write_name(cl, source, options, name);
+    gs_status st = GS_OK;
+    gs_cl_lock();
+    int lock = keep ? gs_cache_lock() : -1;
+    if (!keep || !load(cl, name, options, out)) {
+        st = compile(cl, path, source, options, out);
+        if (keep && st == GS_OK) store(*out, name);
+    }
+    gs_cache_unlock(lock);
+    gs_cl_unlock();
+    return st;
+}

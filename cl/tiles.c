@@ -1,0 +1,112 @@
+/* The sizes of tiles: defaults, their text, and what is kept of `gradsum tune` in the user's cache directory. */
+#include "cl/cl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/cache.h"
+#include "io/file.h"
+
+gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
+    /* Sums for most vector registers: AVX-512 has 32, the others have 16. More are not better: they leave too few for what
+     * is multiplied, and the rows of large matrices, read at the same time, push each other out of the first cache. */
+    return (gs_cl_tiles){.gpu = gpu,
+                         .vector = vector,
+                         .rows = vector == 16 ? 8 : 6,
+                         .dot_rows = vector == 16 ? 4 : 3,
+                         .unroll = 1,
+                         .pack = 500,
+                         .tile = 64,
+                         .each = 4,
+                         .step = 16};
+}
+
+void gs_cl_tiles_print(const gs_cl_tiles *t, char text[GS_CL_TILES_TEXT]) {
+    if (t->gpu)
+        snprintf(text, GS_CL_TILES_TEXT, "gpu tile=%d each=%d step=%d", t->tile, t->each, t->step);
+    else
+        snprintf(text, GS_CL_TILES_TEXT, "cpu vector=%d rows=%d dot_rows=%d unroll=%d pack=%d", t->vector,
+                 t->rows, t->dot_rows, t->unroll, t->pack);
+}
+
+static bool is_one_of(int value, int a, int b, int c) {
+    return value == a || value == b || value == c;
+}
+
+static bool allowed(const gs_cl_tiles *t) {
+    if (t->gpu)
+        return is_one_of(t->tile, 32, 64, 128) && is_one_of(t->each, 4, 8, 8) &&
+               is_one_of(t->step, 8, 16, 32) && gs_cl_group(t) >= (size_t)t->tile && gs_cl_group(t) <= 1024;
+    return is_one_of(t->vector, 4, 8, 16) && t->rows >= 1 && t->rows <= 16 && t->dot_rows >= 1 &&
+           t->dot_rows <= 8 && t->unroll >= 1 && t->unroll <= 8 && t->pack >= 0;
+}
+
+/* "name=number" into the member of that name */
+static bool assign(gs_cl_tiles *t, const char *word) {
+    const struct {
+        const char *name;
+        int *value;
+    } members[] = {{"vector", &t->vector}, {"rows", &t->rows}, {"dot_rows", &t->dot_rows},
+                   {"unroll", &t->unroll}, {"pack", &t->pack}, {"tile", &t->tile},
+                   {"each", &t->each},     {"step", &t->step}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        size_t length = strlen(members[i].name);
+        if (strncmp(word, members[i].name, length) != 0 || word[length] != '=') continue;
+        char *end;
+        long value = strtol(word + length + 1, &end, 10);
+        if (end == word + length + 1 || *end || value < 0 || value > 1000000) return false;
+        *members[i].value = (int)value;
+        return true;
+    }
+    return false;
+}
+
+bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *out) {
+    char copy[2 * GS_CL_TILES_TEXT], *rest;
+    gs_cl_tiles t = *out;
+    if (strlen(text) >= sizeof copy) return false;
+    strcpy(copy, text);
+    const char *kind = strtok_r(copy, " ", &rest);
+    if (!kind) return false;
+    if (strcmp(kind, "gpu") == 0)
+        t.gpu = true;
+    else if (strcmp(kind, "cpu") == 0)
+        t.gpu = false;
+    else if (strcmp(kind, "cpu4") == 0 || strcmp(kind, "cpu8") == 0 || strcmp(kind, "cpu16") == 0)
+        t = gs_cl_tiles_default(false, (int)strtol(kind + 3, NULL, 10));
+    else
+        return false;
+    for (const char *word = strtok_r(NULL, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (!assign(&t, word)) return false;
+    if (!allowed(&t)) return false;
+    *out = t;
+    return true;
+}
+
+/* ---- what is kept ---- */
+
+static void entry_name(const gs_cl *cl, char name[80]) {
+    char digest[65];
+    gs_sha256(cl->identity, strlen(cl->identity), digest);
+    snprintf(name, 80, "%s.tiles", digest);
+}
+
+void gs_cl_tuned_read(gs_cl *cl) {
+    char name[80];
+    void *text;
+    size_t bytes;
+    entry_name(cl, name);
+    gs_cache_state state = gs_cache_read(name, &text, &bytes);
+    if (state == GS_CACHE_FOUND && !gs_cl_tiles_parse(text, &cl->tiles)) state = GS_CACHE_DAMAGED;
+    if (state == GS_CACHE_DAMAGED)
+        fprintf(stderr, "gradsum: what `gradsum tune` kept in %s is damaged and ignored\n", name);
+    free(text);
+}
+
+bool gs_cl_tuned_write(const gs_cl *cl) {
+    char name[80], text[GS_CL_TILES_TEXT];
+    entry_name(cl, name);
+    gs_cl_tiles_print(&cl->tiles, text);
+    return gs_cache_write(name, text, strlen(text));
+}

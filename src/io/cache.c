@@ -1,0 +1,155 @@
+#include "io/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/file.h"
+
+static const char lock_name[] = "lock";
+
+/* ---- where ---- */
+
+/* Make the folder and those that it lies in. */
+static bool make_folders(const char *path) {
+    char part[PATH_MAX];
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return false;
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST && errno != EROFS && errno != EACCES) return false;
+        *slash = '/';
+    }
+    return mkdir(part, 0755) == 0 || errno == EEXIST;
+}
+
+static bool folder_of_cache(char *path, size_t size) {
+    const char *own = getenv("GRADSUM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = -1;
+    if (own && *own) {
+        if (strcmp(own, "off") == 0) return false;
+        length = snprintf(path, size, "%s", own);
+    } else if (xdg && *xdg == '/') { /* the standard says: a relative path is to be ignored */
+        length = snprintf(path, size, "%s/gradsum", xdg);
+    } else if (home && *home) {
+        length = snprintf(path, size, "%s/.cache/gradsum", home);
+    }
+    return length > 0 && length < (int)size && make_folders(path);
+}
+
+bool gs_cache_path(const char *name, char *path, size_t size) {
+    char folder[PATH_MAX];
+    if (!folder_of_cache(folder, sizeof folder)) return false;
+    return snprintf(path, size, "%s/%s", folder, name) < (int)size;
+}
+
+/* ---- entries ---- */
+
+enum { HEADER = 400 }; /* bytes that the first line may have */
+
+static int write_header(char *header, const char *name, const void *data, size_t bytes) {
+    char digest[65];
+    gs_sha256(data, bytes, digest);
+    return snprintf(header, HEADER, "gradsum-cache 1 %s %zu %s\n", name, bytes, digest);
+}
+
+/* All of a file, with a 0 behind it. */
+static bool read_all(const char *path, char **data, size_t *bytes) {
+    struct stat s;
+    FILE *f = fopen(path, "rbe");
+    if (!f) return false;
+    bool good = fstat(fileno(f), &s) == 0 && S_ISREG(s.st_mode);
+    *bytes = good ? (size_t)s.st_size : 0;
+    *data = good ? malloc(*bytes + 1) : NULL;
+    good = *data && fread(*data, 1, *bytes, f) == *bytes;
+    fclose(f);
+    if (good) {
+        (*data)[*bytes] = '\0';
+        return true;
+    }
+    free(*data);
+    return false;
+}
+
+gs_cache_state gs_cache_read(const char *name, void **data, size_t *bytes) {
+    char path[PATH_MAX], header[HEADER], *all;
+    size_t size;
+    *data = NULL;
+    *bytes = 0;
+    if (!gs_cache_path(name, path, sizeof path) || !read_all(path, &all, &size)) return GS_CACHE_MISSING;
+    /* what the first line must be follows from the rest: no field of it has to be understood */
+    const char *end = memchr(all, '\n', size);
+    size_t first = end ? (size_t)(end - all) + 1 : 0;
+    if (first == 0 || write_header(header, name, all + first, size - first) != (int)first ||
+        memcmp(header, all, first) != 0) {
+        free(all);
+        return GS_CACHE_DAMAGED;
+    }
+    utimensat(AT_FDCWD, path, NULL, 0); /* it is in use: not the next to be removed */
+    *bytes = size - first;
+    memmove(all, all + first, *bytes + 1);
+    *data = all;
+    return GS_CACHE_FOUND;
+}
+
+/* Remove the entry that was used longest ago, other than `keep`, if all together have more than `most` bytes. */
+static bool remove_oldest(const char *folder, const char *keep, off_t most) {
+    char path[PATH_MAX], oldest[PATH_MAX] = "";
+    off_t total = 0;
+    time_t oldest_time = 0;
+    DIR *d = opendir(folder);
+    if (!d) return false;
+    for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
+        struct stat s;
+        if (strcmp(e->d_name, keep) == 0 || strcmp(e->d_name, lock_name) == 0) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
+        if (lstat(path, &s) != 0 || !S_ISREG(s.st_mode)) continue;
+        total += s.st_size;
+        if (*oldest && s.st_mtime >= oldest_time) continue;
+        strcpy(oldest, path);
+        oldest_time = s.st_mtime;
+    }
+    closedir(d);
+    return total > most && unlink(oldest) == 0;
+}
+
+bool gs_cache_write(const char *name, const void *data, size_t bytes) {
+    enum { MOST = 128 << 20 };
+    char folder[PATH_MAX], path[PATH_MAX], header[HEADER];
+    gs_file_writer w;
+    if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;
+    int length = write_header(header, name, data, bytes);
+    if (length >= HEADER || gs_file_writer_open(path, &w) != GS_OK) return false;
+    bool written = fwrite(header, 1, (size_t)length, w.file) == (size_t)length &&
+                   fwrite(data, 1, bytes, w.file) == bytes;
+    if (!written) gs_file_writer_discard(&w);
+    if (!written || gs_file_writer_commit(&w) != GS_OK) return false;
+    while (remove_oldest(folder, name, MOST)) continue;
+    return true;
+}
+
+/* ---- the lock ---- */
+
+int gs_cache_lock(void) {
+    enum { TRIES = 6000 }; /* of 10 ms each */
+    char path[PATH_MAX];
+    if (!gs_cache_path(lock_name, path, sizeof path)) return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    for (int i = 0; fd >= 0 && i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+        if (errno != EWOULDBLOCK && errno != EINTR) break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+void gs_cache_unlock(int lock) {
+    if (lock >= 0) close(lock);
+}
