@@ -7,7 +7,10 @@
  * Threads of one process (comm_threads.c): each rank sums one slice over all arrays in shared memory, and
  * writes the sum to all. Nothing is sent.
  *
- * Processes of one worker each (comm_gloo.c), where one says "gloo": Gloo's ring, the same as in ring.c but
+ * Processes of one machine (comm_shm.c): the same, but a process cannot see the array of another. Slices go
+ * through memory that they share.
+ *
+ * Processes of one worker each over Gloo (comm_gloo.c), where one says "gloo": Gloo's ring, the same as in ring.c but
  * inside the library. With P processes and an array of B bytes:
  *
  *     reduce-scatter   P - 1 rounds: pass a slice on, add the one that comes in; each ends with one whole sum
@@ -17,8 +20,22 @@
  *     bytes sent        2 (P - 1) / P * B     by each process: less than 2 B however many there are
  *
  * Processes of several workers (comm_world.c), where one says "hierarchical": first in shared memory to the
- * first worker of each process, then between these over Gloo, then back in shared memory. So one gradient of
+ * first worker of each process, then between these in one of the other ways, then back in shared memory. So one gradient of
  * each process travels, however many workers it holds.
+ *
+ * With 16 bits on the wire (--wire) the library cannot do it alone: it would round after each addition, or add
+ * numbers that it does not know. So the sum becomes two exchanges of numbers that it need not understand, the
+ * same everywhere:
+ *
+ *     all_to_all    each rank rounds its array, cut into N chunks, and hands chunk r to rank r
+ *     sum           rank r widens what came in for its chunk and adds it, in f32, in the order of the ranks
+ *     all_gather    rank r rounds its sum once, and all get all sums
+ *
+ *     bytes sent    (N - 1) / N * B/2 in each of the two, plus the tail
+ *
+ * The tail, which must not be rounded, goes to all ranks with the first exchange, and each of them sums it. Two
+ * things are lost: the sum in shared memory that sends nothing, and, where processes hold several workers, that
+ * only one gradient of each process travels.
  *
  * No process sends more than another, so no connection is the bottleneck: compare ps.c. The messages are the
  * library's, so they are not counted and cannot be watched; those of ring.c can.
@@ -26,9 +43,68 @@
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009).
  */
-#include "sync/sync.h"
+#include "sync/scheme.h"
+
+#include <string.h>
+
+/* How the array is cut for 16 bits: N chunks of `chunk` values, the last ones short or empty, then the tail. A
+ * message is one chunk and the whole tail: `words` times 16 bits. */
+typedef struct layout {
+    size_t narrow, chunk, tail, words;
+} layout;
+
+static layout layout_of(const gs_sync *s) {
+    size_t ranks = (size_t)s->comm->size, tail = s->array.tail, narrow = s->array.count - tail;
+    size_t chunk = (narrow + ranks - 1) / ranks;
+    return (layout){narrow, chunk, tail, chunk + tail * sizeof(float) / sizeof(uint16_t)};
+}
+
+static gs_chunk chunk_for(const layout *l, int rank) {
+    size_t first = (size_t)rank * l->chunk;
+    if (first > l->narrow) first = l->narrow;
+    return (gs_chunk){first, l->narrow - first < l->chunk ? l->narrow - first : l->chunk};
+}
+
+static void pack_messages(gs_sync *s, const layout *l, float *data) {
+    for (int r = 0; r < s->comm->size; r++) {
+        gs_chunk part = chunk_for(l, r);
+        uint16_t *message = s->packed[0] + (size_t)r * l->words;
+        gs_wire_narrow(s->wire, message, data + part.first, part.count);
+        memset(message + part.count, 0, (l->chunk - part.count) * sizeof *message);
+        memcpy(message + l->chunk, data + l->narrow, l->tail * sizeof *data);
+    }
+}
+
+/* This rank's chunk and the tail: the sum of what came in, in the order of the ranks. */
+static void sum_messages(gs_sync *s, const layout *l, float *data) {
+    gs_chunk mine = chunk_for(l, s->comm->rank);
+    float *sum = data + mine.first, *tail = data + l->narrow;
+    memset(sum, 0, mine.count * sizeof *sum);
+    memset(tail, 0, l->tail * sizeof *tail);
+    for (int r = 0; r < s->comm->size; r++) {
+        const uint16_t *message = s->packed[1] + (size_t)r * l->words;
+        gs_wire_widen_add(s->wire, sum, message, mine.count);
+        memcpy(s->scratch, message + l->chunk, l->tail * sizeof *tail);
+        gs_sync_add(tail, s->scratch, l->tail);
+    }
+}
+
+static gs_status sum_in_16_bits(gs_sync *s, float *data) {
+    const layout l = layout_of(s);
+    gs_comm *c = s->comm;
+    gs_chunk mine = chunk_for(&l, c->rank);
+    uint16_t *own = s->packed[0], *all = s->packed[1];
+    pack_messages(s, &l, data);
+    GS_TRY(c->ops->all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
+    sum_messages(s, &l, data);
+    gs_wire_narrow(s->wire, own, data + mine.first, mine.count);
+    GS_TRY(c->ops->all_gather(c, own, all, l.chunk * sizeof *own, GS_U8));
+    gs_wire_widen(s->wire, data, all, l.narrow); /* the chunks lie behind each other, without a gap */
+    return GS_OK;
+}
 
 static gs_status allreduce_sum(gs_sync *s, float *data, size_t count) {
+    if (s->wire != GS_WIRE_F32) return sum_in_16_bits(s, data);
     return s->comm->ops->all_reduce(s->comm, data, count, GS_F32, GS_SUM);
 }
 
@@ -46,6 +122,6 @@ const gs_sync_scheme gs_sync_gloo = {
 
 const gs_sync_scheme gs_sync_hierarchical = {
     .name = "hierarchical",
-    .what = "allreduce with threads: shared memory, then Gloo",
+    .what = "allreduce in two levels: threads, then processes",
     .sum = allreduce_sum,
 };

@@ -3,7 +3,8 @@
  * number of ranks and this size of array.
  *
  *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
- *                    floats: alpha + beta B, a line through two points
+ *                    floats: alpha + beta B, a line through two points. B are the bytes of the floats, also
+ *                    where they travel as 16 bits: then beta is smaller, and has the conversion in it
  *     gamma          adding 64 Ki floats to others, a byte
  *     the library    its all_reduce has no formula of ours: a line through two points too
  *
@@ -43,9 +44,9 @@ typedef struct decision {
 
 static gs_status shift(gs_sync *s, float *data, size_t count) {
     gs_comm *c = s->comm;
-    size_t bytes = count * sizeof *data;
-    GS_TRY(c->ops->send(c, data, bytes, (c->rank + 1) % c->size));
-    return c->ops->recv(c, data, bytes, (c->rank + c->size - 1) % c->size);
+    gs_chunk all = {0, count};
+    GS_TRY(gs_sync_send(s, data, all, (c->rank + 1) % c->size));
+    return gs_sync_recv(s, data, all, (c->rank + c->size - 1) % c->size);
 }
 
 static gs_status all_reduce(gs_sync *s, float *data, size_t count) {
@@ -70,6 +71,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
     for (int b = 0; b < BATCHES; b++) {
         GS_TRY(s->comm->ops->barrier(s->comm));
         double start = gs_seconds();
+        s->array = (gs_sync_array){count, s->wire, 0};
         for (int i = 0; i < BATCH; i++) GS_TRY(call(s, data, count));
         took[b] = (gs_seconds() - start) / BATCH;
     }
@@ -83,12 +85,26 @@ typedef struct figures {
     double shift[2], all_reduce[2], add;
 } figures;
 
-static gs_status measure(gs_sync *s, float *data, figures *f) {
-    GS_TRY(seconds_of(s, shift, data, SMALL, &f->shift[0]));
-    GS_TRY(seconds_of(s, shift, data, LARGE, &f->shift[1]));
-    GS_TRY(seconds_of(s, all_reduce, data, SMALL, &f->all_reduce[0]));
-    GS_TRY(seconds_of(s, all_reduce, data, LARGE, &f->all_reduce[1]));
-    return seconds_of(s, add, data, LARGE, &f->add);
+static gs_status measure_with(gs_sync *probe, float *data, figures *f) {
+    GS_TRY(seconds_of(probe, shift, data, SMALL, &f->shift[0]));
+    GS_TRY(seconds_of(probe, shift, data, LARGE, &f->shift[1]));
+    GS_TRY(seconds_of(probe, all_reduce, data, SMALL, &f->all_reduce[0]));
+    GS_TRY(seconds_of(probe, all_reduce, data, LARGE, &f->all_reduce[1]));
+    return seconds_of(probe, add, data, LARGE, &f->add);
+}
+
+static gs_status measure(const gs_sync *s, figures *f) {
+    gs_sync *probe; /* with room for LARGE, whatever s is for */
+    float *data = calloc(2 * (size_t)LARGE, sizeof *data);
+    if (!data) return gs_fail(GS_E_MEMORY, "no memory for messages to measure with");
+    gs_status status =
+        gs_sync_create_wire(&gs_sync_allreduce, s->comm, (gs_sync_array){LARGE, s->wire, 0}, &probe);
+    if (status == GS_OK) {
+        status = measure_with(probe, data, f);
+        gs_sync_free(probe);
+    }
+    free(data);
+    return status;
 }
 
 /* Rank 0: of each figure the slowest rank's. */
@@ -139,7 +155,8 @@ static void time_text(double seconds, char *text, size_t size) {
 }
 
 static const gs_sync_scheme *library_of(const gs_comm *c) {
-    return strcmp(c->ops->name, "gloo") == 0 ? &gs_sync_gloo : &gs_sync_hierarchical;
+    if (strcmp(c->ops->name, "gloo") == 0) return &gs_sync_gloo;
+    return strcmp(c->ops->name, "world") == 0 ? &gs_sync_hierarchical : &gs_sync_allreduce;
 }
 
 gs_status gs_sync_choose(gs_sync *s) {
@@ -151,11 +168,8 @@ gs_status gs_sync_choose(gs_sync *s) {
     }
     decision d;
     memset(&d, 0, sizeof d); /* padding too: the whole struct travels */
-    float *data = calloc(2 * (size_t)LARGE, sizeof *data);
-    if (!data) return gs_fail(GS_E_MEMORY, "no memory for messages to measure with");
     figures f;
-    gs_status status = measure(s, data, &f);
-    free(data);
+    gs_status status = measure(s, &f);
     if (status == GS_OK) status = collect(s->comm, &f);
     if (status == GS_OK && s->comm->rank == 0) decide(&f, s->comm->size, s->most, &d);
     if (status == GS_OK) status = agree(s->comm, &d);

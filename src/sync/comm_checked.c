@@ -4,9 +4,13 @@
  *
  *     rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12
  *
- * Before a collective the ranks show each other what they are about to do, with one small all_gather. Before
- * a message goes its length, and a receiver that wants another one ends both sides. A rank that receives while
- * the other is in a collective is found at the timeout, as without the checking mode.
+ * Before a collective the ranks show each other what they are about to do, with one small all_gather. Before a
+ * message goes a note with its length and its number among those of this pair of ranks, and a receiver that wants
+ * another one ends both sides:
+ *
+ *     rank 1 calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank 1, message 7
+ *
+ * A rank that receives while the other is in a collective is found at the timeout, as without the checking mode.
  */
 #include "sync/call.h"
 
@@ -25,6 +29,7 @@ typedef struct checked {
     gs_transport ops;     /* those below, under the name of the inner one */
     int64_t calls;        /* collectives so far */
     notice *all;          /* [size] */
+    int64_t *sent, *got;  /* [size]: messages to and from each rank so far */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
     gs_status failed;     /* under the lock, as is the message of the first failure */
     char message[1024];
@@ -138,27 +143,38 @@ static gs_status checked_barrier(gs_comm *c) {
     return run(c, (gs_call){.operation = GS_BARRIER}, NULL, NULL);
 }
 
-/* ---- messages: the length goes ahead ---- */
+/* ---- messages: a note goes ahead ---- */
+
+/* Short enough for what transports do about short messages (letters.c, gloo_c.cc). */
+typedef struct note {
+    int64_t bytes, number;
+} note;
 
 static gs_status checked_send(gs_comm *c, const void *data, size_t bytes, int to) {
     checked *k = c->state;
-    uint64_t length = bytes;
     GS_TRY(enter(c));
-    GS_TRY(keep(k, k->inner->ops->send(k->inner, &length, sizeof length, to)));
+    note n = {(int64_t)bytes, ++k->sent[to]};
+    GS_TRY(keep(k, k->inner->ops->send(k->inner, &n, sizeof n, to)));
     return keep(k, k->inner->ops->send(k->inner, data, bytes, to));
 }
 
 static gs_status checked_recv(gs_comm *c, void *data, size_t bytes, int from) {
     checked *k = c->state;
-    uint64_t length;
+    note n, wanted = {(int64_t)bytes, k->got[from] + 1};
     GS_TRY(enter(c));
-    GS_TRY(keep(k, k->inner->ops->recv(k->inner, &length, sizeof length, from)));
-    if (length == bytes) return keep(k, k->inner->ops->recv(k->inner, data, bytes, from));
-    char reason[128];
-    snprintf(reason, sizeof reason, "receives %zu bytes from rank %d, which sent %" PRIu64, bytes, from,
-             length);
-    k->inner->ops->abort(k->inner, reason);
-    return keep(k, gs_fail(GS_E_USAGE, "rank %d: %s", c->rank, reason));
+    GS_TRY(keep(k, k->inner->ops->recv(k->inner, &n, sizeof n, from)));
+    k->got[from]++;
+    if (n.bytes == wanted.bytes && n.number == wanted.number)
+        return keep(k, k->inner->ops->recv(k->inner, data, bytes, from));
+    char number[64], sentence[256];
+    snprintf(number, sizeof number, "message %" PRId64, n.number);
+    if (n.number != wanted.number)
+        snprintf(number, sizeof number, "messages %" PRId64 " and %" PRId64, wanted.number, n.number);
+    snprintf(sentence, sizeof sentence,
+             "rank %d calls recv of %zu bytes from rank %d, rank %d send of %" PRId64 " bytes to rank %d, %s",
+             c->rank, bytes, from, from, n.bytes, c->rank, number);
+    k->inner->ops->abort(k->inner, sentence);
+    return keep(k, gs_fail(GS_E_USAGE, "%s", sentence));
 }
 
 /* ---- the rest ---- */
@@ -168,12 +184,19 @@ static void checked_abort(gs_comm *c, const char *reason) {
     k->inner->ops->abort(k->inner, reason);
 }
 
+static void free_checked(checked *k) {
+    if (!k) return;
+    free(k->all);
+    free(k->sent);
+    free(k->got);
+    free(k);
+}
+
 static void checked_free(gs_comm *c) {
     checked *k = c->state;
     gs_comm_free(k->inner);
     pthread_mutex_destroy(&k->lock);
-    free(k->all);
-    free(k);
+    free_checked(k);
     free(c);
 }
 
@@ -193,21 +216,30 @@ static const gs_transport transport_checked = {
     .free = checked_free,
 };
 
+static checked *new_checked(gs_comm *inner) {
+    size_t size = (size_t)inner->size;
+    checked *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    k->all = calloc(size, sizeof *k->all);
+    k->sent = calloc(size, sizeof *k->sent);
+    k->got = calloc(size, sizeof *k->got);
+    if (k->all && k->sent && k->got) return k;
+    free_checked(k);
+    return NULL;
+}
+
 gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
     gs_comm *c = malloc(sizeof *c);
-    checked *k = calloc(1, sizeof *k);
-    notice *all = calloc((size_t)inner->size, sizeof *all);
-    if (!c || !k || !all) {
+    checked *k = new_checked(inner);
+    if (!c || !k) {
         free(c);
-        free(k);
-        free(all);
+        free_checked(k);
         return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
     }
     pthread_mutex_init(&k->lock, NULL);
     k->inner = inner;
     k->ops = transport_checked;
     k->ops.name = inner->ops->name;
-    k->all = all;
     *c = *inner;
     c->ops = &k->ops;
     c->state = k;
@@ -215,11 +247,46 @@ gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
     return GS_OK;
 }
 
+/* ---- by the environment ---- */
+
+/* What the environment says: -1 where it makes no sense. */
+static int wanted(const char **text) {
+    const char *value = getenv("GRADSUM_CHECK");
+    *text = value ? value : "";
+    if (!**text || strcmp(*text, "0") == 0) return 0;
+    return strcmp(*text, "1") == 0 ? 1 : -1;
+}
+
+static gs_status makes_no_sense(const char *text) {
+    return gs_fail(GS_E_USAGE, "GRADSUM_CHECK is '%s'; it must be 1 (check each call) or 0", text);
+}
+
+static gs_status compare_wishes(const int32_t *all, int size) {
+    static const char *const words[] = {"something else than 0 or 1", "0 or nothing", "1"};
+    for (int p = 1; p < size; p++)
+        if (all[p] != all[0])
+            return gs_fail(
+                GS_E_USAGE,
+                "process %d has %s in GRADSUM_CHECK, process 0 has %s: all processes check, or none", p,
+                words[all[p] + 1], words[all[0] + 1]);
+    return GS_OK;
+}
+
+gs_status gs_comm_agree_on_check(gs_comm *processes) {
+    const char *text;
+    int32_t mine = wanted(&text), *all = calloc((size_t)processes->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the wishes of %d processes", processes->size);
+    gs_status status = processes->ops->all_gather(processes, &mine, all, 1, GS_I32);
+    if (status == GS_OK && mine < 0) status = makes_no_sense(text);
+    if (status == GS_OK) status = compare_wishes(all, processes->size);
+    free(all);
+    return status;
+}
+
 gs_status gs_comm_check_if_wanted(int count, gs_comm **comms) {
-    const char *wanted = getenv("GRADSUM_CHECK");
-    if (!wanted || !*wanted || strcmp(wanted, "0") == 0) return GS_OK;
-    if (strcmp(wanted, "1") != 0)
-        return gs_fail(GS_E_USAGE, "GRADSUM_CHECK is '%s'; it must be 1 (check each call) or 0", wanted);
-    for (int i = 0; i < count; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
+    const char *text;
+    int check = wanted(&text);
+    if (check < 0) return makes_no_sense(text);
+    for (int i = 0; check && i < count; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
     return GS_OK;
 }

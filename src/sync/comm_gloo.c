@@ -34,6 +34,8 @@ typedef struct gloo_state {
     atomic_bool failed;   /* once true, code and message do not change */
     gs_status code;
     char message[GS_GLOO_WORDS];
+    gs_scratch scratch; /* of the collective under way */
+    size_t *first;      /* [size + 1]: of reduce_scatter */
 } gloo_state;
 
 static int milliseconds(double seconds) {
@@ -55,7 +57,7 @@ static void set_failed(gloo_state *s, gs_status code, const char *message) {
     if (s->gloo) gs_gloo_close(s->gloo, s->message);
 }
 
-void gs_gloo_comm_fail(gs_comm *c, const char *message) {
+static void gloo_fail(gs_comm *c, const char *message) {
     gloo_state *s = c->state;
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) set_failed(s, GS_E_PEER, message);
@@ -66,7 +68,7 @@ static void gloo_abort(gs_comm *c, const char *reason) {
     const gloo_state *s = c->state;
     char message[GS_GLOO_WORDS];
     snprintf(message, sizeof message, "%s %d: %s", s->noun, c->rank, reason);
-    gs_gloo_comm_fail(c, message);
+    gloo_fail(c, message);
 }
 
 /* Why `what` failed with `e`: one sentence. `peer` is the one that it was done with, or -1. With the lock
@@ -172,13 +174,13 @@ static gs_status gloo_reduce(gs_comm *c, void *data, size_t count, gs_type type,
     size_t bytes = count * gs_type_size(type);
     gs_check_root(c, root);
     if (nothing_to_do(c, count, &status)) return status;
-    void *used_up = c->rank == root ? data : malloc(bytes); /* Gloo leaves parts of sums on the others */
+    /* Gloo leaves parts of sums on the others */
+    void *used_up = c->rank == root ? data : gs_scratch_take(&s->scratch, bytes);
     if (!used_up)
         return gs_fail(GS_E_MEMORY, "%s %d: reduce: no memory for %zu bytes", s->noun, c->rank, bytes);
     if (used_up != data) memcpy(used_up, data, bytes);
     gs_gloo_code code = gs_gloo_reduce(s->gloo, used_up, count, reduction_of(type, reduction), root,
                                        milliseconds(c->timeout), &e);
-    if (used_up != data) free(used_up);
     return outcome(c, (gs_call){GS_REDUCE, count, type, reduction, root}, code, &e);
 }
 
@@ -237,16 +239,13 @@ static gs_status gloo_all_to_all(gs_comm *c, const void *from, void *to, size_t 
 
 static gs_status gloo_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total, gs_type type,
                                      gs_reduction reduction) {
+    gloo_state *s = c->state;
     gs_status status;
     gs_call call = {GS_REDUCE_SCATTER, total, type, reduction, 0};
     if (nothing_to_do(c, total, &status)) return alone(c, status, mine, all, total * gs_type_size(type));
-    size_t *first = malloc(((size_t)c->size + 1) * sizeof *first);
-    if (!first) return gs_fail(GS_E_MEMORY, "no memory for the parts of %d ranks", c->size);
-    for (int r = 0; r < c->size; r++) first[r] = gs_shard_of(total, r, c->size).first;
-    first[c->size] = total;
-    status = gs_gloo_reduce_scatter(c, &call, all, mine, first);
-    free(first);
-    return status;
+    for (int r = 0; r < c->size; r++) s->first[r] = gs_shard_of(total, r, c->size).first;
+    s->first[c->size] = total;
+    return gs_pairwise_reduce_scatter(c, &call, all, mine, s->first, &s->scratch);
 }
 
 static gs_status gloo_barrier(gs_comm *c) {
@@ -265,7 +264,7 @@ static uint32_t slot_of(int from, int to) {
     return (uint32_t)from << 16 | (uint32_t)to;
 }
 
-gs_status gs_gloo_comm_send(gs_comm *c, const void *data, size_t bytes, int process, int from, int to) {
+static gs_status gloo_send_as(gs_comm *c, const void *data, size_t bytes, int process, int from, int to) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
@@ -276,7 +275,7 @@ gs_status gs_gloo_comm_send(gs_comm *c, const void *data, size_t bytes, int proc
     return lost(c, &e, process, "send of %zu bytes to rank %d", bytes, to);
 }
 
-gs_status gs_gloo_comm_recv(gs_comm *c, void *data, size_t bytes, int process, int from, int to) {
+static gs_status gloo_recv_as(gs_comm *c, void *data, size_t bytes, int process, int from, int to) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
@@ -298,7 +297,7 @@ static gs_status lost_part(gs_comm *c, const gs_call *call, const gs_gloo_error 
     return lost(c, e, peer, "%s", what);
 }
 
-gs_status gs_gloo_comm_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
+static gs_status gloo_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
@@ -308,7 +307,7 @@ gs_status gs_gloo_comm_send_part(gs_comm *c, const gs_call *call, const void *da
     return code == GS_GLOO_OK ? GS_OK : lost_part(c, call, &e, to);
 }
 
-gs_status gs_gloo_comm_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
+static gs_status gloo_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
     gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
@@ -320,12 +319,12 @@ gs_status gs_gloo_comm_recv_part(gs_comm *c, const gs_call *call, void *data, si
 
 static gs_status gloo_send(gs_comm *c, const void *data, size_t bytes, int to) {
     gs_check_peer(c, "sends to", to);
-    return gs_gloo_comm_send(c, data, bytes, to, c->rank, to);
+    return gloo_send_as(c, data, bytes, to, c->rank, to);
 }
 
 static gs_status gloo_recv(gs_comm *c, void *data, size_t bytes, int from) {
     gs_check_peer(c, "receives from", from);
-    return gs_gloo_comm_recv(c, data, bytes, from, from, c->rank);
+    return gloo_recv_as(c, data, bytes, from, from, c->rank);
 }
 
 /* ---- making and freeing ---- */
@@ -338,11 +337,26 @@ static void gloo_free(gs_comm *c) {
     if (s->gloo && !atomic_load(&s->failed)) gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e);
     gs_gloo_free(s->gloo);
     pthread_mutex_destroy(&s->lock);
+    gs_scratch_free(&s->scratch);
+    free(s->first);
     free(s);
     free(c);
 }
 
-const gs_transport gs_transport_gloo = {
+static void gloo_of_processes(gs_comm *c) {
+    ((gloo_state *)c->state)->noun = "process";
+}
+
+static const gs_process_ops between_processes = {
+    .of_processes = gloo_of_processes,
+    .send = gloo_send_as,
+    .recv = gloo_recv_as,
+    .send_part = gloo_send_part,
+    .recv_part = gloo_recv_part,
+    .fail = gloo_fail,
+};
+
+static const gs_transport transport_gloo = {
     .name = "gloo",
     .send = gloo_send,
     .recv = gloo_recv,
@@ -357,11 +371,8 @@ const gs_transport gs_transport_gloo = {
     .barrier = gloo_barrier,
     .abort = gloo_abort,
     .free = gloo_free,
+    .between = &between_processes,
 };
-
-void gs_gloo_comm_of_processes(gs_comm *c) {
-    ((gloo_state *)c->state)->noun = "process";
-}
 
 /* Can sockets of this machine have the address? Gloo does not look at what the lookup of a name returns,
  * and loses memory where none can. */
@@ -402,8 +413,10 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(check_address(address));
     gs_comm *c = malloc(sizeof *c);
     gloo_state *s = calloc(1, sizeof *s);
-    gs_status status =
-        c && s ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    if (s && r->size > 0) s->first = calloc((size_t)r->size + 1, sizeof *s->first);
+    gs_status status = c && s && (s->first || r->size < 1)
+                           ? GS_OK
+                           : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     if (status == GS_OK) status = gs_rendezvous_meet(r);
     if (status == GS_OK) {
         signal(SIGPIPE, SIG_IGN); /* a peer that has gone is an error that write returns, not the end */
@@ -411,13 +424,14 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
         gs_rendezvous_leave(r);
     }
     if (status != GS_OK) {
+        if (s) free(s->first);
         free(s);
         free(c);
         return status;
     }
     s->noun = "rank";
     pthread_mutex_init(&s->lock, NULL);
-    *c = (gs_comm){&gs_transport_gloo, r->rank, r->size, r->timeout, s};
+    *c = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     *out = c;
     return GS_OK;
 }

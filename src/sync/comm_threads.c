@@ -187,68 +187,16 @@ gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, g
     return end(c);
 }
 
-/* ---- from rank to rank: the sender leaves a copy, so it never waits ---- */
+/* ---- from rank to rank: letters.c ---- */
 
 static gs_status threads_send(gs_comm *c, const void *data, size_t bytes, int to) {
-    gs_team *t = c->state;
     gs_check_peer(c, "sends to", to);
-    if (atomic_load(&t->failed)) return gs_team_failed(t);
-    gs_letter *l = malloc(sizeof *l + bytes);
-    if (!l)
-        return gs_fail(GS_E_MEMORY, "rank %d: no memory for a message of %zu bytes to rank %d",
-                       t->first_rank + c->rank, bytes, t->first_rank + to);
-    l->next = NULL;
-    l->bytes = bytes;
-    if (bytes > 0) memcpy(l->data, data, bytes);
-    pthread_mutex_lock(&t->lock);
-    gs_post *p = &t->posts[c->rank * t->size + to];
-    if (p->first)
-        p->last->next = l;
-    else
-        p->first = l;
-    p->last = l;
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
-    return GS_OK;
-}
-
-/* The oldest letter from rank `from`; NULL when the team has failed. */
-static gs_letter *wait_for_letter(gs_comm *c, size_t bytes, int from) {
-    gs_team *t = c->state;
-    gs_post *p = &t->posts[from * t->size + c->rank];
-    struct timespec until;
-    const struct timespec *deadline = gs_team_deadline(c, &until);
-    bool in_time = true;
-    pthread_mutex_lock(&t->lock);
-    while (!p->first && !atomic_load(&t->failed)) {
-        bool gone = t->seats[from].left;
-        if (in_time && !gone) {
-            in_time = gs_team_sleep_locked(t, deadline);
-            continue;
-        }
-        char message[GS_TEAM_MESSAGE], within[40] = "";
-        if (!gone) snprintf(within, sizeof within, " within %g s", c->timeout);
-        snprintf(message, sizeof message, "rank %d: recv of %zu bytes: rank %d %s%s", t->first_rank + c->rank,
-                 bytes, t->first_rank + from, gone ? "ended without sending" : "sent nothing", within);
-        gs_team_fail_locked(t, message);
-    }
-    gs_letter *l = atomic_load(&t->failed) ? NULL : p->first;
-    if (l) p->first = l->next;
-    pthread_mutex_unlock(&t->lock);
-    return l;
+    return gs_team_send(c, data, bytes, to);
 }
 
 static gs_status threads_recv(gs_comm *c, void *data, size_t bytes, int from) {
-    const gs_team *t = c->state;
     gs_check_peer(c, "receives from", from);
-    gs_letter *l = wait_for_letter(c, bytes, from);
-    if (!l) return gs_team_failed(t);
-    if (l->bytes != bytes)
-        gs_bug("rank %d receives %zu bytes from rank %d, which sent %zu", t->first_rank + c->rank, bytes,
-               t->first_rank + from, l->bytes);
-    if (bytes > 0) memcpy(data, l->data, bytes);
-    free(l);
-    return GS_OK;
+    return gs_team_recv(c, data, bytes, from);
 }
 
 /* ---- failing, making and freeing ---- */

@@ -26,7 +26,7 @@ int gs_world_process_of(const gs_world *w, int rank) {
 /* A failure in one step is the failure of all: whoever waits in the other transport must not wait on. */
 static void fail_all(const gs_world_member *m, const char *message) {
     gs_threads_fail(m->local, message);
-    gs_gloo_comm_fail(m->w->processes, message);
+    m->w->processes->ops->between->fail(m->w->processes, message);
 }
 
 gs_status gs_world_finish(const gs_world_member *m, gs_status status) {
@@ -78,7 +78,7 @@ static gs_status world_broadcast(gs_comm *c, void *data, size_t count, gs_type t
     return owner == processes->rank ? GS_OK : gs_world_from_leader(m, &call, data, gs_world_take, &result);
 }
 
-/* Between the leaders: each gives its part to all others, in pairs as in gloo_reduce_scatter.c. */
+/* Between the leaders: each gives its part to all others, in pairs as in pairwise_reduce_scatter.c. */
 static gs_status gather_parts(const gs_world_member *m, const gs_call *call, unsigned char *all) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
@@ -86,10 +86,10 @@ static gs_status gather_parts(const gs_world_member *m, const gs_call *call, uns
     int me = processes->rank, n = processes->size;
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me - k + n) % n;
-        GS_TRY(gs_gloo_comm_send_part(processes, call, all + (size_t)first[me] * bytes,
-                                      (size_t)(first[me + 1] - first[me]) * bytes, to));
-        GS_TRY(gs_gloo_comm_recv_part(processes, call, all + (size_t)first[from] * bytes,
-                                      (size_t)(first[from + 1] - first[from]) * bytes, from));
+        GS_TRY(processes->ops->between->send_part(processes, call, all + (size_t)first[me] * bytes,
+                                                  (size_t)(first[me + 1] - first[me]) * bytes, to));
+        GS_TRY(processes->ops->between->recv_part(processes, call, all + (size_t)first[from] * bytes,
+                                                  (size_t)(first[from + 1] - first[from]) * bytes, from));
     }
     return GS_OK;
 }
@@ -123,7 +123,7 @@ static gs_status world_send(gs_comm *c, const void *data, size_t bytes, int to) 
     int p = gs_world_process_of(m->w, to);
     if (p == processes->rank)
         return gs_world_finish(m, m->local->ops->send(m->local, data, bytes, to - m->w->first[p]));
-    return gs_world_finish(m, gs_gloo_comm_send(processes, data, bytes, p, c->rank, to));
+    return gs_world_finish(m, processes->ops->between->send(processes, data, bytes, p, c->rank, to));
 }
 
 static gs_status world_recv(gs_comm *c, void *data, size_t bytes, int from) {
@@ -133,7 +133,7 @@ static gs_status world_recv(gs_comm *c, void *data, size_t bytes, int from) {
     int p = gs_world_process_of(m->w, from);
     if (p == processes->rank)
         return gs_world_finish(m, m->local->ops->recv(m->local, data, bytes, from - m->w->first[p]));
-    return gs_world_finish(m, gs_gloo_comm_recv(processes, data, bytes, p, from, c->rank));
+    return gs_world_finish(m, processes->ops->between->recv(processes, data, bytes, p, from, c->rank));
 }
 
 static void world_abort(gs_comm *c, const char *reason) {
@@ -144,6 +144,9 @@ static void world_abort(gs_comm *c, const char *reason) {
 
 static void free_world(gs_world *w) {
     gs_comm_free(w->processes);
+    gs_scratch_free(&w->shared);
+    gs_scratch_free(&w->received);
+    free(w->parts);
     free(w->first);
     free(w);
 }
@@ -178,7 +181,9 @@ static const gs_transport transport_world = {
 static gs_status count_ranks(gs_world *w, int local) {
     int processes = w->processes->size;
     w->first = calloc((size_t)processes + 1, sizeof *w->first);
-    if (!w->first) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", processes);
+    w->parts = calloc((size_t)processes + 1, sizeof *w->parts);
+    if (!w->first || !w->parts)
+        return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", processes);
     GS_TRY(w->processes->ops->all_gather(w->processes, &local, w->first + 1, 1, GS_I32));
     for (int p = 0; p < processes; p++) w->first[p + 1] += w->first[p];
     return GS_OK;
@@ -214,9 +219,8 @@ static gs_status create_members(gs_world *w, int local, double timeout, gs_comm 
 gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms) {
     if (local < 1) gs_bug("gs_comm_world_create: a process with %d workers", local);
     if (!processes) return gs_comm_threads_create(local, timeout, comms);
-    if (processes->ops != &gs_transport_gloo)
-        gs_bug("gs_comm_world_create: the processes are connected by '%s', not by Gloo",
-               processes->ops->name);
+    if (!processes->ops->between)
+        gs_bug("gs_comm_world_create: '%s' does not connect processes", processes->ops->name);
     gs_world *w = calloc(1, sizeof *w);
     if (!w) {
         gs_comm_free(processes);
@@ -233,7 +237,7 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
         return GS_OK;
     }
     if (status == GS_OK) {
-        gs_gloo_comm_of_processes(processes);
+        processes->ops->between->of_processes(processes);
         status = create_members(w, local, timeout, comms);
     }
     if (status != GS_OK) free_world(w);

@@ -40,13 +40,14 @@ gs_status gs_fold_out(gs_sync *s, const gs_fold *f, float *data, size_t count) {
     gs_sync_round(s);
     if (f->place < 0) return gs_sync_recv(s, data, all, s->comm->rank - 1);
     if (f->place < f->extra) return gs_sync_send(s, data, all, s->comm->rank + 1);
+    gs_sync_round_off(s, data, all); /* as those did that had to send it */
     return GS_OK;
 }
 
-void gs_fold_cost(const gs_fold *f, int rank, size_t count, gs_sync_cost *cost) {
+void gs_fold_cost(const gs_fold *f, int rank, const gs_sync_array *a, gs_sync_cost *cost) {
     if (f->extra == 0) return;
     cost->rounds += 2;
-    if (rank < 2 * f->extra) gs_sync_cost_add(cost, count);
+    if (rank < 2 * f->extra) gs_sync_cost_add(cost, a, (gs_chunk){0, a->count});
 }
 
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *m) {

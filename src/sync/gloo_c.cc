@@ -28,6 +28,7 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/gather.h>
+#include <gloo/math.h>
 #include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
@@ -183,6 +184,20 @@ gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_re
             options.setOutput(static_cast<decltype(element) *>(data), count);
         });
         options.setReduceFunction(reduction.combine);
+        options.setTimeout(milliseconds(timeout_ms));
+        gloo::allreduce(options);
+    });
+}
+
+gs_gloo_code gs_gloo_raw_all_reduce(gs_gloo *g, float *data, size_t count, int bcube, int timeout_ms,
+                                    gs_gloo_error *error) {
+    return guarded(error, [&] {
+        using Options = gloo::AllreduceOptions;
+        Options options(g->context);
+        options.setOutput(data, count);
+        options.setAlgorithm(bcube ? Options::Algorithm::BCUBE : Options::Algorithm::RING);
+        options.setReduceFunction(
+            static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
         options.setTimeout(milliseconds(timeout_ms));
         gloo::allreduce(options);
     });

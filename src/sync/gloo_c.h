@@ -8,6 +8,9 @@
  * A peer that dies is noticed at once, except by an operation that was in the middle of a message with it: Gloo
  * 0.5.0 forgets to wake that one, and it ends at the timeout.
  *
+ * The library allocates memory in each call: buffers of its collectives, and what it notes of each operation. What
+ * is done here for a message is kept and used again (gs_gloo_send), as far as the library lets it.
+ *
  * After a failure the connections are as good as gone: ask gs_gloo_peer for the cause, then gs_gloo_close.
  */
 #ifndef GS_SYNC_GLOO_C_H
@@ -55,7 +58,11 @@ typedef struct gs_gloo_reduction {
 /* data[i] = data[i] of all ranks, reduced, by a ring: each rank ends up with the same bits. */
 gs_gloo_code gs_gloo_all_reduce(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int timeout_ms,
                                 gs_gloo_error *error);
-/* The same on `root`; `data` of the others is used up. */
+/* The sum of floats as a user of Gloo writes it, to compare with: by its ring, or by its BCUBE (halving and
+ * doubling). */
+gs_gloo_code gs_gloo_raw_all_reduce(gs_gloo *, float *data, size_t count, int bcube, int timeout_ms,
+                                    gs_gloo_error *error);
+/* all_reduce on `root` alone; `data` of the others is used up. */
 gs_gloo_code gs_gloo_reduce(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int root, int timeout_ms,
                             gs_gloo_error *error);
 gs_gloo_code gs_gloo_broadcast(gs_gloo *, void *data, size_t bytes, int root, int timeout_ms,

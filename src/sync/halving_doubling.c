@@ -86,17 +86,17 @@ static gs_status halving_doubling_sum(gs_sync *s, float *data, size_t count) {
     return gs_fold_out(s, &f, data, count);
 }
 
-static gs_sync_cost halving_doubling_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost halving_doubling_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_fold f = gs_fold_of(ranks, rank);
     gs_sync_cost cost = {.rounds = 2 * (size_t)gs_log2_down(ranks)};
     window has = {0, f.places}, keep, send;
     for (int distance = 1; f.place >= 0 && distance < f.places; distance *= 2) {
         halve(f.place, distance, has, &keep, &send);
-        gs_sync_cost_add(&cost, elements(&f, count, send).count); /* halving */
-        gs_sync_cost_add(&cost, elements(&f, count, keep).count); /* doubling, at the same distance */
+        gs_sync_cost_add(&cost, a, elements(&f, a->count, send)); /* halving */
+        gs_sync_cost_add(&cost, a, elements(&f, a->count, keep)); /* doubling, at the same distance */
         has = keep;
     }
-    gs_fold_cost(&f, rank, count, &cost);
+    gs_fold_cost(&f, rank, a, &cost);
     return cost;
 }
 

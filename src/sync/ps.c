@@ -43,9 +43,10 @@ static gs_status ps_sum(gs_sync *s, float *data, size_t count) {
     return s->comm->rank == 0 ? serve(s, data, all) : work(s, data, all);
 }
 
-static gs_sync_cost ps_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost ps_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_chunk all = {0, a->count};
     size_t messages = rank == 0 ? (size_t)ranks - 1 : 1;
-    return (gs_sync_cost){2, messages, messages * count * sizeof(float)};
+    return (gs_sync_cost){2, messages, messages * gs_sync_message_bytes(a, all)};
 }
 
 static double ps_time(int ranks, double bytes, const gs_sync_model *m) {

@@ -18,7 +18,8 @@
  * large arrays see halving_doubling.c and ring.c.
  *
  * Partners add the same two numbers, one as x + y, the other as y + x, which gives the same bits: so all ranks
- * end with the bits of one tree of additions.
+ * end with the bits of one tree of additions. (With 16 bits on the wire too: both add what they have sent, which
+ * is rounded, and what they have received.)
  *
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA
  * 19, 2005).
@@ -39,11 +40,12 @@ static gs_status recursive_doubling_sum(gs_sync *s, float *data, size_t count) {
     return gs_fold_out(s, &f, data, count);
 }
 
-static gs_sync_cost recursive_doubling_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost recursive_doubling_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_chunk all = {0, a->count};
     gs_fold f = gs_fold_of(ranks, rank);
     size_t levels = (size_t)gs_log2_down(ranks), messages = f.place < 0 ? 0 : levels;
-    gs_sync_cost cost = {levels, messages, messages * count * sizeof(float)};
-    gs_fold_cost(&f, rank, count, &cost);
+    gs_sync_cost cost = {levels, messages, messages * gs_sync_message_bytes(a, all)};
+    gs_fold_cost(&f, rank, a, &cost);
     return cost;
 }
 

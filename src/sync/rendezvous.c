@@ -23,7 +23,7 @@
 
 enum { MAX_PROCESSES = 4096, PATH = 4096, LINE = 512 };
 
-/* ---- from the environment, as `gradsum launch` sets it ---- */
+/* ---- from the environment, as `gradsum launch` or `mpirun` sets it ---- */
 
 static gs_status whole_number(const char *name, const char *text, int least, int most, int *out) {
     char *rest;
@@ -33,6 +33,23 @@ static gs_status whole_number(const char *name, const char *text, int least, int
         return gs_fail(GS_E_USAGE, "%s is '%s'; it must be a whole number from %d to %d", name, text, least,
                        most);
     *out = (int)value;
+    return GS_OK;
+}
+
+/* As `mpirun` sets it. */
+static gs_status from_mpirun(gs_rendezvous *r) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *size = getenv("OMPI_COMM_WORLD_SIZE");
+    const char *transport = getenv("GRADSUM_TRANSPORT");
+    if (!rank || !size) return GS_OK;
+    GS_TRY(whole_number("OMPI_COMM_WORLD_SIZE", size, 1, MAX_PROCESSES, &r->size));
+    GS_TRY(whole_number("OMPI_COMM_WORLD_RANK", rank, 0, r->size - 1, &r->rank));
+    if (r->size > 1 && transport && strcmp(transport, "mpi") != 0 && strcmp(transport, "auto") != 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "mpirun started this process, and GRADSUM_TRANSPORT is '%s'; for processes of mpirun it is "
+            "mpi, for others use gradsum launch",
+            transport);
+    r->transport = "mpi";
     return GS_OK;
 }
 
@@ -47,7 +64,7 @@ gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
             return gs_fail(GS_E_USAGE, "GRADSUM_TIMEOUT is '%s'; it must be a number of seconds, more than 0",
                            timeout);
     }
-    if (!rank && !size && !directory) return GS_OK;
+    if (!rank && !size && !directory) return from_mpirun(r);
     if (!rank || !size || !directory)
         return gs_fail(GS_E_USAGE,
                        "%s is not set, but %s is; set all of GRADSUM_RANK, GRADSUM_WORLD_SIZE and "
@@ -63,6 +80,7 @@ gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
     GS_TRY(whole_number("GRADSUM_RANK", rank, 0, r->size - 1, &r->rank));
     r->directory = directory;
     r->address = getenv("GRADSUM_ADDRESS");
+    r->transport = getenv("GRADSUM_TRANSPORT");
     return GS_OK;
 }
 
@@ -72,8 +90,7 @@ static void file_of(const gs_rendezvous *r, int rank, char path[PATH]) {
     snprintf(path, PATH, "%s/rank-%d", r->directory, rank);
 }
 
-/* Where process numbers mean the same: a host, and on it a name space of processes. */
-static void place_of_this_process(char *text, size_t size) {
+void gs_rendezvous_place(char *text, size_t size) {
     char host[256] = "", space[64] = "";
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
     ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1);
@@ -107,7 +124,7 @@ static gs_status check_folder(const gs_rendezvous *r) {
 static gs_status write_own(const gs_rendezvous *r) {
     char path[PATH], place[LINE / 2], line[LINE];
     file_of(r, r->rank, path);
-    place_of_this_process(place, sizeof place);
+    gs_rendezvous_place(place, sizeof place);
     int length = snprintf(line, sizeof line, "rank %d of %d, process %ld on %s\n", r->rank, r->size,
                           (long)getpid(), place);
     int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -172,7 +189,7 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
 
 static gs_status wait_for_all(const gs_rendezvous *r, bool *missing) {
     char place[LINE / 2];
-    place_of_this_process(place, sizeof place);
+    gs_rendezvous_place(place, sizeof place);
     double end = gs_seconds() + r->timeout;
     int left = r->size;
     for (int k = 0; k < r->size; k++) missing[k] = true;

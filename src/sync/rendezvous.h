@@ -13,4 +13,7 @@ gs_status gs_rendezvous_meet(const gs_rendezvous *);
 /* Remove this rank's file, and the folder if it is empty then. */
 void gs_rendezvous_leave(const gs_rendezvous *);
 
+/* Where process numbers mean the same: a host, and on it a name space of processes. */
+void gs_rendezvous_place(char *text, size_t size);
+
 #endif

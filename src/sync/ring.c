@@ -49,11 +49,11 @@ static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
 }
 
 /* Reduce-scatter sends all chunks but rank + 1, all-gather all but rank + 2. */
-static gs_sync_cost ring_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {.rounds = 2 * ((size_t)ranks - 1)};
     for (int other = 1; other < ranks; other++) {
-        gs_sync_cost_add(&cost, gs_chunk_of(count, ranks, rank + 1 + other).count);
-        gs_sync_cost_add(&cost, gs_chunk_of(count, ranks, rank + 2 + other).count);
+        gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, rank + 1 + other));
+        gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, rank + 2 + other));
     }
     return cost;
 }

@@ -21,9 +21,16 @@ gs_chunk gs_chunk_range(size_t count, int parts, int first, int last);
 /* The next round begins. Each rank says so for each round, also where it has nothing to do in it. */
 void gs_sync_round(gs_sync *);
 
-/* Send or receive a part of the array `data`. Nothing is sent for an empty part. */
-gs_status gs_sync_send(gs_sync *, const float *data, gs_chunk, int to);
+/* Send or receive a part of the array `data`. Nothing is sent for an empty part. Where the wire has 16 bits the
+ * part is rounded in `data` too: the sender keeps what it has sent. */
+gs_status gs_sync_send(gs_sync *, float *data, gs_chunk, int to);
 gs_status gs_sync_recv(gs_sync *, float *data, gs_chunk, int from);
+
+/* Receive a part to another place than its own: to[0 .. part.count - 1]. */
+gs_status gs_sync_recv_to(gs_sync *, float *to, gs_chunk part, int from);
+
+/* Round a part as sending it would: for a rank that keeps what others get as a message. */
+void gs_sync_round_off(gs_sync *, float *data, gs_chunk);
 
 /* Receive a part and add it: data[i] = data[i] + received[i]. */
 gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
@@ -31,12 +38,22 @@ gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
 /* sum[i] = sum[i] + x[i] */
 void gs_sync_add(float *restrict sum, const float *restrict x, size_t count);
 
-/* For the formulas: `elements` more are sent, as one message. */
-void gs_sync_cost_add(gs_sync_cost *, size_t elements);
+/* For the formulas: one more message, with this part of the array. */
+void gs_sync_cost_add(gs_sync_cost *, const gs_sync_array *, gs_chunk);
+
+/* Bytes of a message with this part: 2 for each value on a wire of 16 bits, 4 for those of the tail. */
+size_t gs_sync_message_bytes(const gs_sync_array *, gs_chunk);
 
 /* How many floats a scheme may use of sync->scratch in a sum of `count`: two chunks of one half. */
 static inline size_t gs_sync_scratch_floats(size_t count) {
     return count + 1;
+}
+
+/* How many bytes sync->packed[0] and [1] have each. A message needs 2 for each value and 4 for those of the tail;
+ * allreduce.c puts messages for all ranks there, each with a chunk and the whole tail. */
+static inline size_t gs_sync_packed_bytes(const gs_sync_array *most, int ranks) {
+    size_t n = (size_t)ranks, chunk = (most->count + n - 1) / n;
+    return n * (chunk * sizeof(uint16_t) + most->tail * sizeof(float));
 }
 
 /* The smallest k with 2^k >= n, and the largest with 2^k <= n. */
@@ -67,7 +84,7 @@ gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 
 /* What both send together, and how long they take. */
-void gs_fold_cost(const gs_fold *, int rank, size_t count, gs_sync_cost *);
+void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
 
 #endif

@@ -28,10 +28,9 @@
 /* This rank's chunk of the others comes in: g = ((g0 + g1) + g2) + ..., its own at its place. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;
-    gs_chunk whole = {0, mine.count};
     for (int r = 0; r < s->comm->size; r++) {
         float *x = r == s->comm->rank ? data + mine.first : r == 0 ? sum : received;
-        if (r != s->comm->rank) GS_TRY(gs_sync_recv(s, x, whole, r));
+        if (r != s->comm->rank) GS_TRY(gs_sync_recv_to(s, x, mine, r));
         if (r > 0)
             gs_sync_add(sum, x, mine.count);
         else if (x != sum)
@@ -61,12 +60,12 @@ static gs_status sharded_ps_sum(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-static gs_sync_cost sharded_ps_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost sharded_ps_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {.rounds = 2};
     for (int r = 0; r < ranks; r++) {
         if (r == rank) continue;
-        gs_sync_cost_add(&cost, gs_chunk_of(count, ranks, r).count);
-        gs_sync_cost_add(&cost, gs_chunk_of(count, ranks, rank).count);
+        gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, r));
+        gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, rank));
     }
     return cost;
 }

@@ -53,7 +53,7 @@ gs_chunk gs_chunk_of(size_t count, int parts, int i) {
 static void round_done(gs_sync *s) {
     if (s->observer && s->counted.rounds > 0)
         s->observer->round_done(s->observer->context, s->comm->rank, (int)s->counted.rounds, s->data,
-                                s->count);
+                                s->array.count);
 }
 
 void gs_sync_round(gs_sync *s) {
@@ -61,26 +61,76 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
-void gs_sync_cost_add(gs_sync_cost *cost, size_t elements) {
-    if (elements == 0) return;
-    cost->messages++;
-    cost->bytes += elements * sizeof(float);
+/* The part's values that travel in 16 bits; those behind them are of the tail, and travel as f32. */
+static size_t narrow_count(const gs_sync_array *a, gs_chunk part) {
+    size_t end = a->wire == GS_WIRE_F32 ? 0 : a->count - a->tail;
+    if (part.first >= end) return 0;
+    return part.first + part.count < end ? part.count : end - part.first;
 }
 
-gs_status gs_sync_send(gs_sync *s, const float *data, gs_chunk part, int to) {
+size_t gs_sync_message_bytes(const gs_sync_array *a, gs_chunk part) {
+    size_t narrow = narrow_count(a, part);
+    return narrow * sizeof(uint16_t) + (part.count - narrow) * sizeof(float);
+}
+
+void gs_sync_cost_add(gs_sync_cost *cost, const gs_sync_array *a, gs_chunk part) {
+    if (part.count == 0) return;
+    cost->messages++;
+    cost->bytes += gs_sync_message_bytes(a, part);
+}
+
+/* What is sent: the part itself, or a packed copy: | 16 bits a value | f32 of the tail |. The part is rounded. */
+static const void *pack(gs_sync *s, float *data, gs_chunk part) {
+    if (s->wire == GS_WIRE_F32) return data + part.first;
+    size_t narrow = narrow_count(&s->array, part);
+    float *rest = data + part.first + narrow;
+    gs_wire_narrow(s->wire, s->packed[0], data + part.first, narrow);
+    memcpy(s->packed[0] + narrow, rest, (part.count - narrow) * sizeof *rest);
+    return s->packed[0];
+}
+
+/* What has come in: to[i] = value i of the part, or to[i] += it. `to` is this part's place or another one. */
+static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
+    size_t narrow = narrow_count(&s->array, part), rest = part.count - narrow;
+    const uint16_t *from = s->packed[1];
+    float *tail = add ? s->scratch : to + narrow; /* where it came in it is not aligned for additions */
+    (add ? gs_wire_widen_add : gs_wire_widen)(s->wire, to, from, narrow);
+    memcpy(tail, from + narrow, rest * sizeof *tail);
+    if (add) gs_sync_add(to + narrow, tail, rest);
+}
+
+void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
+    pack(s, data, part);
+}
+
+gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     if (part.count == 0) return GS_OK;
+    const void *message = pack(s, data, part);
     if (s->observer) {
         gs_sync_message m = {(int)s->counted.rounds, s->comm->rank, to, part.first, part.count,
                              data + part.first};
         s->observer->message(s->observer->context, &m);
     }
-    gs_sync_cost_add(&s->counted, part.count);
-    return s->comm->ops->send(s->comm, data + part.first, part.count * sizeof *data, to);
+    gs_sync_cost_add(&s->counted, &s->array, part);
+    return s->comm->ops->send(s->comm, message, gs_sync_message_bytes(&s->array, part), to);
+}
+
+/* A message comes in: to where f32 is wanted, or to packed[1]. */
+static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
+    size_t bytes = gs_sync_message_bytes(&s->array, part);
+    void *place = s->wire == GS_WIRE_F32 ? (void *)to : s->packed[1];
+    return s->comm->ops->recv(s->comm, place, bytes, from);
+}
+
+gs_status gs_sync_recv_to(gs_sync *s, float *to, gs_chunk part, int from) {
+    if (part.count == 0) return GS_OK;
+    GS_TRY(receive(s, to, part, from));
+    if (s->wire != GS_WIRE_F32) unpack(s, to, part, false);
+    return GS_OK;
 }
 
 gs_status gs_sync_recv(gs_sync *s, float *data, gs_chunk part, int from) {
-    if (part.count == 0) return GS_OK;
-    return s->comm->ops->recv(s->comm, data + part.first, part.count * sizeof *data, from);
+    return gs_sync_recv_to(s, data + part.first, part, from);
 }
 
 void gs_sync_add(float *restrict sum, const float *restrict x, size_t count) {
@@ -88,26 +138,46 @@ void gs_sync_add(float *restrict sum, const float *restrict x, size_t count) {
 }
 
 gs_status gs_sync_recv_add(gs_sync *s, float *data, gs_chunk part, int from) {
-    GS_TRY(gs_sync_recv(s, s->scratch, (gs_chunk){0, part.count}, from));
-    gs_sync_add(data + part.first, s->scratch, part.count);
+    if (part.count == 0) return GS_OK;
+    GS_TRY(receive(s, s->scratch, part, from));
+    if (s->wire == GS_WIRE_F32)
+        gs_sync_add(data + part.first, s->scratch, part.count);
+    else
+        unpack(s, data + part.first, part, true);
     return GS_OK;
 }
 
 /* ---- a worker's way to sum ---- */
 
-bool gs_sync_cost_of(const gs_sync_scheme *scheme, int ranks, int rank, size_t count, gs_sync_cost *cost) {
+bool gs_sync_cost_of(const gs_sync_scheme *scheme, int ranks, int rank, gs_sync_array a, gs_sync_cost *cost) {
     *cost = (gs_sync_cost){0};
     if (!scheme->cost) return false;
-    if (ranks > 1 && count > 0) *cost = scheme->cost(ranks, rank, count);
+    if (ranks > 1 && a.count > 0) *cost = scheme->cost(ranks, rank, &a);
     return true;
 }
 
+static gs_status no_memory(size_t most) {
+    return gs_fail(GS_E_MEMORY, "no memory to sum %zu floats", most);
+}
+
+static gs_status make_buffers(gs_sync *s, gs_sync_array most) {
+    s->scratch = malloc(gs_sync_scratch_floats(most.count) * sizeof *s->scratch);
+    if (!s->scratch) return no_memory(most.count);
+    for (int i = 0; i < 2 && most.wire != GS_WIRE_F32; i++)
+        if (!(s->packed[i] = malloc(gs_sync_packed_bytes(&most, s->comm->size))))
+            return no_memory(most.count);
+    return GS_OK;
+}
+
 gs_status gs_sync_create(const gs_sync_scheme *scheme, gs_comm *c, size_t most, gs_sync **out) {
+    return gs_sync_create_wire(scheme, c, (gs_sync_array){most, GS_WIRE_F32, 0}, out);
+}
+
+gs_status gs_sync_create_wire(const gs_sync_scheme *scheme, gs_comm *c, gs_sync_array most, gs_sync **out) {
     gs_sync *s = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory to sum %zu floats", most);
-    *s = (gs_sync){.scheme = scheme, .comm = c, .most = most};
-    s->scratch = malloc(gs_sync_scratch_floats(most) * sizeof *s->scratch);
-    gs_status status = s->scratch ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to sum %zu floats", most);
+    if (!s) return no_memory(most.count);
+    *s = (gs_sync){.scheme = scheme, .comm = c, .most = most.count, .wire = most.wire, .tail = most.tail};
+    gs_status status = make_buffers(s, most);
     if (status == GS_OK && scheme == &gs_sync_auto) status = gs_sync_choose(s);
     if (status == GS_OK)
         *out = s;
@@ -119,6 +189,8 @@ gs_status gs_sync_create(const gs_sync_scheme *scheme, gs_comm *c, size_t most, 
 void gs_sync_free(gs_sync *s) {
     if (!s) return;
     free(s->scratch);
+    free(s->packed[0]);
+    free(s->packed[1]);
     free(s);
 }
 
@@ -126,7 +198,7 @@ gs_status gs_sync_run(gs_sync *s, float *data, size_t count) {
     if (count > s->most) gs_bug("gs_sync_run: %zu floats, made for %zu", count, s->most);
     s->counted = (gs_sync_cost){0};
     s->data = data;
-    s->count = count;
+    s->array = (gs_sync_array){count, s->wire, s->tail < count ? s->tail : count};
     if (s->comm->size == 1 || count == 0) return GS_OK;
     GS_TRY(s->scheme->sum(s, data, count));
     round_done(s);

@@ -10,20 +10,34 @@
  *     recursive_doubling.c   exchange everything with partners at distance 1, 2, 4, ...
  *     halving_doubling.c     the same partners, but halves, quarters, ... (Rabenseifner)
  *     auto.c                 chooses one of these by measuring
+ *     wire.c                 f16 and bf16
  *
  * The counts of samples travel in the same array (model/model.h), and the division comes after the sum, so
  * that parts of unequal size weigh what they should.
  *
  * Every scheme gives every rank the same bits, and a second run gives them again. Schemes differ from each
  * other in the order of the additions, so by rounding.
+ *
+ * Values can travel as 16 bits (wire.h); they are summed in f32 all the same. Who sends a chunk rounds its own
+ * copy too, so that sender and receiver go on with the same numbers, and all ranks end with the same bits. The
+ * counts of samples must not be rounded (bf16 has no 257): the last `tail` floats of an array travel as f32,
+ * in the same messages.
  */
 #ifndef GS_SYNC_SYNC_H
 #define GS_SYNC_SYNC_H
 
 #include "backend.h"
 #include "sync/comm.h"
+#include "sync/wire.h"
 
 typedef struct gs_sync gs_sync;
+
+/* What is summed, and as what it travels. */
+typedef struct gs_sync_array {
+    size_t count; /* floats */
+    gs_wire wire;
+    size_t tail; /* of them the last so many travel as f32 whatever the wire is */
+} gs_sync_array;
 
 /* What one rank does for one sum. A message is counted where it is sent. */
 typedef struct gs_sync_cost {
@@ -43,8 +57,8 @@ typedef struct gs_sync_scheme {
     gs_status (*sum)(gs_sync *, float *data, size_t count);
     /* The formulas of the file's header, for 2 ranks and 1 float at least. NULL where the messages are the
      * library's own. */
-    gs_sync_cost (*cost)(int ranks, int rank, size_t count);
-    double (*time)(int ranks, double bytes, const gs_sync_model *);
+    gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
+    double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
 } gs_sync_scheme;
 
 /* allreduce, gloo and hierarchical are three names of one function: see allreduce.c. */
@@ -61,7 +75,7 @@ gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
 /* What gs_sync_run should count: all 0 where nothing is to be sent. False where it cannot be said, because
  * the messages are the library's. */
-bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, size_t count, gs_sync_cost *);
+bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
 
 /* One message, as its sender sees it. */
 typedef struct gs_sync_message {
@@ -84,16 +98,23 @@ struct gs_sync {
     const gs_sync_scheme *scheme;     /* never gs_sync_auto */
     gs_comm *comm;                    /* not owned */
     size_t most;                      /* floats in one sum */
+    gs_wire wire;                     /* how they travel */
+    size_t tail;                      /* but for the last so many: may be made smaller between two sums */
     float *scratch;                   /* gs_sync_scratch_floats(most) of them, for what comes in */
+    uint16_t *packed[2];              /* what goes out and what comes in, in 16 bits; NULL where all is f32 */
     const gs_sync_observer *observer; /* NULL: nobody watches */
     gs_sync_cost counted;             /* of the last gs_sync_run */
     const float *data;                /* of the sum under way */
-    size_t count;
+    gs_sync_array array;
     char why[200]; /* what `auto` chose and why; "" for the others */
 };
 
 /* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures. */
 gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
+
+/* The same for sums of up to most.count floats that travel as most.wire, but for at most most.tail of them. All
+ * ranks say the same. */
+gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
 void gs_sync_free(gs_sync *); /* NULL is allowed */
 
 /* data[i] = sum over all ranks of data[i]; host memory. */

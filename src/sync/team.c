@@ -1,8 +1,9 @@
-/* How threads wait for each other: spin for a moment, then sleep, never longer than the timeout.
+/* How threads wait for each other: look for a moment (core/wait.h), then sleep, never longer than the timeout.
  *
  * A meeting is a barrier. Its number is all that a waiting rank looks at: the last rank to come counts it up.
  */
 #include "sync/team.h"
+#include "core/wait.h"
 #include "sync/rank_list.h"
 
 #include <errno.h>
@@ -11,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-enum { SPINS = 2000 /* how often a waiting rank looks before it sleeps: about 50 us */ };
 
 /* ---- failing ---- */
 
@@ -94,12 +92,6 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     return status;
 }
 
-static void pause_core(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* The last one to come and one that gives up both decide under the lock: so all have met, or none has. */
 gs_status gs_team_meet(gs_comm *c, bool leaving) {
     gs_team *t = c->state;
@@ -117,23 +109,17 @@ gs_status gs_team_meet(gs_comm *c, bool leaving) {
         pthread_mutex_unlock(&t->lock);
         return too_late ? gs_team_failed(t) : GS_OK;
     }
-    for (int i = 0; i < t->spins; i++) {
+    gs_wait wait = gs_wait_begin(t->crowded);
+    do {
         if (atomic_load(&t->meeting) != meeting) return GS_OK;
-        pause_core();
-    }
+    } while (gs_wait_a_moment(&wait));
     return sleep_until_met(c, meeting, leaving);
 }
 
 /* ---- making and leaving ---- */
 
 static void free_team(gs_team *t) {
-    for (int i = 0; t->posts && i < t->size * t->size; i++) {
-        while (t->posts[i].first) {
-            gs_letter *l = t->posts[i].first;
-            t->posts[i].first = l->next;
-            free(l);
-        }
-    }
+    for (int i = 0; t->posts && i < t->size * t->size; i++) gs_team_free_letters(&t->posts[i]);
     free(t->missing);
     free(t->posts);
     free(t->seats);
@@ -142,25 +128,37 @@ static void free_team(gs_team *t) {
     free(t);
 }
 
-gs_team *gs_team_create(int size, int first_rank) {
-    gs_team *t = aligned_alloc(GS_LINE, sizeof *t); /* a multiple of the alignment, as every sizeof is */
-    if (!t) return NULL;
-    memset(t, 0, sizeof *t);
-    t->size = size;
-    t->first_rank = first_rank;
-    t->members = size;
-    /* With more ranks than cores, a rank that spins keeps the one that it waits for from running. */
-    t->spins = size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
-    pthread_mutex_init(&t->lock, NULL);
+static void create_lock(gs_team *t) {
+    pthread_mutexattr_t adaptive; /* it is held for moments only: look again before sleeping */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&t->lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&t->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    t->seats = aligned_alloc(GS_LINE, (size_t)size * sizeof *t->seats);
-    t->posts = calloc((size_t)size * (size_t)size, sizeof *t->posts);
+}
+
+/* All bytes 0, in cache lines of its own. */
+static void *lines(size_t bytes) {
+    void *memory = aligned_alloc(GS_LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+gs_team *gs_team_create(int size, int first_rank) {
+    gs_team *t = lines(sizeof *t);
+    if (!t) return NULL;
+    t->size = size;
+    t->first_rank = first_rank;
+    t->members = size;
+    t->crowded = gs_wait_is_crowded(size);
+    create_lock(t);
+    t->seats = lines((size_t)size * sizeof *t->seats);
+    t->posts = lines((size_t)size * (size_t)size * sizeof *t->posts);
     t->missing = calloc((size_t)size, sizeof *t->missing);
-    if (t->seats && t->posts && t->missing) return memset(t->seats, 0, (size_t)size * sizeof *t->seats), t;
+    if (t->seats && t->posts && t->missing) return t;
     free_team(t);
     return NULL;
 }

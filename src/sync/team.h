@@ -1,4 +1,5 @@
-/* A team: the threads of one process that meet in shared memory. Used by comm_threads.c alone. */
+/* A team: the threads of one process that meet in shared memory (team.c) and write each other letters
+ * (letters.c). Used by comm_threads.c alone. */
 #ifndef GS_SYNC_TEAM_H
 #define GS_SYNC_TEAM_H
 
@@ -22,18 +23,23 @@ typedef struct gs_seat {
 /* A message from one rank to another. */
 typedef struct gs_letter {
     struct gs_letter *next;
-    size_t bytes;
-    _Alignas(16) unsigned char data[];
+    size_t bytes, room; /* room: how long it may be */
+    _Alignas(GS_LINE) unsigned char data[];
 } gs_letter;
 
+/* The way from one rank to another. All is changed under the lock. */
 typedef struct gs_post {
-    gs_letter *first, *last; /* oldest first; under the lock */
+    _Alignas(
+        GS_LINE) _Atomic(gs_letter *) first; /* the oldest under way; who waits for it looks without lock */
+    gs_letter *last;
+    gs_letter *spare[2]; /* received ones, to be used again: short and long ones */
+    size_t room;         /* of the long ones: the longest message so far */
 } gs_post;
 
 typedef struct gs_team {
     int size;
-    int first_rank; /* messages call thread i "rank first_rank + i" */
-    int spins;
+    int first_rank;                        /* messages call thread i "rank first_rank + i" */
+    bool crowded;                          /* more ranks than cores */
     _Alignas(GS_LINE) atomic_int arrived;  /* ranks that have come to the present meeting */
     _Alignas(GS_LINE) atomic_uint meeting; /* its number: counts up when all have come */
     atomic_bool failed;                    /* once true, `message` does not change */
@@ -73,5 +79,11 @@ const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until)
 
 /* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
 bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);
+
+/* ---- letters.c: see send and recv in comm.h; the sender never waits ---- */
+
+gs_status gs_team_send(gs_comm *, const void *data, size_t bytes, int to);
+gs_status gs_team_recv(gs_comm *, void *data, size_t bytes, int from);
+void gs_team_free_letters(gs_post *);
 
 #endif

@@ -1,10 +1,11 @@
-/* What the transports know of each other: comm_world.c is made of threads inside and Gloo outside.
+/* What the transports know of each other: comm_world.c is made of threads inside and another transport outside.
  * Only for src/sync/.
  */
 #ifndef GS_SYNC_TRANSPORTS_H
 #define GS_SYNC_TRANSPORTS_H
 
 #include "sync/call.h"
+#include "sync/scratch.h"
 
 /* A message goes to another rank, and there is that rank: anything else is a mistake in the program. */
 static inline void gs_check_peer(const gs_comm *c, const char *verb, int peer) {
@@ -37,30 +38,29 @@ void gs_threads_fail(gs_comm *, const char *message);
 /* After a failure: GS_E_PEER with the first message. */
 gs_status gs_threads_failed(const gs_comm *);
 
-/* ---- comm_gloo.c ---- */
+/* ---- transports between processes ---- */
 
-extern const gs_transport gs_transport_gloo;
+/* What comm_world.c wants of a transport between processes, beside the table of comm.h. */
+typedef struct gs_process_ops {
+    /* Messages about this comm say "process 1" where they would say "rank 1". */
+    void (*of_processes)(gs_comm *);
+    /* A message from rank `from` of the world to rank `to`, which process `process` holds. Several threads may
+     * send and receive at the same time, each as its own rank. */
+    gs_status (*send)(gs_comm *, const void *data, size_t bytes, int process, int from, int to);
+    gs_status (*recv)(gs_comm *, void *data, size_t bytes, int process, int from, int to);
+    /* Messages that are a part of a collective: they do not meet those of send and recv. A failure names
+     * `call`. */
+    gs_status (*send_part)(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
+    gs_status (*recv_part)(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
+    /* As abort, with exactly this message; from any thread, also while another one waits in an operation. */
+    void (*fail)(gs_comm *, const char *message);
+} gs_process_ops;
 
-/* Messages about this comm say "process 1" where they would say "rank 1". */
-void gs_gloo_comm_of_processes(gs_comm *);
-
-/* A message from rank `from` of the world to rank `to`, which process `process` holds. Several threads may
- * send and receive at the same time, each as its own rank. */
-gs_status gs_gloo_comm_send(gs_comm *, const void *data, size_t bytes, int process, int from, int to);
-gs_status gs_gloo_comm_recv(gs_comm *, void *data, size_t bytes, int process, int from, int to);
-
-/* As abort, with exactly this message; from any thread, also while another one waits in an operation. */
-void gs_gloo_comm_fail(gs_comm *, const char *message);
-
-/* Messages that are a part of a collective: they do not meet those of send and recv. A failure names `call`. */
-gs_status gs_gloo_comm_send_part(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
-gs_status gs_gloo_comm_recv_part(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
-
-/* ---- gloo_reduce_scatter.c ---- */
+/* ---- pairwise_reduce_scatter.c: made of send_part and recv_part ---- */
 
 /* mine = elements first[r] .. first[r + 1] - 1 of `all` of all ranks, reduced as `call` says, where r is this
- * rank; all stays as it is, and mine may be this rank's place in it. */
-gs_status gs_gloo_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
-                                 const size_t *first);
+ * rank; all stays as it is, and mine may be this rank's place in it. What comes in goes through `received`. */
+gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
+                                     const size_t *first, gs_scratch *received);
 
 #endif

@@ -39,11 +39,12 @@ static gs_status tree_sum(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-static gs_sync_cost tree_cost(int ranks, int rank, size_t count) {
+static gs_sync_cost tree_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_chunk all = {0, a->count};
     size_t levels = (size_t)gs_log2_up(ranks), messages = rank > 0;
     for (int distance = 1; distance < ranks && rank % (2 * distance) == 0; distance *= 2)
         messages += rank + distance < ranks; /* a child */
-    return (gs_sync_cost){2 * levels, messages, messages * count * sizeof(float)};
+    return (gs_sync_cost){2 * levels, messages, messages * gs_sync_message_bytes(a, all)};
 }
 
 static double tree_time(int ranks, double bytes, const gs_sync_model *m) {

@@ -10,6 +10,9 @@ typedef struct gs_world {
     gs_comm *processes;
     int *first;         /* [processes + 1]: first rank of each process; the last entry is the world's size */
     atomic_int members; /* threads of this process that are not freed yet */
+    /* the leader's, for the collective under way (world_parts.c): */
+    gs_scratch shared, received;
+    size_t *parts; /* [processes + 1] */
 } gs_world;
 
 typedef struct gs_world_member {

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 
 /* Memory of the leader for a collective: what it reads or writes between the processes is its own, so that
- * no failure can take it away. The other threads get NULL. */
+ * no failure can take it away. It is kept for the next one. The other threads get NULL. */
 static gs_status leaders_memory(const gs_world_member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
-    if (!gs_world_is_leader(m) || (*out = malloc(bytes + 1))) return GS_OK;
+    if (!gs_world_is_leader(m) || (*out = gs_scratch_take(&m->w->shared, bytes))) return GS_OK;
     return gs_world_finish(
         m, gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes));
 }
@@ -38,9 +38,7 @@ gs_status gs_world_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs
     gs_call call = {GS_REDUCE, count, type, reduction, root};
     void *shared;
     GS_TRY(leaders_memory(m, &call, count * gs_type_size(type), &shared));
-    gs_status status = reduce_through(m, &call, data, gs_world_process_of(m->w, root), shared);
-    free(shared);
-    return status;
+    return reduce_through(m, &call, data, gs_world_process_of(m->w, root), shared);
 }
 
 /* The leader of the root's process collects: part p comes from the leader of process p. */
@@ -50,12 +48,12 @@ static gs_status collect(const gs_world_member *m, const gs_call *call, int owne
     size_t bytes = call->count * gs_type_size(call->type);
     int me = processes->rank;
     if (me != owner)
-        return gs_gloo_comm_send_part(processes, call, shared + (size_t)first[me] * bytes,
-                                      (size_t)(first[me + 1] - first[me]) * bytes, owner);
+        return processes->ops->between->send_part(processes, call, shared + (size_t)first[me] * bytes,
+                                                  (size_t)(first[me + 1] - first[me]) * bytes, owner);
     for (int p = 0; p < processes->size; p++)
         if (p != owner)
-            GS_TRY(gs_gloo_comm_recv_part(processes, call, shared + (size_t)first[p] * bytes,
-                                          (size_t)(first[p + 1] - first[p]) * bytes, p));
+            GS_TRY(processes->ops->between->recv_part(processes, call, shared + (size_t)first[p] * bytes,
+                                                      (size_t)(first[p + 1] - first[p]) * bytes, p));
     return GS_OK;
 }
 
@@ -74,7 +72,6 @@ gs_status gs_world_gather(gs_comm *c, const void *mine, void *all, size_t count,
         status = gs_world_finish(m, collect(m, &call, gs_world_process_of(m->w, root), shared));
     if (status == GS_OK)
         status = gs_world_from_leader(m, &call, shared, c->rank == root ? gs_world_take : NULL, &result);
-    free(shared);
     return status;
 }
 
@@ -85,12 +82,12 @@ static gs_status distribute(const gs_world_member *m, const gs_call *call, int o
     size_t bytes = call->count * gs_type_size(call->type);
     int me = processes->rank;
     if (me != owner)
-        return gs_gloo_comm_recv_part(processes, call, shared + (size_t)first[me] * bytes,
-                                      (size_t)(first[me + 1] - first[me]) * bytes, owner);
+        return processes->ops->between->recv_part(processes, call, shared + (size_t)first[me] * bytes,
+                                                  (size_t)(first[me + 1] - first[me]) * bytes, owner);
     for (int p = 0; p < processes->size; p++)
         if (p != owner)
-            GS_TRY(gs_gloo_comm_send_part(processes, call, shared + (size_t)first[p] * bytes,
-                                          (size_t)(first[p + 1] - first[p]) * bytes, p));
+            GS_TRY(processes->ops->between->send_part(processes, call, shared + (size_t)first[p] * bytes,
+                                                      (size_t)(first[p + 1] - first[p]) * bytes, p));
     return GS_OK;
 }
 
@@ -108,7 +105,6 @@ gs_status gs_world_scatter(gs_comm *c, const void *all, void *mine, size_t count
     if (status == GS_OK && gs_world_is_leader(m))
         status = gs_world_finish(m, distribute(m, &call, gs_world_process_of(m->w, root), shared));
     if (status == GS_OK) status = gs_world_from_leader(m, &call, shared, gs_world_take, &own);
-    free(shared);
     return status;
 }
 
@@ -117,14 +113,12 @@ static gs_status reduce_scatter_parts(const gs_world_member *m, const gs_call *c
     gs_comm *processes = m->w->processes;
     const int *ranks = m->w->first;
     int size = ranks[processes->size];
-    size_t *first = malloc(((size_t)processes->size + 1) * sizeof *first);
-    if (!first) return gs_fail(GS_E_MEMORY, "no memory for the parts of %d processes", processes->size);
+    size_t *first = m->w->parts;
     for (int p = 0; p < processes->size; p++) first[p] = gs_shard_of(call->count, ranks[p], size).first;
     first[processes->size] = call->count;
-    gs_status status = gs_gloo_reduce_scatter(
-        processes, call, shared, shared + first[processes->rank] * gs_type_size(call->type), first);
-    free(first);
-    return status;
+    return gs_pairwise_reduce_scatter(processes, call, shared,
+                                      shared + first[processes->rank] * gs_type_size(call->type), first,
+                                      &m->w->received);
 }
 
 gs_status gs_world_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total, gs_type type,
@@ -140,7 +134,6 @@ gs_status gs_world_reduce_scatter(gs_comm *c, const void *all, void *mine, size_
     if (status == GS_OK && gs_world_is_leader(m))
         status = gs_world_finish(m, reduce_scatter_parts(m, &call, shared));
     if (status == GS_OK) status = gs_world_from_leader(m, &call, shared, gs_world_take, &own);
-    free(shared);
     return status;
 }
 
@@ -189,7 +182,7 @@ static void empty_inboxes(void *context, void *inboxes) {
     }
 }
 
-/* Pairwise exchange, as in gloo_reduce_scatter.c. */
+/* Pairwise exchange, as in pairwise_reduce_scatter.c. */
 static gs_status exchange_boxes(const gs_world_member *m, const gs_call *call, unsigned char *out,
                                 unsigned char *in) {
     gs_comm *processes = m->w->processes;
@@ -199,10 +192,10 @@ static gs_status exchange_boxes(const gs_world_member *m, const gs_call *call, u
     gs_world_copy(in + box(m, me) * bytes, out + box(m, me) * bytes, local * local * bytes);
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me - k + n) % n;
-        GS_TRY(gs_gloo_comm_send_part(processes, call, out + box(m, to) * bytes,
-                                      local * ranks_in(m, to) * bytes, to));
-        GS_TRY(gs_gloo_comm_recv_part(processes, call, in + box(m, from) * bytes,
-                                      local * ranks_in(m, from) * bytes, from));
+        GS_TRY(processes->ops->between->send_part(processes, call, out + box(m, to) * bytes,
+                                                  local * ranks_in(m, to) * bytes, to));
+        GS_TRY(processes->ops->between->recv_part(processes, call, in + box(m, from) * bytes,
+                                                  local * ranks_in(m, from) * bytes, from));
     }
     return GS_OK;
 }
@@ -220,6 +213,5 @@ gs_status gs_world_all_to_all(gs_comm *c, const void *from, void *to, size_t cou
     if (status == GS_OK && gs_world_is_leader(m))
         status = gs_world_finish(m, exchange_boxes(m, &call, outboxes, inboxes));
     if (status == GS_OK) status = gs_world_from_leader(m, &call, inboxes, empty_inboxes, &own);
-    free(outboxes);
     return status;
 }

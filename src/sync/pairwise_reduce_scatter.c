@@ -21,7 +21,6 @@
  */
 #include "sync/transports.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *all, unsigned char *mine,
@@ -29,23 +28,21 @@ static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *
     size_t width = gs_type_size(call->type), count = first[c->rank + 1] - first[c->rank];
     for (int k = 1; k < c->size; k++) {
         int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
-        GS_TRY(gs_gloo_comm_send_part(c, call, all + first[to] * width, (first[to + 1] - first[to]) * width,
-                                      to));
-        GS_TRY(gs_gloo_comm_recv_part(c, call, received, count * width, from));
+        GS_TRY(c->ops->between->send_part(c, call, all + first[to] * width,
+                                          (first[to + 1] - first[to]) * width, to));
+        GS_TRY(c->ops->between->recv_part(c, call, received, count * width, from));
         gs_combine_of(call->type, call->reduction)(mine, mine, received, count);
     }
     return GS_OK;
 }
 
-gs_status gs_gloo_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine,
-                                 const size_t *first) {
+gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine,
+                                     const size_t *first, gs_scratch *received) {
     size_t width = gs_type_size(call->type), bytes = (first[c->rank + 1] - first[c->rank]) * width;
     const unsigned char *own = (const unsigned char *)all + first[c->rank] * width;
     if (bytes > 0 && mine != own) memcpy(mine, own, bytes);
     if (c->size == 1) return GS_OK;
-    unsigned char *received = malloc(bytes + 1);
-    if (!received) return gs_fail(GS_E_MEMORY, "reduce_scatter: no memory for %zu bytes", bytes);
-    gs_status status = exchange(c, call, all, mine, received, first);
-    free(received);
-    return status;
+    unsigned char *memory = gs_scratch_take(received, bytes);
+    if (!memory) return gs_fail(GS_E_MEMORY, "reduce_scatter: no memory for %zu bytes", bytes);
+    return exchange(c, call, all, mine, memory, first);
 }

@@ -1,0 +1,156 @@
+/* Messages between the threads of a team: the sender leaves a copy, a letter, so it never waits.
+ *
+ *     rank 0   take a spare letter, copy the message into it   ->  post 0 -> 1  ->   copy it out     rank 1
+ *                     ^                                                                 |
+ *                     +------------- the empty letter is a spare one again -------------+
+ *
+ * So where the messages repeat, as those of a training step do, no memory is allocated: a post has as many
+ * letters as were ever under way on it, all with room for its longest message. Short messages have letters of
+ * their own: the checking mode sends one before each message.
+ */
+#include "core/wait.h"
+#include "sync/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT, LONG, SHORT_ROOM = GS_LINE /* bytes */, LARGE = 1 << 22 /* bytes */ };
+
+static int kind_of(size_t bytes) {
+    return bytes > SHORT_ROOM ? LONG : SHORT;
+}
+
+static void free_list(gs_letter *l) {
+    while (l) {
+        gs_letter *next = l->next;
+        free(l);
+        l = next;
+    }
+}
+
+void gs_team_free_letters(gs_post *p) {
+    free_list(atomic_load(&p->first));
+    free_list(p->spare[SHORT]);
+    free_list(p->spare[LONG]);
+}
+
+static gs_letter *new_letter(size_t room) {
+    size_t lines = (sizeof(gs_letter) + room + GS_LINE - 1) / GS_LINE;
+    gs_letter *l = lines * GS_LINE > room ? aligned_alloc(GS_LINE, lines * GS_LINE) : NULL;
+    if (l) *l = (gs_letter){.room = room};
+    return l;
+}
+
+/* An empty letter goes back, unless it is too small for the messages that came since it was made. */
+static void keep_locked(gs_post *p, gs_letter *l) {
+    if (l->room != SHORT_ROOM && l->room < p->room) {
+        free(l);
+        return;
+    }
+    int kind = kind_of(l->room);
+    l->next = p->spare[kind];
+    p->spare[kind] = l;
+}
+
+/* How far a sender runs ahead of its receiver is a matter of luck, and may be seen late; how far it can is a matter
+ * of the scheme. A ring allows most: each message waits for the one before it from the other neighbour, and so on
+ * round the ring to the receiver, that is size - 1 messages. */
+static int letters_at_once(const gs_team *t, size_t room) {
+    int ahead = t->size > 4 ? t->size : 4;
+    return room <= LARGE ? ahead : 2;
+}
+
+/* With none to spare, as many are made at once as may be under way. NULL: out of memory. */
+static gs_letter *make_letters(gs_team *t, gs_post *p, size_t bytes) {
+    size_t room = kind_of(bytes) == LONG ? bytes : SHORT_ROOM;
+    gs_letter *mine = new_letter(room);
+    for (int i = 1; mine && i < letters_at_once(t, room); i++) {
+        gs_letter *more = new_letter(room);
+        pthread_mutex_lock(&t->lock);
+        if (more) keep_locked(p, more);
+        pthread_mutex_unlock(&t->lock);
+    }
+    return mine;
+}
+
+static gs_letter *take_letter(gs_team *t, gs_post *p, size_t bytes) {
+    int kind = kind_of(bytes);
+    gs_letter *small = NULL;
+    pthread_mutex_lock(&t->lock);
+    if (kind == LONG && bytes > p->room) {
+        p->room = bytes;
+        small = p->spare[LONG];
+        p->spare[LONG] = NULL;
+    }
+    gs_letter *l = p->spare[kind];
+    if (l) p->spare[kind] = l->next;
+    size_t room = p->room;
+    pthread_mutex_unlock(&t->lock);
+    free_list(small);
+    return l ? l : make_letters(t, p, kind == LONG ? room : bytes);
+}
+
+gs_status gs_team_send(gs_comm *c, const void *data, size_t bytes, int to) {
+    gs_team *t = c->state;
+    if (atomic_load(&t->failed)) return gs_team_failed(t);
+    gs_post *p = &t->posts[c->rank * t->size + to];
+    gs_letter *l = take_letter(t, p, bytes);
+    if (!l)
+        return gs_fail(GS_E_MEMORY, "rank %d: no memory for a message of %zu bytes to rank %d",
+                       t->first_rank + c->rank, bytes, t->first_rank + to);
+    l->next = NULL;
+    l->bytes = bytes;
+    if (bytes > 0) memcpy(l->data, data, bytes);
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load(&p->first))
+        p->last->next = l;
+    else
+        atomic_store(&p->first, l);
+    p->last = l;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return GS_OK;
+}
+
+/* The oldest letter from rank `from`; NULL when the team has failed. */
+static gs_letter *wait_for_letter(gs_comm *c, size_t bytes, int from) {
+    gs_team *t = c->state;
+    gs_post *p = &t->posts[from * t->size + c->rank];
+    gs_wait wait = gs_wait_begin(t->crowded);
+    while (!atomic_load(&p->first) && !atomic_load(&t->failed) && gs_wait_a_moment(&wait)) continue;
+    struct timespec until;
+    const struct timespec *deadline = gs_team_deadline(c, &until);
+    bool in_time = true;
+    pthread_mutex_lock(&t->lock);
+    while (!atomic_load(&p->first) && !atomic_load(&t->failed)) {
+        bool gone = t->seats[from].left;
+        if (in_time && !gone) {
+            in_time = gs_team_sleep_locked(t, deadline);
+            continue;
+        }
+        char message[GS_TEAM_MESSAGE], within[40] = "";
+        if (!gone) snprintf(within, sizeof within, " within %g s", c->timeout);
+        snprintf(message, sizeof message, "rank %d: recv of %zu bytes: rank %d %s%s", t->first_rank + c->rank,
+                 bytes, t->first_rank + from, gone ? "ended without sending" : "sent nothing", within);
+        gs_team_fail_locked(t, message);
+    }
+    gs_letter *l = atomic_load(&t->failed) ? NULL : atomic_load(&p->first);
+    if (l) atomic_store(&p->first, l->next);
+    pthread_mutex_unlock(&t->lock);
+    return l;
+}
+
+gs_status gs_team_recv(gs_comm *c, void *data, size_t bytes, int from) {
+    gs_team *t = c->state;
+    gs_letter *l = wait_for_letter(c, bytes, from);
+    if (!l) return gs_team_failed(t);
+    if (l->bytes != bytes)
+        gs_bug("rank %d receives %zu bytes from rank %d, which sent %zu", t->first_rank + c->rank, bytes,
+               t->first_rank + from, l->bytes);
+    if (bytes > 0) memcpy(data, l->data, bytes);
+    pthread_mutex_lock(&t->lock);
+    keep_locked(&t->posts[from * t->size + c->rank], l);
+    pthread_mutex_unlock(&t->lock);
+    return GS_OK;
+}
