@@ -11,9 +11,9 @@
 #include "model/model.h"
 
 typedef struct gs_sgd {
-    float lr, momentum, weight_decay;
-    gs_mem velocity; /* model->params floats; GS_NONE when momentum is 0 */
-    gs_model *model; /* not owned */
+    float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
+    gs_mem velocity;                  /* model->params floats; GS_NONE when momentum is 0 */
+    gs_model *model;                  /* not owned */
 } gs_sgd;
 
 /* GS_E_MEMORY or GS_E_OPENCL. */

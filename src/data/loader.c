@@ -1,0 +1,170 @@
+#include "data/loader.h"
+
+#include "core/clock.h"
+#include "data/shard.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Places are used in a circle: the loader fills `filled % places`, the worker takes `taken % places`. A place that was
+ * taken is the worker's until it asks for the next one. */
+struct gs_loader {
+    const gs_dataset *set;
+    gs_schedule schedule;
+    uint64_t seed;
+    gs_pace pace;
+    uint32_t *order; /* of the epoch that is being gathered */
+    size_t places;
+    gs_loaded place[GS_LOADER_MOST_PLACES];
+    unsigned char *images; /* of all places */
+    int32_t *labels;
+
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake_loader, wake_worker;
+    uint64_t filled, taken, returned;
+    bool loader_sleeps, worker_sleeps, ended, quit;
+
+    double waited; /* the worker's own */
+};
+
+double gs_pace_through(gs_pace *p, double now, double bytes) {
+    if (!(p->rate > 0)) return now;
+    if (p->free < now) p->free = now;
+    p->free += bytes / p->rate;
+    return p->free;
+}
+
+/* ---- the loader's thread ---- */
+
+static void sleep_until(gs_loader *l, double moment) {
+    double seconds = floor(moment);
+    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (moment - seconds))};
+    while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
+}
+
+/* Until there is room. Once asleep it waits for half of the places. */
+static bool wait_for_room(gs_loader *l) {
+    while (!l->quit && l->filled - l->returned == l->places) {
+        l->loader_sleeps = true;
+        while (!l->quit && l->filled - l->returned > l->places / 2)
+            pthread_cond_wait(&l->wake_loader, &l->lock);
+        l->loader_sleeps = false;
+    }
+    return !l->quit;
+}
+
+static void gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
+    size_t place = l->filled % l->places; /* nobody else changes `filled` */
+    unsigned char *images = l->images + place * l->schedule.most * gs_shape_size(l->set->shape);
+    int32_t *labels = l->labels + place * l->schedule.most;
+    if (piece->epoch != *epoch) gs_epoch_order(l->seed, piece->epoch, l->set->count, l->order);
+    *epoch = piece->epoch;
+    gs_dataset_gather(l->set, l->order + piece->first, 0, piece->n, images, labels);
+    l->place[place] = (gs_loaded){*piece, images, labels};
+}
+
+static void *loader_main(void *argument) {
+    gs_loader *l = argument;
+    gs_schedule_place at = {0};
+    gs_piece piece;
+    uint64_t epoch = 0;
+    pthread_mutex_lock(&l->lock);
+    while (gs_schedule_next(&l->schedule, &at, &piece) && wait_for_room(l)) {
+        pthread_mutex_unlock(&l->lock);
+        double bytes = (double)piece.n * (double)gs_sample_bytes(l->set);
+        double through = l->pace.rate > 0 ? gs_pace_through(&l->pace, gs_seconds(), bytes) : 0;
+        gather(l, &piece, &epoch);
+        pthread_mutex_lock(&l->lock);
+        if (through > 0) sleep_until(l, through);
+        l->filled++;
+        if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);
+    }
+    l->ended = true;
+    pthread_cond_signal(&l->wake_worker);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- the worker's side ---- */
+
+const gs_loaded *gs_loader_next(gs_loader *l) {
+    pthread_mutex_lock(&l->lock);
+    l->returned = l->taken;
+    bool half = l->filled - l->returned <= l->places / 2;
+    if (l->loader_sleeps && half) pthread_cond_signal(&l->wake_loader);
+    if (l->filled == l->taken && !l->ended) {
+        double start = gs_seconds();
+        l->worker_sleeps = true;
+        while (l->filled == l->taken && !l->ended) pthread_cond_wait(&l->wake_worker, &l->lock);
+        l->worker_sleeps = false;
+        l->waited += gs_seconds() - start;
+    }
+    if (l->filled == l->taken)
+        gs_bug("gs_loader_next: the schedule is over after %llu pieces", (unsigned long long)l->taken);
+    const gs_loaded *next = &l->place[l->taken++ % l->places];
+    pthread_mutex_unlock(&l->lock);
+    return next;
+}
+
+double gs_loader_waited(const gs_loader *l) {
+    return l->waited;
+}
+
+/* ---- create, free ---- */
+
+static gs_status create(gs_loader *l) {
+    size_t image = gs_shape_size(l->set->shape), most = l->schedule.most;
+    l->places = GS_LOADER_BYTES / (most * image);
+    if (l->places < GS_LOADER_PLACES) l->places = GS_LOADER_PLACES;
+    if (l->places > GS_LOADER_MOST_PLACES) l->places = GS_LOADER_MOST_PLACES;
+    l->order = malloc(l->set->count * sizeof *l->order);
+    l->images = malloc(l->places * most * image);
+    l->labels = malloc(l->places * most * sizeof *l->labels);
+    if (!l->order || !l->images || !l->labels)
+        return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->places, most);
+    l->running = pthread_create(&l->thread, NULL, loader_main, l) == 0;
+    return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "no thread could be started for the loader");
+}
+
+gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, uint64_t seed,
+                           double bytes_per_s, gs_loader **out) {
+    *out = NULL;
+    gs_loader *l = calloc(1, sizeof *l);
+    if (!l) return gs_fail(GS_E_MEMORY, "no memory for a loader");
+    l->set = set;
+    l->schedule = *schedule;
+    l->seed = seed;
+    l->pace.rate = bytes_per_s;
+    pthread_condattr_t monotonic; /* the clock of gs_seconds */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->wake_loader, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&l->wake_worker, NULL);
+    pthread_mutex_init(&l->lock, NULL);
+    gs_status status = create(l);
+    if (status == GS_OK)
+        *out = l;
+    else
+        gs_loader_free(l);
+    return status;
+}
+
+void gs_loader_free(gs_loader *l) {
+    if (!l) return;
+    pthread_mutex_lock(&l->lock);
+    l->quit = true;
+    pthread_cond_signal(&l->wake_loader);
+    pthread_mutex_unlock(&l->lock);
+    if (l->running) pthread_join(l->thread, NULL);
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->wake_loader);
+    pthread_cond_destroy(&l->wake_worker);
+    free(l->images);
+    free(l->labels);
+    free(l->order);
+    free(l);
+}
