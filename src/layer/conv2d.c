@@ -33,7 +33,9 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const conv2d *me = (const conv2d *)l;
     l->x = x;
     *y = l->y;
-    return l->device->ops->conv2d_forward(l->device, l->y, x, l->w, l->b, pass->n, &me->sizes);
+    const gs_backend *ops = l->device->ops;
+    return (l->fused ? ops->conv2d_relu_forward : ops->conv2d_forward)(l->device, l->y, x, l->w, l->b,
+                                                                       pass->n, &me->sizes);
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -41,8 +43,15 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
     *dx = l->dx;
+    if (l->fused)
+        return l->device->ops->conv2d_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w,
+                                                    pass->n, &me->sizes);
     return l->device->ops->conv2d_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n,
                                            &me->sizes);
+}
+
+static bool conv2d_fuses_relu(const gs_backend *ops) {
+    return ops->conv2d_relu_forward && ops->conv2d_relu_backward;
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
@@ -62,6 +71,7 @@ static const gs_layer_ops conv2d_ops = {
     .plan = conv2d_plan,
     .forward = conv2d_forward,
     .backward = conv2d_backward,
+    .fuses_relu = conv2d_fuses_relu,
     .describe = conv2d_describe,
 };
 

@@ -41,6 +41,10 @@ typedef struct gs_pass {
     bool training;       /* dropout is active */
     uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
+    /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
+     * Each call has a smaller `first` than the one before, or the same; the last one has 0. NULL: nobody asks. */
+    gs_status (*final)(void *context, size_t first);
+    void *final_context;
 } gs_pass;
 
 typedef struct gs_layer gs_layer;
@@ -65,6 +69,8 @@ typedef struct gs_layer_ops {
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
+    /* Can this backend do the layer and a relu over its y in one operator? NULL: no. */
+    bool (*fuses_relu)(const gs_backend *);
     /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. */
     void (*describe)(const gs_layer *, char *text, size_t size);
 } gs_layer_ops;
@@ -88,6 +94,7 @@ struct gs_layer {
     gs_mem w, b, dw, db; /* views into the model's flat arrays; GS_NONE if there is none */
     gs_mem y, dx;        /* own buffers for max_batch samples; GS_NONE if there is none */
     gs_mem x;            /* remembered from forward */
+    bool fused; /* linear, conv2d: the relu that follows is done here; relu: done by the layer before */
 };
 
 /* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */

@@ -24,14 +24,23 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
 static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     l->x = x;
     *y = l->y;
-    return l->device->ops->linear_forward(l->device, l->y, x, l->w, l->b, pass->n, l->in.c, l->out.c);
+    const gs_backend *ops = l->device->ops;
+    return (l->fused ? ops->linear_relu_forward : ops->linear_forward)(l->device, l->y, x, l->w, l->b,
+                                                                       pass->n, l->in.c, l->out.c);
 }
 
 /* Of y = x w^T + b: dx = dy w, dw += dy^T x, db += the sum of dy over the samples. */
 static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->dx;
+    if (l->fused)
+        return l->device->ops->linear_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w,
+                                                    pass->n, l->in.c, l->out.c);
     return l->device->ops->linear_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n, l->in.c,
                                            l->out.c);
+}
+
+static bool linear_fuses_relu(const gs_backend *ops) {
+    return ops->linear_relu_forward && ops->linear_relu_backward;
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
@@ -45,6 +54,7 @@ static const gs_layer_ops linear_ops = {
     .plan = linear_plan,
     .forward = linear_forward,
     .backward = linear_backward,
+    .fuses_relu = linear_fuses_relu,
     .describe = linear_describe,
 };
 

@@ -21,6 +21,8 @@ bool gs_layer_learns(const gs_layer *l);
 gs_status gs_layer_parameter(gs_layer *l, gs_param *p, const char *label, int ndim, const int dims[],
                              double fan_in);
 
+bool gs_layer_is_relu(const gs_layer *l);
+
 /* ---- windows (window.c) ---- */
 
 /* *out = floor((in + 2 pad - kernel) / stride) + 1, the size of a convolution's or a pooling's output along

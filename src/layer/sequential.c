@@ -9,6 +9,9 @@
  *     conv    y: own          dx: own
  *     relu    y: conv's       dx: max_pool's
  *     max_pool y: own         dx: own
+ *
+ * Where the backend can, a linear or a convolution does the relu after it too: y is written once and not read
+ * again, and backward needs no pass over dy of its own.
  */
 #include <stdio.h>
 #include "layer/make.h"
@@ -36,6 +39,16 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
+static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
+    (void)max_batch;
+    for (int i = 0; i + 1 < l->children; i++) {
+        const gs_layer_ops *ops = l->child[i]->ops;
+        bool fused = gs_layer_is_relu(l->child[i + 1]) && ops->fuses_relu && ops->fuses_relu(l->device->ops);
+        if (fused) l->child[i]->fused = l->child[i + 1]->fused = true;
+    }
+    return GS_OK;
+}
+
 static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = x;
     for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_forward(l->child[i], pass, *y, y));
@@ -43,11 +56,13 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 }
 
 /* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that
- * needs no dx: nothing before it learns. */
+ * needs no dx: nothing before it learns. The outermost sequence tells how far it is; inside of a residual block
+ * the order of the branches is not that of their parameters. */
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
         GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->weight.at));
         if (!l->child[i]->needs_dx) break;
     }
     if (!l->needs_dx) *dx = GS_NONE;
@@ -63,6 +78,7 @@ static const gs_layer_ops sequential_ops = {
     .name = "sequential",
     .buffers = GS_VIEW,
     .plan = sequential_plan,
+    .bind = sequential_bind,
     .forward = sequential_forward,
     .backward = sequential_backward,
     .describe = sequential_describe,

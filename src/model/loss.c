@@ -21,5 +21,6 @@ gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_
     else
         GS_TRY(ops->mean_squared_error_backward(m->device, m->dlogits, logits, m->target, pass->n, m->out.c));
     gs_mem dx;
-    return gs_layer_backward(m->net, pass, m->dlogits, &dx);
+    GS_TRY(gs_layer_backward(m->net, pass, m->dlogits, &dx));
+    return pass->final ? pass->final(pass->final_context, 0) : GS_OK;
 }

@@ -10,7 +10,9 @@
 typedef struct gs_agreement {
     uint64_t params, batch, epochs, steps, seed, samples, verify;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
-    uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every, staleness;
+    uint64_t lr_rule, base_batch;
+    double warmup;
+    uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every, staleness, wire, bucket;
 } gs_agreement;
 
 static uint32_t bits_of(float f) {
@@ -49,6 +51,9 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->lr = bits_of(s->lr);
     a->momentum = bits_of(s->momentum);
     a->weight_decay = bits_of(s->weight_decay);
+    a->lr_rule = (uint64_t)s->lr_rule;
+    a->base_batch = s->base_batch ? s->base_batch : GS_BASE_BATCH;
+    a->warmup = s->warmup;
     a->model = checksum_of_text(w->model->text);
     a->sync = checksum_of_text(s->sync);
     a->loss = (uint32_t)s->loss;
@@ -57,6 +62,8 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->accumulate = (uint32_t)s->accumulate;
     a->every = (uint32_t)s->every;
     a->staleness = (uint32_t)s->staleness;
+    a->wire = (uint32_t)s->wire;
+    a->bucket = (uint32_t)s->bucket;
     a->slow = checksum(&s->slow.rank, sizeof s->slow.rank) ^ checksum(&s->slow.ms, sizeof s->slow.ms);
     a->data = checksum(data->labels, data->count) ^
               checksum(data->images, data->count * gs_shape_size(data->shape));
@@ -90,9 +97,21 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
         return differ(rank, "--accumulate", a->accumulate, first->accumulate);
     if (a->every != first->every) return differ(rank, "--every", a->every, first->every);
     if (a->staleness != first->staleness) return differ(rank, "--staleness", a->staleness, first->staleness);
+    if (a->bucket != first->bucket) return differ(rank, "--bucket", a->bucket, first->bucket);
+    if (a->wire != first->wire)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d has --wire %s, rank 0 %s: all must be started with the same options", rank,
+                       gs_wire_name((gs_wire)a->wire), gs_wire_name((gs_wire)first->wire));
     if (a->slow != first->slow) return differ_in(rank, "--slow");
     if (a->verify != first->verify) return differ(rank, "--verify", a->verify, first->verify);
     if (a->lr != first->lr) return differ_in(rank, "--lr");
+    if (a->lr_rule != first->lr_rule)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d has --lr-rule %s, rank 0 %s: all must be started with the same options", rank,
+                       gs_lr_rule_name((gs_lr_rule)a->lr_rule), gs_lr_rule_name((gs_lr_rule)first->lr_rule));
+    if (a->base_batch != first->base_batch)
+        return differ(rank, "--base-batch", a->base_batch, first->base_batch);
+    if (a->warmup < first->warmup || a->warmup > first->warmup) return differ_in(rank, "--warmup");
     if (a->momentum != first->momentum) return differ_in(rank, "--momentum");
     if (a->weight_decay != first->weight_decay) return differ_in(rank, "--weight-decay");
     if (a->sync != first->sync) return differ_in(rank, "--sync");

@@ -20,10 +20,11 @@ struct gs_server {
     gs_mem weights, velocity, gradient;
     size_t params, samples, batch; /* numbers of the training set and of a global batch */
     int workers, bound;            /* bound: K */
-    float lr, momentum, weight_decay;
+    gs_lr_plan rates;
+    float momentum, weight_decay;
     seat *seats;
     int given;             /* gradients that wait to be applied */
-    size_t steps;          /* of this epoch */
+    size_t steps, before;  /* of this epoch, and of those before it */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
     uint64_t applied;      /* gradients, since the beginning */
     gs_staleness seen;
@@ -38,7 +39,7 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     s->params = w->model->params;
     s->samples = w->train_set->count;
     s->batch = w->batch;
-    s->lr = w->sgd->lr;
+    s->rates = w->rates;
     s->momentum = w->sgd->momentum;
     s->weight_decay = w->sgd->weight_decay;
     /* From the weights to the gradient each of the others can do 2 K + 1 steps: from K behind to K + 1 ahead. */
@@ -88,6 +89,7 @@ void gs_server_free(gs_server *s) {
 
 void gs_server_begin_epoch(gs_server *s, size_t steps) {
     pthread_mutex_lock(&s->lock);
+    s->before += s->steps;
     s->steps = steps;
     memset(s->stats, 0, sizeof s->stats);
     for (int r = 0; r < s->workers; r++) s->seats[r].clock = 0;
@@ -132,6 +134,10 @@ static void add(float *restrict sum, const float *restrict x, size_t count) {
     for (size_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
+static void add_scaled(float *restrict sum, const float *restrict x, float scale, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += scale * x[i];
+}
+
 /* The gradients that wait, added in the order of the ranks. They are all of the same step. */
 static float *sum_of_given(gs_server *s) {
     float *sum = NULL;
@@ -167,9 +173,32 @@ static gs_status apply(gs_server *s, size_t step) {
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
     float momentum = powf(s->momentum, share);
     float rate = s->momentum < 1 ? (1 - momentum) / (1 - s->momentum) : share;
+    float lr = gs_lr_at(&s->rates, s->before + step);
     GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
     return ops->sgd_update(s->device, s->weights, s->velocity, s->gradient, s->params,
-                           (float)(1.0 / (double)batch), s->lr * rate, momentum, s->weight_decay * share);
+                           (float)(1.0 / (double)batch), lr * rate, momentum, s->weight_decay * share);
+}
+
+/* What a worker gets: not the weights that there are, but those that are to be expected when its gradient will be
+ * applied. By then each of the others has given one too, as long as all are equally fast: N - 1 updates by share
+ * 1/N. Their gradients are not known yet, but what the velocity will do to the weights by itself is. With
+ * q = m^(1/N), the momentum of such an update, and its rate l = lr (1 - q) / (1 - m):
+ *
+ *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
+ *
+ * Without it a gradient says where to go from weights that the velocity has long left behind: training swings, all
+ * the more the larger m is. Where all wait for all, K = 0, and for those
+ * who make no more steps, W' = W. */
+static gs_status read_expected(gs_server *s, size_t step, bool later, float *data) {
+    const gs_backend *ops = s->device->ops;
+    GS_TRY(ops->read(s->device, data, s->weights, s->params * sizeof *data));
+    if (!later || s->bound == 0 || !(s->momentum < 1)) return GS_OK;
+    float q = powf(s->momentum, 1 / (float)s->workers);
+    float far = gs_lr_at(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
+    void *velocity;
+    GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));
+    add_scaled(data, velocity, -far, s->params);
+    return ops->unmap(s->device, s->velocity, velocity);
 }
 
 /* May a worker that has done `clock` steps of this epoch go on? */
@@ -195,7 +224,8 @@ static gs_status exchange(gs_server *s, int rank, float *data) {
     if (mine->clock < s->steps && lead < s->seen.leads) s->seen.lead[lead]++;
     mine->read = s->applied;
     memcpy(data + s->params, s->stats, sizeof s->stats);
-    return s->device->ops->read(s->device, data, s->weights, s->params * sizeof *data);
+    bool later = mine->clock < s->steps && !(s->stats[GS_STAT_STOP] > 0); /* it goes on from here */
+    return read_expected(s, mine->clock, later, data);
 }
 
 gs_status gs_server_exchange(gs_server *s, int rank, float *data) {

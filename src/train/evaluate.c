@@ -13,7 +13,7 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
                                gs_mem *logits) {
     size_t first = block * GS_EVAL_BLOCK, left = set->count - first;
     *pass = (gs_pass){.n = left < GS_EVAL_BLOCK ? left : GS_EVAL_BLOCK, .training = false};
-    GS_TRY(gs_worker_load(w, set, NULL, first, pass->n));
+    GS_TRY(gs_worker_load(w, set, first, pass->n));
     return gs_model_forward(w->model, pass, w->x, logits);
 }
 

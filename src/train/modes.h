@@ -14,7 +14,7 @@
 /* ---- step.c ---- */
 
 /* Adds to the gradients that of samples part.first .. of the global batch, which begins at batch_first of the
- * order: in --accumulate passes, and in more where one does not fit the memory. */
+ * order: in the pieces that the loader brings (data/schedule.h). */
 gs_status gs_part_gradient(gs_worker *, size_t batch_first, gs_shard part);
 
 /* The phase that just ended took the time since the last one ended. */
@@ -30,6 +30,12 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
                       stats[GS_STAT_STOP] > 0};
 }
 
+/* ---- worker.c ---- */
+
+/* The pieces that the worker computes. With --exact: its virtual shards, one after the other; else its part of each
+ * batch. */
+gs_schedule gs_worker_schedule(const gs_worker *);
+
 /* ---- settings.c ---- */
 
 bool gs_is_local(const gs_settings *); /* --sync local */
@@ -43,6 +49,17 @@ gs_status gs_check_settings(const gs_settings *);
 
 /* ... and what depends on how many there are. */
 gs_status gs_check_workers(const gs_settings *, int workers);
+
+/* The learning rates of a run over `samples` samples in batches of `batch`. */
+gs_lr_plan gs_rates_of(const gs_settings *, size_t batch, size_t samples);
+
+/* ---- worker_report.c ---- */
+
+/* How many samples of a global batch this worker computes. */
+size_t gs_own_samples(const gs_worker *, size_t batch);
+
+/* result->worker, after `seconds` of training. All workers call it. */
+gs_status gs_report_workers(gs_worker *, double seconds, gs_result *);
 
 /* ---- verify.c ---- */
 

@@ -166,12 +166,28 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
+/* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
+static gs_status connect_processes(const gs_settings *s, gs_comm **out) {
+    gs_rendezvous r = *s->processes;
+    if (strcmp(s->sync, gs_sync_gloo.name) == 0) {
+        if (r.transport && strcmp(r.transport, "auto") != 0 && strcmp(r.transport, "gloo") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--sync gloo sums over Gloo, but the processes talk over '%s'; wanted "
+                           "--transport gloo or auto",
+                           r.transport);
+        r.transport = "gloo";
+    }
+    return gs_comm_processes_create(&r, out);
+}
+
 static gs_status connect_workers(gs_run *run) {
     const gs_settings *s = &run->settings;
     gs_comm *processes = NULL, **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     gs_status status = GS_OK;
-    if (s->processes && s->processes->size > 1) status = gs_comm_gloo_create(s->processes, &processes);
+    if (s->processes && s->processes->size > 1) status = connect_processes(s, &processes);
+    if (status == GS_OK && processes && (status = gs_comm_agree_on_check(processes)) != GS_OK)
+        gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(run->local, processes, s->timeout, comms);
     if (status == GS_OK) status = gs_comm_check_if_wanted(run->local, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
@@ -234,19 +250,29 @@ static void free_run(gs_run *run) {
 void gs_result_free(gs_result *r) {
     free(r->weights);
     r->weights = NULL;
+    free(r->worker);
+    r->worker = NULL;
     gs_staleness_free(&r->staleness);
 }
 
-/* Worker 0's result, with the phases of all workers of this process averaged. */
+/* Worker 0's result, with the times of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     run->worker[0].result.weights = NULL;
+    run->worker[0].result.worker = NULL;
     run->worker[0].result.staleness = (gs_staleness){0};
     for (int p = 0; p < GS_PHASES; p++) {
         double sum = 0;
         for (int i = 0; i < run->local; i++) sum += run->worker[i].result.phase[p];
         result->phase[p] = sum / run->local;
     }
+    result->overlap.summed = result->overlap.waited = 0;
+    for (int i = 0; i < run->local; i++) {
+        result->overlap.summed += run->worker[i].result.overlap.summed / run->local;
+        result->overlap.waited += run->worker[i].result.overlap.waited / run->local;
+    }
+    result->waited = 0;
+    for (int i = 0; i < run->local; i++) result->waited += run->worker[i].result.waited / run->local;
 }
 
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {

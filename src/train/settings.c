@@ -85,7 +85,67 @@ static gs_status check_exact(const gs_settings *s) {
     return GS_OK;
 }
 
+static gs_status check_lr_rule(const gs_settings *s) {
+    if (s->lr_rule != GS_LR_NONE) return GS_OK;
+    if (s->base_batch)
+        return gs_fail(GS_E_USAGE,
+                       "--base-batch %llu wants --lr-rule linear or sqrt: without a rule the "
+                       "learning rate does not follow the batch",
+                       (unsigned long long)s->base_batch);
+    if (s->warmup > 0)
+        return gs_fail(GS_E_USAGE,
+                       "--warmup %g wants --lr-rule linear or sqrt: without a rule there is no "
+                       "higher learning rate to warm up to",
+                       s->warmup);
+    return GS_OK;
+}
+
+gs_lr_plan gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
+    uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
+    size_t steps = (samples + batch - 1) / batch;
+    return gs_lr_plan_of(s->lr_rule, (double)s->lr, (double)batch, (double)base, s->warmup, (double)steps);
+}
+
+/* --wire: what it means where gradients are not summed in one of the schemes. */
+static gs_status check_wire(const gs_settings *s) {
+    const char *name = gs_wire_name(s->wire);
+    if (s->wire == GS_WIRE_F32) return GS_OK;
+    if (s->exact)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: the same bits for any number of workers cannot be had from values "
+                       "that are rounded on the way; it does not go with --wire %s",
+                       name);
+    if (gs_is_local(s))
+        return gs_fail(GS_E_USAGE,
+                       "--sync local sends weights, which must not be rounded; it does not go with "
+                       "--wire %s",
+                       name);
+    if (gs_is_async(s))
+        return gs_fail(GS_E_USAGE,
+                       "--sync async sends weights too, which must not be rounded; it does not go "
+                       "with --wire %s",
+                       name);
+    return GS_OK;
+}
+
+/* --bucket: only where there is one sum of gradients in each step. */
+static gs_status check_bucket(const gs_settings *s) {
+    if (!s->bucket) return GS_OK;
+    if (s->exact)
+        return gs_fail(GS_E_USAGE,
+                       "--exact adds in one fixed tree after backward: it does not go with --bucket");
+    if (gs_is_local(s) || gs_is_async(s))
+        return gs_fail(GS_E_USAGE,
+                       "--bucket: with --sync %s gradients are not summed in each step, so there is "
+                       "nothing to sum during backward",
+                       s->sync);
+    return GS_OK;
+}
+
 gs_status gs_check_settings(const gs_settings *s) {
+    GS_TRY(check_bucket(s));
+    GS_TRY(check_wire(s));
+    GS_TRY(check_lr_rule(s));
     if (s->exact) GS_TRY(check_exact(s));
     GS_TRY(check_local(s));
     return check_async(s);

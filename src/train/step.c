@@ -1,6 +1,7 @@
 #include "train/modes.h"
 
 #include "core/clock.h"
+#include "train/overlap.h"
 
 volatile sig_atomic_t gs_stop_requested;
 
@@ -21,12 +22,19 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
-/* Forward and backward over n samples, from place `first` of the global batch on: adds to the gradients. */
-static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, size_t n) {
-    gs_pass pass = {.n = n, .training = true, .seed = w->settings->seed, .step = w->step, .first = first};
+/* Forward and backward over the next n samples, as many as the loader brings, from place `first` of the global batch on:
+ * adds to the gradients. `left` samples are still to come; in the last pass of a step the gradients are final, layer by
+ * layer, and can be summed. */
+static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, size_t left, size_t *n) {
+    gs_pass pass = {.training = true, .seed = w->settings->seed, .step = w->step, .first = first};
     gs_mem logits;
 
-    GS_TRY(gs_worker_load(w, w->train_set, w->order, batch_first + first, n));
+    GS_TRY(gs_worker_next(w, batch_first + first, &pass.n));
+    *n = pass.n;
+    if (pass.n == left && w->overlap) {
+        pass.final = gs_overlap_release;
+        pass.final_context = w->overlap;
+    }
     GS_TRY(gs_phase_ends(w, GS_PHASE_DATA));
 
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
@@ -38,28 +46,29 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
 }
 
 gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
-    for (int k = 0; k < gs_passes(w->settings); k++) {
-        gs_shard pass = gs_shard_of(part.count, k, gs_passes(w->settings));
-        for (size_t done = 0; done < pass.count; done += w->micro_batch) {
-            size_t n = pass.count - done < w->micro_batch ? pass.count - done : w->micro_batch;
-            GS_TRY(local_gradient(w, batch_first, part.first + pass.first + done, n));
-        }
-    }
+    for (size_t done = 0, n = 0; done < part.count; done += n)
+        GS_TRY(local_gradient(w, batch_first, part.first + done, part.count - done, &n));
     return GS_OK;
+}
+
+static gs_status tell_wish_to_stop(gs_worker *w) {
+    float one = 1;
+    if (!gs_stop_requested) return GS_OK;
+    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
 }
 
 /* The sum over all workers of the gradients, and with them of loss, correct answers, samples and wishes to
  * stop. */
 static gs_status sum_gradients(gs_worker *w, gs_score *score) {
     gs_mem stats = gs_model_stats(w->model);
-    if (gs_stop_requested) {
-        float one = 1;
-        GS_TRY(w->device->ops->write(w->device, gs_at(stats, GS_STAT_STOP), &one, sizeof one));
-    }
+    if (!w->overlap) GS_TRY(tell_wish_to_stop(w));
     if (w->exact)
         GS_TRY(gs_exact_sum(w));
+    else if (w->overlap)
+        GS_TRY(gs_overlap_finish(w->overlap));
     else
         GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->params + GS_STATS));
+    if (!w->overlap) w->sent += (double)w->sync->counted.bytes;
     float sum[GS_STATS];
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
     *score = gs_score_of(sum);
@@ -80,12 +89,13 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
 
     /* dW_r: this worker's gradient, in micro-batches that fit its memory */
     GS_TRY(gs_model_clear_gradients(w->model));
+    if (w->overlap) GS_TRY(tell_wish_to_stop(w)); /* what backward releases first has the counts in it */
     if (w->exact)
         GS_TRY(gs_exact_gradient(w, batch_first, batch));
     else
         GS_TRY(gs_part_gradient(w, batch_first, mine));
 
-    /* dW = dW_1 + ... + dW_N, on every worker */
+    /* dW = dW_1 + ... + dW_N, on every worker; with --bucket most of it has been done during backward */
     GS_TRY(sum_gradients(w, score));
 
     /* the same update on every worker; the division by the global number of samples is inside */
@@ -94,8 +104,9 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
 }
 
 gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
-    sleep_if_slow(w);
     w->phase_start = gs_seconds();
+    sleep_if_slow(w); /* counts as a part of loading */
+    w->sgd->lr = gs_lr_at(&w->rates, w->step);
     if (w->local)
         GS_TRY(gs_local_step(w, batch_first, batch, score));
     else if (w->async)

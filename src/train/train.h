@@ -2,6 +2,7 @@
  * gradients are summed, the sum reaches everyone, everyone makes the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
+ *     overlap.c     sums that begin while backward still runs
  *     exact.c       the same step, with the same bits for any number of workers
  *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
  *     async.c       another one: a server takes each gradient as it comes (async_server.c)
@@ -11,6 +12,9 @@
  *     evaluate.c    inference: the test set split over the workers
  *     worker.c      a worker: device, replica of the model, optimiser, its rank
  *     agreement.c   are all workers about to do the same run?
+ *     profile.c     where the time goes (profile.h)
+ *     sweep.c       the same training with several batches (sweep.h)
+ *     worker_report.c  what each worker of a run did
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #ifndef GS_TRAIN_TRAIN_H
@@ -19,7 +23,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include "data/dataset.h"
+#include "data/loader.h"
 #include "model/model.h"
+#include "optim/lr_rule.h"
 #include "optim/sgd.h"
 #include "sync/comm.h"
 #include "sync/sync.h"
@@ -44,15 +50,23 @@ typedef struct gs_settings {
     uint64_t steps; /* end after so many steps; 0: no such limit */
     uint64_t seed;
     float lr, momentum, weight_decay;
+    gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
+    uint64_t base_batch;     /* of the rule: the batch that lr is for; 0: GS_BASE_BATCH */
+    double warmup;           /* of the rule: epochs from the rate lr to the scaled one */
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL */
     bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
     int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
+    int bucket;              /* KB from which on gradients are summed during backward; 0: one sum after it */
+    gs_wire wire;            /* how gradients travel (sync/wire.h) */
     gs_slow slow;
+    double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
     uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
+    int tests;       /* evaluations on the test set in an epoch, at equal distances; 0, 1: at its end alone.
+                        More than one only where all workers have the same weights after each step. */
     bool measure;    /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
@@ -82,6 +96,7 @@ typedef enum gs_phase {
 typedef struct gs_exact gs_exact;
 typedef struct gs_local gs_local;
 typedef struct gs_async gs_async;
+typedef struct gs_overlap gs_overlap;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
@@ -93,19 +108,24 @@ typedef struct gs_worker {
     gs_sync *sync;                /* NULL until training begins */
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd;         /* NULL where nothing is trained */
-    gs_exact *exact;     /* of --exact, else NULL */
-    gs_local *local;     /* of --sync local, else NULL */
-    gs_async *async;     /* of --sync async, else NULL */
-    uint32_t *checksums; /* one of each worker, for --verify */
-    size_t micro_batch;
+    gs_sgd *sgd;             /* NULL where nothing is trained */
+    gs_lr_plan rates;        /* of its steps */
+    gs_exact *exact;         /* of --exact, else NULL */
+    gs_local *local;         /* of --sync local, else NULL */
+    gs_async *async;         /* of --sync async, else NULL */
+    gs_overlap *overlap;     /* of --bucket, where there is more than one worker, else NULL */
+    uint32_t *checksums;     /* one of each worker, for --verify */
+    size_t piece;            /* most samples that a step computes at once ... */
+    size_t micro_batch;      /* ... and that there is memory for */
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
-    unsigned char *host_bytes; /* the same on the host */
+    unsigned char *host_bytes; /* the same on the host, for inference */
     int32_t *host_labels;
-    uint32_t *order;         /* this epoch's order of the training set */
+    gs_loader *loader;       /* of the training set's samples; NULL where nothing is trained */
     uint64_t step;           /* steps done */
+    double samples;          /* that this worker has computed in them */
     double phase[GS_PHASES]; /* seconds in the steps that were measured */
     uint64_t measured;       /* how many steps those were */
+    double sent;             /* bytes of gradients, by this worker's own messages */
     double phase_start;
 } gs_worker;
 
@@ -122,8 +142,14 @@ gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
-/* Bring n samples to the device: order[first..] of the set (order NULL: as they lie), scaled. */
-gs_status gs_worker_load(gs_worker *, const gs_dataset *, const uint32_t *order, size_t first, size_t n);
+/* Bring n samples to the device, scaled: bytes of images, and labels. */
+gs_status gs_worker_write(gs_worker *, const unsigned char *images, const int32_t *labels, size_t n);
+
+/* The same with samples first .. first + n - 1 of a set, as they lie. */
+gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n);
+
+/* The same with the loader's next samples, *n of them, which begin at place `first` of this epoch's order. */
+gs_status gs_worker_next(gs_worker *, size_t first, size_t *n);
 
 /* One step over samples order[first .. first + batch - 1], the global batch. */
 gs_status gs_step(gs_worker *, size_t first, size_t batch, gs_score *);
@@ -149,12 +175,32 @@ typedef struct gs_epoch_report {
     double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
 } gs_epoch_report;
 
+/* One evaluation on the test set. */
+typedef struct gs_test_report {
+    uint64_t step;  /* after so many */
+    double seconds; /* of training until then, without evaluations */
+    double loss, accuracy;
+} gs_test_report;
+
 typedef struct gs_observer {
     void *context;
     void (*start)(void *context, const gs_worker *rank0);
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
+    void (*test)(void *context, const gs_test_report *);
 } gs_observer;
+
+/* What --bucket brought: the sums of all buckets together, and how long a step waited for them after its backward.
+ * In seconds a step. A sum has in it the time that this rank waits there for others. */
+typedef struct gs_overlap_times {
+    int buckets; /* 0: there are none */
+    double summed, waited;
+} gs_overlap_times;
+
+/* The share of communication that was hidden behind backward: 1 - waited / summed. */
+static inline double gs_overlap_hidden(gs_overlap_times t) {
+    return t.waited < t.summed ? 1 - t.waited / t.summed : 0;
+}
 
 /* What the server of an asynchronous run counted. */
 typedef struct gs_staleness {
@@ -167,18 +213,30 @@ typedef struct gs_staleness {
 
 void gs_staleness_free(gs_staleness *);
 
+/* What one worker of a run did. */
+typedef struct gs_worker_report {
+    char device[48];
+    double samples_per_s;    /* of training: of its part alone */
+    double share[GS_PHASES]; /* of the time of the steps that were measured; sum 1, or 0 where none was */
+} gs_worker_report;
+
 /* The outcome of a run. */
 typedef struct gs_result {
     double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     uint64_t steps;
     double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
+    double
+        waited; /* share of the time of training that a worker waited for its loader, mean in the same way */
     size_t params;
-    float *weights;         /* params floats */
-    int workers;            /* of all processes */
-    int rank;               /* of this process's first worker */
-    gs_staleness staleness; /* of rank 0 with --sync async; else empty */
-    bool interrupted;       /* stopped by a signal before the end; weights are those of the last whole step */
+    float *weights;           /* params floats */
+    gs_overlap_times overlap; /* mean over this process's workers */
+    double sent, sent_most;   /* bytes a step: mean over all workers, and the one with most; 0: not known */
+    int workers;              /* of all processes */
+    int rank;                 /* of this process's first worker */
+    gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
+    gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
+    bool interrupted; /* stopped by a signal before the end; weights are those of the last whole step */
 } gs_result;
 
 void gs_result_free(gs_result *);

@@ -2,6 +2,7 @@
 
 #include "io/safetensors.h"
 #include "train/modes.h"
+#include "train/overlap.h"
 
 #include <stdlib.h>
 
@@ -33,10 +34,29 @@ static gs_status make_buffers(gs_worker *w, size_t features) {
     w->host_bytes = malloc(m * features);
     w->host_labels = malloc(m * sizeof(int32_t));
     w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
-    if (w->train_set) w->order = malloc(w->train_set->count * sizeof *w->order);
-    if (!w->host_bytes || !w->host_labels || !w->checksums || (w->train_set && !w->order))
+    if (!w->host_bytes || !w->host_labels || !w->checksums)
         return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
     return GS_OK;
+}
+
+gs_schedule gs_worker_schedule(const gs_worker *w) {
+    const gs_settings *s = w->settings;
+    int parts = s->exact ? GS_EXACT_SHARDS : w->comm->size, mine = parts / w->comm->size;
+    return (gs_schedule){.count = w->train_set->count,
+                         .batch = w->batch,
+                         .parts = parts,
+                         .first_part = w->comm->rank * mine,
+                         .mine = mine,
+                         .passes = gs_passes(s),
+                         .most = w->piece,
+                         .epochs = (uint64_t)s->epochs,
+                         .steps = s->steps};
+}
+
+static gs_status make_loader(gs_worker *w) {
+    gs_schedule schedule = gs_worker_schedule(w);
+    return gs_loader_create(w->train_set, &schedule, w->settings->seed, 1e6 * w->settings->throttle,
+                            &w->loader);
 }
 
 static gs_status create(gs_worker *w, const char *device, int local) {
@@ -48,7 +68,7 @@ static gs_status create(gs_worker *w, const char *device, int local) {
         parts *= (size_t)gs_passes(s);
         size_t share = (w->batch + parts - 1) / parts;
         size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
-        w->micro_batch = share < most ? share : most;
+        w->piece = w->micro_batch = share < most ? share : most;
     }
     if (w->micro_batch < GS_EVAL_BLOCK) w->micro_batch = GS_EVAL_BLOCK;
     GS_TRY(gs_find_scheme(s, &w->scheme));
@@ -57,10 +77,11 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     GS_TRY(make_buffers(w, gs_shape_size(data->shape)));
     if (s->load) GS_TRY(load_weights(w));
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
+    if (w->train_set) w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
     if (w->train_set && gs_is_local(s)) GS_TRY(gs_local_create(&w->local));
     if (w->train_set && gs_is_async(s)) GS_TRY(gs_async_create(w, &w->async));
-    return GS_OK;
+    return w->train_set ? make_loader(w) : GS_OK;
 }
 
 gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char *device, gs_comm *comm,
@@ -74,6 +95,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
+    gs_overlap_free(w->overlap);
+    gs_loader_free(w->loader);
     gs_sync_free(w->sync);
     gs_async_free(w->async);
     gs_exact_free(w->exact);
@@ -89,18 +112,30 @@ void gs_worker_free(gs_worker *w) {
     free(w->host_bytes);
     free(w->host_labels);
     free(w->checksums);
-    free(w->order);
     *w = (gs_worker){0};
 }
 
-gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, const uint32_t *order, size_t first, size_t n) {
+gs_status gs_worker_write(gs_worker *w, const unsigned char *images, const int32_t *labels, size_t n) {
     const gs_backend *ops = w->device->ops;
-    size_t features = gs_shape_size(set->shape);
-    if (n > w->micro_batch) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->micro_batch);
-    gs_dataset_gather(set, order ? order + first : NULL, first, n, w->host_bytes, w->host_labels);
-    GS_TRY(ops->write(w->device, w->bytes, w->host_bytes, n * features));
-    GS_TRY(ops->write(w->device, w->labels, w->host_labels, n * sizeof *w->host_labels));
+    size_t bytes = n * gs_shape_size(w->model->in);
+    if (n > w->micro_batch) gs_bug("gs_worker_write: %zu samples, room for %zu", n, w->micro_batch);
+    GS_TRY(ops->write(w->device, w->bytes, images, bytes));
+    GS_TRY(ops->write(w->device, w->labels, labels, n * sizeof *labels));
     gs_scaling s = w->model->scaling; /* (byte / 255 - mean) / std, as one multiply and add */
-    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / (255.0f * s.std), -s.mean / s.std,
-                               n * features);
+    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / (255.0f * s.std), -s.mean / s.std, bytes);
+}
+
+gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
+    if (n > w->micro_batch) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->micro_batch);
+    gs_dataset_gather(set, NULL, first, n, w->host_bytes, w->host_labels);
+    return gs_worker_write(w, w->host_bytes, w->host_labels, n);
+}
+
+gs_status gs_worker_next(gs_worker *w, size_t first, size_t *n) {
+    const gs_loaded *next = gs_loader_next(w->loader);
+    if (next->piece.first != first)
+        gs_bug("gs_worker_next: the loader has come to sample %zu, the step to %zu", next->piece.first,
+               first);
+    *n = next->piece.n;
+    return gs_worker_write(w, next->images, next->labels, *n);
 }

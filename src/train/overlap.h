@@ -1,0 +1,53 @@
+/* --bucket KB: the sum of gradients begins while backward still runs.
+ *
+ * Backward goes from the last layer to the first, and the gradients lie in one flat array in the order of the
+ * layers. So the end of the array is final first, and is summed by a thread of its own while the worker goes on:
+ *
+ *     gradients    | layer 0 | layer 1 | layer 2 | layer 3 | counts |
+ *                  |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
+ *
+ *     worker       forward, loss | backward 3 | backward 2 | backward 1 | backward 0 |  wait  | update
+ *     its thread                              | sum of bucket 0  | sum of 1 | ...| sum of 2 |
+ *                                                                           hidden | waited for
+ *
+ * A bucket is closed at the first layer at which it has KB * 1024 bytes; only the layers of the model's outermost
+ * sequence are looked at, so that every rank cuts alike. Where a worker goes through its part of a batch in
+ * several passes, the last one releases the buckets. Loss and counts are known before backward and travel with
+ * the first bucket.
+ *
+ * Weights are those of one sum after backward, within rounding; to the bit where the order of additions does not
+ * depend on where the array is cut: in all schemes but the two rings, `ring` and Gloo's.
+ *
+ * What it brings depends on the model: a layer that holds most of the weights and comes first (mlp) ends last,
+ * and nothing is left to hide its sum behind.
+ *
+ * Source: Li et al., "PyTorch distributed: experiences on accelerating data parallel training" (VLDB 2020),
+ * section 3.2.
+ */
+#ifndef GS_TRAIN_OVERLAP_H
+#define GS_TRAIN_OVERLAP_H
+
+#include "train/train.h"
+
+/* Cut the worker's gradients by settings->bucket, and start its thread. worker->sync must be there before the
+ * first release. */
+gs_status gs_overlap_create(gs_worker *, gs_overlap **out);
+
+/* Ends the thread. NULL is allowed. After a failure the comm must have been aborted, so that the thread does not
+ * wait there until the timeout. */
+void gs_overlap_free(gs_overlap *);
+
+/* Floats in the largest bucket. */
+size_t gs_overlap_most(const gs_overlap *);
+
+/* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
+gs_status gs_overlap_release(void *overlap, size_t first);
+
+/* Hand over what is left, wait until all is summed, and bring it back to the device; the next step may begin then.
+ * A failure of a sum, in the other thread, comes out here with its message. */
+gs_status gs_overlap_finish(gs_overlap *);
+
+/* Of all steps so far, as sums over `steps` ones. */
+gs_overlap_times gs_overlap_measured(const gs_overlap *, uint64_t steps);
+
+#endif

@@ -1,0 +1,300 @@
+#include "train/profile.h"
+
+#include "core/clock.h"
+#include "train/modes.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
+
+/* What the measurements share. */
+typedef struct profiler {
+    gs_profile *out;
+    gs_worker worker;
+    gs_dataset *set;
+    gs_comm *comm;
+    double seconds;
+    size_t pieces;         /* of a step */
+    unsigned char *images; /* a piece that comes again and again */
+    int32_t *labels;
+    size_t again;            /* its samples; 0: the loader's next one is taken */
+    gs_timed_layers *layers; /* while rows are measured */
+    gs_profile_cell own[ROWS][GS_PROFILE_DIRECTIONS];
+    double mark;
+} profiler;
+
+/* ---- the clock between the parts of a step, while rows are measured ---- */
+
+static gs_status mark(profiler *p) {
+    if (!p->layers) return GS_OK;
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    p->mark = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
+    if (!p->layers) return GS_OK;
+    gs_profile_cell *c = &p->own[row][direction];
+    double began = p->mark;
+    GS_TRY(mark(p));
+    c->seconds += p->mark - began;
+    c->flops += flops;
+    c->bytes += bytes;
+    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    return GS_OK;
+}
+
+/* ---- a step, as step.c makes it on one worker ---- */
+
+/* The next piece; of those that come again and again at most `left` samples. */
+static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
+    gs_worker *w = &p->worker;
+    GS_TRY(mark(p));
+    if (p->again) {
+        *n = p->again < left ? p->again : left;
+        GS_TRY(gs_worker_write(w, p->images, p->labels, *n));
+    } else {
+        const gs_loaded *next = gs_loader_next(w->loader);
+        *n = next->piece.n;
+        GS_TRY(gs_worker_write(w, next->images, next->labels, *n));
+    }
+    double pixels = (double)*n * (double)gs_shape_size(w->model->in);
+    /* bytes: read and written once on their way to the device, read again, and written as floats */
+    return part_ends(p, ROW_DATA, GS_PROFILE_FORWARD, 2 * pixels, 7 * pixels);
+}
+
+static gs_status piece(profiler *p, size_t left, size_t *n) {
+    gs_worker *w = &p->worker;
+    gs_pass pass = {.training = true, .seed = w->settings->seed, .step = w->step};
+    gs_mem logits;
+    GS_TRY(bring_samples(p, left, n));
+    pass.n = *n;
+    double outputs = 4 * (double)*n * (double)gs_shape_size(w->model->out);
+    GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
+    GS_TRY(mark(p));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    GS_TRY(part_ends(p, ROW_LOSS, GS_PROFILE_FORWARD, 0, 2 * outputs));
+    if (p->layers) gs_timed_layers_took(p->layers);
+    GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
+    GS_TRY(part_ends(p, ROW_LOSS, GS_PROFILE_BACKWARD, 0, 2 * outputs));
+    /* the layers' backward is inside of the model's: the rest is the loss's */
+    if (p->layers) p->own[ROW_LOSS][GS_PROFILE_BACKWARD].seconds -= gs_timed_layers_took(p->layers);
+    return GS_OK;
+}
+
+static gs_status step(profiler *p, double *samples) {
+    gs_worker *w = &p->worker;
+    double params = (double)w->model->params;
+    float sum[GS_STATS];
+    size_t all = 0, n;
+    GS_TRY(mark(p));
+    GS_TRY(gs_model_clear_gradients(w->model));
+    GS_TRY(part_ends(p, ROW_UPDATE, GS_PROFILE_FORWARD, 0, 4 * params));
+    for (size_t i = 0; i < p->pieces; i++, all += n) GS_TRY(piece(p, w->batch - all, &n));
+    GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
+    GS_TRY(mark(p));
+    GS_TRY(gs_sgd_update(w->sgd, (double)all));
+    /* g = scale dw + decay w;  v = m v + g;  w -= lr v:  7 operations, w, v and dw read, w and v written */
+    GS_TRY(part_ends(p, ROW_UPDATE, GS_PROFILE_BACKWARD, 7 * params, 20 * params));
+    w->step++;
+    *samples = (double)all;
+    return GS_OK;
+}
+
+/* Steps for p->seconds, at least one: how many, how long, how many samples. */
+static gs_status steps(profiler *p, double *count, double *took, double *samples) {
+    double n;
+    GS_TRY(step(p, &n)); /* what is used for the first time now was not in the caches */
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    double start = gs_seconds();
+    *count = *samples = 0;
+    do {
+        GS_TRY(step(p, &n));
+        ++*count;
+        *samples += n;
+        *took = gs_seconds() - start;
+    } while (*took < p->seconds);
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    *took = gs_seconds() - start;
+    return GS_OK;
+}
+
+/* ---- the measurements ---- */
+
+static gs_status measure_loader(profiler *p) {
+    gs_schedule schedule = gs_worker_schedule(&p->worker);
+    gs_loader *loader;
+    double start = gs_seconds(), took, samples = 0;
+    GS_TRY(gs_loader_create(p->set, &schedule, p->worker.settings->seed, p->out->throttle, &loader));
+    do {
+        samples += (double)gs_loader_next(loader)->piece.n;
+        took = gs_seconds() - start;
+    } while (took < p->seconds);
+    gs_loader_free(loader);
+    p->out->loader = samples / took;
+    return GS_OK;
+}
+
+static gs_status measure_step(profiler *p) {
+    double count, took, samples;
+    p->again = p->worker.piece;
+    gs_dataset_gather(p->set, NULL, 0, p->again, p->images, p->labels);
+    GS_TRY(steps(p, &count, &took, &samples));
+    p->out->step = samples / took;
+    return GS_OK;
+}
+
+static gs_status measure_together(profiler *p) {
+    gs_loader *loader = p->worker.loader;
+    double count, took, samples, waited = gs_loader_waited(loader);
+    /* what was loaded before the clock runs is no bandwidth */
+    for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
+        gs_loader_next(loader);
+    p->again = 0;
+    waited = gs_loader_waited(loader);
+    GS_TRY(steps(p, &count, &took, &samples));
+    p->out->together = samples / took;
+    p->out->waited = (gs_loader_waited(loader) - waited) / took;
+    return GS_OK;
+}
+
+static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
+    snprintf(out->name, sizeof out->name, "%s", name);
+    for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+        const gs_profile_cell *c = &p->own[row][k];
+        out->cell[k] =
+            (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
+    }
+}
+
+static gs_status measure_rows(profiler *p) {
+    double count, took, samples;
+    gs_profile *out = p->out;
+    p->again = p->worker.piece;
+    GS_TRY(gs_timed_layers_begin(&p->worker, &out->roofline, &p->layers));
+    GS_TRY(steps(p, &count, &took, &samples));
+    count++; /* the first one was measured too */
+    int layers = gs_timed_layers_rows(p->layers, count, NULL);
+    out->rows = calloc((size_t)layers + ROWS, sizeof *out->rows);
+    if (!out->rows) return gs_fail(GS_E_MEMORY, "no memory for %d rows", layers + ROWS);
+    out->row_count = layers + ROWS;
+    own_row(p, ROW_DATA, "data", count, &out->rows[0]);
+    gs_timed_layers_rows(p->layers, count, out->rows + 1);
+    own_row(p, ROW_LOSS, "loss", count, &out->rows[layers + 1]);
+    own_row(p, ROW_UPDATE, "update", count, &out->rows[layers + 2]);
+    return GS_OK;
+}
+
+/* ---- before and after ---- */
+
+static gs_status check(const gs_settings *s, const gs_dataset *set) {
+    gs_model *plan;
+    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    int classes = (int)gs_shape_size(plan->out);
+    gs_model_free(plan);
+    GS_TRY(gs_dataset_check_labels(set, classes));
+    if (gs_devices_count(s->devices) != 1)
+        return gs_fail(GS_E_USAGE, "--device %s: profile looks at one device at a time", s->devices);
+    if (s->batch > set->count)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %zu is larger than the training set, which has %zu samples (--batch all)",
+                       s->batch, set->count);
+    return GS_OK;
+}
+
+static gs_status prepare(profiler *p, const gs_settings *s) {
+    char device[48];
+    GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &p->set));
+    GS_TRY(check(s, p->set));
+    GS_TRY(gs_devices_name(s->devices, 0, device));
+    GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &p->comm));
+    GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, 1, gs_dataset_scaling(p->set), p->set, NULL));
+    gs_worker *w = &p->worker;
+    p->images = malloc(w->piece * gs_shape_size(p->set->shape));
+    p->labels = malloc(w->piece * sizeof *p->labels);
+    if (!p->images || !p->labels) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", w->piece);
+    p->pieces = (w->batch + w->piece - 1) / w->piece;
+    gs_profile *out = p->out;
+    snprintf(out->model, sizeof out->model, "%s", s->model);
+    snprintf(out->device, sizeof out->device, "%s: %s", w->device->name, w->device->description);
+    out->params = w->model->params;
+    out->batch = w->batch;
+    out->sample_bytes = (double)gs_sample_bytes(p->set);
+    out->throttle = 1e6 * s->throttle;
+    return gs_warm_up(w);
+}
+
+static gs_status run(profiler *p, const gs_settings *s) {
+    GS_TRY(prepare(p, s));
+    GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
+    GS_TRY(measure_loader(p));
+    GS_TRY(measure_step(p));
+    GS_TRY(measure_together(p));
+    return measure_rows(p);
+}
+
+gs_status gs_profile_run(const gs_settings *settings, double seconds, gs_profile *out) {
+    gs_settings s = *settings;
+    s.lr = 0;
+    s.epochs = INT_MAX; /* a schedule that does not end */
+    s.steps = 0;
+    if (!s.model) s.model = "mlp";
+    *out = (gs_profile){0};
+    profiler p = {.out = out, .seconds = seconds};
+    gs_status status = run(&p, &s);
+    gs_timed_layers_end(p.layers);
+    gs_worker_free(&p.worker);
+    gs_comm_free(p.comm);
+    gs_dataset_free(p.set);
+    free(p.images);
+    free(p.labels);
+    if (status != GS_OK) gs_profile_free(out);
+    return status;
+}
+
+void gs_profile_free(gs_profile *p) {
+    free(p->rows);
+    *p = (gs_profile){0};
+}
+
+/* ---- what follows ---- */
+
+gs_profile_cell gs_profile_total(const gs_profile *p) {
+    gs_profile_cell sum = {0};
+    for (int i = 0; i < p->row_count; i++)
+        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+            const gs_profile_cell *c = &p->rows[i].cell[k];
+            sum.seconds += c->seconds;
+            sum.flops += c->flops;
+            sum.bytes += c->bytes;
+            sum.least += c->least;
+        }
+    return sum;
+}
+
+/* Three digits, but no exponent for large ones. */
+static const char *number(double value, char text[24]) {
+    snprintf(text, 24, value < 999.5 ? "%.3g" : "%.0f", value);
+    return text;
+}
+
+void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
+    double ratio = p->loader / p->step, mb = p->sample_bytes / 1e6;
+    char times[24], step[24], loader[24];
+    number(ratio >= 1 ? ratio : 1 / ratio, times);
+    number(p->step * mb, step);
+    number(p->loader * mb, loader);
+    if (ratio >= 1)
+        snprintf(text, size,
+                 "The training step bounds this run: the loader alone is %s times as fast.\n"
+                 "The step takes %s MB/s of samples, and %s MB/s could be brought.",
+                 times, step, loader);
+    else
+        snprintf(text, size,
+                 "The loader bounds this run: the training step alone is %s times as fast,\n"
+                 "and must wait at least %.0f %% of the time: it could take %s MB/s of samples,\n"
+                 "and %s MB/s are brought.",
+                 times, 100 * (1 - ratio), step, loader);
+}

@@ -1,0 +1,71 @@
+/* Where the time of training goes: `gradsum profile`.
+ *
+ * 1. The loader alone, the training step alone (the same samples again and again), and both together: which of the two
+ *    bounds a run.
+ * 2. Each layer's forward and backward: its time, and how far that is from the least that the device could need
+ *    (roofline.h). To tell one layer from the next, the device is waited for after each; on OpenCL this takes time that a
+ *    real step does not lose, so the rows add up to more than the step alone.
+ *
+ * Nothing is learned meanwhile: the learning rate is 0. (On the same batch again and again, gradients would become so
+ * small that a CPU computes with them slowly.)
+ */
+#ifndef GS_TRAIN_PROFILE_H
+#define GS_TRAIN_PROFILE_H
+
+#include "train/roofline.h"
+#include "train/train.h"
+
+enum { GS_PROFILE_FORWARD, GS_PROFILE_BACKWARD, GS_PROFILE_DIRECTIONS };
+
+/* What one direction of a layer does in a step, over all its micro-batches. */
+typedef struct gs_profile_cell {
+    double seconds, flops;
+    double bytes; /* that must at least be moved: each operand once */
+    double least; /* seconds by the roofline */
+} gs_profile_cell;
+
+/* A layer; or "data" (bytes to the device, bytes to numbers), "loss", "update" (forward: gradients to 0). */
+typedef struct gs_profile_row {
+    char name[48], what[96];
+    gs_profile_cell cell[GS_PROFILE_DIRECTIONS];
+} gs_profile_row;
+
+typedef struct gs_profile {
+    char model[64], device[216]; /* the model's name or the beginning of its text; the device's description */
+    size_t params, batch;
+    double sample_bytes;
+    double throttle; /* bytes/s of the loader, 0: none */
+    gs_roofline roofline;
+    double loader, step, together; /* samples/s */
+    double waited;                 /* together: share of the time that the step waited for the loader */
+    gs_profile_row *rows;
+    int row_count;
+} gs_profile;
+
+/* Profile settings->model on settings->data and the one device that settings->devices names. Each measurement takes about
+ * `seconds`. Uses batch, threads, loss, throttle, seed, accumulate of the settings. */
+gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
+void gs_profile_free(gs_profile *);
+
+/* The sentences that loader, step and sample_bytes imply; in lines of at most 80 columns. */
+void gs_profile_verdict(const gs_profile *, char *text, size_t size);
+
+/* The sum of all rows, both directions in cell[GS_PROFILE_FORWARD]. */
+gs_profile_cell gs_profile_total(const gs_profile *);
+
+/* ---- profile_layers.c; used by profile.c ---- */
+
+/* Layers whose forward and backward are measured. */
+typedef struct gs_timed_layers gs_timed_layers;
+
+/* From now on every layer of the worker's model is measured, until gs_timed_layers_end, which frees *t too. */
+gs_status gs_timed_layers_begin(gs_worker *, const gs_roofline *, gs_timed_layers **t);
+void gs_timed_layers_end(gs_timed_layers *);
+
+/* Seconds that the model's layers have taken since the last call. */
+double gs_timed_layers_took(gs_timed_layers *);
+
+/* Add what was measured, divided by `steps`, to rows; returns how many rows there are. rows NULL: only count. */
+int gs_timed_layers_rows(const gs_timed_layers *, double steps, gs_profile_row *rows);
+
+#endif

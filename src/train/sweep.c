@@ -1,0 +1,239 @@
+#include "train/sweep.h"
+
+#include "train/modes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the list of batches ---- */
+
+static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
+    uint64_t last = s->count > 0 ? s->run[s->count - 1].batch : 0;
+    if (batch > s->samples)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %s: %" PRIu64 " is larger than the training set, which has %zu samples", text,
+                       batch, s->samples);
+    if (batch <= last)
+        return gs_fail(GS_E_USAGE, "--batch %s: %" PRIu64 " comes after %" PRIu64 ": the batches must grow",
+                       text, batch, last);
+    if (s->count == GS_SWEEP_MOST)
+        return gs_fail(GS_E_USAGE, "--batch %s: more than %d batches", text, GS_SWEEP_MOST);
+    s->run[s->count++].batch = (size_t)batch;
+    return GS_OK;
+}
+
+static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
+    uint64_t a = s->run[s->count - 2].batch, b = s->run[s->count - 1].batch;
+    for (;;) {
+        uint64_t next = b * b / a; /* both are at most 2^32: a training set's order has 32 bits */
+        if (next >= end && (next > end || b * b % a != 0))
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '...' goes on by the factor %g, from %" PRIu64
+                           " to %g: it does not meet "
+                           "%" PRIu64,
+                           text, (double)b / (double)a, b, (double)b * (double)b / (double)a, end);
+        if (next == end) return GS_OK;
+        if (b * b % a != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '...' goes on by the factor %g, and %g is no whole number of samples",
+                           text, (double)b / (double)a, (double)b * (double)b / (double)a);
+        GS_TRY(add_batch(s, next, text));
+        a = b;
+        b = next;
+    }
+}
+
+/* One word of the list; *between: it was "...". */
+static gs_status add_word(gs_sweep *s, const char *word, bool *between, const char *text) {
+    if (strcmp(word, "...") == 0) {
+        if (*between || s->count < 2)
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '...' wants two numbers before it and one after it, such as "
+                           "32,64,...,2048",
+                           text);
+        *between = true;
+        return GS_OK;
+    }
+    bool all = strcmp(word, "all") == 0, digits = *word && strspn(word, "0123456789") == strlen(word);
+    uint64_t number = all ? s->samples : digits ? strtoull(word, NULL, 10) : 0;
+    if (number == 0)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'", text,
+                       word);
+    if (number > s->samples) return add_batch(s, number, text); /* which says so */
+    if (*between) GS_TRY(add_between(s, number, text));
+    *between = false;
+    return add_batch(s, number, text);
+}
+
+gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
+    bool between = false;
+    s->count = 0;
+    for (const char *from = text;;) {
+        char word[24];
+        size_t length = strcspn(from, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), from);
+        GS_TRY(add_word(s, word, &between, text));
+        if (!from[length]) break;
+        from += length + 1;
+    }
+    if (between) return add_word(s, "...", &between, text);
+    return GS_OK;
+}
+
+/* ---- the runs ---- */
+
+/* What the threads of the jobs share. */
+typedef struct queue {
+    gs_sweep *sweep;
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t changed;
+    int next;   /* the run that is to begin next */
+    int failed; /* the first one that failed, or -1 */
+    gs_status status;
+    char message[1024];
+    bool over[GS_SWEEP_MOST]; /* ran, or was left out */
+} queue;
+
+/* The observer of one run, in its thread. */
+typedef struct watcher {
+    gs_sweep_run *run;
+    double target;
+    const gs_observer *forward;
+    bool no_memory;
+} watcher;
+
+static void on_test(void *context, const gs_test_report *report) {
+    watcher *w = context;
+    gs_sweep_run *r = w->run;
+    if (!r->reached && report->accuracy >= w->target) {
+        r->reached = true;
+        r->at = *report;
+    }
+    if (r->count == r->room) {
+        size_t room = r->room ? 2 * r->room : 64;
+        gs_test_report *more = realloc(r->tests, room * sizeof *more);
+        w->no_memory = w->no_memory || !more;
+        if (!more) return;
+        r->tests = more;
+        r->room = room;
+    }
+    r->tests[r->count++] = *report;
+}
+
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    const watcher *w = context;
+    w->forward->step(w->forward->context, epoch, done, of, score);
+}
+
+static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
+    gs_settings settings = s->settings;
+    watcher w = {.run = r, .target = s->target, .forward = s->observer};
+    gs_observer observer = {.context = &w, .test = on_test};
+    if (s->jobs == 1 && s->observer && s->observer->step) observer.step = on_step;
+    settings.batch = r->batch;
+    settings.tests = GS_SWEEP_TESTS;
+    r->rates = gs_rates_of(&settings, r->batch, s->samples);
+    GS_TRY(gs_context(gs_train(&settings, &observer, &r->result), "batch %zu", r->batch));
+    gs_result_free(&r->result);
+    if (w.no_memory) return gs_fail(GS_E_MEMORY, "batch %zu: no memory for its curve", r->batch);
+    r->diverged = !isfinite(r->result.train_loss) || !isfinite(r->result.test_loss);
+    r->ran = !r->result.interrupted;
+    return GS_OK;
+}
+
+/* One job: the next run, as long as there is one. */
+static void *job_main(void *argument) {
+    queue *q = argument;
+    pthread_mutex_lock(&q->lock);
+    while (q->next < q->sweep->count) {
+        int i = q->next++;
+        bool wanted = q->failed < 0 && !gs_stop_requested;
+        pthread_mutex_unlock(&q->lock);
+        gs_status status = wanted ? train_one(q->sweep, &q->sweep->run[i]) : GS_OK;
+        pthread_mutex_lock(&q->lock);
+        if (status != GS_OK && q->failed < 0) {
+            q->failed = i;
+            q->status = status;
+            snprintf(q->message, sizeof q->message, "%s", gs_message());
+        }
+        q->over[i] = true;
+        pthread_cond_broadcast(&q->changed);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return NULL;
+}
+
+/* Wait for one run after the other, and show them in their order. */
+static void show_all(queue *q) {
+    gs_sweep *s = q->sweep;
+    for (int i = 0; i < s->count; i++) {
+        pthread_mutex_lock(&q->lock);
+        while (!q->over[i]) pthread_cond_wait(&q->changed, &q->lock);
+        pthread_mutex_unlock(&q->lock);
+        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
+    }
+}
+
+/* One run at a time, in this thread: so the observers of its steps are called from here too. */
+static gs_status run_in_turn(gs_sweep *s) {
+    for (int i = 0; i < s->count && !gs_stop_requested; i++) {
+        GS_TRY(train_one(s, &s->run[i]));
+        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
+    }
+    return GS_OK;
+}
+
+static gs_status run_side_by_side(gs_sweep *s) {
+    queue q = {.sweep = s, .failed = -1};
+    pthread_t thread[GS_SWEEP_MOST];
+    int started = 0;
+    pthread_mutex_init(&q.lock, NULL);
+    pthread_cond_init(&q.changed, NULL);
+    while (started < s->jobs && pthread_create(&thread[started], NULL, job_main, &q) == 0) started++;
+    if (started > 0) show_all(&q);
+    for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
+    pthread_cond_destroy(&q.changed);
+    pthread_mutex_destroy(&q.lock);
+    if (started == 0) return gs_fail(GS_E_MEMORY, "no thread could be started");
+    return q.failed < 0 ? GS_OK : gs_fail(q.status, "%s", q.message);
+}
+
+static gs_status check_jobs(const gs_sweep *s) {
+    for (int i = 0; i < gs_devices_count(s->settings.devices); i++) {
+        char name[48];
+        GS_TRY(gs_devices_name(s->settings.devices, i, name));
+        if (s->jobs > 1 && strcmp(name, "cpu") != 0)
+            return gs_fail(
+                GS_E_USAGE,
+                "--jobs %d: runs side by side divide the cores, but device '%s' would be used by all of "
+                "them at once: wanted cpu alone",
+                s->jobs, name);
+    }
+    return GS_OK;
+}
+
+gs_status gs_sweep_prepare(gs_sweep *s) {
+    if (s->jobs > s->count) s->jobs = s->count;
+    GS_TRY(gs_check_settings(&s->settings));
+    GS_TRY(check_jobs(s));
+    int workers = gs_devices_count(s->settings.devices);
+    if (s->settings.threads == 0 && !s->settings.exact) {
+        int threads = gs_cpu_cores() / (workers * s->jobs);
+        s->settings.threads = threads > 0 ? threads : 1;
+    }
+    return GS_OK;
+}
+
+gs_status gs_sweep_train(gs_sweep *s) {
+    return s->jobs == 1 ? run_in_turn(s) : run_side_by_side(s);
+}
+
+void gs_sweep_free(gs_sweep *s) {
+    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
+    s->count = 0;
+}

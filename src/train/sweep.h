@@ -1,0 +1,63 @@
+/* The same training with several global batches: how many steps and seconds does each need to a target?
+ *
+ * The global batch is the first hyper-parameter of data parallelism: with N workers it is N times what one worker
+ * computes at once. Up to some batch, twice the batch needs half the steps ("perfect scaling"); beyond it ever less is
+ * gained, and then nothing. Where that is depends on the model, the data and the learning rate's rule.
+ *
+ * Source of the experiment, steps to a target against the batch on logarithmic axes: Shallue et al., "Measuring the
+ * effects of data parallelism on neural network training" (Journal of Machine Learning Research 20, 2019). It tunes
+ * the learning rate for each batch; here a rule (optim/lr_rule.h) makes it from one rate.
+ */
+#ifndef GS_TRAIN_SWEEP_H
+#define GS_TRAIN_SWEEP_H
+
+#include "train/train.h"
+
+enum {
+    GS_SWEEP_MOST = 64, /* batches */
+    GS_SWEEP_TESTS = 4, /* looks at the test set in an epoch: a target is seen to a quarter of an epoch */
+};
+
+/* What the training with one batch gave. */
+typedef struct gs_sweep_run {
+    size_t batch;
+    gs_lr_plan rates;
+    gs_result result; /* without weights */
+    bool ran;         /* to its end */
+    bool diverged;    /* its loss became infinite or no number */
+    bool reached;     /* the target, at: */
+    gs_test_report at;
+    gs_test_report *tests; /* all looks at the test set */
+    size_t count, room;
+} gs_sweep_run;
+
+typedef struct gs_sweep {
+    gs_settings settings; /* of every run, but for `batch` and `tests` */
+    double target;        /* accuracy on the test set, 0 .. 1 */
+    int jobs;             /* runs at once; more than 1 on cpu alone, where the cores can be divided */
+    size_t samples;       /* of the training set */
+    gs_sweep_run run[GS_SWEEP_MOST];
+    int count;
+    /* after each run, in their order, from the thread that called gs_sweep_train */
+    void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);
+    void *context;
+    const gs_observer *observer; /* of the steps of a run, where one runs at a time; or NULL */
+} gs_sweep;
+
+/* The batches of `text`, into run[].batch: numbers that grow, with commas between them. "..." stands for what lies
+ * between two numbers before it and one after it, by the same factor: "32,64,...,2048" is 32,64,128,256,512,1024,2048.
+ * "all": the whole training set. GS_E_USAGE: the message says what is wrong with which part; also for a batch larger
+ * than sweep->samples. */
+gs_status gs_sweep_batches(gs_sweep *, const char *text);
+
+/* No more jobs than runs; and where settings.threads is 0 the cores divided among the jobs and their workers.
+ * GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be divided. */
+gs_status gs_sweep_prepare(gs_sweep *);
+
+/* Train once for each batch, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set:
+ * run[].ran tells which were whole. Fails as gs_train does, with the batch in the message. */
+gs_status gs_sweep_train(gs_sweep *);
+
+void gs_sweep_free(gs_sweep *);
+
+#endif
