@@ -5,6 +5,7 @@
 #ifndef GS_CLI_CLI_H
 #define GS_CLI_CLI_H
 
+#include "cli/bars.h"
 #include "gradsum.h"
 
 enum { GS_EXIT_OK = 0, GS_EXIT_FAILED = 1, GS_EXIT_USAGE = 2 };
@@ -16,8 +17,11 @@ int gs_cmd_train(int argc, char **argv);
 int gs_cmd_eval(int argc, char **argv);
 int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
+int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
+int gs_cmd_profile(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
+int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- options.c ---- */
@@ -33,6 +37,8 @@ typedef enum gs_option_kind {
     GS_OPTION_LOSS,   /* gs_loss */
     GS_OPTION_SHAPE,  /* gs_shape: CxHxW */
     GS_OPTION_SLOW,   /* gs_slow: RANK:MS */
+    GS_OPTION_WIRE,   /* gs_wire: f32, f16, bf16 */
+    GS_OPTION_RULE,   /* gs_lr_rule */
 } gs_option_kind;
 
 typedef struct gs_option {
@@ -51,8 +57,8 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
 /* "usage: gradsum train [options]" and a line for each option, in 80 columns. */
 void gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options);
 
-/* The options of a training run, for `settings`. `data_only` leaves out what only training needs. The table
- * is static: the next call changes it. */
+/* The options of a training run, for `settings`, and those of `own`, which replace options of the same name. Without
+ * `training` those that only training needs are left out. The table is static: the next call changes it. */
 const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_option *own);
 
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
@@ -76,7 +82,9 @@ void gs_stop_on_signals(void);
 typedef struct gs_progress {
     const gs_settings *settings;
     bool json;
-    bool bar; /* a progress bar on standard error, which is a terminal */
+    bool bar;         /* a progress bar on standard error, which is a terminal */
+    int bar_columns;  /* that there are for it: a line that wraps could not be written over */
+    gs_screen screen; /* standard output */
     double started, shown;
     double samples_done; /* of this epoch */
     int parts;           /* 1, or the number of workers where a step tells of one worker alone */
@@ -94,6 +102,10 @@ const char *gs_modes_sum(const gs_settings *);
 void gs_modes_print(const gs_settings *);
 /* Them all as fields of the first JSON line. */
 void gs_modes_json(const gs_settings *, struct cJSON *);
+
+/* The learning rates of --lr-rule: a line where there is a rule, and fields of the first JSON line. */
+void gs_modes_print_rates(const gs_settings *, const gs_worker *);
+void gs_modes_json_rates(const gs_settings *, const gs_worker *, struct cJSON *);
 
 /* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
 void gs_modes_print_end(const gs_result *);

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/compare_chart.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -53,21 +54,48 @@ static double share(const gs_result *r, gs_phase phase) {
     return sum > 0 ? r->phase[phase] / sum : 0;
 }
 
-static void print_header(void) {
-    printf("%-20s %9s %6s %5s %4s %4s %4s %4s %4s %7s %8s\n", "", "", "speed-", "effi-", "share", "of",
-           "time", "in", "%", "final", "largest");
-    printf("%-20s %9s %6s %5s %4s %4s %4s %4s %4s %7s %8s\n", "devices", "samples/s", "up", "c. %", "data",
-           "forw", "back", "sync", "upd.", "loss", "w diff.");
+/* The table has 80 columns, with a column more for --bucket: what that takes is left out at the names. */
+static int name_width(bool buckets) {
+    return buckets ? 11 : 15;
 }
 
-static void print_row(const gs_row *row, const gs_row *first) {
+/* Where there are fewer columns, the shares of time are left to the bars below the table. */
+static bool is_narrow(void) {
+    return gs_screen_of(stdout).width < GS_SCREEN_DEFAULT;
+}
+
+static void print_header(bool buckets) {
+    int width = name_width(buckets);
+    if (is_narrow()) {
+        printf("%-*s %9s %5s %5s %7s %8s\n", width, "", "", "speed", "effi-", "final", "largest");
+        printf("%-*s %9s %5s %5s %7s %8s\n", width, "devices", "samples/s", "-up", "c. %", "loss", "w diff.");
+        return;
+    }
+    printf("%-*s %9s %5s %5s %-19s%s %4s %7s %8s\n", width, "", "", "speed", "effi-", "share of time in %",
+           buckets ? " hid" : "", "wait", "final", "largest");
+    printf("%-*s %9s %5s %5s %3s %3s %3s %3s %3s%s %4s %7s %8s\n", width, "devices", "samples/s", "-up",
+           "c. %", "dat", "fwd", "bwd", "syn", "upd", buckets ? " den" : "", "%", "loss", "w diff.");
+}
+
+static void print_times(const gs_result *r, bool buckets) {
+    for (int p = 0; p < GS_PHASES; p++) printf(" %3.0f", 100 * share(r, (gs_phase)p));
+    if (buckets && r->overlap.buckets > 0)
+        printf(" %3.0f", 100 * gs_overlap_hidden(r->overlap));
+    else if (buckets)
+        printf("   -");
+    printf(" %4.1f", 100 * r->waited);
+}
+
+static void print_row(const gs_row *row, const gs_row *first, bool buckets) {
     const gs_result *r = &row->result;
     double speed_up = r->samples_per_s / first->result.samples_per_s;
     double efficiency = speed_up * first->result.workers / r->workers;
-    if (strlen(row->devices) > 20) printf("%s\n", row->devices);
-    printf("%-20s %9s %6.2f %5.0f", strlen(row->devices) > 20 ? "" : row->devices,
-           gs_thousands(r->samples_per_s), speed_up, 100 * efficiency);
-    for (int p = 0; p < GS_PHASES; p++) printf(" %4.0f", 100 * share(r, (gs_phase)p));
+    int width = name_width(buckets);
+    bool fits = strlen(row->devices) <= (size_t)width;
+    if (!fits) printf("%s\n", row->devices);
+    printf("%-*s %9s %5.2f %5.0f", width, fits ? row->devices : "", gs_thousands(r->samples_per_s), speed_up,
+           100 * efficiency);
+    if (!is_narrow()) print_times(r, buckets);
     printf(" %7.4f %8.1e\n", r->train_loss, row->difference);
     fflush(stdout);
 }
@@ -84,6 +112,8 @@ static void print_json(const gs_row *row, const gs_row *first) {
     cJSON *shares = cJSON_AddObjectToObject(o, "share");
     for (int p = 0; p < GS_PHASES; p++)
         cJSON_AddNumberToObject(shares, phase_names[p], share(r, (gs_phase)p));
+    if (r->overlap.buckets > 0) cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
+    cJSON_AddNumberToObject(o, "loader_wait", r->waited);
     cJSON_AddNumberToObject(o, "train_loss", r->train_loss);
     cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
     cJSON_AddNumberToObject(o, "largest_difference", row->difference);
@@ -100,8 +130,28 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
         GS_TRY(gs_context(gs_train(s, NULL, &rows[i].result), "%s", rows[i].devices));
         if (rows[i].result.interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(&rows[i].result, &rows[0].result);
-        json ? print_json(&rows[i], &rows[0]) : print_row(&rows[i], &rows[0]);
+        if (json)
+            print_json(&rows[i], &rows[0]);
+        else
+            print_row(&rows[i], &rows[0], s->bucket > 0);
     }
+    return GS_OK;
+}
+
+/* Speed-up and shares of time of all rows as bars. */
+static gs_status draw(const gs_row *rows, int count) {
+    gs_screen screen = gs_screen_of(stdout);
+    gs_compare_bar *bars = calloc((size_t)count, sizeof *bars);
+    if (!bars) return gs_fail(GS_E_MEMORY, "no memory for %d bars", count);
+    for (int i = 0; i < count; i++) {
+        const gs_result *r = &rows[i].result, *first = &rows[0].result;
+        bars[i] = (gs_compare_bar){.name = rows[i].devices,
+                                   .speed_up = r->samples_per_s / first->samples_per_s,
+                                   .ideal = (double)r->workers / first->workers};
+        for (int p = 0; p < GS_PHASES; p++) bars[i].share[p] = share(r, (gs_phase)p);
+    }
+    gs_compare_chart(stdout, &screen, bars, count);
+    free(bars);
     return GS_OK;
 }
 
@@ -123,7 +173,8 @@ int gs_cmd_compare(int argc, char **argv) {
         gs_options_help(
             "compare --devices-list LISTS [options]",
             "Run the same training on each set of devices and compare speed, shares of time,\n"
-            "loss and weights with the first set.",
+            "loss and weights with the first set. wait: how much of the time a worker waited\n"
+            "for its loader (a part of the share of data).",
             "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0/0of2,cl:0.0/1of2\" --threads 1", options);
         return GS_EXIT_OK;
     }
@@ -133,8 +184,9 @@ int gs_cmd_compare(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("compare", status);
     s.measure = true;
     gs_stop_on_signals();
-    if (!json) print_header();
+    if (!json) print_header(s.bucket > 0);
     status = compare(&s, rows, count, json);
+    if (status == GS_OK && !json) status = draw(rows, count);
     for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
     free(rows);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("compare", status);

@@ -8,12 +8,15 @@
 #include <string.h>
 
 static void help(void) {
-    printf("usage: gradsum launch -n N [--timeout S] -- COMMAND [options]\n\n"
-           "Start N processes of gradsum on this machine that train together over Gloo.\n"
+    printf("usage: gradsum launch -n N [--timeout S] [--transport T] -- COMMAND [options]\n\n"
+           "Start N processes of gradsum on this machine that train together: they meet over\n"
+           "Gloo, and on one machine talk through shared memory.\n"
            "Each runs COMMAND as one rank; Ctrl-C reaches all of them, and when one fails\n"
            "the others are ended.\n\n"
            "  -n N           how many processes, 1 to %d\n"
            "  --timeout S    seconds that a process waits for the others (%d)\n"
+           "  --transport T  shm: shared memory; gloo: connections; auto: shm where it can\n"
+           "                 be had, else gloo (auto)\n"
            "  --help         this text\n\n"
            "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
            "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
@@ -69,8 +72,12 @@ static gs_status parse(int argc, char **argv, gs_launch *launch, bool *wants_hel
         } else if ((value = value_of(argv, argc, &i, "--timeout"))) {
             GS_TRY(check_timeout(value));
             launch->timeout = value;
+        } else if ((value = value_of(argv, argc, &i, "--transport"))) {
+            launch->transport = value;
         } else if (word[0] == '-') {
-            return gs_fail(GS_E_USAGE, "there is no option %s; the options are -n N and --timeout S", word);
+            return gs_fail(GS_E_USAGE,
+                           "there is no option %s; the options are -n N, --timeout S and --transport T",
+                           word);
         } else {
             return gs_fail(GS_E_USAGE, "'%s' is no option; '--' must stand before the command: -- %s", word,
                            word);

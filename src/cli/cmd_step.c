@@ -29,6 +29,7 @@ static void json_start(const gs_trace *s) {
     }
     cJSON_AddNumberToObject(o, "workers", s->workers);
     cJSON_AddNumberToObject(o, "size", (double)s->size);
+    cJSON_AddStringToObject(o, "wire", gs_wire_name(s->wire));
     cJSON_AddNumberToObject(o, "rounds", s->rounds);
     cJSON_AddBoolToObject(o, "watched", s->watched);
     print_json(o);
@@ -64,7 +65,7 @@ static void json_totals(const gs_trace *s) {
         gs_sync_cost formula;
         cJSON *o = event("total");
         cJSON_AddNumberToObject(o, "worker", r);
-        if (gs_sync_cost_of(s->scheme, s->workers, r, s->size, &formula)) {
+        if (gs_sync_cost_of(s->scheme, s->workers, r, gs_trace_array(s), &formula)) {
             add_cost(o, &s->counted[r]);
             add_cost(cJSON_AddObjectToObject(o, "formula"), &formula);
         }
@@ -102,24 +103,67 @@ static void help(const gs_option *options) {
                     "Sum one array over some workers (threads), and show it round by round: who sends\n"
                     "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
                     "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
-                    "tells whose gradients are in it.",
-                    "gradsum step --sync ring --workers 4 --size 8", options);
+                    "tells whose gradients are in it.\n\n"
+                    "With -o the gradients are those of the first step of a model, and all is drawn\n"
+                    "on a page for a browser: one file, which needs no network, with all schemes.",
+                    "gradsum step --sync ring --workers 4 -o step.html", options);
     printf("\nschemes (--sync, here and in train):\n");
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         printf("  %-20s %s\n", (*s)->name, (*s)->what);
 }
 
+/* What the command line says. */
+typedef struct wish {
+    const char *sync, *out;
+    bool no_pause, json;
+    int workers;
+    gs_wire wire;
+    uint64_t size, batch;     /* 0: not said */
+    const char *model, *data; /* NULL: not said */
+} wish;
+
+static gs_status show_in_terminal(const wish *w, const gs_sync_scheme *scheme) {
+    gs_trace step = {
+        .asked = scheme, .workers = w->workers, .size = w->size ? (size_t)w->size : 8, .wire = w->wire};
+    const char *extra = w->model ? "model" : w->data ? "data" : w->batch ? "batch" : NULL;
+    if (extra) return gs_fail(GS_E_USAGE, "--%s is for a page: -o FILE is wanted too", extra);
+    GS_TRY(gs_trace_check(&step));
+    gs_status status = show(&step, w->json, !w->no_pause && isatty(STDOUT_FILENO));
+    gs_trace_free(&step);
+    return status;
+}
+
+static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
+    gs_settings s = gs_settings_default();
+    if (w->size)
+        return gs_fail(GS_E_USAGE, "--size is for the terminal: with -o the model says how many floats");
+    if (w->json) return gs_fail(GS_E_USAGE, "--json is for the terminal: -o writes a page");
+    if (w->wire != GS_WIRE_F32) return gs_fail(GS_E_USAGE, "--wire is for the terminal: a page shows f32");
+    s.model = w->model ? w->model : "softmax";
+    s.data = w->data ? w->data : "fashion-mnist-small";
+    s.batch = w->batch ? (size_t)w->batch : 8 * (size_t)w->workers;
+    GS_TRY(gs_step_page(w->out, scheme, &s, w->workers));
+    printf("%s: %s over %d workers, and the other schemes; open it in a browser\n", w->out, scheme->name,
+           w->workers);
+    return GS_OK;
+}
+
 int gs_cmd_step(int argc, char **argv) {
-    const char *sync = "ring";
-    bool no_pause = false, json = false, wants_help;
-    int words, workers = 4;
-    uint64_t size = 8;
+    wish w = {.sync = "ring", .workers = 4};
+    bool wants_help;
+    int words;
+    const gs_sync_scheme *scheme;
     const gs_option options[] = {
-        {"sync", GS_OPTION_TEXT, &sync, 0, 0, "NAME", "the scheme (default ring)"},
-        {"workers", GS_OPTION_INT, &workers, 1, GS_STEP_WORKERS, "N", "how many threads (default 4)"},
-        {"size", GS_OPTION_COUNT, &size, 1, GS_STEP_FLOATS, "N", "floats to sum (default 8)"},
-        {"no-pause", GS_OPTION_FLAG, &no_pause, 0, 0, NULL, "all rounds at once"},
-        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line, without a pause"},
+        {"sync", GS_OPTION_TEXT, &w.sync, 0, 0, "NAME", "the scheme (default ring)"},
+        {"workers", GS_OPTION_INT, &w.workers, 1, GS_STEP_WORKERS, "N", "how many threads (default 4)"},
+        {"size", GS_OPTION_COUNT, &w.size, 1, GS_STEP_FLOATS, "N", "floats to sum (default 8)"},
+        {"wire", GS_OPTION_WIRE, &w.wire, 0, 0, "TYPE", "values travel as f32 (default), f16 or bf16"},
+        {"no-pause", GS_OPTION_FLAG, &w.no_pause, 0, 0, NULL, "all rounds at once"},
+        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object a line, without a pause"},
+        {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
+        {"model", GS_OPTION_TEXT, &w.model, 0, 0, "NAME|TEXT", "with -o: as in train (default softmax)"},
+        {"data", GS_OPTION_TEXT, &w.data, 0, 0, "NAME|DIR", "with -o: as in train"},
+        {"batch", GS_OPTION_COUNT, &w.batch, 1, 1e9, "B", "with -o: the global batch (default 8 a worker)"},
         {0},
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);
@@ -127,10 +171,8 @@ int gs_cmd_step(int argc, char **argv) {
         help(options);
         return GS_EXIT_OK;
     }
-    gs_trace step = {.workers = workers, .size = (size_t)size};
     if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) status = gs_sync_find(sync, &step.asked);
-    if (status == GS_OK) status = show(&step, json, !no_pause && isatty(STDOUT_FILENO));
-    gs_trace_free(&step);
+    if (status == GS_OK) status = gs_sync_find(w.sync, &scheme);
+    if (status == GS_OK) status = w.out ? show_on_page(&w, scheme) : show_in_terminal(&w, scheme);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
 }

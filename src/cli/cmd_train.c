@@ -17,7 +17,10 @@ int gs_cmd_train(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, true, own);
     status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help("train [options]", "Train a model, on one worker or on several.",
+        gs_options_help("train [options]",
+                        "Train a model, on one worker or on several. The learning rate can follow the\n"
+                        "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
+                        "times the number of workers\" where the base batch is one worker's.",
                         "gradsum train --model lenet --devices cpu,cpu --epochs 3 --save lenet.safetensors",
                         options);
         return GS_EXIT_OK;
@@ -26,6 +29,7 @@ int gs_cmd_train(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("train", status);
     s.processes = &processes;
     processes.timeout = s.timeout;
+    s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1; /* for a line for each worker */
 
     gs_progress progress = {.settings = &s, .json = json};
     gs_observer observer = gs_progress_observer(&progress);

@@ -7,9 +7,10 @@
 enum { GS_LAUNCH_MOST = 256 };
 
 typedef struct gs_launch {
-    int size;            /* how many processes */
-    const char *timeout; /* seconds, for GRADSUM_TIMEOUT; NULL: as it is in the environment */
-    char **command;      /* the words after "--", ending with NULL */
+    int size;              /* how many processes */
+    const char *timeout;   /* seconds, for GRADSUM_TIMEOUT; NULL: as it is in the environment */
+    const char *transport; /* for GRADSUM_TRANSPORT; NULL: as it is in the environment */
+    char **command;        /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0,
@@ -33,5 +34,9 @@ gs_status gs_launch_place_for(const gs_launch_place *, const gs_launch *, int ra
 
 /* Remove the folder with all that is in it. */
 void gs_launch_place_remove(gs_launch_place *);
+
+/* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a
+ * cache of its own, where there is a place for it. */
+void gs_launch_cache_under_mpirun(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
  * environment that says who they are. */
 #include "cli/launch.h"
+#include "sync/comm.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -26,7 +27,7 @@ static bool make_folders(const char *path) {
 }
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
- * rank has a cache of its own, which stays for the next time. NULL: no memory. */
+ * rank has a cache of its own, which stays for the next time. NULL: no memory, or no place for it. */
 static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int rank) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *path = NULL;
@@ -41,7 +42,18 @@ static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int
     if (length < 0) return NULL;
     if (path && make_folders(path)) return path;
     free(path);
+    if (!place->folder[0]) return NULL;
     return asprintf(&path, "%s/pocl-rank-%d", place->folder, rank) < 0 ? NULL : path;
+}
+
+void gs_launch_cache_under_mpirun(void) {
+    gs_rendezvous r;
+    char *cache = getenv("POCL_CACHE_DIR");
+    if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || r.directory) return;
+    gs_launch_place place = {.cache = cache && *cache ? cache : NULL};
+    cache = cache_of(&place, &(gs_launch){.size = r.size}, r.rank);
+    if (cache && make_folders(cache)) setenv("POCL_CACHE_DIR", cache, 1);
+    free(cache);
 }
 
 gs_status gs_launch_place_create(gs_launch_place *place) {
@@ -75,7 +87,8 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     snprintf(size, sizeof size, "%d", launch->size);
     bool set = setenv("GRADSUM_RANK", number, 1) == 0 && setenv("GRADSUM_WORLD_SIZE", size, 1) == 0 &&
                setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 && setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
-               (!launch->timeout || setenv("GRADSUM_TIMEOUT", launch->timeout, 1) == 0);
+               (!launch->timeout || setenv("GRADSUM_TIMEOUT", launch->timeout, 1) == 0) &&
+               (!launch->transport || setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0);
     free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }

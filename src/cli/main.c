@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,11 @@ static const struct {
     {"eval", gs_cmd_eval, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, "logits of the test set as a NumPy array"},
     {"compare", gs_cmd_compare, "the same training on several sets of devices, as a table"},
+    {"profile", gs_cmd_profile, "where the time goes: loader, step, and each layer of it"},
+    {"sweep", gs_cmd_sweep, "steps and seconds to a target for several global batches"},
     {"step", gs_cmd_step, "watch one synchronisation of the workers, message by message"},
     {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
+    {"tune", gs_cmd_tune, "find the fastest tiles for an OpenCL device, and keep them"},
     {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -32,6 +36,8 @@ static void help(FILE *to) {
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     gs_cpu_choose_kernels(argv);
+    gs_launch_cache_under_mpirun();
+    gs_cl_choose_compiler();
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         help(stdout);
         return GS_EXIT_OK;

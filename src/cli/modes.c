@@ -18,15 +18,43 @@ const char *gs_modes_sum(const gs_settings *s) {
     return text;
 }
 
+void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
+    if (s->lr_rule == GS_LR_NONE) return;
+    const gs_lr_plan *p = &w->rates;
+    uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
+    bool root = s->lr_rule == GS_LR_SQRT;
+    printf("rate     lr %.4g (%s rule: %g x %s%zu/%" PRIu64 "%s)", p->scaled, gs_lr_rule_name(s->lr_rule),
+           (double)s->lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
+    if (p->warmup > 0) printf(", after a warm-up from %.4g over %g steps", p->first, p->warmup);
+    if (s->warmup > 0 && !(p->warmup > 0)) printf("; not higher: no warm-up");
+    printf("\n");
+}
+
+void gs_modes_json_rates(const gs_settings *s, const gs_worker *w, cJSON *o) {
+    cJSON_AddStringToObject(o, "lr_rule", gs_lr_rule_name(s->lr_rule));
+    cJSON_AddNumberToObject(o, "base_batch", (double)(s->base_batch ? s->base_batch : GS_BASE_BATCH));
+    cJSON_AddNumberToObject(o, "lr_first", w->rates.first);
+    cJSON_AddNumberToObject(o, "lr_scaled", w->rates.scaled);
+    cJSON_AddNumberToObject(o, "warmup_steps", w->rates.warmup);
+}
+
 void gs_modes_print(const gs_settings *s) {
+    if (s->bucket)
+        printf("buckets  of at least %d KB, summed while backward goes on with earlier layers\n", s->bucket);
+    if (s->wire != GS_WIRE_F32)
+        printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
     if (s->accumulate > 1)
         printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
     if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
+    if (s->throttle > 0)
+        printf("throttle each worker's loader brings %g MB of samples a second\n", s->throttle);
     if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
     if (s->verify) printf("verify   all workers' weights are compared every %" PRIu64 " steps\n", s->verify);
 }
 
 void gs_modes_json(const gs_settings *s, cJSON *o) {
+    cJSON_AddNumberToObject(o, "bucket_kb", s->bucket);
+    cJSON_AddStringToObject(o, "wire", gs_wire_name(s->wire));
     cJSON_AddBoolToObject(o, "exact", s->exact);
     cJSON_AddNumberToObject(o, "verify", (double)s->verify);
     cJSON_AddNumberToObject(o, "accumulate", s->accumulate > 1 ? s->accumulate : 1);
@@ -35,6 +63,8 @@ void gs_modes_json(const gs_settings *s, cJSON *o) {
                       : cJSON_AddNullToObject(o, "staleness_bound");
     cJSON_AddNumberToObject(o, "slow_rank", s->slow.rank);
     cJSON_AddNumberToObject(o, "slow_ms", s->slow.ms);
+    s->throttle > 0 ? cJSON_AddNumberToObject(o, "throttle_mb_per_s", s->throttle)
+                    : cJSON_AddNullToObject(o, "throttle_mb_per_s");
 }
 
 /* ---- the end ---- */
@@ -72,6 +102,15 @@ static double mean_of(const uint64_t *count, size_t n) {
 
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
+    if (r->sent > 0) printf("sent     %s bytes a step by each worker", gs_thousands(r->sent));
+    if (r->sent > 0 && r->sent_most > r->sent + 0.5)
+        printf(" on average, %s by the busiest", gs_thousands(r->sent_most));
+    if (r->sent > 0) printf("\n");
+    if (r->overlap.buckets > 0)
+        printf("overlap  %d bucket%s; %.0f %% of the time of their sums hidden behind backward\n"
+               "         (a step: sums %.3f ms, waited for after backward %.3f ms)\n",
+               r->overlap.buckets, r->overlap.buckets > 1 ? "s" : "", 100 * gs_overlap_hidden(r->overlap),
+               1e3 * r->overlap.summed, 1e3 * r->overlap.waited);
     if (!s->count) return;
     printf("stale    gradients by how many of others came after their weights were read\n");
     print_distribution(s->count, s->counts);
@@ -88,6 +127,16 @@ static void add_array(cJSON *o, const char *name, const uint64_t *count, size_t 
 
 void gs_modes_json_end(const gs_result *r, cJSON *o) {
     const gs_staleness *s = &r->staleness;
+    if (r->sent > 0) {
+        cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
+        cJSON_AddNumberToObject(o, "sent_bytes_a_step_most", r->sent_most);
+    }
+    if (r->overlap.buckets > 0) {
+        cJSON_AddNumberToObject(o, "buckets", r->overlap.buckets);
+        cJSON_AddNumberToObject(o, "buckets_summed_ms", 1e3 * r->overlap.summed);
+        cJSON_AddNumberToObject(o, "buckets_waited_ms", 1e3 * r->overlap.waited);
+        cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
+    }
     if (!s->count) return;
     add_array(o, "staleness", s->count, s->counts);
     add_array(o, "steps_ahead", s->lead, s->leads);

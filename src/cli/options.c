@@ -78,6 +78,11 @@ static gs_status parse_slow(const gs_option *o, const char *text) {
     return GS_OK;
 }
 
+static gs_status parse_wire(const gs_option *o, const char *text) {
+    if (gs_wire_find(text, o->value) == GS_OK) return GS_OK;
+    return wrong_value(o, text, "f32, f16 or bf16");
+}
+
 static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
@@ -93,6 +98,10 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_shape(o, text);
     case GS_OPTION_SLOW:
         return parse_slow(o, text);
+    case GS_OPTION_WIRE:
+        return parse_wire(o, text);
+    case GS_OPTION_RULE:
+        return gs_context(gs_lr_rule_find(text, o->value), "--%s", o->name);
     default:
         GS_TRY(parse_number(o, text, &number));
     }
@@ -197,7 +206,7 @@ int gs_failed(const char *command, gs_status status) {
 /* ---- the options of a run ---- */
 
 const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *own) {
-    static gs_option table[40];
+    static gs_option table[64];
     const gs_option both[] = {
         {"model", GS_OPTION_TEXT, &s->model, 0, 0, "NAME|TEXT",
          "softmax, mlp, lenet, cnn, or layers: \"linear 10\""},
@@ -214,6 +223,10 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
     };
     const gs_option train[] = {
         {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "a scheme (gradsum step --help), local, async"},
+        {"wire", GS_OPTION_WIRE, &s->wire, 0, 0, "TYPE",
+         "gradients travel as f32, f16 or bf16; sums are f32"},
+        {"bucket", GS_OPTION_INT, &s->bucket, 0, 1e6, "KB",
+         "sum KB of gradients at a time while backward runs"},
         {"staleness", GS_OPTION_INT, &s->staleness, 0, 1000, "K",
          "async: steps that a worker may be ahead of the slowest"},
         {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local: weights averaged every H steps"},
@@ -221,11 +234,19 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"epochs", GS_OPTION_INT, &s->epochs, 1, 1e6, "E", "passes over the training set"},
         {"steps", GS_OPTION_COUNT, &s->steps, 1, 1e15, "N", "end after so many steps"},
         {"lr", GS_OPTION_FLOAT, &s->lr, 0, 1e6, "X", "learning rate"},
+        {"lr-rule", GS_OPTION_RULE, &s->lr_rule, 0, 0, "RULE",
+         "none; linear: lr x batch / base batch; sqrt: its root"},
+        {"base-batch", GS_OPTION_COUNT, &s->base_batch, 1, 1e15, "B",
+         "of the rule (128); one worker's: lr x workers"},
+        {"warmup", GS_OPTION_DOUBLE, &s->warmup, 0, 1e6, "E",
+         "of the rule: E epochs up from --lr to the scaled rate"},
         {"momentum", GS_OPTION_FLOAT, &s->momentum, 0, 1, "X", "momentum of SGD; 0: plain SGD"},
         {"weight-decay", GS_OPTION_FLOAT, &s->weight_decay, 0, 1e6, "X", "weight decay (L2)"},
         {"seed", GS_OPTION_COUNT, &s->seed, 0, 1e18, "N", "decides weights, order and dropout"},
         {"accumulate", GS_OPTION_INT, &s->accumulate, 1, 1e6, "K",
          "sum once after K passes over parts of a worker's share"},
+        {"throttle", GS_OPTION_DOUBLE, &s->throttle, 0.001, 1e6, "MB/S",
+         "slow each loader down to so much, to see it"},
         {"slow", GS_OPTION_SLOW, &s->slow, 0, 0, "RANK:MS", "let this worker sleep MS in each step"},
         {"exact", GS_OPTION_FLAG, &s->exact, 0, 0, NULL,
          "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)"},
@@ -236,7 +257,12 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
     size_t n = 0;
     for (size_t i = 0; i < sizeof both / sizeof *both; i++) table[n++] = both[i];
     for (size_t i = 0; training && i < sizeof train / sizeof *train; i++) table[n++] = train[i];
-    for (; own && own->name; own++) table[n++] = *own;
+    for (; own && own->name; own++) {
+        size_t at = 0;
+        while (at < n && strcmp(table[at].name, own->name) != 0) at++;
+        table[at] = *own;
+        n += at == n;
+    }
     table[n] = (gs_option){0};
     return table;
 }

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/compare_chart.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -86,6 +87,7 @@ static void json_start(const gs_settings *s, const gs_worker *w) {
     cJSON_AddNumberToObject(o, "epochs", s->epochs);
     cJSON_AddNumberToObject(o, "seed", (double)s->seed);
     cJSON_AddNumberToObject(o, "lr", (double)s->lr);
+    gs_modes_json_rates(s, w, o);
     cJSON_AddNumberToObject(o, "momentum", (double)s->momentum);
     cJSON_AddNumberToObject(o, "weight_decay", (double)s->weight_decay);
     print_json(o);
@@ -110,10 +112,12 @@ static void json_end(const gs_result *r, const char *sha256) {
     add_number(o, "test_loss", r->test_loss);
     cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
     cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
+    cJSON_AddNumberToObject(o, "loader_wait", r->waited);
     cJSON_AddNumberToObject(o, "peak_memory_mb", gs_peak_memory_mb());
     cJSON_AddStringToObject(o, "weights_sha256", sha256);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
     gs_modes_json_end(r, o);
+    gs_worker_json(r, o);
     print_json(o);
 }
 
@@ -133,6 +137,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
     if (*w->sync->why) printf("sync     %s chose %s: %s\n", s->sync, w->sync->scheme->name, w->sync->why);
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
+    gs_modes_print_rates(s, w);
     gs_modes_print(s);
     fflush(stdout);
 }
@@ -166,9 +171,11 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     for (int i = 0; i < WIDTH; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
     bar[WIDTH] = 0;
     double passed = now - p->started, left = passed / (double)(done - 1) * (double)(of - done);
-    fprintf(stderr, "\repoch %d/%d [%s] loss %.3f acc %4.1f %% %s/s %.0f s left\033[K", epoch,
-            p->settings->epochs, bar, score->loss / score->samples, 100 * score->correct / score->samples,
-            gs_thousands(p->samples_done / passed), left);
+    char line[160];
+    snprintf(line, sizeof line, "epoch %d/%d [%s] loss %.3f acc %4.1f %% %s/s %.0f s left", epoch,
+             p->settings->epochs, bar, score->loss / score->samples, 100 * score->correct / score->samples,
+             gs_thousands(p->samples_done / passed), left);
+    fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
     fflush(stderr);
 }
 
@@ -184,14 +191,17 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
         json_epoch(r);
         return;
     }
-    printf("epoch %d/%d  train loss %.4f, accuracy %.2f %%  test accuracy %.2f %%  %s samples/s\n", r->epoch,
-           p->settings->epochs, r->train_loss, 100 * r->train_accuracy, 100 * r->test_accuracy,
-           gs_thousands(r->samples_per_s));
+    printf("epoch %d/%d  train loss %.4f, accuracy %.2f %%", r->epoch, p->settings->epochs, r->train_loss,
+           100 * r->train_accuracy);
+    if (p->screen.width < 80) printf("\n        "); /* two lines that are read, instead of one that is cut */
+    printf("  test %.2f %%  %s samples/s\n", 100 * r->test_accuracy, gs_thousands(r->samples_per_s));
     fflush(stdout);
 }
 
 gs_observer gs_progress_observer(gs_progress *p) {
     p->bar = !p->json && isatty(STDERR_FILENO);
+    p->bar_columns = gs_screen_of(stderr).width - 1;
+    p->screen = gs_screen_of(stdout);
     return (gs_observer){.context = p, .start = on_start, .step = on_step, .epoch = on_epoch};
 }
 
@@ -204,9 +214,11 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
         return;
     }
     gs_modes_print_end(r);
+    gs_worker_lines(stdout, &p->screen, r);
     printf("done     %s steps, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
            gs_thousands((double)r->steps), 100 * r->test_accuracy, gs_thousands(r->samples_per_s),
            gs_peak_memory_mb());
+    printf("loader   waited for it: %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (p->settings->save) printf("saved    %s\n", p->settings->save);
 }

@@ -1,5 +1,7 @@
 #include "cli/step.h"
 
+#include <float.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ typedef struct worker {
     gs_sync *sync;
     gs_trace_event *events;
     int count, room;
+    int sent; /* messages */
     pthread_t thread;
     gs_status status;
     char message[1024]; /* errors belong to a thread; this carries one out of it */
@@ -23,6 +26,10 @@ typedef struct worker {
 /* A value that is no sum of 2^r comes from a scheme that is wrong: the bits that it has are shown. */
 static uint32_t workers_in(float value) {
     return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
+}
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
 }
 
 /* Cut data into parts of equal elements; returns how many. parts NULL: only count. */
@@ -39,8 +46,35 @@ static int cut(const float *data, size_t first, size_t count, gs_trace_part *par
     return n;
 }
 
-static gs_status no_memory(void) {
-    return gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
+/* What 2^r has become: parts of equal elements. */
+static gs_status equal_parts(gs_trace_event *e, size_t first, size_t count, const float *data) {
+    e->count = cut(data, first, count, NULL);
+    e->parts = malloc(((size_t)e->count + 1) * sizeof *e->parts);
+    if (!e->parts) return no_memory();
+    cut(data, first, count, e->parts);
+    return GS_OK;
+}
+
+/* What gradients have become: chunks with their values. Messages begin and end where chunks do. */
+static gs_status chunk_parts(const gs_trace *step, gs_trace_event *e, size_t first, size_t count,
+                             const float *data) {
+    int from = gs_trace_chunk_at(step->bounds, first), to = gs_trace_chunk_at(step->bounds, first + count);
+    int bars = GS_STEP_BARS / step->chunks;
+    e->count = to - from;
+    e->parts = malloc((size_t)e->count * sizeof *e->parts + 1);
+    e->values = malloc((size_t)e->count * sizeof *e->values + 1);
+    if (!e->parts || !e->values) return no_memory();
+    for (int p = 0; p < e->count; p++) {
+        size_t begin = step->bounds[from + p], n = step->bounds[from + p + 1] - begin;
+        e->parts[p] = (gs_trace_part){begin, n, 0};
+        gs_trace_values_of(data + (begin - first), n, bars > 3 ? bars : 3, &e->values[p]);
+    }
+    return GS_OK;
+}
+
+static void free_event(gs_trace_event *e) {
+    free(e->parts);
+    free(e->values);
 }
 
 /* Does nothing after a failure, which the worker's status keeps. */
@@ -54,14 +88,19 @@ static void record(worker *w, int round, int from, int to, size_t first, size_t 
             w->room = room;
         }
     }
-    int n = cut(data, first, count, NULL);
-    gs_trace_part *parts = w->count < w->room ? malloc(((size_t)n + 1) * sizeof *parts) : NULL;
-    if (!parts) {
+    gs_trace_event e = {.round = round, .from = from, .to = to, .place = w->sent};
+    if (w->count == w->room)
         w->status = no_memory();
+    else if (w->step->gradient)
+        w->status = chunk_parts(w->step, &e, first, count, data);
+    else
+        w->status = equal_parts(&e, first, count, data);
+    if (w->status != GS_OK) {
+        free_event(&e);
         return;
     }
-    cut(data, first, count, parts);
-    w->events[w->count++] = (gs_trace_event){round, from, to, n, parts};
+    w->events[w->count++] = e;
+    w->sent += to >= 0;
 }
 
 static void see_message(void *context, const gs_sync_message *m) {
@@ -78,8 +117,9 @@ static gs_status work(worker *w) {
     gs_trace *step = w->step;
     const gs_sync_observer observer = {w, see_message, see_round};
     int me = w->comm->rank;
-    GS_TRY(gs_sync_create(step->asked, w->comm, step->size, &w->sync));
-    for (size_t i = 0; i < step->size; i++) w->data[i] = (float)(1 << me);
+    GS_TRY(gs_sync_create_wire(step->asked, w->comm, gs_trace_array(step), &w->sync));
+    for (size_t i = 0; i < step->size; i++)
+        w->data[i] = step->gradient ? step->gradient[me][i] : (float)(1 << me);
     record(w, 0, me, -1, 0, step->size, w->data);
     w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
     gs_status status = gs_sync_run(w->sync, w->data, step->size);
@@ -126,8 +166,29 @@ static int compare_events(const void *a, const void *b) {
     return (i > j) - (i < j);
 }
 
+/* Of 2^r: each worker's array is one part, of all workers. */
+static bool is_sum_of_marks(const gs_trace *step, const worker *w) {
+    const gs_trace_event *last = &w->events[w->count - 1];
+    return last->count == 1 && last->parts[0].workers == ((uint32_t)1 << step->workers) - 1;
+}
+
+/* Of gradients: each sum is within the rounding of N - 1 additions of the exact one, and worker 0's bits. */
+static bool is_sum_of_gradients(const gs_trace *step, const worker *w, const worker *first) {
+    if (memcmp(w->data, first->data, step->size * sizeof *w->data) != 0) return false;
+    for (size_t i = 0; i < step->size; i++) {
+        double sum = 0, size = 0;
+        for (int r = 0; r < step->workers; r++) {
+            double x = step->gradient[r][i];
+            sum += x;
+            size += fabs(x);
+        }
+        double error = fabs(w->data[i] - sum);
+        if (isfinite(sum) && !(error <= step->workers * (double)FLT_EPSILON * size + FLT_MIN)) return false;
+    }
+    return true;
+}
+
 static gs_status gather(gs_trace *step, worker *workers) {
-    uint32_t all = ((uint32_t)1 << step->workers) - 1;
     int count = 0;
     for (int i = 0; i < step->workers; i++) count += workers[i].count;
     step->events = malloc(((size_t)count + 1) * sizeof *step->events);
@@ -139,8 +200,8 @@ static gs_status gather(gs_trace *step, worker *workers) {
     step->correct = true;
     for (int i = 0; i < step->workers; i++) {
         worker *w = &workers[i];
-        const gs_trace_event *last = &w->events[w->count - 1];
-        step->correct = step->correct && last->count == 1 && last->parts[0].workers == all;
+        bool correct = step->gradient ? is_sum_of_gradients(step, w, workers) : is_sum_of_marks(step, w);
+        step->correct = step->correct && correct;
         step->counted[i] = w->sync->counted;
         memcpy(step->events + step->count, w->events, (size_t)w->count * sizeof *w->events);
         step->count += w->count;
@@ -148,6 +209,16 @@ static gs_status gather(gs_trace *step, worker *workers) {
     }
     qsort(step->events, (size_t)step->count, sizeof *step->events, compare_events);
     return GS_OK;
+}
+
+gs_status gs_trace_check(const gs_trace *step) {
+    static const int bits[] = {[GS_WIRE_F32] = 24, [GS_WIRE_F16] = 11, [GS_WIRE_BF16] = 8};
+    if (step->workers <= bits[step->wire]) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--wire %s keeps %d bits, so the sums of 2^r of %d workers would be rounded; wanted at most "
+        "%d workers",
+        gs_wire_name(step->wire), bits[step->wire], step->workers, bits[step->wire]);
 }
 
 gs_status gs_trace_record(gs_trace *step) {
@@ -166,7 +237,7 @@ gs_status gs_trace_record(gs_trace *step) {
     if (status == GS_OK) status = gather(step, workers);
     for (int i = 0; i < n; i++) {
         worker *w = &workers[i];
-        for (int k = 0; k < w->count; k++) free(w->events[k].parts);
+        for (int k = 0; k < w->count; k++) free_event(&w->events[k]);
         free(w->events);
         free(w->data);
         gs_sync_free(w->sync);
@@ -176,7 +247,7 @@ gs_status gs_trace_record(gs_trace *step) {
 }
 
 void gs_trace_free(gs_trace *step) {
-    for (int i = 0; i < step->count; i++) free(step->events[i].parts);
+    for (int i = 0; i < step->count; i++) free_event(&step->events[i]);
     free(step->events);
     step->events = NULL;
     step->count = 0;
@@ -186,7 +257,7 @@ bool gs_trace_counts_agree(const gs_trace *step) {
     for (int r = 0; r < step->workers; r++) {
         gs_sync_cost formula;
         const gs_sync_cost *c = &step->counted[r];
-        if (!gs_sync_cost_of(step->scheme, step->workers, r, step->size, &formula)) return true;
+        if (!gs_sync_cost_of(step->scheme, step->workers, r, gs_trace_array(step), &formula)) return true;
         if (c->rounds != formula.rounds || c->messages != formula.messages || c->bytes != formula.bytes)
             return false;
     }

@@ -76,42 +76,10 @@ static void print_word(line *l, const char *word, int width) {
     l->padding = width - length;
 }
 
-/* ---- which chunks there are ---- */
-
-static int compare_sizes(const void *a, const void *b) {
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Wherever a message or a part begins or ends. */
-static bool find_chunks(table *t) {
-    const gs_trace *s = t->step;
-    size_t room = 1, used = 0, unique = 0;
-    for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
-    t->bounds = malloc(room * sizeof *t->bounds);
-    if (!t->bounds) return false;
-    for (int i = 0; i < s->count; i++) {
-        const gs_trace_event *e = &s->events[i];
-        for (int p = 0; p < e->count; p++) t->bounds[used++] = e->parts[p].first;
-        t->bounds[used++] = e->parts[e->count - 1].first + e->parts[e->count - 1].count;
-    }
-    qsort(t->bounds, used, sizeof *t->bounds, compare_sizes);
-    for (size_t i = 0; i < used; i++)
-        if (i == 0 || t->bounds[i] != t->bounds[unique - 1]) t->bounds[unique++] = t->bounds[i];
-    t->chunks = (int)unique - 1;
-    return true;
-}
-
-static int chunk_at(const table *t, size_t element) {
-    int c = 0;
-    while (t->bounds[c] < element) c++;
-    return c;
-}
+/* ---- cells ---- */
 
 static uint32_t content(const table *t, const gs_trace_event *e, int chunk) {
-    int p = 0;
-    while (e->parts[p].first + e->parts[p].count <= t->bounds[chunk]) p++;
-    return e->parts[p].workers;
+    return gs_trace_part_at(e, t->bounds[chunk])->workers;
 }
 
 /* The widest cell decides for all tables. */
@@ -147,6 +115,8 @@ static void show_head(const table *t) {
     }
     printf("%d worker%s, %zu float%s; each worker begins with its own gradient\n", s->workers,
            s->workers == 1 ? "" : "s", s->size, s->size == 1 ? "" : "s");
+    if (s->wire != GS_WIRE_F32)
+        printf("values travel as %s, in 2 bytes each; they are summed in f32\n", gs_wire_name(s->wire));
     l.column = printf(t->chunks == 1 ? "chunk" : "chunks");
     for (int c = 0; c < t->chunks; c++) {
         char name[16], word[80];
@@ -209,7 +179,8 @@ static void show_messages(const table *t, int round) {
             const gs_trace_event *e = &s->events[i];
             if (e->to < 0 || e->round != round) continue;
             const gs_trace_part *end = &e->parts[e->count - 1];
-            int first = chunk_at(t, e->parts[0].first), last = chunk_at(t, end->first + end->count) - 1;
+            int first = gs_trace_chunk_at(t->bounds, e->parts[0].first),
+                last = gs_trace_chunk_at(t->bounds, end->first + end->count) - 1;
             char from[16], to[16], word[80];
             chunk_name(first, from);
             chunk_name(last, to);
@@ -241,6 +212,13 @@ static void show_unwatched(table *t) {
         printf("\nOne worker has nothing to sum: no message is sent.\n");
         return;
     }
+    if (t->step->wire != GS_WIRE_F32) {
+        printf("\nThese are two exchanges by the transport: all hand the chunk of each owner to it\n"
+               "(all_to_all), each owner sums its chunk, and all get all sums (all_gather). There\n"
+               "are no messages of ours to watch: --sync ring has some.\n\n");
+        show_holds(t, 1);
+        return;
+    }
     printf("\nThis is the transport's own all_reduce: there are no messages of ours to watch.\n"
            "These workers are threads of one process, so none is sent at all: each of them\n"
            "sums one slice over all arrays in shared memory, and writes the sum to all.\n"
@@ -251,7 +229,7 @@ static void show_unwatched(table *t) {
 static void show_totals(const table *t) {
     const gs_trace *s = t->step;
     gs_sync_cost formula;
-    if (!gs_sync_cost_of(s->scheme, s->workers, 0, s->size, &formula)) {
+    if (!gs_sync_cost_of(s->scheme, s->workers, 0, gs_trace_array(s), &formula)) {
         printf("\nRounds, messages and bytes are the library's: there is nothing to count.\n");
         return;
     }
@@ -262,7 +240,7 @@ static void show_totals(const table *t) {
         const gs_sync_cost *c = &s->counted[r];
         char label[24];
         snprintf(label, sizeof label, "worker %d", r);
-        gs_sync_cost_of(s->scheme, s->workers, r, s->size, &formula);
+        gs_sync_cost_of(s->scheme, s->workers, r, gs_trace_array(s), &formula);
         printf("%-*s %7zu %7zu  %8zu %8zu  %12zu %12zu\n", t->label, label, c->rounds, formula.rounds,
                c->messages, formula.messages, c->bytes, formula.bytes);
     }
@@ -270,8 +248,8 @@ static void show_totals(const table *t) {
 
 void gs_trace_show(const gs_trace *step, bool pause) {
     table t = {.step = step};
-    if (!find_chunks(&t)) {
-        fprintf(stderr, "gradsum step: no memory for the table\n");
+    if (gs_trace_chunks(step, &t.bounds, &t.chunks) != GS_OK) {
+        fprintf(stderr, "gradsum step: %s\n", gs_message());
         return;
     }
     find_width(&t);

@@ -1,0 +1,262 @@
+#include "cli/chart.h"
+#include "cli/cli.h"
+#include "train/sweep.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- JSON: one object a line ---- */
+
+static void print_json(cJSON *o) {
+    char *text = cJSON_PrintUnformatted(o);
+    if (text) printf("%s\n", text);
+    fflush(stdout);
+    cJSON_free(text);
+    cJSON_Delete(o);
+}
+
+static cJSON *event(const char *name) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "event", name);
+    return o;
+}
+
+/* JSON has no NaN and no infinity: a diverged loss is null. */
+static void add_number(cJSON *o, const char *name, double value) {
+    isfinite(value) ? cJSON_AddNumberToObject(o, name, value) : cJSON_AddNullToObject(o, name);
+}
+
+static uint64_t base_batch_of(const gs_settings *s) {
+    return s->base_batch ? s->base_batch : GS_BASE_BATCH;
+}
+
+static void json_start(const gs_sweep *w) {
+    const gs_settings *s = &w->settings;
+    cJSON *o = event("start");
+    cJSON_AddStringToObject(o, "version", GRADSUM_VERSION);
+    s->model ? cJSON_AddStringToObject(o, "model", s->model) : cJSON_AddNullToObject(o, "model");
+    cJSON_AddStringToObject(o, "data", s->data);
+    cJSON_AddNumberToObject(o, "train_samples", (double)w->samples);
+    cJSON_AddStringToObject(o, "devices", s->devices);
+    cJSON_AddStringToObject(o, "sync", s->sync);
+    cJSON_AddNumberToObject(o, "jobs", w->jobs);
+    cJSON_AddNumberToObject(o, "threads", s->threads);
+    cJSON_AddNumberToObject(o, "target_accuracy", w->target);
+    cJSON_AddNumberToObject(o, "epochs", s->epochs);
+    cJSON_AddNumberToObject(o, "tests_an_epoch", GS_SWEEP_TESTS);
+    cJSON_AddNumberToObject(o, "seed", (double)s->seed);
+    cJSON_AddNumberToObject(o, "lr", (double)s->lr);
+    cJSON_AddStringToObject(o, "lr_rule", gs_lr_rule_name(s->lr_rule));
+    cJSON_AddNumberToObject(o, "base_batch", (double)base_batch_of(s));
+    cJSON_AddNumberToObject(o, "warmup_epochs", s->warmup);
+    cJSON_AddNumberToObject(o, "momentum", (double)s->momentum);
+    cJSON_AddNumberToObject(o, "weight_decay", (double)s->weight_decay);
+    cJSON *batches = cJSON_AddArrayToObject(o, "batches");
+    for (int i = 0; i < w->count; i++)
+        cJSON_AddItemToArray(batches, cJSON_CreateNumber((double)w->run[i].batch));
+    print_json(o);
+}
+
+static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step) {
+    size_t an_epoch = (w->samples + r->batch - 1) / r->batch;
+    return (double)step / (double)an_epoch;
+}
+
+static void json_run(const gs_sweep *w, const gs_sweep_run *r) {
+    cJSON *o = event("run");
+    cJSON_AddNumberToObject(o, "batch", (double)r->batch);
+    cJSON_AddNumberToObject(o, "workers", r->result.workers);
+    cJSON_AddNumberToObject(o, "lr_first", r->rates.first);
+    cJSON_AddNumberToObject(o, "lr_scaled", r->rates.scaled);
+    cJSON_AddNumberToObject(o, "warmup_steps", r->rates.warmup);
+    cJSON_AddBoolToObject(o, "reached", r->reached);
+    cJSON_AddBoolToObject(o, "diverged", r->diverged);
+    add_number(o, "steps_to_target", r->reached ? (double)r->at.step : NAN);
+    add_number(o, "epochs_to_target", r->reached ? epochs_of(w, r, r->at.step) : NAN);
+    add_number(o, "seconds_to_target", r->reached ? r->at.seconds : NAN);
+    cJSON_AddNumberToObject(o, "steps", (double)r->result.steps);
+    add_number(o, "train_loss", r->result.train_loss);
+    add_number(o, "test_loss", r->result.test_loss);
+    cJSON_AddNumberToObject(o, "test_accuracy", r->result.test_accuracy);
+    cJSON_AddNumberToObject(o, "samples_per_s", r->result.samples_per_s);
+    cJSON *curve = cJSON_AddArrayToObject(o, "tests");
+    for (size_t i = 0; i < r->count; i++) {
+        cJSON *at = cJSON_CreateObject();
+        cJSON_AddNumberToObject(at, "step", (double)r->tests[i].step);
+        cJSON_AddNumberToObject(at, "seconds", r->tests[i].seconds);
+        add_number(at, "test_loss", r->tests[i].loss);
+        cJSON_AddNumberToObject(at, "test_accuracy", r->tests[i].accuracy);
+        cJSON_AddItemToArray(curve, at);
+    }
+    print_json(o);
+}
+
+static void json_end(int whole, bool interrupted) {
+    cJSON *o = event("end");
+    cJSON_AddNumberToObject(o, "runs", whole);
+    cJSON_AddBoolToObject(o, "interrupted", interrupted);
+    print_json(o);
+}
+
+/* ---- the table: at most 60 columns, and a word more where there are 70 ---- */
+
+static void text_start(const gs_sweep *w) {
+    const gs_settings *s = &w->settings;
+    printf("model    %s on %s, %s\n", s->model ? s->model : "mlp", s->data, s->devices);
+    printf("rate     lr %g", (double)s->lr);
+    if (s->lr_rule != GS_LR_NONE)
+        printf(" at batch %llu, %s rule", (unsigned long long)base_batch_of(s), gs_lr_rule_name(s->lr_rule));
+    if (s->lr_rule != GS_LR_NONE && s->warmup > 0) printf(", warm-up %g epochs", s->warmup);
+    char target[40];
+    snprintf(target, sizeof target, "to %g %% accuracy", 100 * w->target);
+    printf("\n\n%7s %8s  %22s %8s\n", "", "", target, "final");
+    printf("%7s %8s  %6s %7s %7s %8s %10s\n", "batch", "lr", "steps", "epochs", "seconds", "test %",
+           "samples/s");
+    fflush(stdout);
+}
+
+static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *screen) {
+    printf("%7zu %8.4g  ", r->batch, r->rates.scaled);
+    if (r->reached)
+        printf("%6llu %7.2f %7.2f", (unsigned long long)r->at.step, epochs_of(w, r, r->at.step),
+               r->at.seconds);
+    else
+        printf("%6s %7s %7s", r->diverged ? "NaN" : "never", "-", "-");
+    printf(" %8.2f %10s", 100 * r->result.test_accuracy, gs_thousands(r->result.samples_per_s));
+    if (screen->width >= 72 && (r->diverged || !r->reached))
+        printf("  %s", r->diverged ? "diverged" : "not reached");
+    printf("\n");
+    fflush(stdout);
+}
+
+/* What the numbers mean. */
+static void text_notes(const gs_sweep *w, int never, int diverged) {
+    const gs_settings *s = &w->settings;
+    int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
+    printf("\nseconds: of training alone; the test set was looked at\n%d times an epoch.", GS_SWEEP_TESTS);
+    if (never > 0) printf(" never: not in %d epochs.", s->epochs);
+    if (diverged > 0) printf(" NaN: the loss is no number.");
+    printf("\n");
+    if (w->jobs == 1) return;
+    printf("%d runs side by side, %d thread%s a worker: seconds and\nsamples/s are of runs that shared the "
+           "machine",
+           w->jobs, threads, threads > 1 ? "s" : "");
+    if (all > gs_cpu_cores())
+        printf(",\nwith %d threads on %d cores: longer than alone", all, gs_cpu_cores());
+    printf(".\n");
+}
+
+static void text_chart(const gs_sweep *w, const gs_screen *screen) {
+    gs_chart_point points[GS_SWEEP_MOST];
+    int count = 0, never = 0, diverged = 0;
+    char title[80];
+    for (int i = 0; i < w->count; i++) {
+        const gs_sweep_run *r = &w->run[i];
+        if (!r->ran) continue;
+        points[count++] = (gs_chart_point){(double)r->batch, r->reached ? (double)r->at.step : INFINITY};
+        never += !r->reached && !r->diverged;
+        diverged += r->diverged;
+    }
+    if (count == 0) return;
+    text_notes(w, never, diverged);
+    snprintf(title, sizeof title, "steps to %g %% by global batch (both axes logarithmic)", 100 * w->target);
+    printf("\n");
+    gs_chart_draw(stdout, screen,
+                  &(gs_chart){title, "ideal: twice the batch, half the steps", "not reached, or diverged",
+                              points, count});
+}
+
+/* ---- the command ---- */
+
+typedef struct shown {
+    bool json;
+    gs_screen screen;
+    gs_progress progress;
+    gs_observer observer;
+    int whole; /* runs */
+} shown;
+
+static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
+    shown *s = context;
+    s->whole++;
+    gs_progress_clear(&s->progress);
+    if (s->json)
+        json_run(w, r);
+    else
+        text_run(w, r, &s->screen);
+}
+
+static gs_status count_samples(gs_sweep *w) {
+    gs_dataset *set;
+    GS_TRY(gs_dataset_load(w->settings.data, GS_TRAIN, &set));
+    w->samples = set->count;
+    gs_dataset_free(set);
+    return GS_OK;
+}
+
+static gs_status sweep(gs_sweep *w, shown *s) {
+    s->observer = gs_progress_observer(&s->progress);
+    w->observer = &s->observer;
+    w->done = on_done;
+    w->context = s;
+    gs_stop_on_signals();
+    GS_TRY(gs_sweep_prepare(w));
+    s->json ? json_start(w) : text_start(w);
+    gs_status status = gs_sweep_train(w);
+    gs_progress_clear(&s->progress);
+    if (s->json)
+        json_end(s->whole, gs_stop_requested);
+    else
+        text_chart(w, &s->screen);
+    if (status == GS_OK && s->whole < w->count)
+        return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d runs", s->whole, w->count);
+    return status;
+}
+
+static void help(const gs_option *options) {
+    gs_options_help("sweep --batch LIST [options]",
+                    "Train once with each global batch, and show how many steps and seconds each\n"
+                    "needs to a target, as a table and as a chart. \"32,64,...,2048\" goes on by the\n"
+                    "same factor. --lr is meant for the batch --base-batch; --lr-rule says what it\n"
+                    "becomes for the others. --jobs divides the cores among runs side by side.",
+                    "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", options);
+}
+
+int gs_cmd_sweep(int argc, char **argv) {
+    static gs_sweep w; /* large */
+    shown s = {.progress = {.settings = &w.settings, .parts = 1}};
+    const char *batches = NULL;
+    double target = 80;
+    bool wants_help;
+    int words;
+    w = (gs_sweep){.settings = gs_settings_default(), .jobs = 1};
+    w.settings.epochs = 10;
+    const gs_option own[] = {
+        {"batch", GS_OPTION_TEXT, &batches, 0, 0, "LIST", "the global batches: 32,64,...,2048"},
+        {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "wanted test accuracy in percent (default 80)"},
+        {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu (default 1)"},
+        {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object a line"},
+        {0},
+    };
+    const gs_option *options = gs_run_options(&w.settings, true, own);
+    gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);
+    if (status == GS_OK && wants_help) {
+        help(options);
+        return GS_EXIT_OK;
+    }
+    if (status == GS_OK) status = gs_no_words(words, argv);
+    if (status == GS_OK && !batches)
+        status = gs_fail(GS_E_USAGE, "--batch LIST is wanted: the global batches, such as 32,64,...,2048");
+    if (status == GS_OK && w.settings.save)
+        status = gs_fail(GS_E_USAGE, "--save: sweep does not save weights");
+    if (status == GS_OK) status = count_samples(&w);
+    if (status == GS_OK) status = gs_sweep_batches(&w, batches);
+    w.target = target / 100;
+    s.screen = gs_screen_of(stdout);
+    s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
+    if (status == GS_OK) status = sweep(&w, &s);
+    gs_sweep_free(&w);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);
+}

@@ -1,0 +1,85 @@
+/* The table of collectives: what stands in it. */
+#include "cli/collectives.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+static const char *const kinds[GS_TABLE_KINDS] = {"cpu", "cl"};
+
+gs_call gs_table_call(const gs_table *t, gs_operation operation, int number) {
+    size_t whole = (size_t)t->size / 4, part = whole / (size_t)t->ranks;
+    bool parts = operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
+                 operation == GS_ALL_TO_ALL;
+    size_t count = operation == GS_BARRIER ? 0 : parts ? part : whole;
+    int root = 0;
+    if (operation == GS_SEND) root = (number + 1) % t->ranks;
+    if (operation == GS_RECV) root = (number + t->ranks - 1) % t->ranks;
+    return (gs_call){operation, parts && count == 0 ? 1 : count, GS_F32, GS_SUM, root};
+}
+
+static void print_time(double seconds, char text[16]) {
+    double us = seconds * 1e6;
+    if (us < 9995)
+        snprintf(text, 16, "%.*f us", us < 99.95 ? 1 : 0, us);
+    else
+        snprintf(text, 16, "%.*f ms", us < 99950 ? 1 : 0, us / 1e3);
+}
+
+static double gb_per_s(const gs_table *t, gs_operation operation, double seconds) {
+    gs_call call = gs_table_call(t, operation, 0);
+    bool parts = operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
+                 operation == GS_ALL_TO_ALL;
+    return 4e-9 * (double)call.count * (parts ? t->ranks : 1) / seconds;
+}
+
+void gs_table_print_head(const gs_table *t, int kind) {
+    if (kind == 0)
+        printf("%d ranks, arrays of %s bytes; best time of %d runs, and GB/s of the array\n", t->ranks,
+               gs_thousands((double)t->size), t->runs);
+    printf("\n%-14s", "");
+    for (int i = 0; i < t->transport_count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%s, %s", t->transports[i], kinds[kind]);
+        printf(" %15s", name);
+    }
+    printf("\n");
+}
+
+static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_column at, bool right) {
+    const gs_outcome *o = &t->outcome[0];
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "operation", gs_operation_name(operation));
+    cJSON_AddStringToObject(json, "transport", t->transports[at.transport]);
+    cJSON_AddStringToObject(json, "buffers", kinds[at.kind]);
+    cJSON_AddNumberToObject(json, "ranks", t->ranks);
+    cJSON_AddBoolToObject(json, "right", right);
+    cJSON_AddNumberToObject(json, "seconds", o->seconds);
+    if (operation != GS_BARRIER)
+        cJSON_AddNumberToObject(json, "gb_per_s", gb_per_s(t, operation, o->seconds));
+    char *text = cJSON_PrintUnformatted(json);
+    if (text) printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(json);
+}
+
+void gs_table_print_cell(gs_table *t, gs_operation operation, gs_table_column at) {
+    const gs_outcome *wrong = NULL;
+    for (int r = t->ranks - 1; r >= 0; r--)
+        if (t->outcome[r].status != GS_OK) wrong = &t->outcome[r];
+    t->cells++;
+    t->wrong += wrong != NULL;
+    char time[16], rate[16] = "";
+    print_time(t->outcome[0].seconds, time);
+    if (operation != GS_BARRIER)
+        snprintf(rate, sizeof rate, "%.2f", gb_per_s(t, operation, t->outcome[0].seconds));
+    if (t->json)
+        print_json_cell(t, operation, at, !wrong);
+    else if (wrong)
+        printf(" %15s", "WRONG");
+    else
+        printf(" %8s %6s", time, rate);
+    fflush(stdout);
+    if (wrong)
+        fprintf(stderr, "%sgradsum collectives: %s, %s buffers: %s\n", t->json ? "" : "\n",
+                t->transports[at.transport], kinds[at.kind], wrong->message);
+}
