@@ -1,7 +1,8 @@
 #!/bin/sh
 # bench.sh PROGRAM: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
 # every way of running this machine, side by side, and as ratios to PyTorch with one thread where Debian's
-# python3-torch is installed. Each figure is the median of three runs, taken in turn.
+# python3-torch is installed. Each figure is the median of three runs, taken in turn. What the machine can do at most is
+# measured in the same turns, and the rows of the cpu are shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 here=$(dirname "$0")
@@ -22,6 +23,14 @@ ours() {
         sed -n 's/.*"event":"end".*"samples_per_s":\([0-9.]*\).*/\1/p'
 }
 
+# flops MODEL: floating point operations of one sample, forward + backward without the first layer's input gradient
+flops() {
+    "$gradsum" model "$1" | tr -d , | awk '$1 == "total" { f = $NF } $1 == "backward:" { b = $2 } END { print f + b }'
+}
+
+# peak THREADS FIELD: what was measured of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the caches
+peak() { sed -n "s/^$1|.*\"$2\":\([0-9.e+]*\).*/\1/p" "$work/peaks" | sort -g | tail -n 1; }
+
 median() { sort -n | sed -n '2p'; }
 
 echo "gradsum on this machine:"
@@ -31,6 +40,7 @@ has_torch && "$python" -c 'import torch; print("  PyTorch", torch.__version__)'
 failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+: >"$work/peaks"
 halves="cl:0.0/0of2,cl:0.0/1of2"
 
 for model in mlp lenet cnn; do
@@ -38,6 +48,10 @@ for model in mlp lenet cnn; do
     : >"$work/rows"
     for turn in 1 2 3; do
         LAUNCH=
+        for threads in 1 $cores; do # without the layers' rows and the speeds of the loader
+            "$gradsum" profile --model softmax --device cpu --threads "$threads" --json |
+                sed "s/,\"loader_samples_per_s.*//; s/^/$threads|/" >>"$work/peaks"
+        done
         has_torch && echo "1|PyTorch, 1 thread|$("$python" "$here/bench_torch.py" $model 1)" >>"$work/rows"
         echo "2|cpu, 1 thread|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
         if [ "$cores" -ge 2 ]; then
@@ -56,7 +70,8 @@ for model in mlp lenet cnn; do
             fi
         fi
     done
-    printf '\n%-34s %14s %12s\n' "$model, global batch 128" samples/s ratio
+    printf '\n%-34s %14s %12s %14s\n' "$model, global batch 128" samples/s ratio "of cpu's peak"
+    flops=$(flops $model)
     base=$(sed -n 's/^1|.*|//p' "$work/rows" | median)
     [ -n "$base" ] || base=$(sed -n 's/^2|.*|//p' "$work/rows" | median)
     for row in 1 2 3 4 5 6 7 8 9; do
@@ -64,7 +79,16 @@ for model in mlp lenet cnn; do
         [ -n "$name" ] || continue
         value=$(sed -n "s/^$row|.*|//p" "$work/rows" | median)
         [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
-        awk -v n="$name" -v v="$value" -v b="$base" 'BEGIN { printf "%-34s %14.0f %11.2fx\n", n, v, v / b }'
+        case $row in 1 | 2) limit=$(peak 1 peak_flops) ;; 3 | 4 | 5 | 6 | 7) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
+        awk -v n="$name" -v v="$value" -v b="$base" -v f="$flops" -v l="$limit" 'BEGIN {
+            printf "%-34s %14.0f %11.2fx", n, v, v / b
+            if (l) printf " %12.0f %%", 100 * v * f / l
+            printf "\n" }'
     done
+done
+printf '\nthe cpu alone, the best of all turns\n'
+for threads in $(sed 's/|.*//' "$work/peaks" | sort -nu); do
+    awk -v t="$threads" -v f="$(peak "$threads" peak_flops)" -v b="$(peak "$threads" bytes_per_s)" \
+        'BEGIN { printf "%2d threads: FMA loop %.0f GFLOP/s, triad in memory %.1f GB/s\n", t, f / 1e9, b / 1e9 }'
 done
 exit $failed

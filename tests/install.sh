@@ -11,6 +11,8 @@ cd "$root"
 "$prefix/bin/gradsum" train --model softmax --steps 5 --threads 1 >log || { cat log; exit 1; }
 "$prefix/bin/gradsum" devices | grep -q '^cl:' && "$prefix/bin/gradsum" train --model softmax --steps 5 --device cl >log
 
+"$prefix/bin/gradsum" step -o step.html >log && grep -q '</html>' step.html
+
 cat >user.c <<'END'
 #include <gradsum.h>
 #include <stdio.h>
@@ -32,4 +34,4 @@ unset PKG_CONFIG_SYSROOT_DIR
 gcc -o static user.c -I"$prefix/include/gradsum" "$prefix/lib/libgradsum.a" \
     $(pkg-config --static --libs-only-l gradsum | sed 's/-lgradsum//')
 test "$(./static)" = 61706
-echo "install: the program, the library, the headers, the kernels and the data are found"
+echo "install: the program, the library, the headers, the kernels, the data and the pages are found"

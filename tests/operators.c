@@ -32,12 +32,17 @@ static void linear_counts(const int *a, size_t *count) {
 static gs_status linear_forward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
-    return t->device->ops->linear_forward(t->device, p[Y], p[X], p[W], p[B], (size_t)a[0], a[1], a[2]);
+    const gs_backend *ops = t->device->ops;
+    return (t->relu ? ops->linear_relu_forward : ops->linear_forward)(t->device, p[Y], p[X], p[W], p[B],
+                                                                      (size_t)a[0], a[1], a[2]);
 }
 
 static gs_status linear_backward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
+    if (t->relu)
+        return t->device->ops->linear_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
+                                                    (size_t)a[0], a[1], a[2]);
     return t->device->ops->linear_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W], (size_t)a[0],
                                            a[1], a[2]);
 }
@@ -74,12 +79,17 @@ static void conv2d_counts(const int *a, size_t *count) {
 static gs_status conv2d_forward(const instance *t) {
     gs_conv2d_sizes s = conv2d_sizes(t->c->arg);
     const gs_mem *p = t->place;
-    return t->device->ops->conv2d_forward(t->device, p[Y], p[X], p[W], p[B], (size_t)t->c->arg[0], &s);
+    const gs_backend *ops = t->device->ops;
+    return (t->relu ? ops->conv2d_relu_forward : ops->conv2d_forward)(t->device, p[Y], p[X], p[W], p[B],
+                                                                      (size_t)t->c->arg[0], &s);
 }
 
 static gs_status conv2d_backward(const instance *t) {
     gs_conv2d_sizes s = conv2d_sizes(t->c->arg);
     const gs_mem *p = t->place;
+    if (t->relu)
+        return t->device->ops->conv2d_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
+                                                    (size_t)t->c->arg[0], &s);
     return t->device->ops->conv2d_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W],
                                            (size_t)t->c->arg[0], &s);
 }

@@ -37,6 +37,7 @@ struct instance {
     const operator_test *op;
     const operator_case *c;
     gs_device *device;
+    bool relu;     /* linear, conv2d: with the relu that follows, as one operator */
     size_t offset; /* elements before and after each tensor that nobody may touch */
     size_t count[TENSORS];
     float *host[TENSORS];  /* inputs, and what instance_read got; INDEX and LABELS are int32_t in truth */

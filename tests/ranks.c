@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *gs_test_transport;
+
 typedef struct world_test {
     const gs_test_layout *layout;
     double timeout;
@@ -15,7 +17,9 @@ typedef struct world_test {
 } world_test;
 
 typedef struct worker {
-    world_test *test;
+    gs_test_body body;
+    void *context;
+    gs_test_outcome *outcome;
     gs_comm *comm;
     pthread_t thread;
 } worker;
@@ -53,35 +57,44 @@ int gs_test_layout_size(const gs_test_layout *l) {
 
 static void *worker_main(void *argument) {
     worker *w = argument;
-    gs_test_outcome *o = &w->test->outcome[w->comm->rank];
-    o->status = w->test->body(w->comm, w->test->context);
+    gs_test_outcome *o = &w->outcome[w->comm->rank];
+    o->status = w->body(w->comm, w->context);
     snprintf(o->message, sizeof o->message, "%s", o->status == GS_OK ? "" : gs_message());
     free_scratch();
     gs_comm_free(w->comm);
     return NULL;
 }
 
-static gs_status run_process(process *p) {
-    world_test *t = p->test;
-    int local = t->layout->workers[p->number];
-    gs_comm *processes = NULL, *comms[GS_TEST_RANKS];
+gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, bool checked, gs_test_body body,
+                              void *context, gs_test_outcome *outcome, int *first) {
+    gs_comm *comms[GS_TEST_RANKS];
     worker workers[GS_TEST_RANKS];
-    if (t->layout->processes > 0) {
-        gs_rendezvous r = {.rank = p->number,
-                           .size = t->layout->processes,
-                           .directory = t->folder,
-                           .timeout = t->timeout < 10 ? 10 : t->timeout};
-        GS_TRY(gs_comm_gloo_create(&r, &processes));
-        processes->timeout = t->timeout;
-    }
-    GS_TRY(gs_comm_world_create(local, processes, t->timeout, comms));
-    for (int i = 0; i < local && t->checked; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
+    GS_TRY(gs_comm_world_create(local, processes, timeout, comms));
+    *first = comms[0]->rank;
+    for (int i = 0; i < local && checked; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
     for (int i = 0; i < local; i++) {
-        workers[i] = (worker){.test = t, .comm = comms[i]};
+        workers[i] = (worker){body, context, outcome, comms[i], 0};
         if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) gs_bug("no thread");
     }
     for (int i = 0; i < local; i++) pthread_join(workers[i].thread, NULL);
     return GS_OK;
+}
+
+static gs_status run_process(const process *p) {
+    const world_test *t = p->test;
+    gs_comm *processes = NULL;
+    int first;
+    if (t->layout->processes > 0) {
+        gs_rendezvous r = {.rank = p->number,
+                           .size = t->layout->processes,
+                           .directory = t->folder,
+                           .timeout = t->timeout < 10 ? 10 : t->timeout,
+                           .transport = gs_test_transport ? gs_test_transport : "gloo"};
+        GS_TRY(gs_comm_processes_create(&r, &processes));
+        processes->timeout = t->timeout;
+    }
+    return gs_test_run_process(processes, t->layout->workers[p->number], t->timeout, t->checked, t->body,
+                               t->context, t->outcome, &first);
 }
 
 static void *process_main(void *argument) {
@@ -117,10 +130,16 @@ void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_bod
 }
 
 static void ranks_ok(const gs_test_layout *layout, bool checked, gs_test_body body, void *context) {
-    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-    run_ranks(layout, 60, checked, body, context, outcome);
-    for (int r = 0; r < gs_test_layout_size(layout); r++)
-        if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
+    static const char *const transports[] = {"gloo", "shm"};
+    for (int t = 0; t < (layout->processes > 0 ? 2 : 1); t++) {
+        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
+        gs_test_transport = transports[t];
+        run_ranks(layout, 60, checked, body, context, outcome);
+        gs_test_transport = NULL;
+        for (int r = 0; r < gs_test_layout_size(layout); r++)
+            if (outcome[r].status != GS_OK)
+                fail_msg("%s (%s), rank %d: %s", layout->name, transports[t], r, outcome[r].message);
+    }
 }
 
 void gs_test_ranks_ok(const gs_test_layout *layout, gs_test_body body, void *context) {

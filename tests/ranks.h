@@ -9,9 +9,12 @@ enum { GS_TEST_RANKS = 9 };
 /* Which ranks there are and what connects them. */
 typedef struct gs_test_layout {
     const char *name;
-    int processes; /* connected by Gloo (threads that behave as processes); 0: one process, no Gloo */
-    int workers[GS_TEST_RANKS]; /* how many each of them holds; without Gloo only the first counts */
+    int processes;              /* threads that behave as processes; 0: one process */
+    int workers[GS_TEST_RANKS]; /* how many each of them holds; of one process only the first counts */
 } gs_test_layout;
+
+/* What connects processes: "gloo" (NULL) or "shm". A test that sets it sets it back. */
+extern const char *gs_test_transport;
 
 int gs_test_layout_size(const gs_test_layout *);
 
@@ -27,11 +30,24 @@ typedef struct gs_test_outcome {
 void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body, void *context,
                        gs_test_outcome *outcome);
 
-/* The same, and every rank succeeds. */
+/* The same, and every rank succeeds; where the layout has processes, over both transports. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
 /* The same in the checking mode. */
 void gs_test_ranks_checked_ok(const gs_test_layout *, gs_test_body body, void *context);
+
+/* Run `body` on `local` threads of this process, as ranks of the world that `processes` connects (taken over;
+ * NULL: only this process). outcome[rank] is filled for those ranks, and *first is the first of them. */
+gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, bool checked, gs_test_body body,
+                              void *context, gs_test_outcome *outcome, int *first);
+
+/* Bodies by name, each for any transport; a NULL ends the list. Their context is the layout. */
+typedef struct gs_test_check {
+    const char *name;
+    gs_test_body body;
+} gs_test_check;
+extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
+extern const gs_test_check gs_test_comm_checks[];       /* test_comm.c */
 
 /* For bodies: memory that is freed when the body returns. */
 void *gs_test_scratch(size_t bytes);

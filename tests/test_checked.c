@@ -57,14 +57,20 @@ static void every_rank_names_both_sides(void **state) {
             gs_test_ranks_checked_ok(&layouts[i], call_something_else, (void *)&mismatches[m]);
 }
 
-/* Rank 0 sends 300 bytes, and the last rank wants 400: both fail, and so do all others. */
+/* After two messages that fit rank 0 sends 300 bytes, and the last rank wants 400: both fail, and so do all others. */
 static gs_status receive_more(gs_comm *c, void *context) {
     (void)context;
-    char data[400] = {0}, wanted[80];
+    char data[400] = {0}, wanted[160];
     int last = c->size - 1;
+    for (size_t bytes = 0; bytes < 200; bytes += 100) {
+        if (c->rank == 0) GS_TRY(c->ops->send(c, data, bytes, last));
+        if (c->rank == last) GS_TRY(c->ops->recv(c, data, bytes, 0));
+    }
     if (c->rank == 0) GS_TRY(c->ops->send(c, data, 300, last));
     gs_status status = c->rank == last ? c->ops->recv(c, data, 400, 0) : c->ops->barrier(c);
-    snprintf(wanted, sizeof wanted, "rank %d: receives 400 bytes from rank 0, which sent 300", last);
+    snprintf(wanted, sizeof wanted,
+             "rank %d calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank %d, message 3",
+             last, last);
     RANK_CHECK(status == (c->rank == last ? GS_E_USAGE : GS_E_PEER), "%s", gs_status_name(status));
     RANK_CHECK(strstr(gs_message(), wanted) != NULL, "wanted '%s', got '%s'", wanted, gs_message());
     return GS_OK;
@@ -149,7 +155,32 @@ static void the_environment_turns_it_on(void **state) {
     free(output);
 }
 
+/* Processes that would wait for each other's notices end at once, and say why. */
+static void all_processes_check_or_none(void **state) {
+    (void)state;
+    static const char *const cases[][4] = {
+        {"1", "0", "process 1 has 0 or nothing in GRADSUM_CHECK, process 0 has 1", NULL},
+        {"", "1", "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing", NULL},
+        {"1", "maybe", "process 1 has something else than 0 or 1 in GRADSUM_CHECK, process 0 has 1",
+         "GRADSUM_CHECK is 'maybe'; it must be 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int local = 1; local <= 2; local++) {
+            char *output;
+            int status = gs_test_shell(
+                &output,
+                "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                "G='%s/gradsum train --model softmax --steps 3 --threads 1 --devices %s'; "
+                "GRADSUM_CHECK=%s GRADSUM_RANK=0 $G & GRADSUM_CHECK=%s GRADSUM_RANK=1 $G; "
+                "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
+                gs_test_folder(), GS_BUILD_DIR, local == 1 ? "cpu" : "cpu,cpu", cases[i][0], cases[i][1]);
+            if (status != 2 || !strstr(output, cases[i][2]) || (cases[i][3] && !strstr(output, cases[i][3])))
+                fail_msg("exit %d, wanted '%s': %s", status, cases[i][2], output);
+            free(output);
+        }
+}
+
 GS_TESTS(checked, cmocka_unit_test(every_rank_names_both_sides),
          cmocka_unit_test(messages_of_other_lengths_end_both_sides),
          cmocka_unit_test(two_messages_may_be_under_way), cmocka_unit_test(failures_pass_through),
-         cmocka_unit_test(the_environment_turns_it_on))
+         cmocka_unit_test(the_environment_turns_it_on), cmocka_unit_test(all_processes_check_or_none))

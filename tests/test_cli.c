@@ -12,8 +12,8 @@ static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 
 static void help_shows_an_example(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "model",   "train", "eval",
-                                           "predict", "compare", "step",  "launch"};
+    static const char *const commands[] = {"devices", "model", "train", "eval",   "predict",
+                                           "compare", "sweep", "step",  "launch", "profile"};
     gs_test_program_prints(0, "example:", "--help");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(0, "example", "%s --help", commands[i]);
@@ -21,9 +21,9 @@ static void help_shows_an_example(void **state) {
 
 static void help_fits_80_columns(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices",       "model softmax",  "train --help",
-                                           "eval --help",   "predict --help", "compare --help",
-                                           "launch --help", "model cnn",      "step --help"};
+    static const char *const commands[] = {
+        "devices",      "model softmax", "train --help", "eval --help", "predict --help", "compare --help",
+        "sweep --help", "launch --help", "model cnn",    "step --help", "profile --help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
@@ -320,6 +320,87 @@ static void compare_prints_a_row_a_set(void **state) {
     free(output);
 }
 
+static void assert_plain_and_within(const char *output, size_t columns) {
+    for (size_t i = 0, start = 0; output[i]; i++) {
+        if (output[i] == '\n') start = i + 1;
+        if (i + 1 - start > columns && output[i] != '\n')
+            fail_msg("more than %zu columns: %.120s", columns, output + start);
+        assert_true((unsigned char)output[i] < 128 && output[i] != '\033');
+    }
+}
+
+/* In a pipe the bars are plain, and as wide as COLUMNS says, at most 80. */
+static void compare_ends_with_bars(void **state) {
+    (void)state;
+    static const char *const widths[] = {"60", "80", "200"};
+    static const size_t most[] = {60, 80, 80};
+    for (int i = 0; i < 3; i++) {
+        char *output;
+        setenv("COLUMNS", widths[i], 1);
+        setenv("LC_ALL", "C.UTF-8", 1);
+        assert_int_equal(gs_test_program(&output,
+                                         "compare --model softmax --steps 12 --threads 1 "
+                                         "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"),
+                         0);
+        assert_plain_and_within(output, most[i]);
+        const char *bars = strstr(output, "\nspeed-up"),
+                   *shares = strstr(output, "\nshares of time  d data f forward");
+        if (!bars || !shares || !strstr(bars, "\ncpu     =")) fail_msg("no bars in: %s", output);
+        const char *bar = strstr(shares, "\ncpu,cpu ");
+        if (!bar || strspn(bar + 9, "dfbsu") != most[i] - 16) fail_msg("no shares in: %s", output);
+        free(output);
+    }
+    unsetenv("COLUMNS");
+    unsetenv("LC_ALL");
+}
+
+/* `train` tells who did what: each rank of all processes, and all together. */
+static void each_worker_has_a_line(void **state) {
+    (void)state;
+    char *output;
+    setenv("COLUMNS", "60", 1);
+    assert_int_equal(gs_test_program(&output,
+                                     "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
+                                     "cpu,cpu | sed -n '/rank/,$p'"),
+                     0);
+    unsetenv("COLUMNS");
+    static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
+                                        "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
+    for (int i = 0; i < 6; i++)
+        if (!strstr(output, lines[i])) fail_msg("no line with '%s' in: %s", lines[i], output);
+    free(output);
+    assert_int_equal(gs_test_program(&output, "train --model softmax --steps 4 --threads 1"), 0);
+    if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
+    free(output);
+}
+
+/* Their speeds add up to that of the run, and their shares to 1. */
+static void workers_add_up(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output,
+                                     "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
+                                     "--batch 100 --json 2>/dev/null | tail -n 1"),
+                     0);
+    cJSON *o = cJSON_Parse(output);
+    if (!o) fail_msg("not JSON: %s", output);
+    const cJSON *workers = field(o, "per_worker");
+    double speed = 0;
+    assert_int_equal(cJSON_GetArraySize(workers), 3);
+    for (int r = 0; r < 3; r++) {
+        const cJSON *w = cJSON_GetArrayItem(workers, r);
+        double sum = 0;
+        for (const cJSON *s = field(w, "share")->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+        assert_int_equal(field(w, "rank")->valueint, r);
+        assert_string_equal(field(w, "device")->valuestring, "cpu");
+        speed += field(w, "samples_per_s")->valuedouble;
+    }
+    assert_near(speed, field(o, "samples_per_s")->valuedouble, 0, 1e-9);
+    cJSON_Delete(o);
+    free(output);
+}
+
 static void devices_are_listed(void **state) {
     (void)state;
     gs_test_program_prints(0, "OpenBLAS kernels", "devices");
@@ -336,4 +417,5 @@ GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fit
          cmocka_unit_test(json_survives_divergence), cmocka_unit_test(interrupted_training_saves_weights),
          cmocka_unit_test(a_killed_rank_ends_the_run), cmocka_unit_test(a_missing_rank_is_named),
          cmocka_unit_test(ranks_must_agree), cmocka_unit_test(compare_prints_a_row_a_set),
-         cmocka_unit_test(devices_are_listed))
+         cmocka_unit_test(compare_ends_with_bars), cmocka_unit_test(each_worker_has_a_line),
+         cmocka_unit_test(workers_add_up), cmocka_unit_test(devices_are_listed))

@@ -251,6 +251,14 @@ static void min_and_max_keep_a_nan(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
 }
 
+const gs_test_check gs_test_collective_checks[] = {
+    {"collectives", collectives},
+    {"parts in place", parts_in_place},
+    {"messages and collectives", messages_and_collectives},
+    {"NaN", nans},
+    {NULL, NULL},
+};
+
 /* ---- gradsum collectives ---- */
 
 static int count_of(const char *text, const char *part) {
@@ -265,16 +273,16 @@ static void the_table_is_printed(void **state) {
     assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000"), 0);
     for (int o = 0; o < GS_OPERATIONS; o++)
         assert_non_null(strstr(output, gs_operation_name((gs_operation)o)));
-    assert_non_null(strstr(output, "All 44 cells are right"));
+    assert_non_null(strstr(output, "All 66 cells are right"));
     for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
     free(output);
     assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 4 --json"), 0);
-    assert_int_equal(count_of(output, "\"right\":true"), 44);
+    assert_int_equal(count_of(output, "\"right\":true"), 66);
     free(output);
     /* a rank alone has nobody to send to */
     assert_int_equal(gs_test_program(&output, "collectives -n 1 --size 64 --json"), 0);
-    assert_int_equal(count_of(output, "\"right\":true"), 36);
+    assert_int_equal(count_of(output, "\"right\":true"), 54);
     free(output);
 }
 
@@ -282,9 +290,9 @@ static void a_wrong_cell_is_told(void **state) {
     (void)state;
     char *output;
     assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all"), 1);
-    assert_int_equal(count_of(output, "WRONG"), 4);
+    assert_int_equal(count_of(output, "WRONG"), 6);
     assert_non_null(strstr(output, "all_to_all of 8 f32: rank 0 has"));
-    assert_non_null(strstr(output, "4 of 44 cells are wrong"));
+    assert_non_null(strstr(output, "6 of 66 cells are wrong"));
     assert_null(strstr(output, "are right"));
     free(output);
 }

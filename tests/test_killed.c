@@ -1,4 +1,5 @@
-/* A process is killed in the middle of each collective: all others end with a message that names it. */
+/* A process is killed in the middle of each collective and of each scheme: all others end with a message that
+ * names it. (At once, or, where Gloo was in the middle of a message with it, at the timeout: gloo_c.h.) */
 #include "tests/program.h"
 
 #include <pthread.h>
@@ -21,25 +22,36 @@ static void *kill_this_process(void *argument) {
 
 static gs_operation operation_called(const char *name) {
     int o = 0;
-    while (o < GS_BARRIER && strcmp(gs_operation_name((gs_operation)o), name) != 0) o++;
+    while (name && o < GS_BARRIER && strcmp(gs_operation_name((gs_operation)o), name) != 0) o++;
     return (gs_operation)o;
 }
 
-/* The same call until it fails. In round GS_TEST_DIES a thread is started that kills the process. */
+/* The same until it fails: the sum of the scheme GS_TEST_SCHEME, or the collective GS_TEST_CALL. In round
+ * GS_TEST_DIES a thread is started that kills the process. */
+static gs_status repeat(gs_comm *c, gs_sync *sync, void *in, void *out) {
+    const char *dies = getenv("GS_TEST_DIES");
+    gs_call call = {operation_called(getenv("GS_TEST_CALL")), COUNT, GS_F32, GS_SUM, 0};
+    pthread_t killer;
+    for (int round = 0;; round++) {
+        if (dies && round == atoi(dies)) pthread_create(&killer, NULL, kill_this_process, NULL);
+        GS_TRY(sync ? gs_sync_run(sync, out, COUNT) : gs_call_run(c, &call, in, out));
+    }
+}
+
 static void *call_for_ever(void *argument) {
     gs_comm *c = argument;
-    gs_call call = {operation_called(getenv("GS_TEST_CALL")), COUNT, GS_F32, GS_SUM, 0};
-    const char *dies = getenv("GS_TEST_DIES");
-    pthread_t killer;
+    const char *name = getenv("GS_TEST_SCHEME");
+    const gs_sync_scheme *scheme;
+    gs_sync *sync = NULL;
     void *in = calloc((size_t)COUNT * MOST_RANKS, 4), *out = calloc((size_t)COUNT * MOST_RANKS, 4);
     gs_status status = in && out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a test");
-    for (int round = 0; status == GS_OK; round++) {
-        if (dies && round == atoi(dies)) pthread_create(&killer, NULL, kill_this_process, NULL);
-        status = gs_call_run(c, &call, in, out);
-    }
+    if (status == GS_OK && name) status = gs_sync_find(name, &scheme);
+    if (status == GS_OK && name) status = gs_sync_create(scheme, c, COUNT, &sync);
+    if (status == GS_OK) status = repeat(c, sync, in, out);
     char text[1200];
     int length = snprintf(text, sizeof text, "survivor: %s: %s\n", gs_status_name(status), gs_message());
     if (write(STDOUT_FILENO, text, (size_t)length) != length) abort();
+    gs_sync_free(sync);
     free(in);
     free(out);
     gs_comm_free(c);
@@ -52,7 +64,7 @@ static gs_status be_a_process(int local) {
     pthread_t threads[MOST_THREADS];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (getenv("GS_TEST_DIES") && r.rank != r.size - 1) unsetenv("GS_TEST_DIES");
-    GS_TRY(gs_comm_gloo_create(&r, &processes));
+    GS_TRY(gs_comm_processes_create(&r, &processes));
     GS_TRY(gs_comm_world_create(local, processes, r.timeout, comms));
     for (int i = 0; i < local; i++) pthread_create(&threads[i], NULL, call_for_ever, comms[i]);
     for (int i = 0; i < local; i++) pthread_join(threads[i], NULL);
@@ -68,44 +80,71 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* ---- the test ---- */
 
-static void kill_one_of(int processes, int local, const char *dead) {
+/* GS_TEST_<what>=name in so many processes. Each survivor names the dead one, and says `word`. */
+static void kill_one_of(const char *transport, int processes, int local, const char *dead, const char *what,
+                        const char *name, const char *word) {
+    char folder[400], *output;
+    int survivors = 0;
+    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    int status = gs_test_shell(
+        &output,
+        "export GS_TEST_%s=%s GS_TEST_LOCAL=%d GS_TEST_DIES=20 GRADSUM_WORLD_SIZE=%d "
+        "GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=3 GRADSUM_TRANSPORT=%s\n"
+        "rank=0; while [ $rank -lt %d ]; do GRADSUM_RANK=$rank %s/gradsum-test & rank=$((rank + 1)); "
+        "done; wait",
+        what, name, local, processes, folder, transport, processes, GS_BUILD_DIR);
+    assert_int_equal(status, 0);
+    for (const char *at = output; (at = strstr(at, "survivor: ")); at++) {
+        char line[1200];
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        survivors++;
+        bool named = strstr(line, dead) && (strstr(line, "lost") || strstr(line, "no answer within 3 s"));
+        if (!strstr(line, word) || !named || !strstr(line, "survivor: another worker was lost"))
+            fail_msg("%s over %s: %s", name, transport, line);
+    }
+    if (survivors != (processes - 1) * local)
+        fail_msg("%s over %s: %d survivors of %d: %s", name, transport, survivors, (processes - 1) * local,
+                 output);
+    if (access(folder, F_OK) == 0) fail_msg("%s: %s is still there", name, folder);
+    free(output);
+}
+
+static void kill_in_each_collective(const char *transport, int processes, int local, const char *dead) {
     for (int o = GS_BROADCAST; o <= GS_BARRIER; o++) {
-        const char *name = gs_operation_name((gs_operation)o), *at;
-        char folder[400], *output;
-        int survivors = 0;
-        snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
-        assert_int_equal(mkdir(folder, 0700), 0);
-        int status = gs_test_shell(
-            &output,
-            "export GS_TEST_CALL=%s GS_TEST_LOCAL=%d GS_TEST_DIES=20 GRADSUM_WORLD_SIZE=%d "
-            "GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=3\n"
-            "rank=0; while [ $rank -lt %d ]; do GRADSUM_RANK=$rank %s/gradsum-test & rank=$((rank + 1)); "
-            "done; wait",
-            name, local, processes, folder, processes, GS_BUILD_DIR);
-        assert_int_equal(status, 0);
-        for (at = output; (at = strstr(at, "survivor: ")); at++) {
-            char line[1200];
-            snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-            survivors++;
-            bool named = strstr(line, dead) && (strstr(line, "lost") || strstr(line, "no answer within 3 s"));
-            if (!strstr(line, name) || !named) fail_msg("%s: %s", name, line);
-        }
-        if (survivors != (processes - 1) * local)
-            fail_msg("%s: %d survivors of %d: %s", name, survivors, (processes - 1) * local, output);
-        if (access(folder, F_OK) == 0) fail_msg("%s: %s is still there", name, folder);
-        free(output);
+        const char *name = gs_operation_name((gs_operation)o);
+        kill_one_of(transport, processes, local, dead, "CALL", name, name);
     }
 }
 
 static void a_killed_rank_is_named_in_every_collective(void **state) {
     (void)state;
-    kill_one_of(3, 1, "2");
+    kill_in_each_collective("gloo", 3, 1, "rank 2");
+    kill_in_each_collective("shm", 3, 1, "rank 2");
 }
 
 static void a_killed_process_of_threads_is_named(void **state) {
     (void)state;
-    kill_one_of(2, 2, "process 1");
+    kill_in_each_collective("gloo", 2, 2, "process 1");
+    kill_in_each_collective("shm", 2, 2, "process 1");
+}
+
+/* 3 ranks: the last one has an own part in each, also outside of a power of two. */
+static void a_killed_rank_is_named_in_every_scheme(void **state) {
+    (void)state;
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
+        if (*s == &gs_sync_auto) continue; /* one of the others */
+        bool messages = (*s)->cost != NULL;
+        for (int shm = 0; shm < 2; shm++) {
+            const char *transport = shm ? "shm" : "gloo";
+            if (shm && *s == &gs_sync_gloo) continue; /* Gloo's own */
+            kill_one_of(transport, 3, 1, "rank 2", "SCHEME", (*s)->name,
+                        messages ? " bytes" : "all_reduce of 300000 f32");
+            kill_one_of(transport, 2, 2, "process 1", "SCHEME", (*s)->name, "");
+        }
+    }
 }
 
 GS_TESTS(killed, cmocka_unit_test(a_killed_rank_is_named_in_every_collective),
-         cmocka_unit_test(a_killed_process_of_threads_is_named))
+         cmocka_unit_test(a_killed_process_of_threads_is_named),
+         cmocka_unit_test(a_killed_rank_is_named_in_every_scheme))

@@ -231,6 +231,34 @@ static void any_call(void **state) {
         }
 }
 
+/* Where a backend does a layer and the relu after it at once, the results are those of the two operators. */
+static void with_relu(void **state) {
+    if (gs_test_small()) skip();
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++) {
+        const gs_backend *ops = devices[d]->ops;
+        if (!ops->linear_relu_forward || !ops->conv2d_relu_forward) continue;
+        for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
+            instance want, t;
+            instance_open(&want, devices[d], c, 0);
+            instance_forward(&want);
+            assert_ok(ops->relu_forward(devices[d], want.place[Y], want.place[Y], want.count[Y]));
+            assert_ok(
+                ops->relu_backward(devices[d], want.place[DY], want.place[DY], want.place[Y], want.count[Y]));
+            instance_backward(&want);
+            instance_open(&t, devices[d], c, 5);
+            t.relu = true;
+            forward_backward(&t);
+            const tensor outputs[] = {Y, DX, DW, DB};
+            for (int i = 0; i < 4; i++) instance_read(&want, outputs[i]);
+            check_same(&t, &want, 1, "with relu");
+            instance_close(&t);
+            instance_close(&want);
+        }
+    }
+}
+
 /* ---- the optimiser's step, which has no backward ---- */
 
 static float *new_floats(size_t count) {
@@ -294,4 +322,5 @@ static void sgd_update(void **state) {
 
 GS_TESTS(operators, OPERATOR(linear), OPERATOR(conv2d), OPERATOR(max_pool2d), OPERATOR(avg_pool2d),
          OPERATOR(relu), OPERATOR(tanh), OPERATOR(sigmoid), OPERATOR(softmax_cross_entropy),
-         OPERATOR(mean_squared_error), cmocka_unit_test(sgd_update))
+         OPERATOR(mean_squared_error), {"with relu linear", with_relu, NULL, NULL, "linear"},
+         {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(sgd_update))

@@ -6,14 +6,16 @@
 
 /* Every kind of trap: convolution, pooling, dropout (whose mask must follow the sample, not the worker), a
  * batch that nothing divides. 6000 samples in batches of 333: step 19 has 6 samples, step 20 begins epoch 2.
- */
+ * No relu and no max_pool: these 20 steps see some 1e6 windows, and where the two largest numbers of one differ by
+ * 1e-8 rounding decides which of them gets the gradient, rightly (seen: 4e-5 in one weight). Kinks are for
+ * --exact, which test_exact.c holds to the bit with lenet. */
 static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, dropout 0.25, linear 16, tanh, "
+    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, "
     "linear 10";
 enum { BATCH = 333, STEPS = 20 };
 
 /* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is left
- * out by one worker in one step changes them by 6e-4. */
+ * out of one step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings settings_for(const char *devices, const char *sync) {
@@ -218,6 +220,7 @@ static void squared_error_trains(void **state) {
     (void)state;
     gs_settings s = settings_for("cpu", "allreduce");
     s.loss = GS_MEAN_SQUARED_ERROR;
+    s.lr = 0.2f;
     s.steps = 0;
     s.epochs = 1;
     gs_result one, two;

@@ -1,0 +1,96 @@
+#!/bin/sh
+# bench_scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers, each
+# by itself, next to the work and the numbers that there are; and how long the program takes to start.
+#
+# The exponent e is fitted to y = c x^e over all rows (least squares of the logarithms): 1 means that y doubles with x.
+# Memory is what a run takes beyond one of softmax with batch 1. Nothing should grow faster than its work: the script
+# fails where the exponent of time is above that of the FLOPs, or that of memory above that of the numbers which there
+# are to hold (samples of a batch, parameters, copies of the model), by more than 0.1, which is noise.
+set -u
+gradsum=$1
+here=$(dirname "$0")
+unset OPENBLAS_CORETYPE
+failed=0
+
+# fields ARGUMENTS...: "seconds a step, MB" of training, the faster of two runs
+fields() {
+    for turn in 1 2; do "$gradsum" train --json --epochs 1000000 "$@"; done |
+        sed -n 's/.*"event":"end","steps":\([0-9]*\).*"samples_per_s":\([0-9.]*\).*"peak_memory_mb":\([0-9.]*\).*/\2 \3/p' |
+        sort -n | tail -n 1
+}
+
+base=$(fields --model softmax --threads 1 --batch 1 --steps 6 | cut -d ' ' -f 2)
+
+# A table of lines "x FLOPs numbers samples/s MB batch" on standard input; $1: what x is, $2: what the numbers are.
+table() {
+    awk -v title="$1" -v unit="$2" -v base="$base" '
+        function fit(y, n,    i, sx, sy, sxx, sxy, a, b, k) {
+            for (i = 1; i <= n; i++) if (y[i] > 0) {
+                a = log(x[i]); b = log(y[i]); sx += a; sy += b; sxx += a * a; sxy += a * b; k++
+            }
+            return k > 1 ? (k * sxy - sx * sy) / (k * sxx - sx * sx) : 0
+        }
+        { n++; x[n] = $1; work[n] = $2; need[n] = $3; time[n] = $4 > 0 ? $6 / $4 : 0; memory[n] = $5 - base }
+        END {
+            printf "\n%-14s %13s %11s %9s %13s %9s\n", title, "FLOPs forward", "ms a step", "ps/FLOP", unit, "MB"
+            for (i = 1; i <= n; i++)
+                printf "%-14d %13.4g %11.3f %9.2f %13.4g %9.1f\n", x[i], work[i], 1e3 * time[i], \
+                    1e12 * time[i] / work[i], need[i], memory[i]
+            if (n < 2 || time[1] == 0) { print "failed"; exit 1 }
+            w = fit(work, n); t = fit(time, n); d = fit(need, n); m = fit(memory, n)
+            printf "%-14s %13.2f %11.2f %9s %13.2f %9.2f\n", "exponent", w, t, "", d, m
+            if (t > w + 0.1) { print "time grows faster than its work"; exit 1 }
+            if (m > d + 0.1) { print "memory grows faster than what it holds"; exit 1 }
+        }'
+}
+
+# of MODEL: FLOPs of a sample, forward; parameters
+flops() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $NF}'; }
+params() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $(NF - 1)}'; }
+
+for model in mlp lenet; do
+    work=$(flops $model)
+    for batch in 1 4 16 64 256 1024 4096; do
+        steps=$((4096 / batch)); [ $steps -gt 8 ] || steps=8
+        echo "$batch $((work * batch)) $batch $(fields --model $model --threads 1 --batch $batch --steps $steps) $batch"
+    done | table "$model, batch" samples || failed=1
+done
+
+for width in 64 128 256 512 1024 2048 4096; do
+    model="flatten, linear $width, relu, linear $width, relu, linear 10"
+    steps=$((16384 / width)); [ $steps -gt 6 ] || steps=6
+    echo "$width $(($(flops "$model") * 128)) $(params "$model") $(fields --model "$model" --threads 1 --steps $steps) 128"
+done | table "mlp, width" parameters || failed=1
+
+# The same batch on more workers: the same work, and a copy of the model for each. More of them than cores take turns.
+cores=$(nproc)
+work=$(flops lenet)
+devices=cpu
+for workers in 1 2 4 8; do
+    echo "$workers $((work * 128)) $workers $(fields --model lenet --threads 1 --devices "$devices" --steps 40) 128"
+    devices=$devices,$devices
+done | table "lenet, workers" copies || failed=1
+echo "(global batch 128 on $cores cores)"
+
+# ---- how long it takes to begin ----
+
+# median COMMAND...: milliseconds
+median() {
+    for i in 1 2 3 4 5 6 7 8 9; do
+        from=$(date +%s%N)
+        "$@" >/dev/null 2>&1 || { echo failed; return; }
+        echo $((($(date +%s%N) - from) / 10000))
+    done | sort -n | awk 'NR == 5 { printf "%.1f", $1 / 100 }'
+}
+
+printf '\n%-44s %10s\n' "start-up, median of 9" ms
+printf '%-44s %10s\n' "/bin/true (a process by itself)" "$(median /bin/true)"
+printf '%-44s %10s\n' "gradsum --help" "$(median "$gradsum" --help)"
+printf '%-44s %10s\n' "gradsum model mlp" "$(median "$gradsum" model mlp)"
+printf '%-44s %10s\n' "gradsum train, softmax, 1 step" "$(median "$gradsum" train --model softmax --steps 1)"
+printf '%-44s %10s\n' "  of which gunzip of the same data" "$(median gunzip -kc "$here"/../datasets/fashion-mnist-small/*.gz)"
+if "$gradsum" devices | grep -q '^cl:0.0'; then
+    printf '%-44s %10s\n' "gradsum devices (the OpenCL platform alone)" "$(median "$gradsum" devices)"
+    printf '%-44s %10s\n' "the same on cl" "$(median "$gradsum" train --model softmax --steps 1 --device cl)"
+fi
+exit $failed

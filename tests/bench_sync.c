@@ -1,0 +1,178 @@
+/* How long an all-reduce takes, for bench_sync.sh: every scheme of ours beside Gloo's own algorithms.
+ *
+ *     bench-sync threads N         ranks as threads of this process
+ *     bench-sync process           one rank of several processes, started with GRADSUM_RANK and so on
+ *
+ * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". A figure is the median of
+ * several batches; the ways take turns, so that what else the machine does meets all of them. Every result of a
+ * first call is checked.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "sync/gloo_c.h"
+#include "sync/sync.h"
+
+enum { BATCHES = 7, MOST_WAYS = 24, MOST_RANKS = 16, MOST_FLOATS = 1 << 24 };
+
+static const size_t sizes[] = {256, 4096, 65536, 1 << 19, 1 << 22, MOST_FLOATS}; /* floats: 1 KiB .. 64 MiB */
+
+typedef struct way {
+    char where[16], name[32];
+    gs_sync *sync; /* ours, or */
+    gs_gloo *gloo; /* Gloo itself */
+    int bcube;
+} way;
+
+typedef struct bench {
+    gs_comm *comm; /* for barriers */
+    way way[MOST_WAYS];
+    int ways;
+    float *data;
+} bench;
+
+static void stop(const char *what) {
+    fprintf(stderr, "bench-sync: %s\n", what);
+    exit(1);
+}
+
+static void must(gs_status status) {
+    if (status != GS_OK) stop(gs_message());
+}
+
+/* ---- the ways ---- */
+
+static void add_schemes(bench *b, gs_comm *c) {
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
+        if (*s == &gs_sync_gloo || *s == &gs_sync_hierarchical || *s == &gs_sync_auto) continue;
+        way *w = &b->way[b->ways++];
+        snprintf(w->where, sizeof w->where, "%s", c->ops->name);
+        snprintf(w->name, sizeof w->name, "%s", (*s)->name);
+        must(gs_sync_create(*s, c, MOST_FLOATS, &w->sync));
+    }
+}
+
+static void add_raw_gloo(bench *b, gs_gloo *g, const char *name, int bcube) {
+    way *w = &b->way[b->ways++];
+    *w = (way){.gloo = g, .bcube = bcube};
+    snprintf(w->where, sizeof w->where, "raw");
+    snprintf(w->name, sizeof w->name, "%s", name);
+}
+
+static void sum(const bench *b, const way *w, size_t count) {
+    gs_gloo_error e;
+    if (w->sync)
+        must(gs_sync_run(w->sync, b->data, count));
+    else if (gs_gloo_raw_all_reduce(w->gloo, b->data, count, w->bcube, 60000, &e) != GS_GLOO_OK)
+        stop(e.text);
+}
+
+/* ---- measuring ---- */
+
+static void check(const bench *b, const way *w, size_t count) {
+    int size = b->comm->size;
+    for (size_t i = 0; i < count; i++) b->data[i] = (float)((size_t)b->comm->rank + i % 7);
+    sum(b, w, count);
+    for (size_t i = 0; i < count; i++)
+        if (b->data[i] != (float)(size * (size - 1) / 2 + size * (int)(i % 7))) stop("a sum is wrong");
+    memset(b->data, 0, count * sizeof *b->data);
+}
+
+static double batch(const bench *b, const way *w, size_t count, int calls) {
+    must(b->comm->ops->barrier(b->comm));
+    double start = gs_seconds();
+    for (int i = 0; i < calls; i++) sum(b, w, count);
+    return (gs_seconds() - start) / calls;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(bench *b, size_t count) {
+    double seconds[MOST_WAYS][BATCHES];
+    int calls[MOST_WAYS];
+    for (int i = 0; i < b->ways; i++) {
+        check(b, &b->way[i], count);
+        double once = batch(b, &b->way[i], count, 3);
+        calls[i] = (int)(0.03 / (once > 1e-7 ? once : 1e-7)) + 2;
+        if (calls[i] > 3000) calls[i] = 3000;
+        must(b->comm->ops->broadcast(b->comm, &calls[i], 1, GS_I32, 0));
+    }
+    for (int k = 0; k < BATCHES; k++)
+        for (int i = 0; i < b->ways; i++) seconds[i][k] = batch(b, &b->way[i], count, calls[i]);
+    for (int i = 0; i < b->ways && b->comm->rank == 0; i++) {
+        qsort(seconds[i], BATCHES, sizeof seconds[i][0], compare);
+        printf("%s|%s|%d|%zu|%.2f\n", b->way[i].where, b->way[i].name, b->comm->size, count * sizeof(float),
+               1e6 * seconds[i][BATCHES / 2]);
+        fflush(stdout);
+    }
+}
+
+static void run(bench *b) {
+    b->data = malloc(MOST_FLOATS * sizeof *b->data);
+    if (!b->data) stop("no memory");
+    memset(b->data, 0, MOST_FLOATS * sizeof *b->data);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) measure(b, sizes[i]);
+    for (int i = 0; i < b->ways; i++) gs_sync_free(b->way[i].sync);
+    free(b->data);
+}
+
+/* ---- ranks ---- */
+
+static void *thread_main(void *argument) {
+    bench b = {.comm = argument};
+    add_schemes(&b, b.comm);
+    run(&b);
+    gs_comm_free(b.comm);
+    return NULL;
+}
+
+static void be_threads(int ranks) {
+    gs_comm *comm[MOST_RANKS];
+    pthread_t thread[MOST_RANKS];
+    if (ranks < 1 || ranks > MOST_RANKS) stop("1 to 16 ranks");
+    must(gs_comm_threads_create(ranks, 60, comm));
+    for (int r = 0; r < ranks; r++)
+        if (pthread_create(&thread[r], NULL, thread_main, comm[r]) != 0) stop("no thread");
+    for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
+}
+
+/* Over Gloo, and over shared memory, and Gloo itself over connections of its own. */
+static void be_a_process(const char *raw_folder) {
+    bench b = {0};
+    gs_rendezvous r;
+    gs_comm *gloo, *shm;
+    gs_gloo *raw;
+    gs_gloo_error e;
+    char why[256];
+    must(gs_rendezvous_from_environment(&r));
+    must(gs_comm_gloo_create(&r, &gloo));
+    must(gs_comm_shm_create(gloo, &shm, why, sizeof why));
+    if (!shm) stop(why);
+    if (gs_gloo_connect(raw_folder, r.rank, r.size, "127.0.0.1", 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
+    b.comm = shm;
+    add_raw_gloo(&b, raw, "ring", 0);
+    add_raw_gloo(&b, raw, "bcube", 1);
+    add_schemes(&b, shm);
+    add_schemes(&b, gloo);
+    run(&b);
+    gs_gloo_free(raw);
+    gs_comm_free(shm);
+    gs_comm_free(gloo);
+}
+
+int main(int count, char **argument) {
+    if (count == 3 && strcmp(argument[1], "threads") == 0)
+        be_threads(atoi(argument[2]));
+    else if (count == 3 && strcmp(argument[1], "process") == 0)
+        be_a_process(argument[2]);
+    else
+        stop("usage: bench-sync threads N | bench-sync process FOLDER");
+    return 0;
+}

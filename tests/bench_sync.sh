@@ -1,0 +1,114 @@
+#!/bin/bash
+# bench_sync.sh BUILD: what synchronisation costs, side by side in one run.
+#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring and BCUBE, and between
+#      threads against Open MPI's processes, where mpirun and its compiler files are installed
+#   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
+# A number is the median of several turns; a ratio above 1 says that gradsum is faster.
+set -u
+build=$1
+here=$(dirname "$0")
+unset OPENBLAS_CORETYPE
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# ---- 1 ----
+has_mpi() { [ -x "$build/bench-sync-mpi" ] && command -v mpirun >/dev/null; }
+
+all_reduce() {
+    ranks=$1
+    : >"$work/lines"
+    "$build/bench-sync" threads "$ranks" >>"$work/lines" || failed=1
+    mkdir "$work/meet" "$work/raw" || exit 1
+    for ((rank = 0; rank < ranks; rank++)); do
+        GRADSUM_RANK=$rank GRADSUM_WORLD_SIZE=$ranks GRADSUM_RENDEZVOUS=$work/meet "$build/bench-sync" process "$work/raw" \
+            >>"$work/lines" &
+        pids[rank]=$!
+    done
+    for ((rank = 0; rank < ranks; rank++)); do wait "${pids[rank]}" || failed=1; done
+    rm -rf "$work/meet" "$work/raw"
+    if has_mpi; then
+        mpirun --oversubscribe --allow-run-as-root -n "$ranks" "$build/bench-sync-mpi" >>"$work/lines" || failed=1
+    fi
+    printf '\nall-reduce, %d ranks                      microseconds\n' "$ranks"
+    printf '%9s  %9s %9s  %-28s %7s  %9s %9s %7s\n' "" "raw Gloo" "raw Gloo" "processes: best of ours" "" threads "Open MPI" ""
+    printf '%9s  %9s %9s  %9s %-18s %7s  %9s %9s %7s\n' bytes ring BCUBE "" scheme ratio allreduce "" ratio
+    awk -F'|' '
+        function us(x) { return x == "" ? "-" : sprintf(x < 100 ? "%.1f" : "%.0f", x) }
+        { bytes[$4] = 1 }
+        $1 == "raw" { raw[$2, $4] = $5; next }
+        $1 == "mpi" { mpi[$4] = $5; next }
+        $1 == "threads" { if ($2 == "allreduce") threads[$4] = $5; next }
+        { if (!(($4) in best) || $5 < best[$4]) { best[$4] = $5; name[$4] = $1 " " $2 } }
+        END {
+            n = split("1024 16384 262144 2097152 16777216 67108864", size, " ")
+            for (i = 1; i <= n; i++) {
+                b = size[i]
+                r = raw["ring", b] < raw["bcube", b] ? raw["ring", b] : raw["bcube", b]
+                printf "%9d  %9s %9s  %9s %-18s %6.2fx  %9s %9s %s\n", b, us(raw["ring", b]), us(raw["bcube", b]),
+                    us(best[b]), name[b], r / best[b], us(threads[b]), us(mpi[b]),
+                    mpi[b] == "" ? "" : sprintf("%6.2fx", mpi[b] / threads[b])
+            }
+        }' "$work/lines"
+    printf 'every way (microseconds):\n'
+    awk -F'|' '
+        { k = $1 " " $2; if (!(k in seen)) { order[++n] = k; seen[k] = 1 } t[k, $4] = $5 }
+        END {
+            split("1024 16384 262144 2097152 16777216 67108864", size, " ")
+            for (i = 1; i <= n; i++) {
+                printf "  %-28s", order[i]
+                for (j = 1; j <= 6; j++) printf " %9.1f", t[order[i], size[j]]
+                printf "\n"
+            }
+        }' "$work/lines"
+}
+
+"$build/gradsum" devices | sed -n '1,4p'
+for ranks in 2 4; do all_reduce $ranks; done
+
+# ---- 2 ----
+python=/usr/bin/python3
+has_torch() { "$python" -c 'import torch' 2>/dev/null; }
+median() { sort -n | sed -n '2p'; }
+
+# ours MODEL STEPS ARGUMENTS...: samples/s
+ours() {
+    model=$1 steps=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$build/gradsum" $LAUNCH train --model "$model" --json --batch 128 --epochs 1000 --steps "$steps" "$@" |
+        sed -n 's/.*"event":"end".*"samples_per_s":\([0-9.]*\).*/\1/p'
+}
+
+halves="cl:0.0/0of2,cl:0.0/1of2"
+for model in mlp lenet cnn; do
+    case $model in mlp) steps=600 ;; lenet) steps=300 ;; cnn) steps=24 ;; esac
+    : >"$work/rows"
+    for turn in 1 2 3; do
+        LAUNCH=
+        echo "1|1 worker|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        echo "2|2 workers, threads of one process|$(ours $model $steps --devices cpu,cpu --threads 1)" >>"$work/rows"
+        LAUNCH="launch -n 2 --"
+        echo "3|2 processes, shared memory|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        echo "4|2 processes, Gloo's connections|$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        LAUNCH=
+        has_torch && echo "5|PyTorch DDP over Gloo, 2 ranks|$("$python" "$here/bench_torch.py" $model 1 2)" >>"$work/rows"
+        if "$build/gradsum" devices | grep -q 'up to .* sub-devices'; then
+            echo "6|${halves%,*}|$(ours $model $steps --device "${halves%,*}")" >>"$work/rows"
+            echo "7|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
+        fi
+    done
+    printf '\n%-36s %12s %12s %12s\n' "training $model, global batch 128" samples/s "to 1 worker" "to DDP"
+    value_of() { sed -n "s/^$1|.*|//p" "$work/rows" | median; }
+    one=$(value_of 1) ddp=$(value_of 5) half=$(value_of 6)
+    for row in 1 2 3 4 5 6 7; do
+        name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
+        [ -n "$name" ] || continue
+        value=$(value_of $row) base=$one
+        [ $row -ge 6 ] && base=$half
+        [ -n "$value" ] || { printf '%-36s %12s\n' "$name" failed && failed=1 && continue; }
+        awk -v n="$name" -v v="$value" -v b="$base" -v d="$ddp" \
+            'BEGIN { printf "%-36s %12.0f %11.2fx %12s\n", n, v, v / b, (d > 0 ? sprintf("%.2fx", v / d) : "") }'
+    done
+done
+exit $failed

@@ -1,0 +1,146 @@
+/* --sync async: nobody waits for everybody. */
+#include "tests/training.h"
+
+/* ---- --sync async ---- */
+
+static uint64_t sum_of(const uint64_t *count, size_t n) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) sum += count[i];
+    return sum;
+}
+
+/* K = 0 is the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
+static void async_with_k_0_is_synchronous(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    for (int i = 0; i < 4; i++) {
+        gs_settings s = gs_test_settings(devices[i]);
+        s.sync = "ps";
+        gs_result synchronous = gs_test_train(&s);
+        s.sync = "async";
+        s.staleness = 0;
+        gs_result r = gs_test_train(&s);
+        assert_same_bits(&synchronous, &r, devices[i]);
+        assert_near(r.train_loss, synchronous.train_loss, 0, 1e-5);
+        assert_int_equal(r.staleness.counts, 1);
+        assert_int_equal(r.staleness.count[0], GS_TEST_STEPS * gs_devices_count(devices[i]));
+        assert_int_equal(r.staleness.leads, 1);
+        gs_result_free(&r);
+        gs_result_free(&synchronous);
+    }
+}
+
+/* Alone there is nobody to be late for, whatever K is. */
+static void async_of_one_worker_is_synchronous(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu");
+    gs_result synchronous = gs_test_train(&s);
+    s.sync = "async";
+    s.staleness = 3;
+    gs_result r = gs_test_train(&s);
+    assert_same_bits(&synchronous, &r, "async of one worker");
+    gs_result_free(&r);
+    gs_result_free(&synchronous);
+}
+
+static void async_with_k_0_between_processes(void **state) {
+    (void)state;
+    static const char *const runs[] = {"launch -n 4 -- train", "launch -n 2 -- train --devices cpu,cpu"};
+    for (int i = 0; i < 2; i++) {
+        char command[300], synchronous[65], sha256[65];
+        snprintf(command, sizeof command, "%s --model mlp --steps 50 --threads 1 --sync ps", runs[i]);
+        gs_test_sha256(command, synchronous);
+        snprintf(command, sizeof command, "%s --model mlp --steps 50 --threads 1 --sync async --staleness 0",
+                 runs[i]);
+        gs_test_sha256(command, sha256);
+        assert_string_equal(sha256, synchronous);
+    }
+}
+
+/* The bound holds where it is reached: with a slow worker the others run K ahead of it, and not further. */
+static void async_keeps_its_bound(void **state) {
+    (void)state;
+    for (int k = 1; k <= 3; k += 2) {
+        gs_settings s = gs_test_settings("cpu,cpu,cpu");
+        s.model = "flatten, linear 10";
+        s.sync = "async";
+        s.staleness = k;
+        s.slow = (gs_slow){2, 20};
+        gs_result r;
+        assert_ok(gs_train(&s, NULL, &r));
+        assert_int_equal(r.steps, GS_TEST_STEPS);
+        const gs_staleness *seen = &r.staleness;
+        assert_int_equal(sum_of(seen->count, seen->counts), 3 * GS_TEST_STEPS);
+        assert_true(seen->counts <= 2 * (2 * (size_t)k + 1) + 1);
+        assert_int_equal(seen->leads, k + 1);
+        assert_true(seen->lead[k] > 0);
+        /* each worker begins all steps but the first of each of the two epochs after an answer */
+        assert_int_equal(sum_of(seen->lead, seen->leads), 3 * (GS_TEST_STEPS - 2));
+        gs_result_free(&r);
+    }
+}
+
+/* No matter in which order gradients come, training is as good. Plain SGD, in which a gradient moves the weights
+ * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. */
+static void async_is_as_accurate(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    s.model = "mlp";
+    s.devices = "cpu,cpu,cpu,cpu";
+    s.threads = 1;
+    s.momentum = 0;
+    s.lr = 0.1f;
+    s.epochs = 8;
+    gs_result synchronous = gs_test_train(&s);
+    s.sync = "async";
+    s.staleness = 4;
+    gs_result r = gs_test_train(&s);
+    if (!(r.test_accuracy >= synchronous.test_accuracy - 0.01))
+        fail_msg("accuracy %.4f, synchronous %.4f", r.test_accuracy, synchronous.test_accuracy);
+    assert_true(r.staleness.counts > 1); /* it was asynchronous */
+    gs_result_free(&r);
+    gs_result_free(&synchronous);
+}
+
+static void async_tells_its_staleness(void **state) {
+    (void)state;
+    static const char command[] = "--model softmax --steps 50 --threads 1 --sync async --staleness 2";
+    gs_test_program_prints(0, "stale    gradients by", "train --devices cpu,cpu %s", command);
+    gs_test_program_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
+    gs_test_program_prints(0, "\"staleness\":[", "launch -n 2 -- train --devices cpu,cpu %s --json", command);
+    gs_test_program_prints(2, "--sync async wants --staleness K", "train --sync async");
+    gs_test_program_prints(2, "--staleness goes with --sync async alone", "train --staleness 3");
+    gs_test_program_prints(2, "weights differ by intent", "train --sync async --staleness 1 --verify 5");
+    gs_test_program_prints(2, "does not go with --sync async", "train --sync async --staleness 1 --exact");
+    gs_test_program_prints(2, "--every goes with --sync local alone",
+                           "train --sync async --staleness 1 --every 2");
+    gs_test_program_prints(2, "local, async", "train --sync nobody --steps 1");
+}
+
+/* One worker fails: all end, with its message, also those that wait at the server. */
+static int failing_rank;
+
+static void fail_at_step_5(gs_worker *w) {
+    if (w->comm->rank == failing_rank && w->step == 5) w->comm->ops->abort(w->comm, "lost on purpose");
+}
+
+static void async_ends_when_a_worker_is_lost(void **state) {
+    (void)state;
+    for (failing_rank = 0; failing_rank < 3; failing_rank++)
+        for (int k = 0; k <= 2; k += 2) {
+            gs_settings s = gs_test_settings("cpu,cpu,cpu");
+            gs_result r;
+            s.sync = "async";
+            s.staleness = k;
+            s.test_hook = fail_at_step_5;
+            assert_fails(GS_E_PEER, "lost on purpose", gs_train(&s, NULL, &r));
+        }
+}
+
+GS_TESTS(accuracy, cmocka_unit_test(async_is_as_accurate))
+
+/* short enough for ThreadSanitizer too */
+GS_TESTS(async, cmocka_unit_test(async_with_k_0_is_synchronous),
+         cmocka_unit_test(async_of_one_worker_is_synchronous),
+         cmocka_unit_test(async_with_k_0_between_processes), cmocka_unit_test(async_keeps_its_bound),
+         cmocka_unit_test(async_tells_its_staleness), cmocka_unit_test(async_ends_when_a_worker_is_lost))

@@ -1,0 +1,244 @@
+/* What is drawn with characters: its width, in ASCII and in UTF-8, for values of every size. */
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "cli/bars.h"
+#include "cli/chart.h"
+
+static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};
+
+/* Columns of a text in which every character takes one. */
+static int columns_of(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
+}
+
+static const char *bar(const gs_screen *s, double value, double most, double mark, int cells) {
+    static gs_bar b;
+    gs_bar_draw(&b, s, value, most, mark, cells);
+    assert_int_equal(columns_of(b.text), cells);
+    return b.text;
+}
+
+static void plain_bars(void **state) {
+    (void)state;
+    assert_string_equal(bar(&PLAIN, 5, 10, -1, 10), "=====     ");
+    assert_string_equal(bar(&PLAIN, 10, 10, -1, 10), "==========");
+    assert_string_equal(bar(&PLAIN, 0, 10, -1, 10), "          ");
+    assert_string_equal(bar(&PLAIN, 0.001, 10, -1, 10), "=         "); /* little is not nothing */
+    assert_string_equal(bar(&PLAIN, 5, 10, 8, 10), "=====  |  ");
+    assert_string_equal(bar(&PLAIN, 5, 10, 10, 10), "=====    |");
+    assert_string_equal(bar(&PLAIN, 9, 10, 8, 10), "========= "); /* the mark is behind the bar */
+    assert_string_equal(bar(&PLAIN, 5, 10, 11, 10), "=====     ");
+    assert_string_equal(bar(&PLAIN, 1, 1, -1, 0), "");
+}
+
+static void utf8_bars(void **state) {
+    (void)state;
+    assert_string_equal(bar(&UTF8, 4, 4, -1, 4), "████");
+    assert_string_equal(bar(&UTF8, 1.5, 4, -1, 4), "█▌  ");
+    assert_string_equal(bar(&UTF8, 2.125, 4, 3.9, 4), "██▏|");
+    assert_string_equal(bar(&UTF8, 1e-9, 4, -1, 4), "▏   ");
+    assert_string_equal(bar(&UTF8, 0, 4, -1, 4), "    ");
+}
+
+static void values_of_every_size(void **state) {
+    (void)state;
+    static const double values[] = {0, -1, 1e-300, 1, 1e300, INFINITY, -INFINITY, NAN};
+    enum { VALUES = sizeof values / sizeof *values };
+    for (int i = 0; i < VALUES; i++)
+        for (int k = 0; k < VALUES; k++)
+            for (int m = 0; m < VALUES; m++) { /* bar() looks at the width of each */
+                bar(&PLAIN, values[i], values[k], values[m], 37);
+                bar(&UTF8, values[i], values[k], values[m], GS_BAR_MOST);
+            }
+    assert_string_equal(bar(&PLAIN, 1e300, 1, -1, 4), "====");
+    assert_string_equal(bar(&PLAIN, INFINITY, 1, -1, 4), "====");
+    assert_string_equal(bar(&PLAIN, NAN, 1, -1, 4), "    ");
+    assert_string_equal(bar(&PLAIN, 1, 0, -1, 4), "    ");
+    assert_string_equal(bar(&PLAIN, 1, NAN, -1, 4), "    ");
+}
+
+static const char *shares(const gs_screen *s, const double share[GS_SHARES], int cells) {
+    static gs_bar b;
+    gs_bar_shares(&b, s, share, cells);
+    assert_int_equal(columns_of(b.text), cells);
+    return b.text;
+}
+
+static void bars_of_shares(void **state) {
+    (void)state;
+    assert_string_equal(shares(&PLAIN, (double[]){1, 2, 4, 2, 1}, 10), "dffbbbbssu");
+    assert_string_equal(shares(&UTF8, (double[]){1, 2, 4, 2, 1}, 10), "·░░▒▒▒▒██▓");
+    /* 1/3 each of 10: 3 each, and the one that is left for the first */
+    assert_string_equal(shares(&PLAIN, (double[]){1, 1, 1, 0, 0}, 10), "ddddfffbbb");
+    /* due: 0.3 8.6 0.3 0.5 0.3: 8, then the largest rests */
+    assert_string_equal(shares(&PLAIN, (double[]){3, 86, 3, 5, 3}, 10), "fffffffffs");
+    assert_string_equal(shares(&PLAIN, (double[]){0, 0, 0, 0, 0}, 4), "    ");
+    assert_string_equal(shares(&PLAIN, (double[]){-1, NAN, 0, 2, INFINITY}, 4), "ssss");
+    assert_string_equal(shares(&PLAIN, (double[]){1e308, 1e308, 1e308, 1e308, 0}, 4), "dfbs");
+    assert_string_equal(shares(&PLAIN, (double[]){1e-308, 0, 0, 0, 1e-308}, 4), "dduu");
+    assert_string_equal(shares(&PLAIN, (double[]){1, 1, 1, 1, 1}, 0), "");
+}
+
+/* ---- the screen ---- */
+
+static void set(const char *name, const char *value) {
+    value ? setenv(name, value, 1) : unsetenv(name);
+}
+
+static gs_screen screen_with(FILE *f, const char *columns, const char *all, const char *ctype,
+                             const char *lang) {
+    set("COLUMNS", columns);
+    set("LC_ALL", all);
+    set("LC_CTYPE", ctype);
+    set("LANG", lang);
+    return gs_screen_of(f);
+}
+
+static FILE *terminal(int columns, int *master) {
+    *master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (*master < 0 || grantpt(*master) != 0 || unlockpt(*master) != 0) return NULL;
+    int fd = open(ptsname(*master), O_RDWR | O_NOCTTY);
+    if (fd < 0) return NULL;
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    assert_int_equal(ioctl(fd, TIOCSWINSZ, &size), 0);
+    return fdopen(fd, "w");
+}
+
+static void screens(void **state) {
+    (void)state;
+    static const char *const names[] = {"COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"};
+    char *before[4];
+    for (int i = 0; i < 4; i++) before[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
+
+    FILE *pipe = fopen("/dev/null", "w");
+    gs_screen s = screen_with(pipe, NULL, NULL, NULL, "en_US.UTF-8");
+    assert_int_equal(s.width, 80);
+    assert_false(s.utf8); /* no terminal */
+    assert_int_equal(screen_with(pipe, "60", NULL, NULL, NULL).width, 60);
+    assert_int_equal(screen_with(pipe, "3", NULL, NULL, NULL).width, GS_SCREEN_LEAST);
+    assert_int_equal(screen_with(pipe, "zebra", NULL, NULL, NULL).width, 80);
+    assert_int_equal(screen_with(pipe, "-5", NULL, NULL, NULL).width, 80);
+    assert_int_equal(screen_with(pipe, "999999999999999999999", NULL, NULL, NULL).width, 1000);
+    s.width = 200;
+    assert_int_equal(gs_screen_columns(&s), 80);
+    fclose(pipe);
+
+    int master;
+    FILE *tty = terminal(57, &master);
+    if (tty) {
+        s = screen_with(tty, NULL, NULL, NULL, "de_DE.utf8");
+        assert_int_equal(s.width, 57);
+        assert_true(s.utf8);
+        assert_false(screen_with(tty, NULL, NULL, NULL, "C").utf8);
+        assert_false(screen_with(tty, NULL, "C", NULL, "C.UTF-8").utf8);
+        assert_true(screen_with(tty, NULL, "", "C.UTF-8", "C").utf8);
+        assert_false(screen_with(tty, NULL, NULL, NULL, NULL).utf8);
+        assert_int_equal(screen_with(tty, "70", NULL, NULL, NULL).width, 70);
+        fclose(tty);
+    }
+    close(master);
+    for (int i = 0; i < 4; i++) {
+        set(names[i], before[i]);
+        free(before[i]);
+    }
+    if (!tty) skip(); /* no pseudo terminals here */
+}
+
+/* ---- the chart ---- */
+
+static char *chart(const gs_screen *s, const gs_chart_point *points, int count) {
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    gs_chart c = {"title", "the ideal", "not reached", points, count};
+    gs_chart_draw(f, s, &c);
+    fclose(f);
+    for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        char copy[400];
+        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, "\n"), line);
+        if (columns_of(copy) > s->width)
+            fail_msg("%d columns, wanted %d: %s", columns_of(copy), s->width, copy);
+    }
+    return text;
+}
+
+/* Where a sign is drawn: line and column of its first place from line `from` on; -1 if nowhere. */
+static void find(const char *text, int from, char sign, int *line, int *column) {
+    *line = 0, *column = -1;
+    for (const char *c = text; *c; c++) {
+        if (*line >= from && *c == sign) {
+            const char *start = c;
+            while (start > text && start[-1] != '\n') start--;
+            *column = (int)(c - start);
+            return;
+        }
+        *line += *c == '\n';
+    }
+}
+
+/* Perfect scaling is a straight line from corner to corner, and covers the ideal one. */
+static void perfect_scaling_is_the_diagonal(void **state) {
+    (void)state;
+    const gs_chart_point points[] = {{10, 1000}, {100, 100}, {1000, 10}};
+    char *text = chart(&PLAIN, points, 3);
+    int line[3], column[3], from = 1;
+    for (int i = 0; i < 3; i++) {
+        find(text, from, 'o', &line[i], &column[i]);
+        from = line[i] + 1;
+    }
+    assert_int_equal(line[0], 1); /* below the title */
+    assert_int_equal(line[2], 12);
+    assert_int_equal(column[0], 10);
+    assert_int_equal(column[2], 78);
+    assert_int_equal(column[1], 44);
+    assert_true(line[1] == 6 || line[1] == 7);
+    assert_non_null(strstr(text, "    1000 |o"));
+    assert_non_null(strstr(text, "      10 |"));
+    assert_non_null(strstr(text, "the ideal"));
+    assert_null(strstr(text, "never"));
+    free(text);
+}
+
+static void points_that_are_not_reached(void **state) {
+    (void)state;
+    const gs_chart_point points[] = {{32, 100}, {64, 90}, {128, INFINITY}, {256, NAN}};
+    for (int utf8 = 0; utf8 < 2; utf8++)
+        for (int width = 24; width < 100; width += 7) {
+            gs_screen s = {width, utf8};
+            char *text = chart(&s, points, 4);
+            const char *row = strstr(text, "never ");
+            assert_non_null(row);
+            int marks = 0;
+            for (const char *c = row; *c != '\n'; c++) marks += utf8 ? strncmp(c, "×", 2) == 0 : *c == 'x';
+            assert_int_equal(marks, 2);
+            free(text);
+        }
+    char *text = chart(&PLAIN, points + 2, 2);
+    assert_string_equal(text, "no chart: not reached\n");
+    free(text);
+}
+
+static void charts_of_odd_ranges(void **state) {
+    (void)state;
+    const gs_chart_point one[] = {{32, 100}}, level[] = {{1, 5}, {2, 5}, {3, 5}},
+                         huge[] = {{1e-200, 1e200}, {1, 1e-200}, {1e200, 1e300}},
+                         crowd[] = {{1000000, 5}, {1000001, 5}, {1000002, 4}};
+    for (int utf8 = 0; utf8 < 2; utf8++) {
+        gs_screen s = {60, utf8};
+        free(chart(&s, one, 1));
+        free(chart(&s, level, 3));
+        free(chart(&s, huge, 3));
+        free(chart(&s, crowd, 3));
+    }
+}
+
+GS_TESTS(bars, cmocka_unit_test(plain_bars), cmocka_unit_test(utf8_bars),
+         cmocka_unit_test(values_of_every_size), cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens),
+         cmocka_unit_test(perfect_scaling_is_the_diagonal), cmocka_unit_test(points_that_are_not_reached),
+         cmocka_unit_test(charts_of_odd_ranges))

@@ -1,0 +1,242 @@
+/* The user's cache directory, and the kernels that are kept in it: used, and never trusted. */
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "io/cache.h"
+#include "tests/devices.h"
+#include "tests/program.h"
+#include "tests/test.h"
+
+/* GRADSUM_CACHE and GRADSUM_KERNELS are set here and put back at the end of a test. */
+static void set_folder(const char *variable, const char *folder) {
+    assert_int_equal(folder ? setenv(variable, folder, 1) : unsetenv(variable), 0);
+}
+
+static int forget_folders(void **state) {
+    (void)state;
+    set_folder("GRADSUM_CACHE", NULL);
+    set_folder("GRADSUM_KERNELS", NULL);
+    return 0;
+}
+
+static void write_file(const char *path, const void *bytes, size_t count) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+static size_t read_file(const char *path, char *bytes, size_t room) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t count = fread(bytes, 1, room, f);
+    fclose(f);
+    assert_true(count < room);
+    return count;
+}
+
+/* ---- entries ---- */
+
+static void check_entry(const char *name, const char *want) {
+    void *data;
+    size_t bytes;
+    assert_int_equal(gs_cache_read(name, &data, &bytes), GS_CACHE_FOUND);
+    assert_int_equal(bytes, strlen(want));
+    assert_string_equal(data, want);
+    free(data);
+}
+
+static void an_entry_is_what_was_written(void **state) {
+    (void)state;
+    char folder[400], path[500], other[500];
+    void *data;
+    size_t bytes;
+    snprintf(folder, sizeof folder, "%s/not/yet/there", gs_test_folder());
+    set_folder("GRADSUM_CACHE", folder);
+    assert_int_equal(gs_cache_read("a.bin", &data, &bytes), GS_CACHE_MISSING);
+    assert_true(gs_cache_write("a.bin", "one\ntwo\n", 8));
+    check_entry("a.bin", "one\ntwo\n");
+    assert_true(gs_cache_write("a.bin", "", 0)); /* replaced, by nothing at all */
+    check_entry("a.bin", "");
+
+    assert_true(gs_cache_write("b.bin", "three", 5));
+    assert_true(gs_cache_path("a.bin", path, sizeof path) && gs_cache_path("b.bin", other, sizeof other));
+    assert_int_equal(rename(other, path), 0); /* the entry of another name */
+    assert_int_equal(gs_cache_read("a.bin", &data, &bytes), GS_CACHE_DAMAGED);
+    assert_null(data);
+}
+
+static void a_damaged_entry_is_known(void **state) {
+    (void)state;
+    char path[500], good[200], bad[201];
+    void *data;
+    size_t bytes;
+    set_folder("GRADSUM_CACHE", gs_test_folder());
+    assert_true(gs_cache_write("x", "the data", 8));
+    assert_true(gs_cache_path("x", path, sizeof path));
+    size_t size = read_file(path, good, sizeof good);
+    for (size_t length = 0; length < size; length++) { /* cut off anywhere */
+        write_file(path, good, length);
+        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+    }
+    for (size_t i = 0; i < size; i++) { /* any bit of any byte */
+        memcpy(bad, good, size);
+        bad[i] = (char)(bad[i] ^ (1 << i % 8));
+        write_file(path, bad, size);
+        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+    }
+    memcpy(bad, good, size);
+    bad[size] = '\0';
+    write_file(path, bad, size + 1); /* longer */
+    assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+    write_file(path, good, size);
+    check_entry("x", "the data");
+}
+
+static void no_cache_is_no_failure(void **state) {
+    (void)state;
+    void *data;
+    size_t bytes;
+    char path[100];
+    const char *places[] = {"off", "/dev/null/cache", "/proc/cache"};
+    for (int i = 0; i < 3; i++) {
+        set_folder("GRADSUM_CACHE", places[i]);
+        assert_false(gs_cache_path("x", path, sizeof path));
+        assert_false(gs_cache_write("x", "y", 1));
+        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_MISSING);
+        assert_int_equal(gs_cache_lock(), -1);
+        gs_cache_unlock(-1);
+    }
+}
+
+/* ---- kernels ---- */
+
+static bool cl_is_tested(void) {
+    const char *names = getenv("GRADSUM_TEST_DEVICES");
+    return !names || !*names || strstr(names, "cl") != NULL;
+}
+
+/* What fill(7) gives on a device that was just opened. */
+static float filled(void) {
+    gs_device *d;
+    gs_mem m;
+    float got;
+    assert_ok(gs_device_open("cl", 0, &d));
+    assert_ok(d->ops->alloc(d, sizeof got, &m));
+    assert_ok(d->ops->fill(d, m, 7, 1));
+    assert_ok(d->ops->read(d, &got, m, sizeof got));
+    d->ops->free(d, m);
+    gs_device_close(d);
+    return got;
+}
+
+/* A folder whose memory.cl writes value + `more`, and nothing else. */
+static void make_kernels(char *folder, size_t size, int more) {
+    char path[600], source[400];
+    snprintf(folder, size, "%s", gs_test_folder());
+    snprintf(path, sizeof path, "%s/memory.cl", folder);
+    int n = snprintf(source, sizeof source,
+                     "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
+                     "    size_t i = get_global_id(0);\n"
+                     "    if (i < count) x[x_at + i] = value + %d;\n}\n",
+                     more);
+    write_file(path, source, (size_t)n);
+}
+
+/* The names of the entries; returns how many. */
+static int entries(char names[][300], int most) {
+    char folder[500];
+    int count = 0;
+    assert_true(gs_cache_path("", folder, sizeof folder));
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (!strstr(e->d_name, ".bin")) continue;
+        assert_true(count < most);
+        snprintf(names[count++], 300, "%s", e->d_name);
+    }
+    closedir(d);
+    return count;
+}
+
+static void kernels_are_kept(void **state) {
+    (void)state;
+    if (!cl_is_tested()) skip();
+    char plain[400], other[400], names[4][300], first[300];
+    void *data;
+    size_t bytes;
+    make_kernels(plain, sizeof plain, 0);
+    make_kernels(other, sizeof other, 1);
+    set_folder("GRADSUM_CACHE", gs_test_folder());
+    set_folder("GRADSUM_KERNELS", plain);
+    assert_true(filled() == 7);
+    assert_int_equal(entries(names, 4), 1);
+    strcpy(first, names[0]);
+    assert_true(filled() == 7);
+    assert_int_equal(entries(names, 4), 1);
+
+    set_folder("GRADSUM_KERNELS", other); /* another source is another entry */
+    assert_true(filled() == 8);
+    assert_int_equal(entries(names, 4), 2);
+    const char *second = names[strcmp(names[0], first) == 0];
+
+    /* the second's binary under the first's name: that it does what the second does shows that it is used */
+    assert_int_equal(gs_cache_read(second, &data, &bytes), GS_CACHE_FOUND);
+    assert_true(gs_cache_write(first, data, bytes));
+    free(data);
+    set_folder("GRADSUM_KERNELS", plain);
+    assert_true(filled() == 8);
+}
+
+static void damaged_kernels_are_built_anew(void **state) {
+    (void)state;
+    if (!cl_is_tested()) skip();
+    char kernels[400], names[4][300], path[1000];
+    void *data;
+    size_t bytes;
+    make_kernels(kernels, sizeof kernels, 0);
+    set_folder("GRADSUM_CACHE", gs_test_folder());
+    set_folder("GRADSUM_KERNELS", kernels);
+    assert_true(filled() == 7);
+    assert_int_equal(entries(names, 4), 1);
+    assert_true(gs_cache_path(names[0], path, sizeof path));
+    for (int damage = 0; damage < 3; damage++) {
+        if (damage == 0) assert_int_equal(truncate(path, 1000), 0);
+        if (damage == 1) assert_int_equal(truncate(path, 0), 0);
+        if (damage == 2) assert_true(gs_cache_write(names[0], "no binary", 9)); /* the driver refuses it */
+        assert_true(filled() == 7);
+        assert_int_equal(gs_cache_read(names[0], &data, &bytes), GS_CACHE_FOUND);
+        assert_true(bytes > 1000);
+        free(data);
+    }
+    set_folder("GRADSUM_CACHE", "/dev/null/cache");
+    assert_true(filled() == 7);
+}
+
+static void processes_share_the_cache(void **state) {
+    (void)state;
+    if (!cl_is_tested()) skip();
+    char pocl[400], cache[400], *output;
+    snprintf(pocl, sizeof pocl, "%s", gs_test_folder());
+    snprintf(cache, sizeof cache, "%s", gs_test_folder());
+    /* all begin with nothing, and with one cache of PoCL's for all */
+    int status =
+        gs_test_shell(&output,
+                      "export POCL_CACHE_DIR=%s GRADSUM_CACHE=%s\n"
+                      "for i in 1 2 3; do\n"
+                      "  %s/gradsum train --model softmax --steps 1 --device cl >/dev/null & p=\"$p $!\"\n"
+                      "done\n"
+                      "for i in $p; do wait $i || exit 1; done",
+                      pocl, cache, GS_BUILD_DIR);
+    if (status != 0) print_error("%s\n", output);
+    assert_int_equal(status, 0);
+    assert_string_equal(output, "");
+    free(output);
+}
+
+GS_TESTS(cl_cache, cmocka_unit_test_teardown(an_entry_is_what_was_written, forget_folders),
+         cmocka_unit_test_teardown(a_damaged_entry_is_known, forget_folders),
+         cmocka_unit_test_teardown(no_cache_is_no_failure, forget_folders),
+         cmocka_unit_test_teardown(kernels_are_kept, forget_folders),
+         cmocka_unit_test_teardown(damaged_kernels_are_built_anew, forget_folders),
+         cmocka_unit_test(processes_share_the_cache))

@@ -1,0 +1,134 @@
+/* The sizes of tiles: their text, what is kept of them, and the search. */
+#include "cl/cl.h"
+#include "io/cache.h"
+#include "tests/program.h"
+#include "tests/test.h"
+#include "tune.h"
+
+static bool cl_is_tested(void) {
+    const char *names = getenv("GRADSUM_TEST_DEVICES");
+    return !names || !*names || strstr(names, "cl") != NULL;
+}
+
+static void tiles_have_a_text(void **state) {
+    (void)state;
+    char text[GS_CL_TILES_TEXT];
+    gs_cl_tiles t = gs_cl_tiles_default(false, 16);
+    assert_true(gs_cl_tiles_parse("cpu vector=8 rows=5 dot_rows=2 unroll=4 pack=0", &t));
+    assert_int_equal(t.vector, 8);
+    assert_int_equal(t.pack, 0);
+    gs_cl_tiles_print(&t, text);
+    assert_string_equal(text, "cpu vector=8 rows=5 dot_rows=2 unroll=4 pack=0");
+    assert_true(gs_cl_tiles_parse("cpu rows=7", &t)); /* the others stay */
+    assert_true(t.rows == 7 && t.vector == 8 && t.unroll == 4);
+    assert_true(gs_cl_tiles_parse("gpu tile=128 each=8 step=8", &t));
+    gs_cl_tiles_print(&t, text);
+    assert_string_equal(text, "gpu tile=128 each=8 step=8");
+    assert_int_equal(gs_cl_group(&t), 256);
+    assert_true(gs_cl_tiles_parse("cpu4", &t));
+    assert_true(!t.gpu && t.vector == 4);
+
+    char before[GS_CL_TILES_TEXT];
+    gs_cl_tiles_print(&t, before);
+    const char *wrong[] = {"",
+                           "tpu",
+                           "cpu5",
+                           "cpu vector=5",
+                           "cpu rows=0",
+                           "cpu rows=17",
+                           "cpu rows=x",
+                           "cpu rows",
+                           "cpu rows=99999999999999999999",
+                           "cpu dot_rows=9",
+                           "cpu unroll=0",
+                           "cpu pack=-1",
+                           "gpu tile=48",
+                           "gpu tile=128 each=2",
+                           "gpu tile=32 each=8", /* 16 work-items for 32 rows */
+                           "gpu step=64"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (gs_cl_tiles_parse(wrong[i], &t)) fail_msg("'%s' is taken", wrong[i]);
+        gs_cl_tiles_print(&t, text);
+        assert_string_equal(text, before);
+    }
+}
+
+/* The tiles of a device that is opened now. */
+static void opened(char text[GS_CL_TILES_TEXT]) {
+    gs_device *d;
+    assert_ok(gs_device_open("cl", 0, &d));
+    gs_cl_tiles_print(&((gs_cl *)d->state)->tiles, text);
+    gs_device_close(d);
+}
+
+static void tuned_tiles_are_used(void **state) {
+    (void)state;
+    const char *given = getenv("GRADSUM_CL_TILES");
+    if (!cl_is_tested() || (given && *given)) skip();
+    char text[GS_CL_TILES_TEXT], usual[GS_CL_TILES_TEXT], name[100];
+    setenv("GRADSUM_CACHE", gs_test_folder(), 1);
+    opened(usual);
+    gs_device *d;
+    assert_ok(gs_device_open("cl", 0, &d));
+    gs_cl *cl = d->state;
+    const char *want = "cpu vector=4 rows=3 dot_rows=2 unroll=2 pack=77";
+    assert_true(gs_cl_tiles_parse(want, &cl->tiles));
+    assert_true(gs_cl_tuned_write(cl));
+    char digest[65];
+    gs_sha256(cl->identity, strlen(cl->identity), digest);
+    gs_device_close(d);
+    opened(text);
+    assert_string_equal(text, want);
+
+    setenv("GRADSUM_CL_TILES", "cpu8 rows=2", 1); /* it overrides */
+    opened(text);
+    assert_non_null(strstr(text, "cpu vector=8 rows=2 "));
+    setenv("GRADSUM_CL_TILES", "cpu rows=200", 1);
+    assert_fails(GS_E_USAGE, "GRADSUM_CL_TILES is 'cpu rows=200'", gs_device_open("cl", 0, &d));
+    unsetenv("GRADSUM_CL_TILES");
+
+    snprintf(name, sizeof name, "%s.tiles", digest); /* whole, but senseless */
+    assert_true(gs_cache_write(name, "cpu vector=5", 12));
+    opened(text);
+    assert_string_equal(text, usual);
+    unsetenv("GRADSUM_CACHE");
+}
+
+static void count_rows(void *context, const gs_tune_row *row) {
+    assert_true(row->correct);
+    ++*(int *)context;
+}
+
+static void the_search_keeps_the_best(void **state) {
+    (void)state;
+    if (!cl_is_tested()) skip();
+    gs_tune_result r;
+    int rows = 0;
+    char text[GS_CL_TILES_TEXT];
+    setenv("GRADSUM_CACHE", gs_test_folder(), 1);
+    assert_fails(GS_E_USAGE, "not an OpenCL device", gs_tune("cpu", 0, NULL, NULL, &r));
+    assert_fails(GS_E_DEVICE, "platform 99", gs_tune("cl:99.0", 0, NULL, NULL, &r));
+    assert_ok(gs_tune("cl", 0, count_rows, &rows, &r)); /* no time: the first candidate alone */
+    assert_int_equal(rows, 1);
+    assert_int_equal(r.candidates, 1);
+    assert_int_equal(r.correct, 1);
+    assert_true(r.kept && r.best.score > 0 && r.peak_gflops > 0 && r.peak_gb_s > 0);
+    for (int i = 0; i < 2; i++) assert_true(r.sgemm_gflops[i][0] > 0 && r.sgemm_gflops[i][1] > 0);
+    const char *given = getenv("GRADSUM_CL_TILES");
+    if (!given || !*given) {
+        opened(text);
+        assert_string_equal(text, r.best.tiles);
+    }
+    unsetenv("GRADSUM_CACHE");
+}
+
+static void the_command(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "--seconds", "tune --help");
+    gs_test_program_prints(2, "did you mean --seconds?", "tune --second 3");
+    gs_test_program_prints(2, "not an OpenCL device", "tune --device cpu");
+    gs_test_program_prints(2, "'x' is not", "tune --seconds x");
+}
+
+GS_TESTS(cl_tune, cmocka_unit_test(tiles_have_a_text), cmocka_unit_test(tuned_tiles_are_used),
+         cmocka_unit_test(the_search_keeps_the_best), cmocka_unit_test(the_command))

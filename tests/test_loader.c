@@ -1,0 +1,248 @@
+/* The loader: which samples it brings, that they are whole, and how it keeps a pace. */
+#include "tests/program.h"
+
+#include <math.h>
+#include "data/loader.h"
+#include "data/shard.h"
+
+enum { COUNT = 103, PIXELS = 6, EPOCHS = 3, SEED = 7 };
+
+static unsigned char images[COUNT * PIXELS], labels[COUNT];
+
+/* Each byte tells its sample and its place. */
+static const gs_dataset *small_set(void) {
+    static gs_dataset set = {.count = COUNT, .shape = {1, 2, 3}, .classes = 10};
+    for (int i = 0; i < COUNT; i++) {
+        labels[i] = (unsigned char)(i % 10);
+        for (int k = 0; k < PIXELS; k++) images[i * PIXELS + k] = (unsigned char)(i + 37 * k);
+    }
+    set.images = images;
+    set.labels = labels;
+    return &set;
+}
+
+/* ---- schedules ---- */
+
+typedef struct schedule_case {
+    size_t batch;
+    int parts, passes;
+    size_t most;
+    uint64_t steps;
+} schedule_case;
+
+/* Ragged last batches and passes, batches of which some parts get nothing, passes without samples, one batch for all. */
+static const schedule_case schedule_cases[] = {{10, 1, 1, 4, 0},      {10, 3, 1, 100, 0},  {10, 3, 2, 2, 0},
+                                               {COUNT, 1, 1, 1, 0},   {COUNT, 8, 5, 3, 0}, {4, 8, 1, 128, 0},
+                                               {COUNT, 1, 7, 128, 2}, {10, 2, 1, 2, 15},   {1, 1, 1, 1, 200}};
+enum { SCHEDULE_CASES = sizeof schedule_cases / sizeof *schedule_cases };
+
+static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine) {
+    return (gs_schedule){COUNT, c->batch, c->parts, first_part, mine, c->passes, c->most, EPOCHS, c->steps};
+}
+
+/* The pieces by nested loops, as a step goes through its part; false: the piece is not what comes next. */
+typedef struct expected {
+    gs_schedule_place at;
+    const gs_schedule *schedule;
+} expected;
+
+static void wanted(expected *e, uint64_t epoch, size_t first, size_t n) {
+    gs_piece piece;
+    if (!gs_schedule_next(e->schedule, &e->at, &piece)) fail_msg("no piece at sample %zu", first);
+    assert_int_equal(piece.epoch, epoch);
+    assert_int_equal(piece.first, first);
+    assert_int_equal(piece.n, n);
+}
+
+static void schedule_follows_the_step(void **state) {
+    (void)state;
+    for (int i = 0; i < SCHEDULE_CASES; i++) {
+        const schedule_case *c = &schedule_cases[i];
+        for (int part = 0; part < c->parts; part++) {
+            gs_schedule s = schedule_of(c, part, 1);
+            expected e = {.schedule = &s};
+            uint64_t step = 0;
+            for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++)
+                for (size_t b = 0; b < COUNT && (!c->steps || step < c->steps); b += c->batch, step++) {
+                    gs_shard mine = gs_shard_of(COUNT - b < c->batch ? COUNT - b : c->batch, part, c->parts);
+                    for (int p = 0; p < c->passes; p++) {
+                        gs_shard pass = gs_shard_of(mine.count, p, c->passes);
+                        for (size_t done = 0; done < pass.count; done += c->most) {
+                            size_t left = pass.count - done;
+                            wanted(&e, epoch, b + mine.first + pass.first + done,
+                                   left < c->most ? left : c->most);
+                        }
+                    }
+                }
+            gs_piece none;
+            assert_false(gs_schedule_next(&s, &e.at, &none));
+            assert_false(gs_schedule_next(&s, &e.at, &none));
+        }
+    }
+}
+
+/* One worker with four virtual shards of eight has what four workers with one each have, batch by batch. */
+static void several_parts_come_in_their_order(void **state) {
+    (void)state;
+    gs_schedule four = {COUNT, 20, 8, 4, 4, 2, 3, 2, 0}, one[4];
+    gs_schedule_place at = {0}, at_one[4] = {{0}};
+    size_t samples = 0;
+    gs_piece piece, wanted_piece;
+    for (int k = 0; k < 4; k++) {
+        one[k] = four;
+        one[k].first_part = 4 + k;
+        one[k].mine = 1;
+    }
+    for (int batch = 0; batch < 12; batch++)
+        for (int k = 0; k < 4; k++) {
+            size_t in_batch = COUNT - (size_t)(batch % 6) * 20;
+            gs_shard part = gs_shard_of(in_batch < 20 ? in_batch : 20, 4 + k, 8);
+            for (size_t done = 0; done < part.count; done += piece.n, samples += piece.n) {
+                assert_true(gs_schedule_next(&four, &at, &piece));
+                assert_true(gs_schedule_next(&one[k], &at_one[k], &wanted_piece));
+                assert_memory_equal(&piece, &wanted_piece, sizeof piece);
+            }
+        }
+    assert_false(gs_schedule_next(&four, &at, &piece));
+    /* 20 = 3 + 3 + 3 + 3 and 2 + 2 + 2 + 2; of the last batch, of 3, parts 4 to 7 have nothing */
+    assert_int_equal(samples, 2 * 5 * 8);
+}
+
+/* ---- what the loader brings ---- */
+
+/* All pieces of one part's schedule, compared with the samples themselves; returns how many pieces. */
+static int drain(const gs_schedule *s, double bytes_per_s, int most) {
+    const gs_dataset *set = small_set();
+    static uint32_t order[COUNT];
+    gs_loader *loader;
+    gs_schedule_place at = {0};
+    gs_piece piece;
+    uint64_t epoch = 0;
+    int pieces = 0;
+    assert_ok(gs_loader_create(set, s, SEED, bytes_per_s, &loader));
+    for (; pieces < most && gs_schedule_next(s, &at, &piece); pieces++) {
+        const gs_loaded *got = gs_loader_next(loader);
+        if (piece.epoch != epoch) gs_epoch_order(SEED, epoch = piece.epoch, COUNT, order);
+        assert_memory_equal(&got->piece, &piece, sizeof piece);
+        for (size_t i = 0; i < piece.n; i++) {
+            uint32_t sample = order[piece.first + i];
+            assert_int_equal(got->labels[i], labels[sample]);
+            assert_memory_equal(got->images + i * PIXELS, images + sample * PIXELS, PIXELS);
+        }
+    }
+    assert_true(gs_loader_waited(loader) >= 0);
+    gs_loader_free(loader);
+    return pieces;
+}
+
+static void every_sample_comes_whole(void **state) {
+    (void)state;
+    for (int i = 0; i < SCHEDULE_CASES; i++)
+        for (int part = 0; part < schedule_cases[i].parts; part++) {
+            gs_schedule s = schedule_of(&schedule_cases[i], part, 1);
+            drain(&s, 0, 1000000);
+        }
+}
+
+/* A run may end anywhere: after 0, 1, ... pieces, while the loader sleeps or works. */
+static void it_can_be_freed_at_any_moment(void **state) {
+    (void)state;
+    gs_schedule s = schedule_of(&(schedule_case){3, 1, 1, 3, 0}, 0, 1);
+    for (int pieces = 0; pieces < 80; pieces++) assert_int_equal(drain(&s, 0, pieces), pieces);
+    gs_loader_free(NULL);
+}
+
+/* A worker without samples: there are more workers than samples in a batch. */
+static void a_worker_may_have_nothing(void **state) {
+    (void)state;
+    gs_schedule s = schedule_of(&(schedule_case){4, 8, 1, 128, 0}, 7, 1);
+    assert_int_equal(drain(&s, 0, 1000000), 0);
+}
+
+/* ---- pace ---- */
+
+static void a_pace_is_kept(void **state) {
+    (void)state;
+    gs_pace p = {.rate = 100};
+    assert_near(gs_pace_through(&p, 50, 200), 52, 1e-12, 0);
+    assert_near(gs_pace_through(&p, 50.5, 100), 53, 1e-12, 0); /* behind what was wanted before */
+    assert_near(gs_pace_through(&p, 53, 50), 53.5, 1e-12, 0);
+    assert_near(gs_pace_through(&p, 60, 10), 60.1, 1e-12, 0); /* idle from 53.5 on: nothing is saved up */
+    assert_near(gs_pace_through(&p, 60, 10), 60.2, 1e-12, 0);
+    gs_pace none = {0};
+    assert_near(gs_pace_through(&none, 60, 1e18), 60, 0, 0);
+}
+
+/* Over any time in which there is always something wanted, exactly rate times time is moved. */
+static void a_pace_neither_drifts_nor_bursts(void **state) {
+    (void)state;
+    gs_pace p = {.rate = 1e6};
+    double now = 1000, moved = 0;
+    for (int i = 0; i < 10000; i++) {
+        double bytes = 1 + i % 997;
+        moved += bytes;
+        now = gs_pace_through(&p, now, bytes);
+        assert_near(now, 1000 + moved / 1e6, 1e-7, 0);
+    }
+}
+
+/* The same samples, only later. 309 samples of 7 bytes at 200,000 a second: 11 ms. */
+static void a_throttled_loader_brings_the_same(void **state) {
+    (void)state;
+    gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
+    assert_int_equal(gs_sample_bytes(small_set()), PIXELS + 1);
+    assert_int_equal(drain(&s, 2e5, 1000000), drain(&s, 0, 1000000));
+}
+
+/* At a byte a second the first piece would be through after 28 s; the run ends before. A loader that slept on would
+ * still end, far too late: the alarm then ends the test. */
+static void a_throttled_loader_can_be_freed(void **state) {
+    (void)state;
+    gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
+    for (int i = 0; i < 5; i++) assert_int_equal(drain(&s, 1e-3, 0), 0);
+}
+
+/* ---- in a run ---- */
+
+/* Nothing that decides when samples come decides what is learned. */
+static void throttling_changes_no_weight(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    gs_result fast, slow;
+    s.model = "flatten, linear 10";
+    s.devices = "cpu,cpu,cpu";
+    s.threads = 1;
+    s.batch = 100;
+    s.steps = 10;
+    assert_ok(gs_train(&s, NULL, &fast));
+    s.throttle = 4;
+    assert_ok(gs_train(&s, NULL, &slow));
+    assert_memory_equal(fast.weights, slow.weights, fast.params * sizeof(float));
+    assert_true(fast.waited >= 0 && fast.waited <= 1);
+    assert_true(slow.waited >= 0 && slow.waited <= 1);
+    gs_result_free(&fast);
+    gs_result_free(&slow);
+}
+
+static void the_program_throttles(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "throttle each worker's loader brings 50 MB", "%s",
+                           "train --model softmax --steps 3 --throttle 50");
+    gs_test_program_prints(0, "waited for it:", "train --model softmax --steps 3");
+    gs_test_program_prints(0, "\"loader_wait\":", "train --model softmax --steps 3 --json");
+    gs_test_program_prints(0, "\"throttle_mb_per_s\":2.5",
+                           "train --model softmax --steps 3 --json --throttle 2.5");
+    gs_test_program_prints(0, "\"loader_wait\":", "%s",
+                           "compare --model softmax --steps 3 --devices-list cpu --json");
+    gs_test_program_prints(2, "--throttle: '0' is not a number from 0.001", "train --throttle 0");
+    gs_test_program_prints(2, "--throttle: 'fast' is not a number", "train --throttle fast");
+    gs_test_program_prints(2, "--throttle wants a value: MB/S", "train --throttle");
+}
+
+GS_TESTS(loader, cmocka_unit_test(schedule_follows_the_step),
+         cmocka_unit_test(several_parts_come_in_their_order), cmocka_unit_test(every_sample_comes_whole),
+         cmocka_unit_test(it_can_be_freed_at_any_moment), cmocka_unit_test(a_worker_may_have_nothing),
+         cmocka_unit_test(a_pace_is_kept), cmocka_unit_test(a_pace_neither_drifts_nor_bursts),
+         cmocka_unit_test(a_throttled_loader_brings_the_same),
+         cmocka_unit_test(a_throttled_loader_can_be_freed), cmocka_unit_test(throttling_changes_no_weight),
+         cmocka_unit_test(the_program_throttles))

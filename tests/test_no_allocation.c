@@ -1,0 +1,246 @@
+/* In steady state a step of training allocates no memory, and neither does a collective between threads. The
+ * allocating functions of the C library are replaced in this program by ones that count. (Between processes Gloo
+ * allocates in each call, and OpenCL has memory of its own: see src/sync/gloo_c.h.)
+ */
+#include "tests/ranks.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "sync/call.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+static void steps_allocate_nothing(void **state) {
+    (void)state;
+    print_message("         a sanitizer, or a C library that is not glibc, brings its own malloc\n");
+    skip();
+}
+GS_TESTS(allocation, cmocka_unit_test(steps_allocate_nothing))
+#else
+
+/* ---- counting ---- */
+
+static atomic_bool counting;
+static atomic_int allocations;
+static _Atomic(void *) first_caller;
+static atomic_size_t first_bytes;
+
+static void count_one(size_t bytes, void *caller) {
+    if (!atomic_load(&counting)) return;
+    if (atomic_fetch_add(&allocations, 1) > 0) return;
+    atomic_store(&first_caller, caller);
+    atomic_store(&first_bytes, bytes);
+}
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+
+void *malloc(size_t bytes) {
+    count_one(bytes, __builtin_return_address(0));
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+    count_one(count * bytes, __builtin_return_address(0));
+    return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes) {
+    count_one(bytes, __builtin_return_address(0));
+    return __libc_realloc(memory, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    count_one(bytes, __builtin_return_address(0));
+    return __libc_memalign(alignment, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes) {
+    count_one(bytes, __builtin_return_address(0));
+    void *memory = __libc_memalign(alignment, bytes);
+    if (memory) *out = memory;
+    return memory ? 0 : ENOMEM;
+}
+
+static void begin_counting(void) {
+    atomic_store(&allocations, 0);
+    atomic_store(&counting, true);
+}
+
+static void assert_nothing_was_allocated(const char *what) {
+    assert_false(atomic_load(&counting)); /* the end of the count was reached */
+    if (atomic_load(&allocations) > 0)
+        fail_msg("%s: %d allocations, the first of %zu bytes, called from %p", what,
+                 atomic_load(&allocations), atomic_load(&first_bytes), atomic_load(&first_caller));
+}
+
+static void the_count_counts(void **state) {
+    (void)state;
+    void *volatile memory; /* or the compiler leaves out what is of no use */
+    void *aligned = NULL;
+    begin_counting();
+    free(memory = malloc(1));
+    free(memory = calloc(2, 3));
+    free(memory = aligned_alloc(64, 64));
+    free(memory = realloc(NULL, 5));
+    int status = posix_memalign(&aligned, 64, 64);
+    free(memory = aligned);
+    atomic_store(&counting, false);
+    assert_int_equal(status, 0);
+    assert_int_equal(atomic_load(&allocations), 5);
+}
+
+/* ---- steps ---- */
+
+/* 6000 samples in batches of 300: an epoch of 20 steps. Of all kinds of layers that have memory of their own. */
+static const char MODEL[] =
+    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, dropout 0.25, linear 16, tanh, "
+    "linear 10";
+enum { WARM = 6, END = 16 };
+
+static void count_some_steps(gs_worker *w) {
+    if (w->comm->rank != 0) return;
+    if (w->step == WARM) begin_counting();
+    if (w->step == END) atomic_store(&counting, false);
+}
+
+static gs_settings settings_for(const char *devices) {
+    gs_settings s = gs_settings_default();
+    s.model = MODEL;
+    s.devices = devices;
+    s.batch = 300;
+    s.epochs = 1;
+    s.threads = 1;
+    s.test_hook = count_some_steps;
+    return s;
+}
+
+static void assert_steps_allocate_nothing(const gs_settings *s, const char *what) {
+    gs_result r;
+    atomic_store(&counting, true); /* until step END */
+    assert_ok(gs_train(s, NULL, &r));
+    gs_result_free(&r);
+    assert_nothing_was_allocated(what);
+}
+
+static void a_step_of_one_worker_allocates_nothing(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu");
+    assert_steps_allocate_nothing(&s, "1 worker");
+    s.threads = 2;
+    assert_steps_allocate_nothing(&s, "1 worker of 2 threads");
+    s.measure = true;
+    s.accumulate = 3;
+    assert_steps_allocate_nothing(&s, "1 worker, measured, --accumulate 3");
+    s = settings_for("cpu");
+    s.model = "lenet";
+    assert_steps_allocate_nothing(&s, "1 worker, lenet");
+}
+
+static void a_step_of_every_scheme_allocates_nothing(void **state) {
+    (void)state;
+    for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
+        gs_settings s = settings_for("cpu,cpu");
+        s.sync = (*scheme)->name;
+        assert_steps_allocate_nothing(&s, s.sync);
+        s.devices = "cpu,cpu,cpu";
+        assert_steps_allocate_nothing(&s, s.sync);
+    }
+}
+
+static void a_step_of_every_mode_allocates_nothing(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu,cpu");
+    s.accumulate = 4;
+    s.verify = 1;
+    assert_steps_allocate_nothing(&s, "--accumulate 4 --verify 1");
+    s = settings_for("cpu,cpu");
+    s.bucket = 1;
+    s.wire = GS_WIRE_BF16;
+    assert_steps_allocate_nothing(&s, "--bucket 1 --wire bf16");
+    s = settings_for("cpu,cpu");
+    s.exact = true;
+    assert_steps_allocate_nothing(&s, "--exact");
+    s = settings_for("cpu,cpu");
+    s.sync = "local";
+    s.every = 2;
+    assert_steps_allocate_nothing(&s, "--sync local --every 2");
+    for (int k = 0; k <= 2; k += 2) {
+        s = settings_for("cpu,cpu");
+        s.sync = "async";
+        s.staleness = k;
+        assert_steps_allocate_nothing(&s, k ? "--sync async --staleness 2" : "--sync async --staleness 0");
+    }
+}
+
+/* ---- collectives ---- */
+
+enum { COUNT = 5000, ROUNDS = 20, WARM_ROUNDS = 8 };
+
+/* Everything, with messages of several lengths, two of them under way; for memory of the ranks' own. */
+static gs_status all_calls(gs_comm *c, void *in, void *out) {
+    int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
+    for (size_t n = 1; n <= COUNT; n *= 70) {
+        for (int k = 0; k < 2; k++) GS_TRY(c->ops->send(c, in, n * 4, next));
+        for (int k = 0; k < 2; k++) GS_TRY(c->ops->recv(c, out, n * 4, last));
+        for (int o = GS_BROADCAST; o <= GS_BARRIER; o++) {
+            gs_call call = {(gs_operation)o, n, GS_F32, GS_SUM, 0};
+            GS_TRY(gs_call_run(c, &call, in, out));
+        }
+    }
+    return GS_OK;
+}
+
+static gs_status call_often(gs_comm *c, void *context) {
+    (void)context;
+    void *in = gs_test_scratch((size_t)COUNT * GS_TEST_RANKS * 4);
+    void *out = gs_test_scratch((size_t)COUNT * GS_TEST_RANKS * 4);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == WARM_ROUNDS && c->rank == 0) begin_counting();
+        GS_TRY(all_calls(c, in, out));
+    }
+    GS_TRY(c->ops->barrier(c));
+    if (c->rank == 0) atomic_store(&counting, false);
+    return c->ops->barrier(c);
+}
+
+static void collectives_between_threads_allocate_nothing(void **state) {
+    (void)state;
+    static const gs_test_layout layouts[] = {{"2 threads", 0, {2}}, {"3 threads", 0, {3}}};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        atomic_store(&counting, true);
+        gs_test_ranks_ok(&layouts[i], call_often, NULL);
+        assert_nothing_was_allocated(layouts[i].name);
+        atomic_store(&counting, true);
+        gs_test_ranks_checked_ok(&layouts[i], call_often, NULL);
+        assert_nothing_was_allocated(layouts[i].name);
+    }
+}
+
+/* Also where the leaders' memory is in use: Gloo is not, once all have met. */
+static void collectives_in_shared_memory_allocate_nothing(void **state) {
+    (void)state;
+    static const gs_test_layout layouts[] = {{"3 processes", 3, {1, 1, 1}},
+                                             {"2 processes of 2 threads", 2, {2, 2}}};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
+        atomic_store(&counting, true);
+        gs_test_transport = "shm";
+        gs_test_run_ranks(&layouts[i], 60, call_often, NULL, outcome);
+        gs_test_transport = NULL;
+        for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)
+            if (outcome[r].status != GS_OK)
+                fail_msg("%s, rank %d: %s", layouts[i].name, r, outcome[r].message);
+        assert_nothing_was_allocated(layouts[i].name);
+    }
+}
+
+GS_TESTS(allocation, cmocka_unit_test(the_count_counts),
+         cmocka_unit_test(a_step_of_one_worker_allocates_nothing),
+         cmocka_unit_test(a_step_of_every_scheme_allocates_nothing),
+         cmocka_unit_test(a_step_of_every_mode_allocates_nothing),
+         cmocka_unit_test(collectives_between_threads_allocate_nothing),
+         cmocka_unit_test(collectives_in_shared_memory_allocate_nothing))
+#endif

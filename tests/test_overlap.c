@@ -1,0 +1,376 @@
+/* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when. */
+#include "tests/devices.h"
+#include "tests/program.h"
+
+#include <math.h>
+
+/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so of 8 workers two have none), step
+ * 20 begins epoch 2. Buckets of 1 KB: the last layer alone is smaller, the linear one before it is larger. */
+static const char MODEL[] =
+    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | conv 4 1x1), flatten, "
+    "dropout 0.25, linear 16, tanh, linear 10";
+enum { BATCH = 333, STEPS = 20, BUCKETS = 2 };
+static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
+
+static gs_settings settings_for(const char *devices, const char *sync) {
+    gs_settings s = gs_settings_default();
+    s.model = MODEL;
+    s.devices = devices;
+    s.sync = sync;
+    s.batch = BATCH;
+    s.steps = STEPS;
+    s.weight_decay = 1e-3f;
+    s.threads = 1;
+    return s;
+}
+
+static gs_result train(const gs_settings *s) {
+    gs_result r;
+    assert_ok(gs_train(s, NULL, &r));
+    assert_int_equal(r.steps, s->steps);
+    return r;
+}
+
+static double largest_difference(const float *a, const float *b, size_t n) {
+    double largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - (double)b[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+static bool depends_on_the_cut(const char *sync) {
+    return strcmp(sync, "ring") == 0 || strcmp(sync, "auto") == 0;
+}
+
+/* The same training with and without buckets. */
+static void compare(gs_settings s, int buckets) {
+    s.bucket = 0;
+    gs_result plain = train(&s);
+    s.bucket = 1;
+    gs_result r = train(&s);
+    double d = largest_difference(plain.weights, r.weights, r.params);
+    if (!(d <= (depends_on_the_cut(s.sync) ? TOLERANCE : 0)))
+        fail_msg("%s by %s: with buckets the weights differ by %g", s.devices, s.sync, d);
+    assert_true(fabs(r.train_loss - plain.train_loss) <= (d > 0 ? 1e-5 : 0));
+    assert_int_equal(plain.overlap.buckets, 0);
+    assert_int_equal(r.overlap.buckets, buckets);
+    assert_true(r.overlap.summed > 0 && r.overlap.waited > 0);
+    gs_result_free(&plain);
+    gs_result_free(&r);
+}
+
+static void every_scheme_gives_the_same_weights(void **state) {
+    (void)state;
+    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
+    for (int i = 0; gs_sync_schemes()[i]; i++)
+        for (int k = 0; k < 2; k++) compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
+}
+
+/* Several passes a step, micro-batches within a pass, workers without samples: only the end of a step's last pass
+ * releases buckets. */
+static void passes_and_ragged_batches(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "ps");
+    compare(s, BUCKETS);
+    s.accumulate = 3;
+    compare(s, BUCKETS);
+    s = settings_for("cpu,cpu", "allreduce");
+    s.accumulate = 4;
+    compare(s, BUCKETS);
+    s.accumulate = 1;
+    s.batch = 800; /* a worker's 400 in micro-batches of 128 */
+    s.micro_batch = 128;
+    s.steps = 9; /* the eighth has 400 samples */
+    compare(s, BUCKETS);
+}
+
+/* With 16 bits on the wire too: by ps each element is rounded by itself. The counts are not rounded. */
+static void buckets_go_with_wire(void **state) {
+    (void)state;
+    gs_settings s = settings_for("cpu,cpu,cpu", "ps");
+    s.wire = GS_WIRE_BF16;
+    s.verify = 1;
+    compare(s, BUCKETS);
+    s.sync = "recursive_doubling";
+    s.wire = GS_WIRE_F16;
+    compare(s, BUCKETS);
+    s.bucket = 1;
+    s.sync = "ps";
+    gs_result r = train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
+    assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
+    gs_result_free(&r);
+}
+
+static bool has_opencl(void) {
+    const char *devices = getenv("GRADSUM_TEST_DEVICES");
+    return !devices || strstr(devices, "cl");
+}
+
+static void opencl_devices_too(void **state) {
+    (void)state;
+    if (!has_opencl()) skip();
+    compare(settings_for("cl,cl", "allreduce"), BUCKETS);
+    compare(settings_for("cl,cpu,cl", "ps"), BUCKETS);
+    gs_settings s = settings_for("cl,cl", "ring");
+    s.accumulate = 2;
+    compare(s, BUCKETS);
+}
+
+/* Where buckets end; one bucket is one sum, behind which there is nothing to hide. */
+static void buckets_end_at_layers(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        int kb, buckets;
+    } cases[] = {
+        {MODEL, 1, 2},
+        {MODEL, 1000000, 1},
+        {"flatten, linear 10", 1, 1},
+        {"mlp", 1, 3},
+        {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
+        {"mlp", 1000, 1},
+        {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_settings s = settings_for("cpu,cpu", "allreduce");
+        s.model = cases[i].model;
+        s.bucket = cases[i].kb;
+        s.steps = 2;
+        gs_result r = train(&s);
+        if (r.overlap.buckets != cases[i].buckets)
+            fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
+                     cases[i].buckets);
+        gs_result_free(&r);
+    }
+}
+
+/* ---- what backward tells ---- */
+
+typedef struct told {
+    gs_model *model;
+    size_t last;
+    int calls;
+    float *final; /* the gradients as they were when they were called final */
+} told;
+
+static gs_status take_final(void *context, size_t first) {
+    told *t = context;
+    if (first > t->last) return gs_fail(GS_E_SHAPE, "final from %zu on, after %zu", first, t->last);
+    gs_device *d = t->model->device;
+    GS_TRY(d->ops->read(d, t->final + first, gs_at(t->model->gradients, first),
+                        (t->last - first) * sizeof(float)));
+    t->last = first;
+    t->calls++;
+    return GS_OK;
+}
+
+/* What was called final does not change any more; at the end all is. */
+static void what_is_final_stays(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int i = 0; i < count; i++) {
+        enum { N = 3 };
+        gs_device *d = devices[i];
+        gs_mem x, labels, logits;
+        told t = {0};
+        float *after;
+        assert_ok(gs_model_create(d, MODEL, (gs_shape){1, 28, 28}, N, GS_SOFTMAX_CROSS_ENTROPY, 1, &t.model));
+        size_t all = t.model->params + GS_STATS;
+        t.final = calloc(all, sizeof *t.final);
+        after = calloc(all, sizeof *after);
+        assert_ok(d->ops->alloc(d, N * 784 * sizeof(float), &x));
+        assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &labels));
+        assert_ok(d->ops->fill(d, x, 0.5f, N * 784));
+        gs_pass pass = {.n = N, .training = true, .final = take_final, .final_context = &t};
+        t.last = all;
+        assert_ok(gs_model_forward(t.model, &pass, x, &logits));
+        assert_ok(gs_model_loss(t.model, &pass, logits, labels));
+        assert_ok(gs_model_backward(t.model, &pass, logits, labels));
+        assert_int_equal(t.last, 0);
+        assert_true(t.calls >= 9);
+        assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
+        assert_memory_equal(after, t.final, all * sizeof *after);
+        assert_true(after[t.model->params + GS_STAT_SAMPLES] == N && after[0] != 0);
+        d->ops->free(d, x);
+        d->ops->free(d, labels);
+        gs_model_free(t.model);
+        free(t.final);
+        free(after);
+    }
+}
+
+/* ---- between processes ---- */
+
+static void train_by_program(const char *launch, const gs_result *like, float *weights) {
+    char path[400], *output;
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    int status = gs_test_program(&output,
+                                 "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads "
+                                 "1 --save %s",
+                                 launch, MODEL, BATCH, STEPS, path);
+    if (status != 0) fail_msg("%s: exit %d: %s", launch, status, output);
+    free(output);
+    gs_model *plan;
+    assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28}, &plan));
+    assert_int_equal(plan->params, like->params);
+    assert_ok(gs_safetensors_load(path, plan, weights));
+    gs_model_free(plan);
+}
+
+static void processes_give_the_same_weights(void **state) {
+    (void)state;
+    static const struct {
+        const char *launch;
+        double tolerance;
+    } cases[] = {
+        {"-n 2 -- train --sync ps", 0},
+        {"-n 3 -- train --sync tree --accumulate 2", 0},
+        {"-n 3 -- train --sync ring", 1e-6},
+        {"-n 2 -- train --sync allreduce", 1e-6},
+        {"-n 2 -- train --sync allreduce --devices cpu,cpu", 1e-6},
+        {"-n 2 -- train --sync ps --devices cpu,cl", 0},
+    };
+    gs_settings s = settings_for("cpu", "allreduce");
+    gs_result alone = train(&s);
+    size_t bytes = alone.params * sizeof(float);
+    float *plain = malloc(bytes), *weights = malloc(bytes);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[200];
+        if (strstr(cases[i].launch, "cl") && !has_opencl()) continue;
+        train_by_program(cases[i].launch, &alone, plain);
+        snprintf(command, sizeof command, "%s --bucket 1", cases[i].launch);
+        train_by_program(command, &alone, weights);
+        double d = largest_difference(plain, weights, alone.params);
+        if (!(d <= cases[i].tolerance))
+            fail_msg("%s: with buckets the weights differ by %g", cases[i].launch, d);
+        d = largest_difference(alone.weights, weights, alone.params);
+        if (!(d <= TOLERANCE)) fail_msg("%s: %g from one worker's weights", command, d);
+    }
+    free(plain);
+    free(weights);
+    gs_result_free(&alone);
+}
+
+/* ---- failures ---- */
+
+static int failing_rank;
+
+static void fail_at_step_5(gs_worker *w) {
+    if (w->comm->rank == failing_rank && w->step == 5) w->comm->ops->abort(w->comm, "lost on purpose");
+}
+
+/* What fails in the thread is told by the step, with its message; nothing waits on. */
+static void a_failed_sum_ends_the_run(void **state) {
+    (void)state;
+    for (failing_rank = 0; failing_rank < 3; failing_rank++) {
+        gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
+        gs_result r;
+        s.bucket = 1;
+        s.test_hook = fail_at_step_5;
+        assert_fails(GS_E_PEER, "lost on purpose", gs_train(&s, NULL, &r));
+        if (!strstr(gs_message(), "epoch 1, step ")) fail_msg("%s", gs_message());
+    }
+    gs_settings s = settings_for("cpu,cpu", "allreduce");
+    gs_result r;
+    s.bucket = 1;
+    s.timeout = 0.3;
+    s.slow = (gs_slow){1, 2000};
+    assert_fails(GS_E_PEER, "did not come within 0.3 s", gs_train(&s, NULL, &r));
+}
+
+/* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */
+static void a_killed_process_is_told(void **state) {
+    (void)state;
+    static const char *const schemes[] = {"allreduce", "ring"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        int status =
+            gs_test_shell(&output,
+                          "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=10 GRADSUM_RENDEZVOUS=%s; "
+                          "G='%s/gradsum train --model lenet --threads 1 --epochs 100000 --bucket 16 --sync "
+                          "%s'; GRADSUM_RANK=1 timeout -s KILL 3 $G & GRADSUM_RANK=0 $G; S=$?; wait; exit $S",
+                          gs_test_folder(), GS_BUILD_DIR, schemes[i]);
+        if (status != 1 || !strstr(output, "rank 1") || !strstr(output, "epoch "))
+            fail_msg("exit %d: %s", status, output);
+        free(output);
+    }
+}
+
+/* The wish to stop travels with the first bucket: all workers end after the same step. */
+static void a_signal_ends_all_workers(void **state) {
+    (void)state;
+    char *output;
+    gs_test_shell(
+        &output,
+        "%s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 --bucket 16 & "
+        "sleep 1; kill -TERM $!; wait $!",
+        GS_BUILD_DIR);
+    if (!strstr(output, "stopped by a signal after step") || !strstr(output, "sha256"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+/* ---- what is shown ---- */
+
+static void the_hidden_share(void **state) {
+    (void)state;
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 1}), 0.75, 1e-12, 0);
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 0}), 1, 1e-12, 0);
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 5}), 0, 1e-12, 0); /* the thread came late */
+    assert_near(gs_overlap_hidden((gs_overlap_times){0}), 0, 1e-12, 0);
+}
+
+static void it_is_shown(void **state) {
+    (void)state;
+    static const char args[] = "--model lenet --steps 10 --threads 1";
+    gs_test_program_prints(0, "buckets  of at least 16 KB", "train %s --devices cpu,cpu --bucket 16", args);
+    gs_test_program_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
+    gs_test_program_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
+    gs_test_program_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
+    char *output;
+    assert_int_equal(gs_test_program(&output, "train %s --bucket 16", args), 0);
+    assert_null(strstr(output, "overlap")); /* one worker has nothing to sum */
+    free(output);
+    for (int bucket = 0; bucket <= 16; bucket += 16) {
+        int status = gs_test_program(
+            &output, "compare %s --devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu' --bucket %d", args,
+            bucket);
+        assert_int_equal(status, 0);
+        if (!!strstr(output, " hid ") != (bucket > 0)) fail_msg("--bucket %d: %s", bucket, output);
+        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+            if (strlen(line) > 80) fail_msg("more than 80 columns: %s", line);
+        free(output);
+    }
+    gs_test_program_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json",
+                           args);
+}
+
+static void wrong_use_is_refused(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "it does not go with --bucket", "train --exact --bucket 64");
+    gs_test_program_prints(2, "--bucket: with --sync local", "train --sync local --every 2 --bucket 64");
+    gs_test_program_prints(2, "--bucket: with --sync async", "train --sync async --staleness 1 --bucket 64");
+    gs_test_program_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
+    char *output;
+    int status = gs_test_shell(&output,
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "G='%s/gradsum train --model softmax --steps 3 --threads 1'; GRADSUM_RANK=0 "
+                               "$G --bucket 4 & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
+                               gs_test_folder(), GS_BUILD_DIR);
+    if (status != 2 || !strstr(output, "rank 1 has another --bucket than rank 0 (0, not 4)"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+/* short enough for ThreadSanitizer too */
+GS_TESTS(overlap, cmocka_unit_test(passes_and_ragged_batches), cmocka_unit_test(what_is_final_stays),
+         cmocka_unit_test(a_failed_sum_ends_the_run), cmocka_unit_test(the_hidden_share))
+
+GS_TESTS(bucket, cmocka_unit_test(every_scheme_gives_the_same_weights),
+         cmocka_unit_test(buckets_go_with_wire), cmocka_unit_test(opencl_devices_too),
+         cmocka_unit_test(buckets_end_at_layers), cmocka_unit_test(processes_give_the_same_weights),
+         cmocka_unit_test(a_killed_process_is_told), cmocka_unit_test(a_signal_ends_all_workers),
+         cmocka_unit_test(it_is_shown), cmocka_unit_test(wrong_use_is_refused))

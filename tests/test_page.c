@@ -1,0 +1,205 @@
+/* Pages: put together as written, self-contained, whole or not there. What a browser makes of them:
+ * tests/browser_step.py. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <sys/stat.h>
+#include "page/page.h"
+
+static char *read_text(const char *path, size_t *length) {
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("there is no %s", path);
+    fseek(f, 0, SEEK_END);
+    *length = (size_t)ftell(f);
+    rewind(f);
+    char *text = malloc(*length + 1);
+    assert_int_equal(fread(text, 1, *length, f), *length);
+    text[*length] = 0;
+    fclose(f);
+    return text;
+}
+
+static char *path_in(const char *folder, const char *name) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void parts_take_the_place_of_marks(void **state) {
+    (void)state;
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "a", "</script><!-- {{b}}");
+    const gs_page_part parts[] = {
+        {"text", GS_PAGE_TEXT, "<b> & \"'{{b}}", NULL},
+        {"style", GS_PAGE_STYLE, "a > b { c: '&' }", NULL},
+        {"script", GS_PAGE_SCRIPT, "if (1 < 2 && '\xc3\xa9') ;", NULL},
+        {"json", GS_PAGE_JSON, NULL, json},
+        {0},
+    };
+    char *path = path_in(gs_test_folder(), "page.html");
+    assert_ok(gs_page_write(path, "{{text}}|{{json}}|{{style}}|{{script}}|{{text}}}} {x} {{", parts));
+    size_t length;
+    char *text = read_text(path, &length);
+    assert_string_equal(
+        text, "&lt;b&gt; &amp; &quot;&#39;{{b}}|{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}|"
+              "a > b { c: '&' }|if (1 < 2 && '\xc3\xa9') ;|&lt;b&gt; &amp; &quot;&#39;{{b}}}} {x} {{");
+    free(text);
+    cJSON_Delete(json);
+}
+
+static void a_bad_target_is_explained(void **state) {
+    (void)state;
+    const gs_page_part none[] = {{0}};
+    const char *folder = gs_test_folder();
+    assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, "x", none));
+    assert_fails(GS_E_FILE, "No such file", gs_page_write(path_in(folder, "no/page.html"), "x", none));
+    assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", "x", none));
+    gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
+    gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
+}
+
+/* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
+static void a_full_disk_leaves_the_older_page(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    FILE *f = fopen(path_in(folder, "page.html"), "w");
+    assert_non_null(f);
+    fputs("older", f);
+    fclose(f);
+    int status = gs_test_shell(&output, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum step -o page.html",
+                               folder, GS_BUILD_DIR);
+    assert_int_equal(status, 1);
+    if (!strstr(output, "cannot write") || !strstr(output, "File too large")) fail_msg("%s", output);
+    free(output);
+    assert_int_equal(gs_test_shell(&output, "cd %s && ls && cat page.html", folder), 0);
+    assert_string_equal(output, "page.html\nolder");
+    free(output);
+}
+
+/* ---- the page of gradsum step ---- */
+
+static const cJSON *get(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("the data have no \"%s\"", name);
+    return f;
+}
+
+/* Write a page, and return its text; *data is what its script reads. */
+static char *page(const char *options, cJSON **data) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
+    char *path = path_in(gs_test_folder(), "step.html"), *output;
+    size_t length;
+    if (gs_test_program(&output, "step %s -o %s", options, path) != 0)
+        fail_msg("step %s: %s", options, output);
+    free(output);
+    char *text = read_text(path, &length);
+    assert_int_equal(strlen(text), length);
+    assert_true(length < 2000000);
+    const char *json = strstr(text, begin), *end = json ? strstr(json, "</script>") : NULL;
+    assert_non_null(end);
+    json += strlen(begin);
+    *data = cJSON_ParseWithLength(json, (size_t)(end - json));
+    assert_non_null(*data);
+    return text;
+}
+
+/* Nothing that a browser would fetch; the name of SVG's namespace is no address. */
+static void the_page_needs_no_network(void **state) {
+    (void)state;
+    static const char *const calls[] = {"https:", "src=",           "@import", "url(",
+                                        "fetch(", "XMLHttpRequest", "import("};
+    cJSON *data;
+    char *text = page("--workers 16", &data);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+    for (const char *at = text; (at = strstr(at, "http:")); at++)
+        assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
+    for (const char *at = text; (at = strstr(at, "href=")); at++)
+        assert_memory_equal(at, "href=\"data:,\"", 13);
+    assert_null(strstr(text, "{{"));
+    cJSON_Delete(data);
+    free(text);
+}
+
+/* The counts of samples are summed too, as elements of the last chunk: what each worker has there before, and all
+ * have after, is what `gradsum train` says of its first step. */
+static void the_gradients_are_those_of_a_real_step(void **state) {
+    (void)state;
+    cJSON *data, *line = NULL;
+    char *text = page("--workers 3 --batch 32 --sync tree", &data), *output;
+    double loss = 0, samples = 0;
+    const cJSON *w;
+    cJSON_ArrayForEach(w, get(data, "workers")) {
+        samples += cJSON_GetArrayItem(w, 0)->valuedouble;
+        loss += cJSON_GetArrayItem(w, 1)->valuedouble;
+    }
+    assert_int_equal(get(data, "floats")->valueint, 7850 + GS_STATS);
+    assert_near(samples, 32, 0, 0);
+    assert_int_equal(gs_test_program(&output, "train --model softmax --batch 32 --steps 1 --json"), 0);
+    for (char *l = strtok(output, "\n"); l; l = strtok(NULL, "\n"))
+        if (strstr(l, "train_loss") && !line) line = cJSON_Parse(l);
+    assert_non_null(line);
+    assert_near(loss / samples, get(line, "train_loss")->valuedouble, 0, 1e-3); /* the page keeps 4 digits */
+    cJSON_Delete(line);
+    cJSON_Delete(data);
+    free(output);
+    free(text);
+}
+
+/* All schemes, with messages that are as counted, and an end in which all workers hold the same row. */
+static void every_scheme_is_in_it(void **state) {
+    (void)state;
+    static const char *const names[] = {"ps",   "sharded_ps",         "ring",
+                                        "tree", "recursive_doubling", "halving_doubling"};
+    for (int workers = 2; workers <= 7; workers += 5) {
+        cJSON *data;
+        char options[80];
+        snprintf(options, sizeof options, "--model 'flatten, linear 10' --sync sharded_ps --workers %d",
+                 workers);
+        char *text = page(options, &data);
+        const cJSON *schemes = get(data, "schemes"), *s, *m;
+        int rows = cJSON_GetArraySize(get(data, "rows")), i = 0;
+        assert_string_equal(get(data, "show")->valuestring, "sharded_ps");
+        assert_int_equal(cJSON_GetArraySize(schemes), 6);
+        cJSON_ArrayForEach(s, schemes) {
+            int counted = 0, chunks = cJSON_GetArraySize(get(s, "bounds")) - 1;
+            uint32_t all = (1u << workers) - 1, set[16][16] = {0};
+            assert_string_equal(get(s, "name")->valuestring, names[i++]);
+            assert_true(cJSON_Compare(get(s, "counted"), get(s, "formula"), true));
+            cJSON_ArrayForEach(m, get(s, "counted")) counted += cJSON_GetArrayItem(m, 1)->valueint;
+            assert_int_equal(cJSON_GetArraySize(get(s, "messages")), counted);
+            cJSON_ArrayForEach(m, get(s, "changes")) {
+                int worker = cJSON_GetArrayItem(m, 1)->valueint, chunk = cJSON_GetArrayItem(m, 2)->valueint;
+                int row = cJSON_GetArrayItem(m, 4)->valueint;
+                assert_true(worker < workers && chunk < chunks && row >= 0 && row < rows);
+                set[worker][chunk] = (uint32_t)cJSON_GetArrayItem(m, 3)->valueint;
+            }
+            for (int r = 0; r < workers; r++)
+                for (int c = 0; c < chunks; c++) assert_int_equal(set[r][c], all);
+        }
+        cJSON_Delete(data);
+        free(text);
+    }
+}
+
+static void wrong_use_is_explained(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
+    gs_test_program_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
+    gs_test_program_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
+    gs_test_program_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");
+    gs_test_program_prints(2, "--json is for the terminal", "step --json -o x.html");
+    gs_test_program_prints(2, "--model is for a page: -o FILE", "step --model mlp");
+    gs_test_program_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html",
+                           gs_test_folder());
+    gs_test_program_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());
+    gs_test_program_prints(2, "a page takes 10000000 at most",
+                           "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
+}
+
+GS_TESTS(page, cmocka_unit_test(parts_take_the_place_of_marks), cmocka_unit_test(a_bad_target_is_explained),
+         cmocka_unit_test(a_full_disk_leaves_the_older_page), cmocka_unit_test(the_page_needs_no_network),
+         cmocka_unit_test(the_gradients_are_those_of_a_real_step), cmocka_unit_test(every_scheme_is_in_it),
+         cmocka_unit_test(wrong_use_is_explained))

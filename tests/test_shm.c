@@ -1,0 +1,209 @@
+/* Processes that share memory: what is special about them. That all collectives and schemes are right over shm is
+ * tested where they are tested over Gloo (ranks.c runs both).
+ */
+#include "tests/program.h"
+#include "tests/ranks.h"
+
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sync/call_check.h"
+
+static const gs_test_layout three = {"3 processes", 3, {1, 1, 1}};
+static const gs_test_layout mixed = {"2 processes of 2 threads", 2, {2, 2}};
+
+/* ---- sizes: blocks, and letters that grow ---- */
+
+/* Every collective with arrays that end just before, at, and behind the end of a block of 256 KiB. */
+static gs_status around_blocks(gs_comm *c, void *context) {
+    static const size_t counts[] = {4095, 4096, 4097, 65535, 65536, 65537, 196609};
+    (void)context;
+    char *in = gs_test_scratch(4 * 196609 * 3), *out = gs_test_scratch(4 * 196609 * 3);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int o = GS_BROADCAST; o < GS_BARRIER; o++) {
+            gs_call call = {(gs_operation)o, counts[i], GS_F32, GS_SUM,
+                            gs_operation_has_root((gs_operation)o) ? 1 : 0};
+            gs_call_fill(&call, c->rank, c->size, in, out);
+            GS_TRY(gs_call_run(c, &call, in, out));
+            GS_TRY(gs_call_verify(&call, c->rank, c->size, in, out));
+        }
+    }
+    return GS_OK;
+}
+
+/* Messages of all lengths, two under way, longer ones after shorter ones. */
+static gs_status letters_of_all_lengths(gs_comm *c, void *context) {
+    static const size_t lengths[] = {1, 63, 64, 65, 4096, 100000, 3, 1000003, 64, 2000001, 0, 7};
+    (void)context;
+    unsigned char *data = gs_test_scratch(2000001), *got = gs_test_scratch(2000001);
+    int right = (c->rank + 1) % c->size, left = (c->rank + c->size - 1) % c->size;
+    for (size_t i = 0; i + 1 < sizeof lengths / sizeof *lengths; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            for (size_t b = 0; b < lengths[i + k]; b++)
+                data[b] = (unsigned char)(b * 7 + i + k + (size_t)c->rank);
+            GS_TRY(c->ops->send(c, data, lengths[i + k], right));
+        }
+        for (size_t k = 0; k < 2; k++) {
+            GS_TRY(c->ops->recv(c, got, lengths[i + k], left));
+            for (size_t b = 0; b < lengths[i + k]; b++)
+                RANK_CHECK(got[b] == (unsigned char)(b * 7 + i + k + (size_t)left),
+                           "byte %zu of %zu is wrong", b, lengths[i + k]);
+        }
+    }
+    return GS_OK;
+}
+
+static void over_shm(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,
+                     gs_test_outcome outcome[GS_TEST_RANKS]) {
+    memset(outcome, 0, GS_TEST_RANKS * sizeof *outcome);
+    gs_test_transport = "shm";
+    gs_test_run_ranks(layout, timeout, body, context, outcome);
+    gs_test_transport = NULL;
+}
+
+static void all_ok(const gs_test_layout *layout, gs_test_body body) {
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    over_shm(layout, 60, body, NULL, outcome);
+    for (int r = 0; r < gs_test_layout_size(layout); r++)
+        if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
+}
+
+static void blocks_end_anywhere(void **state) {
+    (void)state;
+    all_ok(&three, around_blocks);
+}
+
+static void letters_have_any_length(void **state) {
+    (void)state;
+    all_ok(&three, letters_of_all_lengths);
+    all_ok(&mixed, letters_of_all_lengths);
+}
+
+/* ---- failures ---- */
+
+typedef struct failure {
+    gs_operation operation;
+    int bad;
+    atomic_int ended;
+} failure;
+
+/* What the others do when rank `bad` does not take part. */
+static gs_status take_part(gs_comm *c, failure *f) {
+    gs_call call = {f->operation, 100, GS_F32, GS_SUM, f->bad};
+    void *in = gs_test_scratch(4000), *out = gs_test_scratch(4000);
+    gs_status first = gs_call_run(c, &call, in, out);
+    for (int i = 0; first == GS_OK && i < 3; i++)
+        first = c->ops->barrier(c); /* who only gives need not wait */
+    char message[1024];
+    snprintf(message, sizeof message, "%s", gs_message());
+    gs_status again = c->ops->barrier(c);
+    atomic_fetch_add(&f->ended, 1);
+    if (first != GS_OK && again == GS_OK) return gs_fail(GS_E_USAGE, "it works again after '%s'", message);
+    return gs_fail(first, "%s", message);
+}
+
+static gs_status one_aborts(gs_comm *c, void *context) {
+    failure *f = context;
+    if (c->rank != f->bad) return take_part(c, f);
+    c->ops->abort(c, "the disk is full");
+    return c->ops->barrier(c);
+}
+
+static void abort_reaches_everyone(void **state) {
+    (void)state;
+    const gs_test_layout *const some[] = {&three, &mixed};
+    for (int i = 0; i < 2; i++) {
+        for (int o = GS_RECV; o <= GS_BARRIER; o++) {
+            failure f = {.operation = (gs_operation)o, .bad = 1};
+            gs_test_outcome outcome[GS_TEST_RANKS];
+            over_shm(some[i], 60, one_aborts, &f, outcome);
+            for (int r = 0; r < gs_test_layout_size(some[i]); r++) {
+                assert_int_equal(outcome[r].status, GS_E_PEER);
+                assert_string_equal(outcome[r].message, "rank 1: the disk is full");
+            }
+        }
+    }
+}
+
+static gs_status one_is_late(gs_comm *c, void *context) {
+    failure *f = context;
+    if (c->rank != f->bad) return take_part(c, f);
+    while (atomic_load(&f->ended) < c->size - 1) usleep(1000);
+    return c->ops->barrier(c);
+}
+
+static void a_late_rank_is_named(void **state) {
+    (void)state;
+    failure f = {.operation = GS_ALL_REDUCE, .bad = 2};
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    over_shm(&three, 0.3, one_is_late, &f, outcome);
+    for (int r = 0; r < 3; r++) assert_int_equal(outcome[r].status, GS_E_PEER);
+    if (!strstr(outcome[0].message, "all_reduce of 100 f32: no answer within 0.3 s from rank 2"))
+        fail_msg("%s", outcome[0].message);
+    f = (failure){.operation = GS_RECV, .bad = 1};
+    over_shm(&(gs_test_layout){"2 processes", 2, {1, 1}}, 0.3, one_is_late, &f, outcome);
+    assert_string_equal(outcome[0].message,
+                        "rank 0: recv of 400 bytes from rank 1: no answer within 0.3 s from rank 1");
+}
+
+static gs_status one_leaves(gs_comm *c, void *context) {
+    failure *f = context;
+    return c->rank == f->bad ? GS_OK : take_part(c, f);
+}
+
+static void who_waits_for_a_rank_that_left_fails(void **state) {
+    (void)state;
+    failure f = {.operation = GS_ALL_REDUCE, .bad = 0};
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    over_shm(&three, 60, one_leaves, &f, outcome);
+    for (int r = 1; r < 3; r++) {
+        assert_int_equal(outcome[r].status, GS_E_PEER);
+        if (!strstr(outcome[r].message, "all_reduce of 100 f32: rank 0 ended without it"))
+            fail_msg("rank %d: %s", r, outcome[r].message);
+    }
+}
+
+/* ---- where shared memory cannot be had ---- */
+
+static void an_unknown_transport_is_named(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "no transport between processes is called 'tcp'",
+                           "launch -n 2 --transport tcp -- train --steps 1");
+    gs_test_program_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
+                           "launch -n 2 --transport shm -- train --sync gloo --steps 1");
+    gs_test_program_prints(0, "epoch 1",
+                           "launch -n 2 -- train --model softmax --sync gloo --epochs 1 --steps 1");
+}
+
+/* Two processes whose numbers mean different things: auto goes on over Gloo, shm says why not. */
+static void another_container_is_another_machine(void **state) {
+    (void)state;
+    char *output;
+    int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
+    free(output);
+    if (refused) skip(); /* not allowed to make a name space of processes */
+    static const char *const wanted[] = {"\"event\":\"end\"",
+                                         "the processes cannot talk over shm (shared memory): rank 1 runs on "
+                                         "another machine, or in another container, than rank 0"};
+    static const char *const transports[] = {"auto", "shm"};
+    for (int t = 0; t < 2; t++) {
+        char folder[400];
+        snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+        assert_int_equal(mkdir(folder, 0700), 0);
+        gs_test_shell(
+            &output,
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=20 GRADSUM_TRANSPORT=%s\n"
+            "run='%s/gradsum train --json --model softmax --steps 2'\n"
+            "GRADSUM_RANK=1 unshare --pid --fork --mount-proc $run 2>&1 & GRADSUM_RANK=0 $run 2>&1; wait",
+            folder, transports[t], GS_BUILD_DIR);
+        if (!strstr(output, wanted[t])) fail_msg("%s: %s", transports[t], output);
+        free(output);
+    }
+}
+
+GS_TESTS(shm, cmocka_unit_test(blocks_end_anywhere), cmocka_unit_test(letters_have_any_length),
+         cmocka_unit_test(abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
+         cmocka_unit_test(who_waits_for_a_rank_that_left_fails),
+         cmocka_unit_test(an_unknown_transport_is_named),
+         cmocka_unit_test(another_container_is_another_machine))

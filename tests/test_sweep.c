@@ -1,0 +1,449 @@
+/* gradsum sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "train/sweep.h"
+
+/* ---- the list ---- */
+
+static gs_sweep sweep_of(size_t samples) {
+    return (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .samples = samples};
+}
+
+static void assert_batches(const char *text, size_t samples, const size_t *wanted, int count) {
+    gs_sweep s = sweep_of(samples);
+    assert_ok(gs_sweep_batches(&s, text));
+    assert_int_equal(s.count, count);
+    for (int i = 0; i < count; i++) assert_int_equal(s.run[i].batch, wanted[i]);
+}
+
+static void lists_of_batches(void **state) {
+    (void)state;
+    assert_batches("32,64,...,2048", 6000, (size_t[]){32, 64, 128, 256, 512, 1024, 2048}, 7);
+    assert_batches("7", 6000, (size_t[]){7}, 1);
+    assert_batches("1,10,...,1000,all", 6000, (size_t[]){1, 10, 100, 1000, 6000}, 5);
+    assert_batches("32,48,...,162", 6000, (size_t[]){32, 48, 72, 108, 162}, 5); /* by 3/2 */
+    assert_batches("1,2,...,8,16,64,...,1024", 6000, (size_t[]){1, 2, 4, 8, 16, 64, 256, 1024}, 8);
+    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* nothing in between is fine */
+    assert_batches("3000,4000,all", 6000, (size_t[]){3000, 4000, 6000}, 3);
+    gs_sweep s = sweep_of((size_t)1 << 32);
+    assert_ok(gs_sweep_batches(&s, "2,4,...,4294967296"));
+    assert_int_equal(s.count, 32);
+    assert_true(s.run[31].batch == (size_t)1 << 32);
+}
+
+static void lists_that_cannot_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"32,...", "'...' wants two numbers before it and one after it"},
+        {"32,...,64", "'...' wants two numbers before it"},
+        {"...,64", "'...' wants two numbers before it"},
+        {"32,64,...", "'...' wants two numbers before it"},
+        {"32,64,...,...,512", "'...' wants two numbers before it"},
+        {"32,64,...,2000", "by the factor 2, from 1024 to 2048: it does not meet 2000"},
+        {"100,200,...,250", "from 200 to 400: it does not meet 250"},
+        {"4,6,...,100", "and 13.5 is no whole number of samples"},
+        {"64,32", "32 comes after 64: the batches must grow"},
+        {"64,64", "64 comes after 64"},
+        {"64,32,...,8", "32 comes after 64"},
+        {"32,8192", "8192 is larger than the training set, which has 6000 samples"},
+        {"32,64,...,8192", "8192 is larger than the training set"},
+        {"99999999999999999999999", "larger than the training set"},
+        {"all,7000", "7000 is larger"},
+        {"0", "'0' is not a whole number of samples from 1 up"},
+        {"-5", "'-5' is not"},
+        {"1.5", "'1.5' is not"},
+        {"32,,64", "'' is not"},
+        {"", "'' is not"},
+        {"32,", "'' is not"},
+        {"32 ,64", "'32 ' is not"},
+        {"32,64,..,128", "'..' is not"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_sweep s = sweep_of(6000);
+        assert_fails(GS_E_USAGE, cases[i].message, gs_sweep_batches(&s, cases[i].text));
+    }
+    gs_sweep s = sweep_of(6000);
+    char many[400] = "1";
+    for (int i = 2; i <= GS_SWEEP_MOST + 1; i++) sprintf(many + strlen(many), ",%d", i);
+    assert_fails(GS_E_USAGE, "more than 64 batches", gs_sweep_batches(&s, many));
+}
+
+/* ---- a set so small and so easy that every run is over in a moment ---- */
+
+enum { TRAIN = 240, TEST = 40, SIDE = 4, CLASSES = 4 };
+
+static void write_split(const char *folder, const char *name, int count) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    fwrite(head, 1, sizeof head, f);
+    for (int i = 0; i < count; i++) /* class k: row k is bright; and some noise */
+        for (int p = 0; p < SIDE * SIDE; p++)
+            fputc((p / SIDE == i % CLASSES ? 150 : 0) + (i * 31 + p * 17) % 97, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", folder, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    const unsigned char label_head[] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)count};
+    fwrite(label_head, 1, sizeof label_head, f);
+    for (int i = 0; i < count; i++) fputc(i % CLASSES, f);
+    fclose(f);
+}
+
+static const char *tiny_data(void) {
+    static char folder[400];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    write_split(folder, "train", TRAIN);
+    write_split(folder, "t10k", TEST);
+    return folder;
+}
+
+static gs_sweep tiny_sweep(const char *batches, double target) {
+    gs_sweep s = sweep_of(TRAIN);
+    s.settings.data = tiny_data();
+    s.settings.model = "flatten, linear 4";
+    s.settings.threads = 1;
+    s.settings.epochs = 4;
+    s.settings.momentum = 0;
+    s.target = target;
+    assert_ok(gs_sweep_batches(&s, batches));
+    return s;
+}
+
+static gs_sweep trained(const char *batches, double target, int jobs) {
+    gs_sweep s = tiny_sweep(batches, target);
+    s.jobs = jobs;
+    assert_ok(gs_sweep_prepare(&s));
+    assert_ok(gs_sweep_train(&s));
+    return s;
+}
+
+/* The target is seen at the first look that shows it; every look is in the curve. */
+static void targets_are_seen(void **state) {
+    (void)state;
+    gs_sweep s = trained("10,20,...,80", 0.99, 1);
+    for (int i = 0; i < s.count; i++) {
+        const gs_sweep_run *r = &s.run[i];
+        uint64_t an_epoch = (TRAIN + r->batch - 1) / r->batch;
+        assert_true(r->ran);
+        assert_false(r->diverged);
+        assert_int_equal(r->result.steps, 4 * an_epoch);
+        /* 24, 12, 6 steps an epoch give 4 looks each; of 3 each is looked at */
+        assert_int_equal(r->count, an_epoch >= 4 ? 16 : 12);
+        assert_int_equal(r->tests[r->count - 1].step, r->result.steps);
+        assert_true(r->tests[r->count - 1].accuracy == r->result.test_accuracy);
+        const gs_test_report *first = NULL;
+        for (size_t k = 0; k < r->count; k++) {
+            if (k > 0) assert_true(r->tests[k].step > r->tests[k - 1].step);
+            if (k > 0) assert_true(r->tests[k].seconds >= r->tests[k - 1].seconds);
+            if (!first && r->tests[k].accuracy >= 0.99) first = &r->tests[k];
+        }
+        assert_int_equal(r->reached, first != NULL);
+        if (first) assert_int_equal(r->at.step, first->step);
+    }
+    assert_true(s.run[0].reached);
+    assert_int_equal(s.run[0].tests[0].step, 6); /* a quarter of 24 */
+    gs_sweep_free(&s);
+}
+
+static void targets_that_are_too_high(void **state) {
+    (void)state;
+    gs_sweep s = tiny_sweep("20,120", 0.99);
+    s.settings.lr = 0; /* learns nothing */
+    assert_ok(gs_sweep_prepare(&s));
+    assert_ok(gs_sweep_train(&s));
+    for (int i = 0; i < 2; i++) {
+        assert_true(s.run[i].ran);
+        assert_false(s.run[i].reached);
+        assert_false(s.run[i].diverged);
+        assert_true(s.run[i].result.test_accuracy < 0.9);
+    }
+    gs_sweep_free(&s);
+}
+
+static void divergence_is_seen(void **state) {
+    (void)state;
+    gs_sweep s = tiny_sweep("20,120", 0.99);
+    s.settings.model = "flatten, linear 16, relu, linear 4";
+    s.settings.loss = GS_MEAN_SQUARED_ERROR;
+    s.settings.lr = 1e6f;
+    assert_ok(gs_sweep_prepare(&s));
+    assert_ok(gs_sweep_train(&s));
+    for (int i = 0; i < 2; i++) assert_true(s.run[i].ran && s.run[i].diverged && !s.run[i].reached);
+    gs_sweep_free(&s);
+}
+
+/* Looking at the test set changes nothing in the training. */
+static void looks_change_nothing(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    s.model = "conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear 10";
+    s.devices = "cpu,cpu";
+    s.threads = 1;
+    s.batch = 333;
+    s.steps = 25;
+    gs_result plain, looked;
+    assert_ok(gs_train(&s, NULL, &plain));
+    s.tests = 5;
+    assert_ok(gs_train(&s, NULL, &looked));
+    assert_memory_equal(plain.weights, looked.weights, plain.params * sizeof(float));
+    assert_true(plain.test_accuracy == looked.test_accuracy);
+    gs_result_free(&plain);
+    gs_result_free(&looked);
+}
+
+/* Runs side by side give what runs in turn give, and are shown in their order. */
+static int shown;
+
+static void in_order(void *context, const gs_sweep *s, const gs_sweep_run *r) {
+    (void)context;
+    assert_ptr_equal(r, &s->run[shown++]);
+}
+
+static void side_by_side_is_the_same(void **state) {
+    (void)state;
+    gs_sweep one = trained("8,16,...,128", 0.9, 1), more = tiny_sweep("8,16,...,128", 0.9);
+    more.jobs = 3;
+    more.done = in_order;
+    shown = 0;
+    assert_ok(gs_sweep_prepare(&more));
+    assert_ok(gs_sweep_train(&more));
+    assert_int_equal(shown, 5);
+    for (int i = 0; i < 5; i++) {
+        const gs_sweep_run *a = &one.run[i], *b = &more.run[i];
+        assert_int_equal(a->count, b->count);
+        assert_int_equal(a->reached, b->reached);
+        assert_int_equal(a->at.step, b->at.step);
+        assert_true(a->result.train_loss == b->result.train_loss);
+        for (size_t k = 0; k < a->count; k++) {
+            assert_int_equal(a->tests[k].step, b->tests[k].step);
+            assert_true(a->tests[k].accuracy == b->tests[k].accuracy);
+        }
+    }
+    gs_sweep_free(&one);
+    gs_sweep_free(&more);
+}
+
+/* Several workers reach the target after as many steps as one. */
+static void workers_equal_one(void **state) {
+    (void)state;
+    gs_sweep one = trained("16,32,64", 0.9, 1), more = tiny_sweep("16,32,64", 0.9);
+    more.settings.devices = "cpu,cpu,cpu";
+    assert_ok(gs_sweep_prepare(&more));
+    assert_ok(gs_sweep_train(&more));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(one.run[i].reached, more.run[i].reached);
+        assert_int_equal(one.run[i].at.step, more.run[i].at.step);
+    }
+    gs_sweep_free(&one);
+    gs_sweep_free(&more);
+}
+
+static void cores_are_divided(void **state) {
+    (void)state;
+    gs_sweep s = tiny_sweep("16,32,64", 0.9);
+    s.settings.threads = 0;
+    s.jobs = 64;
+    assert_ok(gs_sweep_prepare(&s));
+    assert_int_equal(s.jobs, 3); /* as many as there are runs */
+    int threads = gs_cpu_cores() / 3;
+    assert_int_equal(s.settings.threads, threads > 0 ? threads : 1);
+    s.settings.devices = "cpu,cl";
+    assert_fails(GS_E_USAGE, "device 'cl' would be used by all of them at once", gs_sweep_prepare(&s));
+    gs_sweep_free(&s);
+}
+
+/* A run that fails is named, and ends the sweep. */
+static void failures_are_told(void **state) {
+    (void)state;
+    for (int jobs = 1; jobs <= 2; jobs++) {
+        gs_sweep s = tiny_sweep("2,4,8", 0.9);
+        s.settings.devices = "cpu,cpu,cpu";
+        s.jobs = jobs;
+        assert_ok(gs_sweep_prepare(&s));
+        assert_fails(GS_E_USAGE,
+                     "batch 2: --batch 2 is the global batch: it cannot be divided among 3 workers",
+                     gs_sweep_train(&s));
+        gs_sweep_free(&s);
+    }
+}
+
+/* ---- the program ---- */
+
+static void wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--batch LIST is wanted", "sweep");
+    gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
+                           "sweep --batch 32,...");
+    gs_test_program_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
+    gs_test_program_prints(2, "--target: '200' is not a number from 1 to 100",
+                           "sweep --batch 32 --target 200");
+    gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
+                           "sweep --batch 32 --target 0.8");
+    gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
+    gs_test_program_prints(2, "--warmup 1 wants --lr-rule", "sweep --batch 32 --warmup 1");
+    gs_test_program_prints(2, "'cube' is not a rule", "sweep --batch 32 --lr-rule cube");
+    gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
+    gs_test_program_prints(2, "wanted cpu alone", "sweep --batch 32,64 --jobs 2 --devices cl");
+    gs_test_program_prints(2, "sweep does not save weights", "sweep --batch 32 --save x");
+    gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
+    gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
+}
+
+static void tiny_program(char **output, const char *options) {
+    int status = gs_test_program(output,
+                                 "sweep --data %s --model 'flatten, linear 4' --momentum 0 --epochs 4 "
+                                 "--threads 1 --batch 10,20,...,80 %s",
+                                 tiny_data(), options);
+    if (status != 0) fail_msg("exit %d: %s", status, *output);
+}
+
+static void assert_width(const char *output, size_t most) {
+    for (const char *line = output; *line;) {
+        size_t length = strcspn(line, "\n");
+        if (length > most) fail_msg("%zu columns, wanted %zu: %.*s", length, most, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static void table_and_chart(void **state) {
+    (void)state;
+    setenv("COLUMNS", "60", 1);
+    char *output;
+    tiny_program(&output, "--target 99 --jobs 2");
+    unsetenv("COLUMNS");
+    char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
+    assert_non_null(from);
+    assert_width(from, 60);
+    assert_non_null(strstr(output, "2 runs side by side, 1 thread a worker"));
+    assert_non_null(strstr(output, "steps to 99 % by global batch"));
+    for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
+    free(output);
+    tiny_program(&output, "--target 100 --lr 0");
+    from = strstr(output, "batch       lr");
+    assert_non_null(from);
+    assert_width(from, 80);
+    assert_non_null(strstr(output, "never: not in 4 epochs"));
+    assert_non_null(strstr(output, "no chart: not reached, or diverged"));
+    assert_non_null(strstr(output, "  not reached\n"));
+    free(output);
+}
+
+static const cJSON *field(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("the event has no \"%s\"", name);
+    return f;
+}
+
+static void json(void **state) {
+    (void)state;
+    char *output;
+    tiny_program(&output, "--target 90 --lr-rule sqrt --base-batch 20 --warmup 0.5 --json");
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        const char *event = field(o, "event")->valuestring;
+        assert_string_equal(event, lines == 0 ? "start" : lines == 5 ? "end" : "run");
+        if (lines == 0) {
+            assert_int_equal(cJSON_GetArraySize(field(o, "batches")), 4);
+            assert_near(field(o, "target_accuracy")->valuedouble, 0.9, 1e-12, 0);
+            assert_string_equal(field(o, "lr_rule")->valuestring, "sqrt");
+        } else if (lines == 5) {
+            assert_int_equal(field(o, "runs")->valueint, 4);
+            assert_true(cJSON_IsFalse(field(o, "interrupted")));
+        } else {
+            int batch = 10 << (lines - 1);
+            assert_int_equal(field(o, "batch")->valueint, batch);
+            assert_near(field(o, "lr_scaled")->valuedouble, 0.05 * sqrt(batch / 20.0), 0, 1e-6);
+            bool reached = cJSON_IsTrue(field(o, "reached"));
+            assert_true(reached ? cJSON_IsNumber(field(o, "seconds_to_target"))
+                                : cJSON_IsNull(field(o, "seconds_to_target")));
+            assert_true(cJSON_GetArraySize(field(o, "tests")) >= 12);
+            assert_true(field(cJSON_GetArrayItem(field(o, "tests"), 0), "step")->valueint > 0);
+            assert_true(field(o, "samples_per_s")->valuedouble > 0);
+        }
+        cJSON_Delete(o);
+    }
+    assert_int_equal(lines, 6);
+    free(output);
+}
+
+static void read_log(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+/* Ctrl-C: what is done is shown, with its chart, and the exit status is 1. */
+static void interrupted(const char *jobs) {
+    char log[400], text[8192];
+    snprintf(log, sizeof log, "%s/log", gs_test_folder());
+    const char *data = tiny_data();
+    fclose(fopen(log, "w"));
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "sweep", "--data", data, "--model", "flatten, linear 4",
+              "--batch", "120,240", "--epochs", "1000000", "--jobs", jobs, (char *)NULL);
+        _exit(99);
+    }
+    /* when the head of the table is there it listens to signals */
+    for (int i = 0; i < 200; i++) {
+        usleep(100000);
+        read_log(log, text, sizeof text);
+        if (strstr(text, "samples/s")) break;
+    }
+    kill(child, SIGINT);
+    int status = 0;
+    pid_t ended = 0;
+    for (int i = 0; i < 200 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
+    if (ended == 0) kill(child, SIGKILL);
+    assert_int_equal(ended, child);
+    assert_true(WIFEXITED(status));
+    read_log(log, text, sizeof text);
+    if (WEXITSTATUS(status) != 1 || !strstr(text, "stopped by a signal after 0 of 2 runs"))
+        fail_msg("exit %d: %s", WEXITSTATUS(status), text);
+}
+
+static void ctrl_c_ends_it(void **state) {
+    (void)state;
+    interrupted("1");
+    interrupted("2");
+}
+
+/* The runs that were whole are shown. */
+static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_run *r) {
+    (void)context;
+    if (r == &s->run[1]) gs_stop_requested = 1;
+}
+
+static void what_is_done_stays(void **state) {
+    (void)state;
+    gs_sweep s = tiny_sweep("8,16,...,128", 0.9);
+    s.done = stop_after_second;
+    assert_ok(gs_sweep_prepare(&s));
+    gs_status status = gs_sweep_train(&s);
+    gs_stop_requested = 0;
+    assert_int_equal(status, GS_OK);
+    for (int i = 0; i < 5; i++) assert_int_equal(s.run[i].ran, i < 2);
+    gs_sweep_free(&s);
+}
+
+GS_TESTS(sweep, cmocka_unit_test(lists_of_batches), cmocka_unit_test(lists_that_cannot_be),
+         cmocka_unit_test(targets_are_seen), cmocka_unit_test(targets_that_are_too_high),
+         cmocka_unit_test(divergence_is_seen), cmocka_unit_test(looks_change_nothing),
+         cmocka_unit_test(side_by_side_is_the_same), cmocka_unit_test(workers_equal_one),
+         cmocka_unit_test(cores_are_divided), cmocka_unit_test(failures_are_told),
+         cmocka_unit_test(wrong_usage), cmocka_unit_test(table_and_chart), cmocka_unit_test(json),
+         cmocka_unit_test(ctrl_c_ends_it), cmocka_unit_test(what_is_done_stays))

@@ -1,0 +1,58 @@
+#include "tests/training.h"
+
+#include <math.h>
+
+/* As in test_train.c: no kinks, dropout whose mask must follow the sample, and batches that nothing divides. 6000
+ * samples in batches of 333: step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
+static const char MODEL[] =
+    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, "
+    "linear 10";
+enum { BATCH = 333 };
+static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
+
+gs_settings gs_test_settings(const char *devices) {
+    gs_settings s = gs_settings_default();
+    s.model = MODEL;
+    s.devices = devices;
+    s.batch = BATCH;
+    s.steps = GS_TEST_STEPS;
+    s.weight_decay = 1e-3f;
+    s.threads = 1;
+    return s;
+}
+
+gs_result gs_test_train(const gs_settings *s) {
+    gs_result r;
+    assert_ok(gs_train(s, NULL, &r));
+    if (s->steps) assert_int_equal(r.steps, s->steps);
+    return r;
+}
+
+double gs_test_difference(const gs_result *a, const gs_result *b) {
+    double largest = 0;
+    for (size_t i = 0; i < a->params; i++) {
+        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+void assert_same_bits(const gs_result *a, const gs_result *b, const char *what) {
+    if (memcmp(a->weights, b->weights, a->params * sizeof(float)) != 0)
+        fail_msg("%s: other bits; the weights differ by up to %g", what, gs_test_difference(a, b));
+}
+
+void assert_same_within_rounding(const gs_result *a, const gs_result *b, const char *what) {
+    double d = gs_test_difference(a, b);
+    if (!(d <= TOLERANCE)) fail_msg("%s: weights differ by %g, wanted at most %g", what, d, TOLERANCE);
+}
+
+/* The SHA-256 that a run of the program prints. */
+void gs_test_sha256(const char *arguments, char sha256[65]) {
+    char *output;
+    int status = gs_test_program(&output, "%s", arguments);
+    const char *at = strstr(output, "sha256 ");
+    if (status != 0 || !at) fail_msg("gradsum %s: exit %d: %s", arguments, status, output);
+    snprintf(sha256, 65, "%s", at + strlen("sha256 "));
+    free(output);
+}

@@ -1,0 +1,22 @@
+/* Runs of training whose weights are compared: what the tests of the ways to make a step share. */
+#ifndef GS_TESTS_TRAINING_H
+#define GS_TESTS_TRAINING_H
+
+#include "tests/program.h"
+
+/* A network with dropout, whose mask must follow the sample, and batches that nothing divides: 6000 samples in
+ * batches of 333. Step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
+enum { GS_TEST_STEPS = 20 };
+gs_settings gs_test_settings(const char *devices);
+
+/* Train, and all steps were made. */
+gs_result gs_test_train(const gs_settings *);
+
+double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
+void assert_same_bits(const gs_result *, const gs_result *, const char *what);
+void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
+
+/* The SHA-256 that a run of the program prints. */
+void gs_test_sha256(const char *arguments, char sha256[65]);
+
+#endif
