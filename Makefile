@@ -1,5 +1,5 @@
-# gradsum: make | make demo | make test | make bench | make lint | make install | make clean
-# and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install
+# gradsum: make | make demo | make test | make bench | make bench-scale | make lint | make install | make clean
+# and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
 # which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
@@ -11,6 +11,9 @@ PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
+PACKAGES_browser  = chromium chromium-driver python3-selenium
+# Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
+PACKAGES_mpi      = libopenmpi-dev openmpi-bin
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 B        ?= build
@@ -28,7 +31,9 @@ DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -DGRADSUM_VERSION='"$(
 LIBRARIES  = OpenCL openblas libcjson nettle zlib
 # Looked up when a compiler runs and not before, so that this very make can install the packages.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
-PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthread
+PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
+MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
+MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
 COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
@@ -53,14 +58,19 @@ ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 SRC_CLI  = $(wildcard src/cli/*.c)
 SRC_LIB  = $(filter-out $(SRC_CLI),$(wildcard src/*.c src/*/*.c)) $(CPU_ONCE) $(wildcard cl/*.c)
 SRC_CXX  = src/sync/gloo_c.cc
-SRC_TEST = $(wildcard tests/*.c)
+SRC_TEST = $(filter-out tests/bench_%,$(wildcard tests/*.c))
 
-OBJ_LIB  = $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
+# Templates, styles and scripts of pages become strings of the program (src/page/parts.h).
+PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js)
+
+OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
+           $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o)
+# Parts of the program that are tested by themselves too.
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-oclgrind test-asan test-tsan test-install bench lint install clean packages
+.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser bench bench-scale bench-sync lint install clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 $(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
@@ -83,9 +93,11 @@ define ISA_RULE
 $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@mkdir -p $$(@D)
 	@echo "CC   $$< ($(1))"
-	@$$(COMPILE_C) $$(ISA_$(1)) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
+	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
+# ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction.
+$(B)/cpu/product_%.o: EXTRA = -ffp-contract=fast
 
 $(B)/tests/%.o: EXTRA = -DGS_SOURCE_DIR='"$(CURDIR)"' -DGS_BUILD_DIR='"$(abspath $(B))"'
 $(B)/src/io/file.o: EXTRA = -DGS_PREFIX='"$(PREFIX)"'
@@ -101,10 +113,27 @@ $(B)/%.o: %.cc | packages
 	@echo "CXX  $<"
 	@$(COMPILE_CXX) -c -o $@ $<
 
-# Holds PREFIX, and is written only when that has changed.
+.SECONDARY: $(PAGE_PARTS:%=$(B)/%.c)
+$(B)/src/page/%.c: src/page/% Makefile
+	@mkdir -p $(@D)
+	@{ echo 'extern const char gs_page_$(subst .,_,$*)[];'; echo 'const char gs_page_$(subst .,_,$*)[] = {'; \
+	   od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
+
+# A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
+$(B)/src/page/%.o: $(B)/src/page/%.c | packages
+	@echo "PART src/page/$*"
+	@$(CC) -std=c11 -funsigned-char -fPIC -g -c -o $@ $<
+
+$(B)/src/sync/comm_mpi.o $(B)/src/sync/mpi_%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
+$(patsubst %.c,$(B)/%.o,$(wildcard src/sync/*mpi*.c) tests/test_mpi.c): $(B)/mpi
+
+# These hold PREFIX and the flags for MPI, and are written only when that has changed.
 $(B)/prefix: FORCE
 	@mkdir -p $(@D)
 	@echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
+$(B)/mpi: FORCE | packages
+	@mkdir -p $(@D)
+	@echo '$(MPI_CFLAGS)' | cmp -s - $@ || echo '$(MPI_CFLAGS)' > $@
 FORCE:
 
 -include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d)
@@ -117,7 +146,7 @@ demo: all
 	@echo "The devices of this machine:" && $(B)/gradsum devices
 	@echo
 	@echo "Two processes train one network: each holds the whole model, sees its half of every batch, and"
-	@echo "computes its gradient; Gloo sums the gradients, and both make the same update."
+	@echo "computes its gradient; the gradients are summed, and both make the same update."
 	@echo "\$$ gradsum launch -n 2 -- train --model lenet --data $(DEMO_DATA) --epochs 3"
 	@$(B)/gradsum launch -n 2 -- train --model lenet --data $(DEMO_DATA) --epochs 3 --save $(B)/demo.safetensors
 	@echo
@@ -143,15 +172,37 @@ test-tsan:
 test-install: all
 	tests/install.sh
 
+# The pages in a real browser, without a window; says that it skips where there is none. Screenshots: $(B)/browser.
+test-browser: all
+	@mkdir -p $(B)/browser
+	@if [ -x /usr/bin/python3 ]; then /usr/bin/python3 tests/browser_step.py $(B)/gradsum $(B)/browser; \
+	 else echo "test-browser: skipped: no /usr/bin/python3"; fi
+
 bench: all
 	tests/bench.sh $(B)/gradsum
+	tests/bench_scale.sh $(B)/gradsum
+
+bench-scale: all
+	tests/bench_scale.sh $(B)/gradsum
+
+# Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
+bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c && echo yes),$(B)/bench-sync-mpi)
+	tests/bench_sync.sh $(B)
+
+$(B)/bench-sync: $(B)/tests/bench_sync.o $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+
+$(B)/bench-sync-mpi: tests/bench_sync_mpi.c
+	@echo "LINK $@"
+	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
 SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
 lint: packages
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \
-	    -Isrc -I. -D__x86_64__ $(filter %.c,$(SOURCES_ALL))
+	    -Isrc -I. -D__x86_64__ -DGRADSUM_MPI $(filter %.c,$(SOURCES_ALL))
 	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | xargs -P 2 -n 8 tests/tidy.sh
 	@echo "lint: no findings"
 
@@ -169,7 +220,7 @@ Version: $(VERSION)
 Requires.private: $(LIBRARIES)
 Cflags: -I$${includedir}/gradsum
 Libs: -L$${libdir} -lgradsum
-Libs.private: -lgloo -lstdc++ -lm -lpthread
+Libs.private: -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 endef
 export PKG_CONFIG_FILE
 
@@ -192,7 +243,8 @@ clean:
 GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test))
-OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo))
+OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
+           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser))
 
 packages:
 	@tests/packages.sh "$(PACKAGES)" "$(OPTIONAL)"
