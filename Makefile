@@ -6,7 +6,8 @@
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libcjson-dev nettle-dev pocl-opencl-icd
+                    zlib1g-dev libcjson-dev nettle-dev \
+                    libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
@@ -28,7 +29,7 @@ VERSION   = 0.1.0
 WARN       = -Wall -Wextra $(if $(SANITIZE),-w,-Werror)
 FLAGS      = -O3 -g -fPIC -MMD -MP $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -DGRADSUM_VERSION='"$(VERSION)"'
-LIBRARIES  = OpenCL openblas libcjson nettle zlib
+LIBRARIES  = OpenCL openblas libcjson nettle zlib libprotobuf-c
 # Looked up when a compiler runs and not before, so that this very make can install the packages.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
@@ -63,7 +64,10 @@ SRC_TEST = $(filter-out tests/bench_%,$(wildcard tests/*.c))
 # Templates, styles and scripts of pages become strings of the program (src/page/parts.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js)
 
-OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
+# Event files of TensorBoard: C from their description.
+PROTO = src/log/event
+
+OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
@@ -123,6 +127,17 @@ $(B)/src/page/%.c: src/page/% Makefile
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
 	@echo "PART src/page/$*"
 	@$(CC) -std=c11 -funsigned-char -fPIC -g -c -o $@ $<
+
+$(B)/$(PROTO).pb-c.h: $(PROTO).proto | packages
+	@mkdir -p $(@D)
+	@echo "PROTO $<"
+	@protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+
+$(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
+	@$(CC) -std=c11 -fPIC -O2 -g -w $(PKG_CFLAGS) -c -o $@ $(B)/$(PROTO).pb-c.c
+
+$(B)/src/log/events.o: EXTRA = -I$(B)/src
+$(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 
 $(B)/src/sync/comm_mpi.o $(B)/src/sync/mpi_%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(patsubst %.c,$(B)/%.o,$(wildcard src/sync/*mpi*.c) tests/test_mpi.c): $(B)/mpi
