@@ -1,5 +1,6 @@
 # gradsum: make | make demo | make test | make bench | make bench-scale | make lint | make install | make clean
 # and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
+# make test-interop | make bench-log
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
 # which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
@@ -12,6 +13,7 @@ PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
+PACKAGES_interop  = python3-venv python3-jsonschema
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -74,7 +76,8 @@ OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser bench bench-scale bench-sync lint install clean packages
+.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser test-interop bench bench-scale \
+        bench-sync bench-log lint install clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 $(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
@@ -193,6 +196,10 @@ test-browser: all
 	@if [ -x /usr/bin/python3 ]; then /usr/bin/python3 tests/browser_step.py $(B)/gradsum $(B)/browser; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; fi
 
+# The logs of train --log, read by TensorBoard and by a JSON schema's validator.
+test-interop: all
+	tests/interop.sh $(B)/gradsum $(B)/interop
+
 bench: all
 	tests/bench.sh $(B)/gradsum
 	tests/bench_scale.sh $(B)/gradsum
@@ -259,7 +266,7 @@ GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
-           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser))
+           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop))
 
 packages:
 	@tests/packages.sh "$(PACKAGES)" "$(OPTIONAL)"
