@@ -211,6 +211,14 @@ bench-scale: all
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
 
+# What train --log costs.
+bench-log: all $(B)/bench-log
+	env -u OPENBLAS_CORETYPE $(B)/bench-log
+
+$(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+
 $(B)/bench-sync: $(B)/tests/bench_sync.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
