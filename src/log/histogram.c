@@ -34,40 +34,8 @@ static void count_bins(gs_histogram *h, const float *x, size_t count, float scal
     for (int b = 0; b < GS_BINS; b++) h->bin[b] += other[b];
 }
 
-/* Eight sums side by side, so that the compiler may use vectors without changing the order of additions. */
+/* One value after the other; others than numbers are left out. */
 static void add_up(gs_histogram *h, const float *x, size_t count, float scale) {
-    enum { LANES = 8 };
-    double sum[LANES] = {0}, squares[LANES] = {0};
-    float low[LANES], high[LANES];
-    for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY;
-    size_t whole = count - count % LANES;
-    for (size_t i = 0; i < whole; i += LANES)
-        for (int k = 0; k < LANES; k++) {
-            float v = x[i + (size_t)k] * scale;
-            sum[k] += (double)v;
-            squares[k] += (double)v * (double)v;
-            low[k] = v < low[k] ? v : low[k];
-            high[k] = v > high[k] ? v : high[k];
-        }
-    for (size_t i = whole; i < count; i++) {
-        float v = x[i] * scale;
-        sum[0] += (double)v;
-        squares[0] += (double)v * (double)v;
-        low[0] = v < low[0] ? v : low[0];
-        high[0] = v > high[0] ? v : high[0];
-    }
-    h->num = (double)count;
-    h->min = INFINITY, h->max = -INFINITY;
-    for (int k = 0; k < LANES; k++) {
-        h->sum += sum[k];
-        h->sum_squares += squares[k];
-        h->min = fmin(h->min, (double)low[k]);
-        h->max = fmax(h->max, (double)high[k]);
-    }
-}
-
-static void add_up_finite(gs_histogram *h, const float *x, size_t count, float scale) {
-    h->min = INFINITY, h->max = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         double v = (double)(x[i] * scale);
         if (!isfinite(v)) continue;
@@ -76,6 +44,38 @@ static void add_up_finite(gs_histogram *h, const float *x, size_t count, float s
         h->sum_squares += v * v;
         h->min = fmin(h->min, v);
         h->max = fmax(h->max, v);
+    }
+}
+
+enum { LANES = 8 };
+
+/* The same for numbers alone and a multiple of LANES: so many sums side by side, because vectors can be used then without
+ * changing the order of additions. */
+static void add_up_lanes(gs_histogram *h, const float *x, size_t count, float scale) {
+    double sum[LANES] = {0}, squares[LANES] = {0};
+    for (size_t i = 0; i < count; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            float v = x[i + (size_t)k] * scale;
+            sum[k] += (double)v;
+            squares[k] += (double)v * (double)v;
+        }
+    h->num += (double)count;
+    for (int k = 0; k < LANES; k++) h->sum += sum[k], h->sum_squares += squares[k];
+}
+
+/* By itself: gcc 12 uses vectors for the sums only where nothing else is in their loop. */
+static void find_ends(gs_histogram *h, const float *x, size_t count, float scale) {
+    float low[LANES], high[LANES];
+    for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY;
+    for (size_t i = 0; i < count; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            float v = x[i + (size_t)k] * scale;
+            low[k] = v < low[k] ? v : low[k];
+            high[k] = v > high[k] ? v : high[k];
+        }
+    for (int k = 0; k < LANES; k++) {
+        h->min = fmin(h->min, (double)low[k]);
+        h->max = fmax(h->max, (double)high[k]);
     }
 }
 
@@ -90,11 +90,12 @@ static bool has_other_than_numbers(gs_histogram *h) {
 
 void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
     memset(h, 0, sizeof *h);
+    h->min = INFINITY, h->max = -INFINITY;
     count_bins(h, x, count, scale);
-    if (has_other_than_numbers(h))
-        add_up_finite(h, x, count, scale);
-    else
-        add_up(h, x, count, scale);
+    size_t numbers = has_other_than_numbers(h) ? 0 : count - count % LANES;
+    add_up_lanes(h, x, numbers, scale);
+    find_ends(h, x, numbers, scale);
+    add_up(h, x + numbers, count - numbers, scale);
     if (!(h->num > 0)) h->min = h->max = 0;
 }
 
