@@ -228,12 +228,12 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
 SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
-lint: packages
+lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \
 	    -Isrc -I. -D__x86_64__ -DGRADSUM_MPI $(filter %.c,$(SOURCES_ALL))
-	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | xargs -P 2 -n 8 tests/tidy.sh
+	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | B=$(B) xargs -P 2 -n 8 tests/tidy.sh
 	@echo "lint: no findings"
 
 # ---- install ---------------------------------------------------------------------------------------------------------

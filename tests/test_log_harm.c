@@ -128,6 +128,28 @@ static void an_interrupted_run_says_so(void **state) {
     free(output);
 }
 
+/* Processes that do not all run with a log would wait for each other. */
+static void all_processes_log_or_none(void **state) {
+    (void)state;
+    char folder[300], *output;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    static const char *const other[] = {"", "--trace-steps 5 --log"};
+    static const char *const said[] = {"rank 1 runs without --log, rank 0 with it",
+                                       "rank 1 has another --trace-steps"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gs_test_shell(NULL, "mkdir %s/meet%d", folder, i), 0);
+        int status = gs_test_shell(
+            &output,
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s/meet%d GRADSUM_TIMEOUT=20; "
+            "GRADSUM_RANK=1 %s/gradsum train --steps 3 %s %s >%s/one%d 2>&1 & "
+            "GRADSUM_RANK=0 %s/gradsum train --steps 3 --log %s/log; status=$?; wait; exit $status",
+            folder, i, GS_BUILD_DIR, other[i], i ? folder : "", folder, i, GS_BUILD_DIR, folder);
+        if (status != 2 || !strstr(output, said[i])) fail_msg("exit %d: %s", status, output);
+        assert_false(gs_test_is_there(folder, "log"));
+        free(output);
+    }
+}
+
 static void fail_at_step_6(gs_worker *w) {
     if (w->step == 6 && w->comm->rank == 1) w->comm->ops->abort(w->comm, "the test wants it so");
 }
@@ -168,4 +190,4 @@ GS_TESTS(log_harm, cmocka_unit_test(wrong_use_is_explained), cmocka_unit_test(ba
          cmocka_unit_test(a_run_that_never_began_leaves_nothing),
          cmocka_unit_test(a_full_disk_ends_the_log_alone),
          cmocka_unit_test(a_killed_run_leaves_what_it_wrote), cmocka_unit_test(an_interrupted_run_says_so),
-         cmocka_unit_test(a_failed_run_says_why))
+         cmocka_unit_test(all_processes_log_or_none), cmocka_unit_test(a_failed_run_says_why))

@@ -134,7 +134,7 @@ static void add_versions(cJSON *o, const gs_log_run *run) {
 static cJSON *describe(const gs_log_run *run) {
     const gs_worker *w = run->rank0;
     const gs_settings *s = w->settings;
-    size_t batch = w->batch, count = w->train_set->count;
+    size_t batch = w->batch, count = w->train_set->count, steps = (count + batch - 1) / batch;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "format", "gradsum-run");
     cJSON_AddNumberToObject(o, "version", 1);
@@ -151,7 +151,7 @@ static cJSON *describe(const gs_log_run *run) {
     cJSON_AddNumberToObject(o, "global_batch", (double)batch);
     cJSON_AddNumberToObject(o, "epochs", s->epochs);
     cJSON_AddNumberToObject(o, "steps", (double)s->steps); /* 0: no limit */
-    cJSON_AddNumberToObject(o, "steps_per_epoch", (double)((count + batch - 1) / batch));
+    cJSON_AddNumberToObject(o, "steps_per_epoch", (double)steps);
     cJSON_AddNumberToObject(o, "workers", run->workers);
     cJSON_AddNumberToObject(o, "processes", s->processes && s->processes->size > 0 ? s->processes->size : 1);
     cJSON_AddStringToObject(o, "sync", s->sync);
