@@ -68,15 +68,15 @@ int gs_cmd_train(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, true, own);
     status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help(
-            "train [options]",
-            "Train a model, on one worker or on several. The learning rate can follow the\n"
-            "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
-            "times the number of workers\" where the base batch is one worker's.\n"
-            "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (Perfetto), and event\n"
-            "files (TensorBoard). Where it cannot be written to its end, the training goes on and\n"
-            "its weights are saved, and the exit status is 1.",
-            "gradsum train --model lenet --devices cpu,cpu --epochs 3 --save lenet.safetensors", options);
+        gs_options_help("train [options]",
+                        "Train a model, on one worker or on several. The learning rate can follow the\n"
+                        "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
+                        "times the number of workers\" where the base batch is one worker's.\n"
+                        "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto),\n"
+                        "and event files (for TensorBoard). Where it cannot be written to its end, the\n"
+                        "training goes on, its weights are saved, and the exit status is 1.",
+                        "gradsum train --model lenet --devices cpu,cpu --epochs 3 --save lenet.safetensors",
+                        options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
