@@ -1,16 +1,19 @@
 # gradsum: make | make demo | make test | make bench | make bench-scale | make lint | make install | make clean
 # and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
+# make test-interop | make bench-log
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
 # which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libcjson-dev nettle-dev pocl-opencl-icd
+                    zlib1g-dev libcjson-dev nettle-dev \
+                    libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
+PACKAGES_interop  = python3-venv python3-jsonschema
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -28,7 +31,7 @@ VERSION   = 0.1.0
 WARN       = -Wall -Wextra $(if $(SANITIZE),-w,-Werror)
 FLAGS      = -O3 -g -fPIC -MMD -MP $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -DGRADSUM_VERSION='"$(VERSION)"'
-LIBRARIES  = OpenCL openblas libcjson nettle zlib
+LIBRARIES  = OpenCL openblas libcjson nettle zlib libprotobuf-c
 # Looked up when a compiler runs and not before, so that this very make can install the packages.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
@@ -63,14 +66,18 @@ SRC_TEST = $(filter-out tests/bench_%,$(wildcard tests/*.c))
 # Templates, styles and scripts of pages become strings of the program (src/page/parts.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js)
 
-OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
+# Event files of TensorBoard: C from their description.
+PROTO = src/log/event
+
+OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
 OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser bench bench-scale bench-sync lint install clean packages
+.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser test-interop bench bench-scale \
+        bench-sync bench-log lint install clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 $(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
@@ -123,6 +130,17 @@ $(B)/src/page/%.c: src/page/% Makefile
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
 	@echo "PART src/page/$*"
 	@$(CC) -std=c11 -funsigned-char -fPIC -g -c -o $@ $<
+
+$(B)/$(PROTO).pb-c.h: $(PROTO).proto | packages
+	@mkdir -p $(@D)
+	@echo "PROTO $<"
+	@protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+
+$(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
+	@$(CC) -std=c11 -fPIC -O2 -g -w $(PKG_CFLAGS) -c -o $@ $(B)/$(PROTO).pb-c.c
+
+$(B)/src/log/events.o: EXTRA = -I$(B)/src
+$(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 
 $(B)/src/sync/comm_mpi.o $(B)/src/sync/mpi_%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(patsubst %.c,$(B)/%.o,$(wildcard src/sync/*mpi*.c) tests/test_mpi.c): $(B)/mpi
@@ -178,6 +196,10 @@ test-browser: all
 	@if [ -x /usr/bin/python3 ]; then /usr/bin/python3 tests/browser_step.py $(B)/gradsum $(B)/browser; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; fi
 
+# The logs of train --log, read by TensorBoard and by a JSON schema's validator.
+test-interop: all
+	tests/interop.sh $(B)/gradsum $(B)/interop
+
 bench: all
 	tests/bench.sh $(B)/gradsum
 	tests/bench_scale.sh $(B)/gradsum
@@ -189,6 +211,14 @@ bench-scale: all
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
 
+# What train --log costs.
+bench-log: all $(B)/bench-log
+	env -u OPENBLAS_CORETYPE $(B)/bench-log
+
+$(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+
 $(B)/bench-sync: $(B)/tests/bench_sync.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
@@ -198,12 +228,12 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
 SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
-lint: packages
+lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \
 	    -Isrc -I. -D__x86_64__ -DGRADSUM_MPI $(filter %.c,$(SOURCES_ALL))
-	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | xargs -P 2 -n 8 tests/tidy.sh
+	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/%,$(filter %.c,$(SOURCES_ALL))) | B=$(B) xargs -P 2 -n 8 tests/tidy.sh
 	@echo "lint: no findings"
 
 # ---- install ---------------------------------------------------------------------------------------------------------
@@ -244,7 +274,7 @@ GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
-           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser))
+           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop))
 
 packages:
 	@tests/packages.sh "$(PACKAGES)" "$(OPTIONAL)"

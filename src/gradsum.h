@@ -27,6 +27,7 @@ extern "C" {
 #include "sync/comm_device.h" /* the same on the memory of devices */
 #include "optim/sgd.h"        /* update */
 #include "optim/lr_rule.h"    /* learning rate by batch, warm-up */
+#include "log/log.h"          /* a record of a run */
 #include "io/safetensors.h"   /* weights in a file */
 #include "io/npy.h"           /* arrays in a file */
 #include "io/cache.h"         /* files worth keeping from run to run */

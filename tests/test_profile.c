@@ -157,7 +157,7 @@ static void rows_count_operations_and_bytes(void **state) {
     assert_near(c[1].flops, forward, 0, 1e-9); /* dw and db, no dx: the first layer */
     assert_near(c[1].bytes, 4 * (N * (double)(IN + 2 * H) + PIECES * 2 * (w1 + b1)), 0, 1e-9); /* and y */
     c = row_of(&p, "2")->cell;
-    for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++)
+    for (int k = 0; k < GS_DIRECTIONS; k++)
         assert_true(c[k].bytes == 0 && c[k].flops == 0 && c[k].seconds == 0);
     c = row_of(&p, "3")->cell;
     forward = N * (2.0 * H * OUT + OUT);
@@ -169,7 +169,7 @@ static void rows_count_operations_and_bytes(void **state) {
     gs_profile_cell all = gs_profile_total(&p);
     double flops = 0, seconds = 0;
     for (int i = 0; i < p.row_count; i++)
-        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
             flops += p.rows[i].cell[k].flops;
             seconds += p.rows[i].cell[k].seconds;
         }
@@ -193,8 +193,8 @@ static void every_layer_has_a_row(void **state) {
         assert_int_equal(p.row_count, sizeof names / sizeof *names);
         for (int i = 0; i < p.row_count; i++) {
             assert_string_equal(p.rows[i].name, names[i]);
-            for (int j = 0; j < GS_PROFILE_DIRECTIONS; j++) {
-                bool none = i == 0 && j == GS_PROFILE_BACKWARD;
+            for (int j = 0; j < GS_DIRECTIONS; j++) {
+                bool none = i == 0 && j == GS_BACKWARD;
                 /* a relu that its convolution does */
                 if (strcmp(names[i], "1.body.1") == 0) none = devices[k]->ops->conv2d_relu_forward;
                 assert_true(none || (p.rows[i].cell[j].bytes > 0 && p.rows[i].cell[j].least > 0));

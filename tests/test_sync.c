@@ -166,7 +166,7 @@ static gs_status counts_of_all(gs_comm *c, void *context) {
     static const size_t counts[] = {0, 1, 7, 8, 1000, 1003};
     float *x = gs_test_scratch(1003 * sizeof *x);
     gs_sync_observer *observer = gs_test_scratch(sizeof *observer);
-    *observer = (gs_sync_observer){gs_test_scratch(sizeof(watched)), see_message, see_round};
+    *observer = (gs_sync_observer){gs_test_scratch(sizeof(watched)), see_message, see_round, NULL};
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         gs_sync *s;
         if (!gs_sync_schemes()[i]->cost) continue;

@@ -224,7 +224,7 @@ static gs_status check_count(gs_sync *s, float *x, float *first, size_t count, s
     const char *name = s->scheme->name;
     gs_sync_cost wanted;
     seen seen_by_me = {s->wire, count - tail, true};
-    const gs_sync_observer observer = {&seen_by_me, see_message, see_round};
+    const gs_sync_observer observer = {&seen_by_me, see_message, see_round, NULL};
     for (size_t i = 0; i < count; i++)
         x[i] = i < count - tail ? number(c->rank, i) : (float)(257 + i % 7 + (size_t)c->rank);
     x[count] = 4711; /* behind the end */

@@ -39,7 +39,13 @@ typedef enum gs_option_kind {
     GS_OPTION_SLOW,   /* gs_slow: RANK:MS */
     GS_OPTION_WIRE,   /* gs_wire: f32, f16, bf16 */
     GS_OPTION_RULE,   /* gs_lr_rule */
+    GS_OPTION_RANGE,  /* gs_range: A-B, A, none */
 } gs_option_kind;
+
+/* Steps first .. last; 0 0: none. */
+typedef struct gs_range {
+    uint64_t first, last;
+} gs_range;
 
 typedef struct gs_option {
     const char *name; /* without "--", or one letter for "-n"; NULL ends a table */

@@ -6,7 +6,7 @@
 
 static const double SECONDS = 0.5; /* that each measurement takes */
 
-static const char *const directions[GS_PROFILE_DIRECTIONS] = {"forward", "backward"};
+static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
 /* ---- text ---- */
 
@@ -53,7 +53,7 @@ static void print_rows(const gs_profile *p) {
         char label[200];
         snprintf(label, sizeof label, "%-6s %s", r->name, r->what);
         printf("%-22.22s", label);
-        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) print_cell(&r->cell[k], all.seconds);
+        for (int k = 0; k < GS_DIRECTIONS; k++) print_cell(&r->cell[k], all.seconds);
         printf("\n");
     }
     printf("%-22s", "all");
@@ -103,7 +103,7 @@ static void print_json(const gs_profile *p) {
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "name", p->rows[i].name);
         cJSON_AddStringToObject(row, "what", p->rows[i].what);
-        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) add_cell(row, directions[k], &p->rows[i].cell[k]);
+        for (int k = 0; k < GS_DIRECTIONS; k++) add_cell(row, directions[k], &p->rows[i].cell[k]);
         cJSON_AddItemToArray(rows, row);
     }
     char *text = cJSON_PrintUnformatted(o);

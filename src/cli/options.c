@@ -83,6 +83,23 @@ static gs_status parse_wire(const gs_option *o, const char *text) {
     return wrong_value(o, text, "f32, f16 or bf16");
 }
 
+static gs_status parse_range(const gs_option *o, const char *text) {
+    gs_range r = {0, 0};
+    char *end = NULL;
+    bool digits = *text >= '0' && *text <= '9';
+    if (strcmp(text, "none") == 0) {
+        *(gs_range *)o->value = r;
+        return GS_OK;
+    }
+    errno = 0;
+    if (digits) r.first = r.last = strtoull(text, &end, 10);
+    if (digits && *end == '-' && isdigit((unsigned char)end[1])) r.last = strtoull(end + 1, &end, 10);
+    if (!digits || *end || errno || r.first < 1 || r.last < r.first)
+        return wrong_value(o, text, "FIRST-LAST, such as 4-7, one step, or none; the first step is 1");
+    *(gs_range *)o->value = r;
+    return GS_OK;
+}
+
 static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
@@ -100,6 +117,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_slow(o, text);
     case GS_OPTION_WIRE:
         return parse_wire(o, text);
+    case GS_OPTION_RANGE:
+        return parse_range(o, text);
     case GS_OPTION_RULE:
         return gs_context(gs_lr_rule_find(text, o->value), "--%s", o->name);
     default:

@@ -115,7 +115,7 @@ static void see_round(void *context, int rank, int round, const float *data, siz
 
 static gs_status work(worker *w) {
     gs_trace *step = w->step;
-    const gs_sync_observer observer = {w, see_message, see_round};
+    const gs_sync_observer observer = {w, see_message, see_round, NULL};
     int me = w->comm->rank;
     GS_TRY(gs_sync_create_wire(step->asked, w->comm, gs_trace_array(step), &w->sync));
     for (size_t i = 0; i < step->size; i++)

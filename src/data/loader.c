@@ -26,6 +26,7 @@ struct gs_loader {
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool loader_sleeps, worker_sleeps, ended, quit;
+    const gs_loader_observer *observer; /* NULL: nobody watches */
 
     double waited; /* the worker's own */
 };
@@ -75,9 +76,12 @@ static void *loader_main(void *argument) {
     while (gs_schedule_next(&l->schedule, &at, &piece) && wait_for_room(l)) {
         pthread_mutex_unlock(&l->lock);
         double bytes = (double)piece.n * (double)gs_sample_bytes(l->set);
-        double through = l->pace.rate > 0 ? gs_pace_through(&l->pace, gs_seconds(), bytes) : 0;
+        double start = gs_seconds();
+        double through = l->pace.rate > 0 ? gs_pace_through(&l->pace, start, bytes) : 0;
         gather(l, &piece, &epoch);
+        double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
+        if (l->observer) l->observer->gathered(l->observer->context, &piece, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
         if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);
@@ -107,6 +111,12 @@ const gs_loaded *gs_loader_next(gs_loader *l) {
     const gs_loaded *next = &l->place[l->taken++ % l->places];
     pthread_mutex_unlock(&l->lock);
     return next;
+}
+
+void gs_loader_watch(gs_loader *l, const gs_loader_observer *observer) {
+    pthread_mutex_lock(&l->lock);
+    l->observer = observer;
+    pthread_mutex_unlock(&l->lock);
 }
 
 double gs_loader_waited(const gs_loader *l) {

@@ -44,6 +44,16 @@ void gs_loader_free(gs_loader *);
 /* The next piece, waiting for it if it must be; the one before is given back. It is a bug to ask beyond the end. */
 const gs_loaded *gs_loader_next(gs_loader *);
 
+/* Is told of each piece that was gathered, in the loader's thread. From `start` to `end` (gs_seconds) it copied; the pace
+ * that --throttle sets does not count. */
+typedef struct gs_loader_observer {
+    void *context;
+    void (*gathered)(void *context, const gs_piece *, double start, double end);
+} gs_loader_observer;
+
+/* From now on; NULL: nobody any more. When it returns, no call of the observer before is under way. */
+void gs_loader_watch(gs_loader *, const gs_loader_observer *);
+
 /* Seconds that gs_loader_next has waited, in all. */
 double gs_loader_waited(const gs_loader *);
 

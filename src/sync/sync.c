@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/clock.h"
 #include "sync/auto.h"
 
 /* ---- schemes by name ---- */
@@ -51,7 +52,7 @@ gs_chunk gs_chunk_of(size_t count, int parts, int i) {
 }
 
 static void round_done(gs_sync *s) {
-    if (s->observer && s->counted.rounds > 0)
+    if (s->observer && s->observer->round_done && s->counted.rounds > 0)
         s->observer->round_done(s->observer->context, s->comm->rank, (int)s->counted.rounds, s->data,
                                 s->array.count);
 }
@@ -103,23 +104,48 @@ void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
     pack(s, data, part);
 }
 
+/* The moment before a message, and after it what is to be told of it. */
+static double move_begins(const gs_sync *s) {
+    return s->observer && s->observer->moved ? gs_seconds() : 0;
+}
+
+static void move_ends(const gs_sync *s, gs_chunk part, int from, int to, double start) {
+    if (!s->observer || !s->observer->moved) return;
+    gs_sync_move m = {(int)s->counted.rounds,
+                      from,
+                      to,
+                      part.first,
+                      part.count,
+                      gs_sync_message_bytes(&s->array, part),
+                      to == s->comm->rank,
+                      start,
+                      gs_seconds()};
+    s->observer->moved(s->observer->context, &m);
+}
+
 gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     if (part.count == 0) return GS_OK;
     const void *message = pack(s, data, part);
-    if (s->observer) {
+    if (s->observer && s->observer->message) {
         gs_sync_message m = {(int)s->counted.rounds, s->comm->rank, to, part.first, part.count,
                              data + part.first};
         s->observer->message(s->observer->context, &m);
     }
     gs_sync_cost_add(&s->counted, &s->array, part);
-    return s->comm->ops->send(s->comm, message, gs_sync_message_bytes(&s->array, part), to);
+    double start = move_begins(s);
+    GS_TRY(s->comm->ops->send(s->comm, message, gs_sync_message_bytes(&s->array, part), to));
+    move_ends(s, part, s->comm->rank, to, start);
+    return GS_OK;
 }
 
 /* A message comes in: to where f32 is wanted, or to packed[1]. */
 static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
     size_t bytes = gs_sync_message_bytes(&s->array, part);
     void *place = s->wire == GS_WIRE_F32 ? (void *)to : s->packed[1];
-    return s->comm->ops->recv(s->comm, place, bytes, from);
+    double start = move_begins(s);
+    GS_TRY(s->comm->ops->recv(s->comm, place, bytes, from));
+    move_ends(s, part, from, s->comm->rank, start);
+    return GS_OK;
 }
 
 gs_status gs_sync_recv_to(gs_sync *s, float *to, gs_chunk part, int from) {

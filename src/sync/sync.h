@@ -85,12 +85,25 @@ typedef struct gs_sync_message {
     const float *data;   /* the first of these elements; valid during the call only */
 } gs_sync_message;
 
-/* Watches the messages of a sum: each rank calls it, in its own thread. */
+/* One message that was sent or received, as the one who did so saw it. */
+typedef struct gs_sync_move {
+    int round; /* from 1 */
+    int from, to;
+    size_t first, count; /* elements of the array */
+    size_t bytes;        /* of the message */
+    bool received;
+    double start, end; /* gs_seconds: of the call; that of a receiver has the time in it that it waited */
+} gs_sync_move;
+
+/* Watches the messages of a sum: each rank calls it, in its own thread. Any may be NULL. */
 typedef struct gs_sync_observer {
     void *context;
+    /* before a message is sent */
     void (*message)(void *context, const gs_sync_message *);
     /* `rank` has done its part of this round, and `data` is what it holds */
     void (*round_done)(void *context, int rank, int round, const float *data, size_t count);
+    /* after a message was sent, and after one was received */
+    void (*moved)(void *context, const gs_sync_move *);
 } gs_sync_observer;
 
 /* One worker's way to sum: made once, so that a step allocates nothing. */

@@ -10,7 +10,7 @@
 typedef struct gs_agreement {
     uint64_t params, batch, epochs, steps, seed, samples, verify;
     uint32_t lr, momentum, weight_decay; /* the bits of the floats */
-    uint64_t lr_rule, base_batch;
+    uint64_t lr_rule, base_batch, record, trace_first, trace_last;
     double warmup;
     uint32_t model, sync, loss, data, weights, exact, accumulate, slow, every, staleness, wire, bucket;
 } gs_agreement;
@@ -59,6 +59,9 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     a->loss = (uint32_t)s->loss;
     a->exact = s->exact;
     a->verify = s->verify;
+    a->record = s->record;
+    a->trace_first = s->trace_first;
+    a->trace_last = s->trace_last;
     a->accumulate = (uint32_t)s->accumulate;
     a->every = (uint32_t)s->every;
     a->staleness = (uint32_t)s->staleness;
@@ -104,6 +107,12 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
                        gs_wire_name((gs_wire)a->wire), gs_wire_name((gs_wire)first->wire));
     if (a->slow != first->slow) return differ_in(rank, "--slow");
     if (a->verify != first->verify) return differ(rank, "--verify", a->verify, first->verify);
+    if (a->record != first->record)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d runs %s --log, rank 0 %s it: all must be started with the same options", rank,
+                       a->record ? "with" : "without", first->record ? "with" : "without");
+    if (a->trace_first != first->trace_first || a->trace_last != first->trace_last)
+        return differ_in(rank, "--trace-steps");
     if (a->lr != first->lr) return differ_in(rank, "--lr");
     if (a->lr_rule != first->lr_rule)
         return gs_fail(GS_E_USAGE,

@@ -20,8 +20,10 @@
  *
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD knows no bound.
  */
+#include "core/clock.h"
 #include "train/async_server.h"
 #include "train/modes.h"
+#include "train/timeline.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,10 +38,12 @@ typedef struct connection {
 } connection;
 
 struct gs_async {
+    gs_worker *worker;
     gs_comm *comm;
-    size_t params, steps; /* steps of this epoch */
-    float *data;          /* gradient there, weights back */
-    gs_server *server;    /* on rank 0; NULL elsewhere, like the connections: */
+    size_t params, steps;  /* steps of this epoch ... */
+    uint64_t steps_before; /* ... and before it */
+    float *data;           /* gradient there, weights back */
+    gs_server *server;     /* on rank 0; NULL elsewhere, like the connections: */
     connection *connections;
 };
 
@@ -51,6 +55,7 @@ gs_status gs_async_create(gs_worker *w, gs_async **out) {
     gs_async *a = calloc(1, sizeof *a);
     *out = a;
     if (!a) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
+    a->worker = w;
     a->comm = w->comm;
     a->params = w->model->params;
     if (!(a->data = malloc(bytes_of(a)))) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", a->params);
@@ -89,16 +94,32 @@ static bool is_stop(const gs_async *a, const float *data) {
     return data[a->params + GS_STAT_STOP] > 0;
 }
 
+/* A message of a worker's step `step`, to or from `peer`, in the thread of row `row`. */
+static gs_status send(const gs_async *a, const float *data, int peer, int row, uint64_t step) {
+    double start = gs_seconds();
+    GS_TRY(a->comm->ops->send(a->comm, data, bytes_of(a), peer));
+    gs_timeline_message(a->worker, row, step, false, peer, bytes_of(a), start);
+    return GS_OK;
+}
+
+static gs_status receive(const gs_async *a, float *data, int peer, int row, uint64_t step) {
+    double start = gs_seconds();
+    GS_TRY(a->comm->ops->recv(a->comm, data, bytes_of(a), peer));
+    gs_timeline_message(a->worker, row, step, true, peer, bytes_of(a), start);
+    return GS_OK;
+}
+
 /* One worker's epoch, as seen by rank 0. */
 static gs_status serve(const connection *k) {
     const gs_async *a = k->async;
-    gs_comm *c = a->comm;
+    int row = GS_ROW_SERVER + k->rank;
     bool stop = false;
-    for (size_t step = 0; step < a->steps && !stop; step++) {
-        GS_TRY(c->ops->recv(c, k->data, bytes_of(a), k->rank));
+    for (size_t i = 0; i < a->steps && !stop; i++) {
+        uint64_t step = a->steps_before + i + 1;
+        GS_TRY(receive(a, k->data, k->rank, row, step));
         GS_TRY(gs_server_exchange(a->server, k->rank, k->data));
         stop = is_stop(a, k->data);
-        GS_TRY(c->ops->send(c, k->data, bytes_of(a), k->rank));
+        GS_TRY(send(a, k->data, k->rank, row, step));
     }
     return GS_OK;
 }
@@ -115,6 +136,7 @@ static void *connection_main(void *argument) {
 gs_status gs_async_begin_epoch(gs_worker *w, size_t steps) {
     gs_async *a = w->async;
     a->steps = steps;
+    a->steps_before = w->step;
     if (!a->server) return GS_OK;
     gs_server_begin_epoch(a->server, steps);
     for (int r = 1; r < w->comm->size; r++) {
@@ -127,10 +149,10 @@ gs_status gs_async_begin_epoch(gs_worker *w, size_t steps) {
 
 /* Gradient there, weights back. */
 static gs_status exchange(gs_async *a) {
-    gs_comm *c = a->comm;
-    if (a->server) return gs_server_exchange(a->server, c->rank, a->data);
-    GS_TRY(c->ops->send(c, a->data, bytes_of(a), 0));
-    return c->ops->recv(c, a->data, bytes_of(a), 0);
+    uint64_t step = a->worker->step + 1;
+    if (a->server) return gs_server_exchange(a->server, a->comm->rank, a->data);
+    GS_TRY(send(a, a->data, 0, GS_ROW_COMPUTE, step));
+    return receive(a, a->data, 0, GS_ROW_COMPUTE, step);
 }
 
 gs_status gs_async_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {

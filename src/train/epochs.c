@@ -77,10 +77,12 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     gs_sync_array gradients = {most, s->wire, GS_STATS};
     GS_TRY(gs_sync_create_wire(w->scheme, w->comm, gradients, &w->sync));
     GS_TRY(w->comm->ops->barrier(w->comm));
+    GS_TRY(gs_record_start(w, observer));
     if (w->comm->rank == 0 && observer && observer->start) observer->start(observer->context, w);
     for (int epoch = 1; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {
         gs_score train, score;
         double waited_before = gs_loader_waited(w->loader);
+        gs_work_done before = gs_work_done_by(w);
         stopwatch watch = {.before = seconds, .started = gs_seconds()};
         GS_TRY(one_epoch(w, epoch, &watch, observer, &train));
         double took = gs_seconds() - watch.started;
@@ -89,10 +91,15 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         samples += train.samples;
         result->interrupted = train.stop;
         result->train_loss = train.loss / train.samples;
-        if (train.stop) break;
+        if (train.stop) {
+            GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, true));
+            break;
+        }
         GS_TRY(test(w, &watch, observer, &score));
         result->test_loss = score.loss / score.samples;
         result->test_accuracy = score.correct / score.samples;
+        bool last = epoch == s->epochs || (s->steps && w->step >= s->steps);
+        GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, last));
         gs_epoch_report report = {epoch,
                                   w->step,
                                   result->train_loss,
@@ -110,7 +117,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     if (w->async) GS_TRY(gs_async_staleness(w, &result->staleness));
     if (w->overlap) result->overlap = gs_overlap_measured(w->overlap, w->step);
     GS_TRY(collect_sent(w, result));
-    GS_TRY(gs_report_workers(w, seconds, result));
+    GS_TRY(gs_report_workers(w, &(gs_work_done){0}, seconds, &result->worker));
     result->params = w->model->params;
     result->weights = malloc(result->params * sizeof(float) + 1);
     if (!result->weights) return gs_fail(GS_E_MEMORY, "no memory for a copy of %zu weights", result->params);

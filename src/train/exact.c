@@ -29,7 +29,9 @@
  * Source of recursive doubling: Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH" (International Journal of High Performance Computing Applications 19, 2005).
  */
+#include "core/clock.h"
 #include "train/modes.h"
+#include "train/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,11 +101,17 @@ gs_status gs_exact_gradient(gs_worker *w, size_t batch_first, size_t batch) {
 
 /* ---- the levels above ---- */
 
-static gs_status recursive_doubling(gs_comm *c, float *sum, float *arrived, size_t count) {
+static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, size_t count) {
+    gs_comm *c = w->comm;
+    size_t bytes = count * sizeof *sum;
     for (int distance = 1; distance < c->size; distance *= 2) {
         int neighbour = c->rank ^ distance;
-        GS_TRY(c->ops->send(c, sum, count * sizeof *sum, neighbour));
-        GS_TRY(c->ops->recv(c, arrived, count * sizeof *sum, neighbour));
+        double start = gs_seconds();
+        GS_TRY(c->ops->send(c, sum, bytes, neighbour));
+        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, neighbour, bytes, start);
+        start = gs_seconds();
+        GS_TRY(c->ops->recv(c, arrived, bytes, neighbour));
+        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, neighbour, bytes, start);
         add(sum, arrived, count);
     }
     return GS_OK;
@@ -114,6 +122,6 @@ gs_status gs_exact_sum(gs_worker *w) {
     const gs_exact *e = w->exact;
     void *host;
     GS_TRY(w->device->ops->map(w->device, w->model->gradients, e->count * sizeof(float), &host));
-    GS_TRY(recursive_doubling(w->comm, host, e->partial[ARRIVED], e->count));
+    GS_TRY(recursive_doubling(w, host, e->partial[ARRIVED], e->count));
     return w->device->ops->unmap(w->device, w->model->gradients, host);
 }

@@ -58,8 +58,27 @@ gs_lr_plan gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 /* How many samples of a global batch this worker computes. */
 size_t gs_own_samples(const gs_worker *, size_t batch);
 
-/* result->worker, after `seconds` of training. All workers call it. */
-gs_status gs_report_workers(gs_worker *, double seconds, gs_result *);
+/* What a worker has done at some moment: all zero before the first step. */
+typedef struct gs_work_done {
+    double samples, phase[GS_PHASES];
+} gs_work_done;
+gs_work_done gs_work_done_by(const gs_worker *);
+
+/* What each worker has done since then, in `seconds` of training: one report for each, to be freed with free(). All
+ * workers call it. */
+gs_status gs_report_workers(gs_worker *, const gs_work_done *since, double seconds, gs_worker_report **out);
+
+/* The devices of all workers, in the same way. */
+gs_status gs_report_devices(gs_worker *, gs_device_report **out);
+
+/* ---- record.c: what settings->record tells the observer; nothing without it. All workers call all of them. ---- */
+
+/* After the barrier before the first step. */
+gs_status gs_record_start(gs_worker *, const gs_observer *);
+
+/* After an epoch that took `seconds` and began with what `since` says. last: the run ends here. */
+gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_work_done *since,
+                          double seconds, bool last);
 
 /* ---- verify.c ---- */
 

@@ -1,4 +1,5 @@
 #include "train/overlap.h"
+#include "train/timeline.h"
 
 #include "core/clock.h"
 
@@ -57,7 +58,8 @@ static void *thread_main(void *argument) {
             pthread_mutex_unlock(&o->lock);
             double start = gs_seconds();
             gs_status status = sum(o, b);
-            double took = gs_seconds() - start;
+            double end = gs_seconds(), took = end - start;
+            gs_timeline_bucket(o->worker, (int)(b - o->bucket), start, end);
             pthread_mutex_lock(&o->lock);
             o->summing += took;
             o->failed = status;

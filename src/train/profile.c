@@ -21,7 +21,7 @@ typedef struct profiler {
     int32_t *labels;
     size_t again;            /* its samples; 0: the loader's next one is taken */
     gs_timed_layers *layers; /* while rows are measured */
-    gs_profile_cell own[ROWS][GS_PROFILE_DIRECTIONS];
+    gs_profile_cell own[ROWS][GS_DIRECTIONS];
     double mark;
 } profiler;
 
@@ -62,7 +62,7 @@ static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
     }
     double pixels = (double)*n * (double)gs_shape_size(w->model->in);
     /* bytes: read and written once on their way to the device, read again, and written as floats */
-    return part_ends(p, ROW_DATA, GS_PROFILE_FORWARD, 2 * pixels, 7 * pixels);
+    return part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels);
 }
 
 static gs_status piece(profiler *p, size_t left, size_t *n) {
@@ -75,12 +75,12 @@ static gs_status piece(profiler *p, size_t left, size_t *n) {
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
     GS_TRY(mark(p));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
-    GS_TRY(part_ends(p, ROW_LOSS, GS_PROFILE_FORWARD, 0, 2 * outputs));
+    GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 2 * outputs));
     if (p->layers) gs_timed_layers_took(p->layers);
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
-    GS_TRY(part_ends(p, ROW_LOSS, GS_PROFILE_BACKWARD, 0, 2 * outputs));
+    GS_TRY(part_ends(p, ROW_LOSS, GS_BACKWARD, 0, 2 * outputs));
     /* the layers' backward is inside of the model's: the rest is the loss's */
-    if (p->layers) p->own[ROW_LOSS][GS_PROFILE_BACKWARD].seconds -= gs_timed_layers_took(p->layers);
+    if (p->layers) p->own[ROW_LOSS][GS_BACKWARD].seconds -= gs_timed_layers_took(p->layers);
     return GS_OK;
 }
 
@@ -91,13 +91,13 @@ static gs_status step(profiler *p, double *samples) {
     size_t all = 0, n;
     GS_TRY(mark(p));
     GS_TRY(gs_model_clear_gradients(w->model));
-    GS_TRY(part_ends(p, ROW_UPDATE, GS_PROFILE_FORWARD, 0, 4 * params));
+    GS_TRY(part_ends(p, ROW_UPDATE, GS_FORWARD, 0, 4 * params));
     for (size_t i = 0; i < p->pieces; i++, all += n) GS_TRY(piece(p, w->batch - all, &n));
     GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
     GS_TRY(mark(p));
     GS_TRY(gs_sgd_update(w->sgd, (double)all));
     /* g = scale dw + decay w;  v = m v + g;  w -= lr v:  7 operations, w, v and dw read, w and v written */
-    GS_TRY(part_ends(p, ROW_UPDATE, GS_PROFILE_BACKWARD, 7 * params, 20 * params));
+    GS_TRY(part_ends(p, ROW_UPDATE, GS_BACKWARD, 7 * params, 20 * params));
     w->step++;
     *samples = (double)all;
     return GS_OK;
@@ -162,7 +162,7 @@ static gs_status measure_together(profiler *p) {
 
 static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
     snprintf(out->name, sizeof out->name, "%s", name);
-    for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+    for (int k = 0; k < GS_DIRECTIONS; k++) {
         const gs_profile_cell *c = &p->own[row][k];
         out->cell[k] =
             (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
@@ -264,7 +264,7 @@ void gs_profile_free(gs_profile *p) {
 gs_profile_cell gs_profile_total(const gs_profile *p) {
     gs_profile_cell sum = {0};
     for (int i = 0; i < p->row_count; i++)
-        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
             const gs_profile_cell *c = &p->rows[i].cell[k];
             sum.seconds += c->seconds;
             sum.flops += c->flops;

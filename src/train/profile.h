@@ -12,10 +12,9 @@
 #ifndef GS_TRAIN_PROFILE_H
 #define GS_TRAIN_PROFILE_H
 
+#include "layer/watch.h"
 #include "train/roofline.h"
 #include "train/train.h"
-
-enum { GS_PROFILE_FORWARD, GS_PROFILE_BACKWARD, GS_PROFILE_DIRECTIONS };
 
 /* What one direction of a layer does in a step, over all its micro-batches. */
 typedef struct gs_profile_cell {
@@ -27,7 +26,7 @@ typedef struct gs_profile_cell {
 /* A layer; or "data" (bytes to the device, bytes to numbers), "loss", "update" (forward: gradients to 0). */
 typedef struct gs_profile_row {
     char name[48], what[96];
-    gs_profile_cell cell[GS_PROFILE_DIRECTIONS];
+    gs_profile_cell cell[GS_DIRECTIONS];
 } gs_profile_row;
 
 typedef struct gs_profile {
@@ -50,7 +49,7 @@ void gs_profile_free(gs_profile *);
 /* The sentences that loader, step and sample_bytes imply; in lines of at most 80 columns. */
 void gs_profile_verdict(const gs_profile *, char *text, size_t size);
 
-/* The sum of all rows, both directions in cell[GS_PROFILE_FORWARD]. */
+/* The sum of all rows, both directions in cell[GS_FORWARD]. */
 gs_profile_cell gs_profile_total(const gs_profile *);
 
 /* ---- profile_layers.c; used by profile.c ---- */

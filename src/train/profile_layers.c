@@ -1,24 +1,23 @@
-/* Measuring layers without their knowledge: while it is measured, a layer has another table of operations, whose forward
- * and backward look at the clock before and after the real ones. */
+/* The time, the operations and the bytes of each layer: two looks at the clock around its forward and its backward. */
 #include "train/profile.h"
 
 #include "core/clock.h"
+#include "layer/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct timed {
-    gs_layer_ops ops; /* first: a layer's ops point here */
-    const gs_layer_ops *real;
-    gs_layer *layer;
-    gs_timed_layers *all;
-    gs_profile_cell cell[GS_PROFILE_DIRECTIONS];
+    const gs_layer *layer;
+    double start, outside; /* of the run that is under way: when it began, and `inside` of what it lies in */
+    gs_profile_cell cell[GS_DIRECTIONS];
 } timed;
 
 struct gs_timed_layers {
     gs_device *device;
     const gs_roofline *roofline;
+    gs_layer_watch *watch;
     double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
     int count;
     timed *layer; /* by its number */
@@ -30,11 +29,6 @@ static bool is(const gs_layer *l, const char *name) {
     return strcmp(l->ops->name, name) == 0;
 }
 
-/* A relu that the layer before does: no work of its own. That layer counts its operations, and reads y in backward. */
-static bool is_done_before(const gs_layer *l) {
-    return l->fused && is(l, "relu");
-}
-
 /* A container's own work: a residual's sum. */
 static double bytes_of_container(const gs_layer *l, double n) {
     return is(l, "residual") ? 3 * 4 * n * (double)gs_shape_size(l->out) : 0;
@@ -43,7 +37,7 @@ static double bytes_of_container(const gs_layer *l, double n) {
 static double bytes_forward(const gs_layer *l, double n) {
     double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(l->out);
     if (l->children) return bytes_of_container(l, n);
-    if (is(l, "flatten") || is_done_before(l)) return 0;
+    if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
     if (is(l, "max_pool2d")) out *= 2; /* y and the index */
     return 4 * (in + out + (double)(l->weight.count + l->bias.count));
 }
@@ -52,7 +46,7 @@ static double bytes_backward(const gs_layer *l, double n) {
     double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(l->out);
     double weights = (double)l->weight.count, params = weights + (double)l->bias.count;
     if (l->children) return l->needs_dx ? bytes_of_container(l, n) : 0;
-    if (is(l, "flatten") || is_done_before(l)) return 0;
+    if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
     if (l->fused) out *= 2; /* dy, y */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
@@ -61,51 +55,41 @@ static double bytes_backward(const gs_layer *l, double n) {
     return 4 * (out + in);
 }
 
-/* As gs_model counts them: as much as forward for dx, and again for dw and db. */
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu that the layer before does is
+ * counted there. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = l->weight.count + l->bias.count > 0;
-    if (is_done_before(l)) return 0;
+    if (gs_layer_is_done_before(l)) return 0;
     double relu = l->fused ? (double)gs_shape_size(l->out) : 0;
-    return n * (l->flops * (direction == GS_PROFILE_FORWARD ? 1 : l->needs_dx + learns) + relu);
+    return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + relu);
 }
 
 /* ---- the clock ---- */
 
-static gs_status begin(timed *t, double *start, double *inside) {
-    GS_TRY(t->all->device->ops->finish(t->all->device));
-    *inside = t->all->inside;
-    t->all->inside = 0;
-    *start = gs_seconds();
+static gs_status before(void *context, const gs_layer *l, gs_direction direction) {
+    (void)direction;
+    gs_timed_layers *all = context;
+    timed *t = &all->layer[l->number];
+    GS_TRY(all->device->ops->finish(all->device));
+    t->outside = all->inside;
+    all->inside = 0;
+    t->start = gs_seconds();
     return GS_OK;
 }
 
-static gs_status end(timed *t, int direction, double n, double start, double inside) {
+static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass) {
+    gs_timed_layers *all = context;
+    timed *t = &all->layer[l->number];
     gs_profile_cell *c = &t->cell[direction];
-    GS_TRY(t->all->device->ops->finish(t->all->device));
-    double took = gs_seconds() - start, flops = flops_of(t->layer, direction, n);
-    double bytes = direction == GS_PROFILE_FORWARD ? bytes_forward(t->layer, n) : bytes_backward(t->layer, n);
-    if (!is_done_before(t->layer)) c->seconds += took - t->all->inside;
+    GS_TRY(all->device->ops->finish(all->device));
+    double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
+    double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
+    if (!gs_layer_is_done_before(l)) c->seconds += took - all->inside;
     c->flops += flops;
     c->bytes += bytes;
-    c->least += gs_roofline_seconds(t->all->roofline, flops, bytes);
-    t->all->inside = inside + took;
+    c->least += gs_roofline_seconds(all->roofline, flops, bytes);
+    all->inside = t->outside + took;
     return GS_OK;
-}
-
-static gs_status timed_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    timed *t = (timed *)l->ops;
-    double start, inside;
-    GS_TRY(begin(t, &start, &inside));
-    GS_TRY(t->real->forward(l, pass, x, y));
-    return end(t, GS_PROFILE_FORWARD, (double)pass->n, start, inside);
-}
-
-static gs_status timed_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    timed *t = (timed *)l->ops;
-    double start, inside;
-    GS_TRY(begin(t, &start, &inside));
-    GS_TRY(t->real->backward(l, pass, dy, dx));
-    return end(t, GS_PROFILE_BACKWARD, (double)pass->n, start, inside);
 }
 
 /* ---- begin, end ---- */
@@ -116,13 +100,9 @@ static gs_status count_one(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status watch_one(gs_layer *l, void *context) {
+static gs_status note_one(gs_layer *l, void *context) {
     gs_timed_layers *all = context;
-    timed *t = &all->layer[all->count++];
-    *t = (timed){.ops = *l->ops, .real = l->ops, .layer = l, .all = all};
-    t->ops.forward = timed_forward;
-    t->ops.backward = timed_backward;
-    l->ops = &t->ops;
+    all->layer[l->number].layer = l;
     return GS_OK;
 }
 
@@ -135,12 +115,14 @@ gs_status gs_timed_layers_begin(gs_worker *w, const gs_roofline *roofline, gs_ti
     if (!all || !all->layer) return gs_fail(GS_E_MEMORY, "no memory to measure %d layers", count);
     all->device = w->device;
     all->roofline = roofline;
-    return gs_layer_walk(w->model->net, watch_one, all);
+    all->count = count;
+    gs_layer_walk(w->model->net, note_one, all);
+    return gs_layer_watch_begin(w->model->net, (gs_layer_watcher){all, before, after}, &all->watch);
 }
 
 void gs_timed_layers_end(gs_timed_layers *all) {
     if (!all) return;
-    for (int i = 0; i < all->count; i++) all->layer[i].layer->ops = all->layer[i].real;
+    gs_layer_watch_end(all->watch);
     free(all->layer);
     free(all);
 }
@@ -160,8 +142,8 @@ int gs_timed_layers_rows(const gs_timed_layers *all, double steps, gs_profile_ro
         if (!rows) continue;
         gs_profile_row *r = &rows[count - 1];
         snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
-        t->real->describe(t->layer, r->what, sizeof r->what);
-        for (int k = 0; k < GS_PROFILE_DIRECTIONS; k++) {
+        t->layer->ops->describe(t->layer, r->what, sizeof r->what);
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
             const gs_profile_cell *c = &t->cell[k];
             r->cell[k] =
                 (gs_profile_cell){c->seconds / steps, c->flops / steps, c->bytes / steps, c->least / steps};

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "train/overlap.h"
+#include "train/timeline.h"
 
 volatile sig_atomic_t gs_stop_requested;
 
@@ -14,10 +15,12 @@ static bool is_measured(const gs_worker *w) {
 }
 
 gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
-    if (!is_measured(w)) return GS_OK;
+    bool measured = is_measured(w);
+    if (!measured && !gs_timeline_records(w)) return GS_OK;
     GS_TRY(w->device->ops->finish(w->device));
     double now = gs_seconds();
-    w->phase[phase] += now - w->phase_start;
+    if (measured) w->phase[phase] += now - w->phase_start;
+    gs_timeline_phase(w, phase, w->phase_start, now);
     w->phase_start = now;
     return GS_OK;
 }
@@ -104,6 +107,7 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
 }
 
 gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
+    GS_TRY(gs_timeline_step_begins(w));
     w->phase_start = gs_seconds();
     sleep_if_slow(w); /* counts as a part of loading */
     w->sgd->lr = gs_lr_at(&w->rates, w->step);
@@ -113,6 +117,7 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
         GS_TRY(gs_async_step(w, batch_first, batch, score));
     else
         GS_TRY(synchronous_step(w, batch_first, batch, score));
+    gs_timeline_step_ends(w);
     if (is_measured(w)) w->measured++;
     w->step++;
     return GS_OK;

@@ -15,6 +15,8 @@
  *     profile.c     where the time goes (profile.h)
  *     sweep.c       the same training with several batches (sweep.h)
  *     worker_report.c  what each worker of a run did
+ *     record.c      what a log is told of all workers
+ *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #ifndef GS_TRAIN_TRAIN_H
@@ -67,7 +69,9 @@ typedef struct gs_settings {
     uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
     int tests;       /* evaluations on the test set in an epoch, at equal distances; 0, 1: at its end alone.
                         More than one only where all workers have the same weights after each step. */
-    bool measure;    /* measure the phases of some steps (costs a wait after each phase of these) */
+    bool record;     /* tell the observer of the workers in each epoch, and of their timeline */
+    uint64_t trace_first, trace_last; /* the steps, from 1, of that timeline; 0 0: there is none */
+    bool measure; /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     void (*test_hook)(
@@ -97,6 +101,8 @@ typedef struct gs_exact gs_exact;
 typedef struct gs_local gs_local;
 typedef struct gs_async gs_async;
 typedef struct gs_overlap gs_overlap;
+typedef struct gs_timeline gs_timeline;
+struct gs_timeline_part;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
@@ -114,6 +120,7 @@ typedef struct gs_worker {
     gs_local *local;         /* of --sync local, else NULL */
     gs_async *async;         /* of --sync async, else NULL */
     gs_overlap *overlap;     /* of --bucket, where there is more than one worker, else NULL */
+    gs_timeline *timeline;   /* of settings->trace_first, else NULL */
     uint32_t *checksums;     /* one of each worker, for --verify */
     size_t piece;            /* most samples that a step computes at once ... */
     size_t micro_batch;      /* ... and that there is memory for */
@@ -175,6 +182,11 @@ typedef struct gs_epoch_report {
     double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
 } gs_epoch_report;
 
+/* A worker's device, and where it is. */
+typedef struct gs_device_report {
+    char device[48], description[160], host[64];
+} gs_device_report;
+
 /* One evaluation on the test set. */
 typedef struct gs_test_report {
     uint64_t step;  /* after so many */
@@ -182,12 +194,24 @@ typedef struct gs_test_report {
     double loss, accuracy;
 } gs_test_report;
 
+/* What one worker of a run, or of an epoch, did. */
+typedef struct gs_worker_report {
+    char device[48];
+    double samples_per_s;    /* of training: of its part alone */
+    double share[GS_PHASES]; /* of the time of the steps that were measured; sum 1, or 0 where none was */
+} gs_worker_report;
+
 typedef struct gs_observer {
     void *context;
     void (*start)(void *context, const gs_worker *rank0);
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
+    /* with settings->record: before start, the devices' descriptions; in each epoch, what each worker did in it; once,
+     * when the last traced step is over, the timelines of all (timeline.h) */
+    void (*devices)(void *context, const gs_device_report *, int workers);
+    void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
+    void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
 } gs_observer;
 
 /* What --bucket brought: the sums of all buckets together, and how long a step waited for them after its backward.
@@ -212,13 +236,6 @@ typedef struct gs_staleness {
 } gs_staleness;
 
 void gs_staleness_free(gs_staleness *);
-
-/* What one worker of a run did. */
-typedef struct gs_worker_report {
-    char device[48];
-    double samples_per_s;    /* of training: of its part alone */
-    double share[GS_PHASES]; /* of the time of the steps that were measured; sum 1, or 0 where none was */
-} gs_worker_report;
 
 /* The outcome of a run. */
 typedef struct gs_result {

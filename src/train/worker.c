@@ -3,6 +3,7 @@
 #include "io/safetensors.h"
 #include "train/modes.h"
 #include "train/overlap.h"
+#include "train/timeline.h"
 
 #include <stdlib.h>
 
@@ -96,9 +97,10 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 
 void gs_worker_free(gs_worker *w) {
     gs_overlap_free(w->overlap);
+    gs_async_free(w->async); /* its threads tell the timeline */
+    gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
-    gs_async_free(w->async);
     gs_exact_free(w->exact);
     gs_local_free(w->local);
     gs_sgd_free(w->sgd);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 size_t gs_own_samples(const gs_worker *w, size_t batch) {
     int parts = w->exact ? GS_EXACT_SHARDS : w->comm->size, each = parts / w->comm->size;
@@ -28,21 +29,38 @@ static gs_status gather(const gs_worker *w, const part *mine, part *all, gs_work
     return GS_OK;
 }
 
-gs_status gs_report_workers(gs_worker *w, double seconds, gs_result *result) {
+gs_status gs_report_workers(gs_worker *w, const gs_work_done *since, double seconds, gs_worker_report **out) {
     part mine;
     double sum = 0;
     memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
-    mine.samples = w->samples;
+    mine.samples = w->samples - since->samples;
     mine.seconds = seconds;
     snprintf(mine.report.device, sizeof mine.report.device, "%s", w->device->name);
-    for (int p = 0; p < GS_PHASES; p++) sum += w->phase[p];
-    for (int p = 0; p < GS_PHASES; p++) mine.report.share[p] = sum > 0 ? w->phase[p] / sum : 0;
-    result->worker = calloc((size_t)w->comm->size, sizeof *result->worker);
+    for (int p = 0; p < GS_PHASES; p++) sum += w->phase[p] - since->phase[p];
+    for (int p = 0; p < GS_PHASES; p++)
+        mine.report.share[p] = sum > 0 ? (w->phase[p] - since->phase[p]) / sum : 0;
+    *out = calloc((size_t)w->comm->size, sizeof **out);
     part *all = calloc((size_t)w->comm->size, sizeof *all);
     gs_status status = GS_OK;
-    if (!result->worker || !all)
-        status = gs_fail(GS_E_MEMORY, "no memory for a report of %d workers", w->comm->size);
-    if (status == GS_OK) status = gather(w, &mine, all, result->worker);
+    if (!*out || !all) status = gs_fail(GS_E_MEMORY, "no memory for a report of %d workers", w->comm->size);
+    if (status == GS_OK) status = gather(w, &mine, all, *out);
     free(all);
     return status;
+}
+
+gs_work_done gs_work_done_by(const gs_worker *w) {
+    gs_work_done done = {.samples = w->samples};
+    memcpy(done.phase, w->phase, sizeof done.phase);
+    return done;
+}
+
+gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
+    gs_device_report mine;
+    memset(&mine, 0, sizeof mine);
+    snprintf(mine.device, sizeof mine.device, "%s", w->device->name);
+    snprintf(mine.description, sizeof mine.description, "%s", w->device->description);
+    gethostname(mine.host, sizeof mine.host - 1);
+    *out = calloc((size_t)w->comm->size, sizeof **out);
+    if (!*out) return gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", w->comm->size);
+    return w->comm->ops->all_gather(w->comm, &mine, *out, sizeof mine, GS_U8);
 }

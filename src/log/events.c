@@ -1,0 +1,222 @@
+/* Event files, as TensorBoard reads them. A file is a row of records:
+ *
+ *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of them        all little-endian
+ *
+ * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C (Castagnoli),
+ * rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
+ *
+ * Source: tensorflow/core/lib/io/record_writer.h.
+ */
+#include "log/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "log/event.pb-c.h"
+
+struct gs_events {
+    char *path;
+    FILE *file;
+    uint8_t *packed; /* of one event */
+    size_t room;
+    double flushed;
+    /* of one histogram */
+    gs_histogram histogram;
+    double limit[2 * GS_BINS], bucket[2 * GS_BINS];
+};
+
+/* What waits in memory for longer is handed to the system: TensorBoard looks every few seconds. */
+static const double FLUSH_SECONDS = 2;
+
+/* ---- records ---- */
+
+uint32_t gs_crc32c(const void *data, size_t bytes) {
+    static uint32_t table[256];
+    const unsigned char *p = data;
+    uint32_t crc = 0xffffffff;
+    if (!table[1]) /* the log's one thread comes here */
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t c = i;
+            for (int k = 0; k < 8; k++) c = c & 1 ? 0x82f63b78 ^ (c >> 1) : c >> 1;
+            table[i] = c;
+        }
+    for (size_t i = 0; i < bytes; i++) crc = table[(crc ^ p[i]) & 0xff] ^ (crc >> 8);
+    return crc ^ 0xffffffff;
+}
+
+static uint32_t masked(uint32_t crc) {
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
+}
+
+static void put(uint8_t *to, uint64_t number, int bytes) {
+    for (int i = 0; i < bytes; i++) to[i] = (uint8_t)(number >> (8 * i));
+}
+
+static gs_status cannot_write(const gs_events *e) {
+    return gs_fail(GS_E_FILE, "cannot write %s: %s", e->path, strerror(errno));
+}
+
+static gs_status write_event(gs_events *e, const GsTb__Event *event) {
+    size_t n = gs_tb__event__get_packed_size(event);
+    uint8_t head[12], tail[4];
+    if (n > e->room) {
+        uint8_t *larger = realloc(e->packed, 2 * n);
+        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for an event of %zu bytes", n);
+        e->packed = larger;
+        e->room = 2 * n;
+    }
+    gs_tb__event__pack(event, e->packed);
+    put(head, n, 8);
+    put(head + 8, masked(gs_crc32c(head, 8)), 4);
+    put(tail, masked(gs_crc32c(e->packed, n)), 4);
+    bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(e->packed, n, 1, e->file) == 1 &&
+                   fwrite(tail, sizeof tail, 1, e->file) == 1;
+    double now = gs_seconds();
+    if (written && now - e->flushed > FLUSH_SECONDS) {
+        written = fflush(e->file) == 0;
+        e->flushed = now;
+    }
+    return written ? GS_OK : cannot_write(e);
+}
+
+static double seconds_since_1970(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static gs_status write_values(gs_events *e, uint64_t step, GsTb__Value *values, size_t count) {
+    GsTb__Value *list[16];
+    GsTb__Summary summary = GS_TB__SUMMARY__INIT;
+    GsTb__Event event = GS_TB__EVENT__INIT;
+    for (size_t i = 0; i < count; i++) list[i] = &values[i];
+    summary.n_value = count;
+    summary.value = list;
+    event.wall_time = seconds_since_1970();
+    event.step = (int64_t)step;
+    event.what_case = GS_TB__EVENT__WHAT_SUMMARY;
+    event.summary = &summary;
+    return write_event(e, &event);
+}
+
+static GsTb__Value scalar(const char *tag, double value) {
+    GsTb__Value v = GS_TB__VALUE__INIT;
+    v.tag = (char *)tag;
+    v.value_case = GS_TB__VALUE__VALUE_SIMPLE_VALUE;
+    v.simple_value = (float)value;
+    return v;
+}
+
+/* ---- what is told ---- */
+
+gs_status gs_events_step(gs_events *e, const gs_log_step *s) {
+    static const char *const share[GS_PHASES] = {"share/data", "share/forward", "share/backward",
+                                                 "share/sync", "share/update"};
+    GsTb__Value v[16];
+    size_t n = 0;
+    v[n++] = scalar("loss", s->loss);
+    v[n++] = scalar("accuracy", s->accuracy);
+    v[n++] = scalar("learning_rate", s->lr);
+    v[n++] = scalar("samples_per_s", s->samples_per_s);
+    for (int p = 0; p < GS_PHASES && s->has_share; p++) v[n++] = scalar(share[p], s->share[p]);
+    return write_values(e, s->step, v, n);
+}
+
+gs_status gs_events_epoch(gs_events *e, const gs_epoch_report *r) {
+    GsTb__Value v[] = {scalar("epoch/train_loss", r->train_loss), scalar("test/loss", r->test_loss),
+                       scalar("test/accuracy", r->test_accuracy),
+                       scalar("epoch/samples_per_s", r->samples_per_s)};
+    return write_values(e, r->steps, v, sizeof v / sizeof *v);
+}
+
+static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, const gs_param *p,
+                                 const float *x, float scale) {
+    char tag[96];
+    GsTb__Histogram histogram = GS_TB__HISTOGRAM__INIT;
+    GsTb__Value value = GS_TB__VALUE__INIT;
+    gs_histogram *h = &e->histogram;
+    gs_histogram_of(h, x + p->at, p->count, scale);
+    snprintf(tag, sizeof tag, "%s/%s", of, p->name);
+    histogram.min = h->min;
+    histogram.max = h->max;
+    histogram.num = h->num;
+    histogram.sum = h->sum;
+    histogram.sum_squares = h->sum_squares;
+    histogram.n_bucket = histogram.n_bucket_limit = gs_histogram_buckets(h, e->limit, e->bucket);
+    histogram.bucket = e->bucket;
+    histogram.bucket_limit = e->limit;
+    value.tag = tag;
+    value.value_case = GS_TB__VALUE__VALUE_HISTO;
+    value.histo = &histogram;
+    return write_values(e, step, &value, 1);
+}
+
+static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char *of, gs_mem array,
+                           float scale) {
+    const gs_backend *ops = m->device->ops;
+    void *host;
+    GS_TRY(ops->map(m->device, array, m->params * sizeof(float), &host));
+    gs_status status = GS_OK;
+    for (int i = 0; i < m->param_count && status == GS_OK; i++)
+        status = write_histogram(e, step, of, m->param[i], host, scale);
+    gs_status unmapped = ops->unmap(m->device, array, host);
+    return status == GS_OK ? unmapped : status;
+}
+
+gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale) {
+    GS_TRY(write_all(e, step, m, "weights", m->weights, 1));
+    return scale > 0 ? write_all(e, step, m, "gradients", m->gradients, scale) : GS_OK;
+}
+
+/* ---- open, close ---- */
+
+static gs_status begin(gs_events *e, const char *folder) {
+    char host[65] = "";
+    size_t size = strlen(folder) + sizeof host + 64;
+    gethostname(host, sizeof host - 1);
+    e->path = malloc(size);
+    if (!e->path) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    snprintf(e->path, size, "%s/events.out.tfevents.%.0f.%s", folder, seconds_since_1970(),
+             *host ? host : "host");
+    e->file = fopen(e->path, "wbx");
+    if (!e->file) return cannot_write(e);
+    GsTb__Event first = GS_TB__EVENT__INIT;
+    first.wall_time = seconds_since_1970();
+    first.what_case = GS_TB__EVENT__WHAT_FILE_VERSION;
+    first.file_version = (char *)"brain.Event:2";
+    GS_TRY(write_event(e, &first));
+    return fflush(e->file) == 0 ? GS_OK : cannot_write(e);
+}
+
+gs_status gs_events_open(const char *folder, gs_events **out) {
+    gs_events *e = calloc(1, sizeof *e);
+    *out = e;
+    if (!e) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    return begin(e, folder);
+}
+
+static void free_events(gs_events *e) {
+    if (e->file) fclose(e->file);
+    free(e->path);
+    free(e->packed);
+    free(e);
+}
+
+gs_status gs_events_close(gs_events *e) {
+    if (!e) return GS_OK;
+    gs_status status = GS_OK;
+    if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
+    free_events(e);
+    return status;
+}
+
+void gs_events_discard(gs_events *e) {
+    if (!e) return;
+    if (e->file) unlink(e->path);
+    free_events(e);
+}

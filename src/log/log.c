@@ -1,0 +1,288 @@
+#include "log/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+struct gs_log {
+    gs_log_options options;
+    gs_observer next;
+    char *path; /* of one of the files: see path_of */
+    size_t path_size;
+    int metrics; /* a file descriptor, or -1 */
+    gs_events *events;
+    bool failed;
+
+    gs_log_run run;
+    gs_device_report *devices;
+    char *run_text; /* run.json as it was written at the beginning */
+    gs_log_memory memory;
+    gs_worker *rank0; /* from start to the end of training */
+
+    /* Seconds of training, in which evaluations do not count: now - `paused`. */
+    double paused;
+    double time; /* of the last step */
+    int epoch;
+    uint64_t total;      /* steps */
+    double last_samples; /* of the last step */
+    bool alone;          /* a step tells of one worker alone */
+
+    /* since the last line: */
+    double since, loss, correct, samples, phase[GS_PHASES];
+    uint64_t steps;
+};
+
+/* ---- errors ---- */
+
+static void fail(gs_log *log) {
+    char problem[1200];
+    if (log->failed) return;
+    log->failed = true;
+    snprintf(problem, sizeof problem, "--log %s: %s; the log ends here, training goes on",
+             log->options.folder, gs_message());
+    if (log->options.tell) log->options.tell(log->options.context, problem);
+}
+
+/* Is there a log to write to? After a failure nothing is written any more. */
+static bool is_open(const gs_log *log) {
+    return !log->failed;
+}
+
+static void check(gs_log *log, gs_status status) {
+    if (status != GS_OK) fail(log);
+}
+
+static const char *path_of(gs_log *log, const char *name) {
+    snprintf(log->path, log->path_size, "%s/%s", log->options.folder, name);
+    return log->path;
+}
+
+/* ---- the beginning ---- */
+
+static gs_status check_folder(gs_log *log) {
+    static const char *const files[] = {"run.json", "metrics.jsonl", "trace.json"};
+    const char *folder = log->options.folder;
+    struct stat s;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return gs_fail(GS_E_FILE, "--log %s: the folder cannot be made: %s", folder, strerror(errno));
+    if (stat(folder, &s) != 0) return gs_fail(GS_E_FILE, "--log %s: %s", folder, strerror(errno));
+    if (!S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "--log %s: it is a file; wanted a folder", folder);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (access(path_of(log, files[i]), F_OK) == 0)
+            return gs_fail(GS_E_FILE, "--log %s: the folder holds a log already (%s); choose another one",
+                           folder, files[i]);
+    return GS_OK;
+}
+
+static gs_status begin(gs_log *log) {
+    const char *folder = log->options.folder;
+    log->path_size = strlen(folder) + 64;
+    log->path = malloc(log->path_size);
+    if (!log->path) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    GS_TRY(check_folder(log));
+    GS_TRY(gs_context(gs_metrics_open(path_of(log, "metrics.jsonl"), &log->metrics), "--log %s", folder));
+    return gs_context(gs_events_open(folder, &log->events), "--log %s", folder);
+}
+
+/* Nothing was written, and the folder can be used again. */
+static void discard(gs_log *log) {
+    if (log->metrics < 0) return;
+    close(log->metrics);
+    log->metrics = -1;
+    unlink(path_of(log, "metrics.jsonl"));
+    gs_events_discard(log->events);
+    log->events = NULL;
+    rmdir(log->options.folder); /* if there is nothing else in it */
+}
+
+gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
+    gs_log *log = calloc(1, sizeof *log);
+    *out = log;
+    if (!log) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    log->options = *options;
+    if (options->next) log->next = *options->next;
+    log->metrics = -1;
+    signal(SIGXFSZ, SIG_IGN);
+    gs_status status = begin(log);
+    if (status == GS_OK) return GS_OK;
+    discard(log);
+    gs_log_free(log);
+    *out = NULL;
+    return status;
+}
+
+/* ---- while it goes ---- */
+
+static void on_devices(void *context, const gs_device_report *devices, int workers) {
+    gs_log *log = context;
+    size_t bytes = (size_t)workers * sizeof *devices;
+    log->devices = malloc(bytes);
+    if (!log->devices) {
+        check(log, gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", workers));
+        return;
+    }
+    memcpy(log->devices, devices, bytes);
+    log->run.workers = workers;
+}
+
+static void on_start(void *context, const gs_worker *w) {
+    gs_log *log = context;
+    time_t now = time(NULL);
+    struct tm utc;
+    log->rank0 = (gs_worker *)w;
+    log->run.options = &log->options;
+    log->run.rank0 = w;
+    log->run.devices = log->devices;
+    log->alone = w->local || w->async;
+    strftime(log->run.started, sizeof log->run.started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    if (is_open(log)) check(log, gs_log_write_run(path_of(log, "run.json"), &log->run, &log->run_text));
+    if (log->next.start) log->next.start(log->next.context, w);
+    log->paused = gs_seconds();
+    log->memory = gs_log_memory_of(w);
+}
+
+/* The shares of the phases since the last line, if a step was measured there. */
+static bool take_share(gs_log *log, double share[GS_PHASES]) {
+    double sum = 0;
+    for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->phase[p] - log->phase[p];
+    memcpy(log->phase, log->rank0->phase, sizeof log->phase);
+    for (int p = 0; p < GS_PHASES && sum > 0; p++) share[p] /= sum;
+    return sum > 0;
+}
+
+static void write_step(gs_log *log) {
+    gs_log_step s = {.step = log->rank0->step,
+                     .epoch = log->epoch,
+                     .worker = log->alone && log->run.workers > 1 ? 0 : -1,
+                     .time = log->time,
+                     .loss = log->loss / log->samples,
+                     .accuracy = log->correct / log->samples,
+                     .lr = gs_log_float(log->rank0->sgd->lr),
+                     .samples_per_s = log->samples / (log->time - log->since)};
+    s.has_share = take_share(log, s.share);
+    gs_status status = gs_metrics_step(log->metrics, &s);
+    if (status == GS_OK) status = gs_events_step(log->events, &s);
+    check(log, status);
+    log->since = log->time;
+    log->loss = log->correct = log->samples = 0;
+    log->steps = 0;
+}
+
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    gs_log *log = context;
+    log->time = gs_seconds() - log->paused;
+    log->epoch = epoch;
+    log->total = log->rank0->step;
+    log->last_samples = score->samples;
+    log->loss += score->loss;
+    log->correct += score->correct;
+    log->samples += score->samples;
+    log->steps++;
+    uint64_t every = log->options.every ? log->options.every : 1;
+    if (is_open(log) && (log->steps == every || done == of || score->stop)) write_step(log);
+    if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
+}
+
+/* An evaluation is over; it began when the run had trained for report->seconds. */
+static void on_test(void *context, const gs_test_report *report) {
+    gs_log *log = context;
+    log->time = report->seconds;
+    log->paused = gs_seconds() - report->seconds;
+    if (log->next.test) log->next.test(log->next.context, report);
+}
+
+static void on_workers(void *context, int epoch, const gs_worker_report *reports, int workers) {
+    gs_log *log = context;
+    gs_status status = GS_OK;
+    for (int r = 0; r < workers && status == GS_OK && is_open(log); r++)
+        status = gs_metrics_worker(log->metrics, epoch, r, &reports[r]);
+    check(log, status);
+    if (log->next.workers) log->next.workers(log->next.context, epoch, reports, workers);
+}
+
+static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
+    gs_log *log = context;
+    if (is_open(log))
+        check(log, gs_trace_write(path_of(log, "trace.json"), log->rank0, log->devices, parts, workers));
+    if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
+}
+
+/* With --sync local the array of gradients carries weights at the end of an epoch: there are none to show. */
+static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
+    const gs_log_epoch e = {r, log->time};
+    float scale = log->rank0->local || !(log->last_samples > 0) ? 0 : (float)(1 / log->last_samples);
+    GS_TRY(gs_metrics_epoch(log->metrics, &e));
+    GS_TRY(gs_events_epoch(log->events, r));
+    return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
+}
+
+static void on_epoch(void *context, const gs_epoch_report *r) {
+    gs_log *log = context;
+    if (is_open(log)) check(log, write_epoch(log, r));
+    if (log->next.epoch) log->next.epoch(log->next.context, r);
+    log->memory = gs_log_memory_of(log->rank0);
+    log->paused = gs_seconds() - log->time; /* the next epoch's clock starts now */
+}
+
+gs_observer gs_log_observer(gs_log *log) {
+    return (gs_observer){.context = log,
+                         .start = on_start,
+                         .step = on_step,
+                         .epoch = on_epoch,
+                         .test = on_test,
+                         .devices = on_devices,
+                         .workers = on_workers,
+                         .timeline = on_timeline};
+}
+
+/* ---- the end ---- */
+
+static gs_status write_end(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
+    char why[1100] = "done";
+    if (ended != GS_OK) snprintf(why, sizeof why, "failed: %s", message);
+    if (ended == GS_OK && r->interrupted) snprintf(why, sizeof why, "interrupted");
+    gs_log_end_of_run end = {.why = why, .seconds = log->time, .test_accuracy = -1};
+    end.steps = log->total;
+    if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
+    GS_TRY(gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory));
+    gs_status status = gs_metrics_close(log->metrics);
+    log->metrics = -1;
+    GS_TRY(status);
+    status = gs_events_close(log->events);
+    log->events = NULL;
+    return status;
+}
+
+void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
+    char message[1024];
+    snprintf(message, sizeof message, "%s", gs_message());
+    log->rank0 = NULL;
+    log->memory.peak_resident = gs_log_peak_resident();
+    if (!log->run.rank0) /* it failed before the first step */
+        discard(log);
+    else if (is_open(log))
+        check(log, write_end(log, status, message, result));
+    if (status != GS_OK) gs_fail(status, "%s", message); /* the run's message stays the last one */
+}
+
+bool gs_log_failed(const gs_log *log) {
+    return log->failed;
+}
+
+void gs_log_free(gs_log *log) {
+    if (!log) return;
+    if (log->metrics >= 0) close(log->metrics);
+    if (log->events) gs_events_close(log->events);
+    free(log->devices);
+    free(log->run_text);
+    free(log->path);
+    free(log);
+}

@@ -1,0 +1,45 @@
+/* What a run tells its observer on rank 0 of all workers, for a log. */
+#include "train/modes.h"
+#include "train/timeline.h"
+
+#include <stdlib.h>
+
+static const gs_observer *observer_of(const gs_worker *w, const gs_observer *o) {
+    static const gs_observer nobody;
+    return w->comm->rank == 0 && o ? o : &nobody;
+}
+
+gs_status gs_record_start(gs_worker *w, const gs_observer *observer) {
+    const gs_observer *o = observer_of(w, observer);
+    gs_device_report *devices;
+    if (!w->settings->record) return GS_OK;
+    if (w->settings->trace_first) GS_TRY(gs_timeline_create(w, &w->timeline));
+    gs_status status = gs_report_devices(w, &devices);
+    if (status == GS_OK && o->devices) o->devices(o->context, devices, w->comm->size);
+    free(devices);
+    return status;
+}
+
+/* Between two epochs, because there all workers are at the same place whatever --sync is. */
+static gs_status timeline(gs_worker *w, const gs_observer *o) {
+    gs_timeline_part *parts;
+    GS_TRY(gs_timeline_gather(w, &parts));
+    if (parts && o->timeline) o->timeline(o->context, parts, w->comm->size);
+    gs_timeline_parts_free(parts, w->comm->size);
+    gs_timeline_free(w->timeline);
+    w->timeline = NULL;
+    return GS_OK;
+}
+
+gs_status gs_record_epoch(gs_worker *w, const gs_observer *observer, int epoch, const gs_work_done *since,
+                          double seconds, bool last) {
+    const gs_observer *o = observer_of(w, observer);
+    gs_worker_report *reports;
+    if (!w->settings->record) return GS_OK;
+    gs_status status = gs_report_workers(w, since, seconds, &reports);
+    if (status == GS_OK && o->workers) o->workers(o->context, epoch, reports, w->comm->size);
+    free(reports);
+    if (status == GS_OK && w->timeline && (last || w->step >= w->settings->trace_last))
+        status = timeline(w, o);
+    return status;
+}

@@ -1,0 +1,84 @@
+#include "tests/logs.h"
+
+#include <unistd.h>
+
+const char *gs_test_path(const char *folder, const char *name) {
+    enum { PLACES = 8 };
+    static char path[PLACES][1200];
+    static int next;
+    char *place = path[next++ % PLACES];
+    if (snprintf(place, sizeof *path, "%s/%s", folder, name) >= (int)sizeof *path)
+        fail_msg("%s/%s is too long", folder, name);
+    return place;
+}
+
+char *gs_test_text(const char *path, size_t *length) {
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("there is no %s", path);
+    fseek(f, 0, SEEK_END);
+    *length = (size_t)ftell(f);
+    rewind(f);
+    char *text = malloc(*length + 1);
+    assert_int_equal(fread(text, 1, *length, f), *length);
+    text[*length] = 0;
+    fclose(f);
+    return text;
+}
+
+cJSON *gs_test_json(const char *folder, const char *name) {
+    size_t length;
+    char *text = gs_test_text(gs_test_path(folder, name), &length);
+    cJSON *o = cJSON_Parse(text);
+    if (!o) fail_msg("%s/%s is not JSON", folder, name);
+    free(text);
+    return o;
+}
+
+/* metrics.jsonl as an array; half a last line is left out. */
+cJSON *gs_test_metrics(const char *folder) {
+    size_t length;
+    char *text = gs_test_text(gs_test_path(folder, "metrics.jsonl"), &length);
+    cJSON *all = cJSON_CreateArray();
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("metrics.jsonl: not JSON: %s", line);
+        cJSON_AddItemToArray(all, o);
+    }
+    free(text);
+    return all;
+}
+
+const cJSON *gs_test_get(const cJSON *o, const char *name) {
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!found) fail_msg("there is no \"%s\" in %s", name, cJSON_PrintUnformatted(o));
+    return found;
+}
+
+double gs_test_number(const cJSON *o, const char *name) {
+    return gs_test_get(o, name)->valuedouble;
+}
+
+const char *gs_test_text_of(const cJSON *o, const char *name) {
+    return gs_test_get(o, name)->valuestring;
+}
+
+bool gs_test_is_kind(const cJSON *line, const char *kind) {
+    return strcmp(gs_test_text_of(line, "kind"), kind) == 0;
+}
+
+int gs_test_count_kind(const cJSON *lines, const char *kind) {
+    int n = 0;
+    const cJSON *line;
+    cJSON_ArrayForEach(line, lines) n += gs_test_is_kind(line, kind);
+    return n;
+}
+
+/* A new folder's place for a log. */
+const char *gs_test_new_log(void) {
+    return gs_test_path(gs_test_folder(), "log");
+}
+
+bool gs_test_is_there(const char *folder, const char *name) {
+    return access(gs_test_path(folder, name), F_OK) == 0;
+}

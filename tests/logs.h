@@ -1,0 +1,30 @@
+/* Reading what train --log has written. What is not there, or is no JSON, fails the test. */
+#ifndef GS_TESTS_LOGS_H
+#define GS_TESTS_LOGS_H
+
+#include <cjson/cJSON.h>
+#include "tests/program.h"
+
+/* "folder/name"; eight results may be in use at once. */
+const char *gs_test_path(const char *folder, const char *name);
+bool gs_test_is_there(const char *folder, const char *name);
+
+/* A new place for a log, which is not there yet. */
+const char *gs_test_new_log(void);
+
+/* A whole file, and a 0 behind it; to be freed. */
+char *gs_test_text(const char *path, size_t *length);
+
+/* To be deleted with cJSON_Delete. metrics.jsonl as an array; half a last line is left out. */
+cJSON *gs_test_json(const char *folder, const char *name);
+cJSON *gs_test_metrics(const char *folder);
+
+const cJSON *gs_test_get(const cJSON *, const char *name);
+double gs_test_number(const cJSON *, const char *name);
+const char *gs_test_text_of(const cJSON *, const char *name);
+
+/* Lines of metrics.jsonl: "step", "worker", "epoch". */
+bool gs_test_is_kind(const cJSON *line, const char *kind);
+int gs_test_count_kind(const cJSON *lines, const char *kind);
+
+#endif

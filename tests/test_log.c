@@ -1,0 +1,191 @@
+/* train --log: its numbers are those that the run prints; event files are what TensorBoard's format says. Other readers than
+ * ours: tests/interop.sh. */
+#include "tests/logs.h"
+
+#include <dirent.h>
+#include <math.h>
+#include "log/parts.h"
+
+/* ---- the numbers ---- */
+
+static void lines_are_what_train_prints(void **state) {
+    (void)state;
+    static const char args[] = "train --model softmax --batch 333 --epochs 3 --devices cpu,cpu --json";
+    char *output, *plain, folder[600];
+    snprintf(folder, sizeof folder, "%s", gs_test_new_log());
+    assert_int_equal(gs_test_program(&plain, "%s", args), 0);
+    assert_int_equal(gs_test_program(&output, "%s --log %s", args, folder), 0);
+    cJSON *lines = gs_test_metrics(folder), *run = gs_test_json(folder, "run.json");
+    const cJSON *line;
+    int step = 0, epoch = 0;
+    double loss = 0, time = 0;
+    char *at = output;
+    cJSON_ArrayForEach(line, lines) {
+        if (gs_test_is_kind(line, "step")) {
+            assert_int_equal(gs_test_number(line, "step"), ++step);
+            assert_int_equal(gs_test_number(line, "epoch"), epoch + 1);
+            assert_true(gs_test_number(line, "time") > time);
+            time = gs_test_number(line, "time");
+            loss += gs_test_number(line, "loss") * (step % 19 == 0 ? 6000 - 18 * 333 : 333);
+            assert_near(gs_test_number(line, "lr"), 0.05, 0, 0);
+        }
+        if (!gs_test_is_kind(line, "epoch")) continue;
+        static const char *const same[] = {"epoch",     "train_loss",    "train_accuracy",
+                                           "test_loss", "test_accuracy", "samples_per_s"};
+        at = strstr(at, "{\"event\":\"epoch\"");
+        assert_non_null(at);
+        cJSON *printed = cJSON_ParseWithOpts(at++, NULL, 0);
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+            assert_near(gs_test_number(line, same[i]), gs_test_number(printed, same[i]), 0, 1e-8);
+        assert_int_equal(gs_test_number(line, "step"), gs_test_number(printed, "steps"));
+        assert_near(loss / 6000, gs_test_number(printed, "train_loss"), 0, 1e-6);
+        loss = 0;
+        epoch++;
+        cJSON_Delete(printed);
+    }
+    assert_int_equal(step, 3 * 19);
+    assert_int_equal(epoch, 3);
+    assert_int_equal(gs_test_count_kind(lines, "worker"), 2 * 3);
+    assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "done");
+    assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), step);
+    assert_int_equal(gs_test_number(run, "workers"), 2);
+    assert_int_equal(cJSON_GetArraySize(gs_test_get(run, "devices")), 2);
+    assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "weights"), 4 * 7850);
+    assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "gradients"), 4 * (7850 + 4));
+    /* the log changes nothing */
+    const char *wanted = strstr(plain, "\"weights_sha256\""), *got = strstr(output, "\"weights_sha256\"");
+    assert_memory_equal(got, wanted, strlen("\"weights_sha256\":\"\"") + 64);
+    cJSON_Delete(lines);
+    cJSON_Delete(run);
+    free(output);
+    free(plain);
+}
+
+static void fewer_lines_hold_means(void **state) {
+    (void)state;
+    const char *folder = gs_test_new_log();
+    char one[600], ten[600];
+    snprintf(one, sizeof one, "%s", folder);
+    snprintf(ten, sizeof ten, "%s-10", folder);
+    gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s", one);
+    gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s --log-every 10",
+                           ten);
+    cJSON *all = gs_test_metrics(one), *few = gs_test_metrics(ten);
+    assert_int_equal(gs_test_count_kind(all, "step"), 47);
+    assert_int_equal(gs_test_count_kind(few, "step"), 5);
+    double loss = 0;
+    for (int i = 0; i < 10; i++) loss += gs_test_number(cJSON_GetArrayItem(all, i), "loss") / 10;
+    assert_int_equal(gs_test_number(cJSON_GetArrayItem(few, 0), "step"), 10);
+    assert_near(gs_test_number(cJSON_GetArrayItem(few, 0), "loss"), loss, 0, 1e-6);
+    assert_int_equal(gs_test_number(cJSON_GetArrayItem(few, 4), "step"), 47);
+    cJSON_Delete(all);
+    cJSON_Delete(few);
+}
+
+/* ---- event files ---- */
+
+/* Written down once more, bit by bit. */
+static uint32_t crc32c(const unsigned char *p, size_t n) {
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < 8 * n; i++) {
+        uint32_t bit = (crc ^ (p[i / 8] >> (i % 8))) & 1;
+        crc = (crc >> 1) ^ (bit ? 0x82f63b78 : 0);
+    }
+    return ~crc;
+}
+
+static uint32_t number_of(const unsigned char *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static bool crc_fits(const unsigned char *p, size_t n) {
+    uint32_t crc = crc32c(p, n);
+    return number_of(p + n) == ((crc >> 15 | crc << 17) + 0xa282ead8);
+}
+
+static void crc_is_castagnolis(void **state) {
+    (void)state;
+    unsigned char bytes[32] = {0};
+    assert_int_equal(gs_crc32c("123456789", 9), 0xe3069283); /* the check value of CRC-32C */
+    assert_int_equal(gs_crc32c(bytes, 32), 0x8a9136aa);      /* RFC 3720, B.4 */
+    memset(bytes, 0xff, 32);
+    assert_int_equal(gs_crc32c(bytes, 32), 0x62a8ab43);
+    assert_int_equal(gs_crc32c(bytes, 0), 0);
+    assert_int_equal(crc32c((const unsigned char *)"123456789", 9), 0xe3069283);
+}
+
+static void event_files_are_records(void **state) {
+    (void)state;
+    const char *folder = gs_test_new_log();
+    char at[600], name[300] = "";
+    size_t length;
+    snprintf(at, sizeof at, "%s", folder);
+    gs_test_program_prints(0, "done", "train --model softmax --epochs 2 --log %s", at);
+    DIR *d = opendir(at);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (strncmp(e->d_name, "events.out.tfevents.", 20) == 0) snprintf(name, sizeof name, "%s", e->d_name);
+    closedir(d);
+    char *text = gs_test_text(gs_test_path(at, name), &length);
+    const unsigned char *p = (const unsigned char *)text, *end = p + length;
+    int records = 0;
+    while (p < end) {
+        assert_true(end - p >= 16 && crc_fits(p, 8));
+        size_t n = number_of(p);
+        assert_true((size_t)(end - p) >= n + 16 && crc_fits(p + 12, n));
+        if (records == 0) assert_non_null(memmem(p + 12, n, "brain.Event:2", 13));
+        p += n + 16;
+        records++;
+    }
+    assert_int_equal(records, 1 + 94 + 2 * (1 + 4)); /* version; steps; epochs, each with four histograms */
+    free(text);
+}
+
+static void histograms_hold_all_numbers(void **state) {
+    (void)state;
+    static gs_histogram h;
+    static double limit[2 * GS_BINS], bucket[2 * GS_BINS];
+    static float x[3000];
+    static const float special[] = {0.0f,  -0.0f,  1e-45f, -1e-45f,  1.0f,      -1.0f, 2.0f,
+                                    3e38f, -3e38f, 0.125f, INFINITY, -INFINITY, NAN,   1.17549435e-38f};
+    enum { SPECIAL = sizeof special / sizeof *special, OTHERS = 3 };
+    for (int with = 0; with < 2; with++)
+        for (size_t n = 0; n <= 3000; n += n < 20 ? 1 : 993) {
+            double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, all = 0;
+            for (size_t i = 0; i < n; i++) x[i] = ldexpf((float)sin((double)i), (int)(i % 40) - 30);
+            for (size_t i = 0; with && i < SPECIAL && i < n; i++) x[i] = special[i];
+            const float scale = 0.5f;
+            gs_histogram_of(&h, x, n, scale);
+            for (size_t i = 0; i < n; i++) {
+                double v = (double)(x[i] * scale);
+                if (!isfinite(v)) continue;
+                low = v < low ? v : low;
+                high = v > high ? v : high;
+                sum += v, squares += v * v, all++;
+            }
+            assert_true(h.num == all);
+            if (all > 0) assert_true(h.min == low && h.max == high);
+            assert_near(h.sum, sum, 1e-12, 1e-12);
+            assert_near(h.sum_squares, squares, 1e-12, 1e-12);
+            size_t used = gs_histogram_buckets(&h, limit, bucket);
+            assert_true(used <= 2 * GS_BINS);
+            double total = 0;
+            for (size_t b = 0; b < used; b++) {
+                double inside = 0;
+                if (b > 0) assert_true(limit[b] > limit[b - 1]);
+                for (size_t i = 0; i < n && b > 0; i++) {
+                    double v = (double)(x[i] * scale);
+                    bool negative = signbit(v); /* bins end at their larger number, seen from 0 */
+                    inside +=
+                        isfinite(v) && (negative ? v > limit[b - 1] && v <= limit[b] && limit[b] <= 0
+                                                 : v >= limit[b - 1] && v < limit[b] && limit[b - 1] >= 0);
+                }
+                assert_true(bucket[b] == inside);
+                total += bucket[b];
+            }
+            assert_true(total == all);
+        }
+}
+
+GS_TESTS(log, cmocka_unit_test(lines_are_what_train_prints), cmocka_unit_test(fewer_lines_hold_means),
+         cmocka_unit_test(crc_is_castagnolis), cmocka_unit_test(event_files_are_records),
+         cmocka_unit_test(histograms_hold_all_numbers))

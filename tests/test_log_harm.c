@@ -1,0 +1,193 @@
+/* train --log: nothing that happens to the log harms the run, and nothing that happens to the run harms the log. */
+#include "tests/logs.h"
+
+#include "log/log.h"
+#include "tests/training.h"
+
+static void wrong_use_is_explained(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--log-every wants --log DIR", "train --log-every 5");
+    gs_test_program_prints(2, "--trace-steps wants --log DIR", "train --trace-steps 1-2");
+    static const char *const ranges[] = {"0-3", "4-3",   "a",   "1-",
+                                         "-3",  "1-2-3", "1,2", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        gs_test_program_prints(2, "FIRST-LAST", "train --log x --trace-steps=%s", ranges[i]);
+}
+
+static void bad_targets_are_refused(void **state) {
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    assert_int_equal(gs_test_shell(NULL, "echo keep > %s/file", folder), 0);
+    gs_test_program_prints(1, "it is a file; wanted a folder",
+                           "train --model softmax --steps 3 --log %s/file", folder);
+    gs_test_program_prints(1, "cannot be made: Not a directory", "train --steps 3 --log %s/file/log", folder);
+    gs_test_program_prints(1, "cannot be made: No such file or directory", "train --log %s/no/log", folder);
+    gs_test_program_prints(1, "cannot be made: No such file or directory", "train --log /proc/self/fd/log");
+    gs_test_program_prints(1, "cannot write", "train --log /proc/self");
+    assert_int_equal(gs_test_shell(NULL, "grep -qx keep %s/file", folder), 0);
+
+    gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
+    assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum > %s/before", folder, folder), 0);
+    gs_test_program_prints(1, "holds a log already (run.json); choose another one",
+                           "train --model softmax --steps 3 --log %s/log", folder);
+    assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
+}
+
+/* A run that fails before its first step leaves no log behind, and the place can be used again. */
+static void a_run_that_never_began_leaves_nothing(void **state) {
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    gs_test_program_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
+    assert_false(gs_test_is_there(folder, "log"));
+    gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
+    assert_true(gs_test_is_there(gs_test_path(folder, "log"), "run.json"));
+}
+
+/* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing else
+ * does. Once lines do not fit, once the trace, once whatever comes first. */
+static void a_full_disk_ends_the_log_alone(void **state) {
+    (void)state;
+    static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
+    static const struct {
+        const char *more, *blocks; /* of 512 bytes */
+    } cases[] = {{"", "80"},
+                 {"--log-every 1000 --trace-steps 1-200", "80"},
+                 {"--sync ring --devices cpu,cpu --trace-steps 1-90", "90"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char folder[300], *plain, *output;
+        snprintf(folder, sizeof folder, "%s", gs_test_folder());
+        assert_int_equal(
+            gs_test_program(&plain, "%s %s --trace-steps none --log %s/all --save %s/a.safetensors", args,
+                            i < 2 ? cases[i].more : "--sync ring --devices cpu,cpu", folder, folder),
+            0);
+        int status =
+            gs_test_shell(&output, "ulimit -f %s; %s/gradsum %s %s --log %s/log --save %s/b.safetensors",
+                          cases[i].blocks, GS_BUILD_DIR, args, cases[i].more, folder, folder);
+        const char *said = strstr(output, "the log ends here, training goes on");
+        if (status != 1 || !said || strstr(said + 1, "the log ends here") ||
+            !strstr(output, "File too large"))
+            fail_msg("case %zu: exit %d: %s", i, status, output);
+        assert_non_null(strstr(output, "epoch 4/4"));
+        assert_string_equal(strstr(output, "weights  sha256") ? "" : output, "");
+        assert_int_equal(gs_test_shell(NULL, "cmp %s/a.safetensors %s/b.safetensors", folder, folder), 0);
+        cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")); /* whole, but for the last line */
+        if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
+        cJSON_Delete(lines);
+        cJSON *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+        assert_null(cJSON_GetObjectItem(run, "ended"));
+        cJSON_Delete(run);
+        free(plain);
+        free(output);
+    }
+}
+
+static void a_killed_run_leaves_what_it_wrote(void **state) {
+    (void)state;
+    char folder[300], *output;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    int status =
+        gs_test_shell(&output,
+                      "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & "
+                      "pid=$!; until grep -q '\"epoch\":3,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
+                      "done; kill -9 $pid; wait $pid",
+                      GS_BUILD_DIR, folder, folder, folder);
+    if (status != 137) fail_msg("exit %d: %s", status, output);
+    cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")),
+          *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+    assert_true(gs_test_count_kind(lines, "step") > 2 * 47);
+    assert_null(cJSON_GetObjectItem(run, "ended"));
+    assert_true(gs_test_is_there(gs_test_path(folder, "log"), "trace.json"));
+    cJSON_Delete(lines);
+    cJSON_Delete(run);
+    free(output);
+}
+
+static void an_interrupted_run_says_so(void **state) {
+    (void)state;
+    char folder[300], *output;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    int status = gs_test_shell(
+        &output,
+        "%s/gradsum train --model softmax --devices cpu,cpu --epochs 100000 --trace-steps 2-1000000 "
+        "--log %s/log >%s/out & pid=$!; "
+        "until grep -q '\"step\":9,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
+        "done; kill -TERM $pid; wait $pid",
+        GS_BUILD_DIR, folder, folder, folder);
+    if (status != 1) fail_msg("exit %d: %s", status, output);
+    cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")),
+          *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+    assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "interrupted");
+    assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
+    cJSON *trace = gs_test_json(gs_test_path(folder, "log"), "trace.json"); /* of the steps that there were */
+    assert_true(cJSON_GetArraySize(gs_test_get(trace, "traceEvents")) > 2 * 7 * 8);
+    cJSON_Delete(trace);
+    cJSON_Delete(lines);
+    cJSON_Delete(run);
+    free(output);
+}
+
+/* Processes that do not all run with a log would wait for each other. */
+static void all_processes_log_or_none(void **state) {
+    (void)state;
+    char folder[300], *output;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    static const char *const other[] = {"", "--trace-steps 5 --log"};
+    static const char *const said[] = {"rank 1 runs without --log, rank 0 with it",
+                                       "rank 1 has another --trace-steps"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gs_test_shell(NULL, "mkdir %s/meet%d", folder, i), 0);
+        int status = gs_test_shell(
+            &output,
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s/meet%d GRADSUM_TIMEOUT=20; "
+            "GRADSUM_RANK=1 %s/gradsum train --steps 3 %s %s >%s/one%d 2>&1 & "
+            "GRADSUM_RANK=0 %s/gradsum train --steps 3 --log %s/log; status=$?; wait; exit $status",
+            folder, i, GS_BUILD_DIR, other[i], i ? folder : "", folder, i, GS_BUILD_DIR, folder);
+        if (status != 2 || !strstr(output, said[i])) fail_msg("exit %d: %s", status, output);
+        assert_false(gs_test_is_there(folder, "log"));
+        free(output);
+    }
+}
+
+static void fail_at_step_6(gs_worker *w) {
+    if (w->step == 6 && w->comm->rank == 1) w->comm->ops->abort(w->comm, "the test wants it so");
+}
+
+static void tell_nobody(void *context, const char *problem) {
+    (void)context;
+    fail_msg("the log failed: %s", problem);
+}
+
+/* A worker is lost in the middle of a recorded step: the run fails as without a log, and the log says how. */
+static void a_failed_run_says_why(void **state) {
+    (void)state;
+    char folder[600], *command[] = {"train"};
+    snprintf(folder, sizeof folder, "%s", gs_test_new_log());
+    gs_settings s = gs_test_settings("cpu,cpu");
+    s.sync = "ring";
+    s.record = true;
+    s.trace_first = 5, s.trace_last = 9;
+    s.test_hook = fail_at_step_6;
+    gs_log_options options = {.folder = folder, .argc = 1, .argv = command, .tell = tell_nobody};
+    gs_log *log;
+    gs_result result;
+    assert_ok(gs_log_open(&options, &log));
+    gs_observer observer = gs_log_observer(log);
+    gs_status status = gs_train(&s, &observer, &result);
+    gs_log_end(log, status, &result);
+    assert_int_equal(status, GS_E_PEER);
+    assert_non_null(strstr(gs_message(), "the test wants it so"));
+    gs_log_free(log);
+    cJSON *run = gs_test_json(folder, "run.json");
+    assert_non_null(strstr(gs_test_text_of(gs_test_get(run, "ended"), "why"), "failed: "));
+    assert_non_null(strstr(gs_test_text_of(gs_test_get(run, "ended"), "why"), "the test wants it so"));
+    assert_in_range((int)gs_test_number(gs_test_get(run, "ended"), "steps"), 5, 6); /* rank 0 may be behind */
+    cJSON_Delete(run);
+}
+
+GS_TESTS(log_harm, cmocka_unit_test(wrong_use_is_explained), cmocka_unit_test(bad_targets_are_refused),
+         cmocka_unit_test(a_run_that_never_began_leaves_nothing),
+         cmocka_unit_test(a_full_disk_ends_the_log_alone),
+         cmocka_unit_test(a_killed_run_leaves_what_it_wrote), cmocka_unit_test(an_interrupted_run_says_so),
+         cmocka_unit_test(all_processes_log_or_none), cmocka_unit_test(a_failed_run_says_why))
