@@ -1,4 +1,5 @@
-# gradsum: make | make demo | make test | make bench | make bench-scale | make lint | make install | make clean
+# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make lint | make install
+#          make clean
 # and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
@@ -138,6 +139,9 @@ FORCE:
 
 -include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d)
 
+# ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
+include lessons/lessons.mk
+
 # ---- run -------------------------------------------------------------------------------------------------------------
 # The full Fashion-MNIST where its package could be installed, else the part of it that comes with gradsum.
 DEMO_DATA = $(if $(wildcard /usr/share/datasets/fashion-mnist),fashion-mnist,fashion-mnist-small)
@@ -197,7 +201,7 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
 lint: packages
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \

@@ -1,0 +1,1 @@
+LAB_07_WITH = tests/scheme_checks.c
