@@ -49,6 +49,7 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     limit(RLIMIT_CPU, seconds, seconds + 1); /* SIGXCPU */
     limit(RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE);
     limit(RLIMIT_CORE, 0, 0);
+    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* a compiler starts others */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
     if (job->judged) {

@@ -32,6 +32,21 @@ typedef struct lab_grade {
     lab_outcome outcome[LAB_TASKS];
 } lab_grade;
 
+/* ---- build.c ---- */
+
+/* GS_E_FILE: it is missing, no file, too large, or cannot be read. */
+gs_status lab_check_source(const char *path);
+
+/* Compile and link; grade->problem says why there is no program. */
+gs_status lab_build(const lab_grading *, lab_grade *);
+
+/* ---- tasks.c ---- */
+
+/* Run and judge all tasks. Those of kernels that have passed are run once more, where Oclgrind is installed, under it and
+ * with small shapes: where it finds a race, an access out of bounds or a read of what nobody has written there are no
+ * points. */
+gs_status lab_run_tasks(const lab_grading *, lab_grade *);
+
 /* ---- outcome.c ---- */
 
 /* What a task's process has come to, in words. `file` is the name of the student's file without folders. */

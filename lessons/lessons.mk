@@ -78,9 +78,9 @@ exec $(B)/lessons/$(LAB_NUMBER)/grader --lab $(LAB_NUMBER) --title $(LESSON:$(LA
 endef
 
 # Shell commands; $1 is the student's file, $2 the folder for what is built.
-LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -c -o "$$2/lab.o" "$$1"
+LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) -fmax-errors=5 -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" "$$1"
 LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh $(wildcard lessons/$(LESSON)/kernels/*) "$$2/cl" && cp "$$1" "$$2/cl/lab.cl" && \
-                 $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
+                 $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
 LAB_LINK       = $(CC) $(LAB_SANITIZE) -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels
 
@@ -90,7 +90,14 @@ $(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(ca
 
 -include $(OBJ_GRADER:.o=.d) $(LAB_OBJ:.o=.d)
 
-.PHONY: labs
+.PHONY: labs lab-graders
+lab-graders: $(LABS:%=$(B)/lessons/%/grade)
+
 labs: $(LABS:%=$(B)/lessons/%/grade)
 	@$(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
 	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json) &&) true
+
+# Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these alone.
+.PHONY: test-labs
+test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
+	tests/labs.sh $(B) $(LABS_ONLY)

@@ -22,6 +22,7 @@ int gs_cmd_collectives(int argc, char **argv);
 int gs_cmd_profile(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
 int gs_cmd_tune(int argc, char **argv);
+int gs_cmd_grade(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- options.c ---- */

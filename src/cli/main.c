@@ -20,6 +20,7 @@ static const struct {
     {"step", gs_cmd_step, "watch one synchronisation of the workers, message by message"},
     {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
     {"tune", gs_cmd_tune, "find the fastest tiles for an OpenCL device, and keep them"},
+    {"grade", gs_cmd_grade, "grade a folder of hand-ins to the labs, as CSV"},
     {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
