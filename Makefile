@@ -1,6 +1,6 @@
-# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make lint | make install
-#          make clean
-# and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
+# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make lint |
+#          make install | make clean
+# and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
 # which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
@@ -12,6 +12,7 @@ PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
+PACKAGES_labs     = patch oclgrind
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -68,7 +69,7 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o)
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o hand_ins.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser bench bench-scale bench-sync lint install clean packages
@@ -246,7 +247,8 @@ clean:
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
-           $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test))
+           $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
+           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser))
 

@@ -2,6 +2,11 @@
 # library, the lab's check.c, and the library as it is. A second program, the grader, compiles lab.c, links that, and
 # runs it once for each task. It knows a lab by the list of tasks in its check.c, and nothing that a student has written.
 #
+#     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for scripts
+#     make labs                   all of them; SOLUTIONS=1: the solutions
+#     make test-labs              what must hold for all labs (tests/labs.sh)
+#     make handout OUT=DIR        the students' copy: no solutions, no answers
+#
 #     build/lessons/NN/grade      a script: the grader with this lab's commands
 #     build/lessons/NN/gradsum    the lab's program, made by the grader
 
@@ -97,7 +102,13 @@ labs: $(LABS:%=$(B)/lessons/%/grade)
 	@$(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
 	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json) &&) true
 
+ifneq ($(wildcard lessons/handout.sh),)
 # Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these alone.
-.PHONY: test-labs
+.PHONY: test-labs handout
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
 	tests/labs.sh $(B) $(LABS_ONLY)
+
+# The students' copy, in a new folder.
+handout:
+	@lessons/handout.sh "$(OUT)"
+endif

@@ -240,8 +240,8 @@ void gs_cl_choose_compiler(void);
 
 /* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's; NULL:
  * the library's own again. `edit` sees the library's own table, also when it is not the first. To try an operator in the
- * running framework (lessons/): call it before any other thread is started. Fused operators (linear_relu_forward, ...)
- * are functions of their own: who replaces linear_forward and wants to see it used everywhere replaces these too. */
+ * running framework (lessons/): call it before any other thread is started. The operators fused with relu are functions
+ * of their own: who replaces linear_forward sets all four of them to NULL, and layers call the plain ones instead. */
 void gs_backend_replace(void (*edit)(gs_backend *));
 
 /* The two backends' doors, used by device.c alone. */
