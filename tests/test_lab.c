@@ -72,6 +72,15 @@ static void training_sums_by_the_replaced_scheme(void **state) {
     gs_result_free(&after);
 }
 
+static void schemes_are_timed_by_size(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0.1");
+    gs_test_program_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
+                           "schemes -n 2 --over gloo --seconds 0.1 --json");
+    gs_test_program_prints(2, "--over: 'tcp' is not threads or gloo", "schemes --over tcp");
+    gs_test_program_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
+}
+
 /* ---- operators ---- */
 
 static gs_status relu_of_7(gs_device *d, gs_mem y, gs_mem x, size_t count) {
@@ -244,7 +253,7 @@ static void only_a_small_file_is_copied(void **state) {
 
 GS_TESTS(lab, cmocka_unit_test(a_scheme_is_replaced_by_name),
          cmocka_unit_test(only_a_scheme_of_the_same_name_replaces),
-         cmocka_unit_test(training_sums_by_the_replaced_scheme),
+         cmocka_unit_test(training_sums_by_the_replaced_scheme), cmocka_unit_test(schemes_are_timed_by_size),
          cmocka_unit_test(an_operator_is_replaced_for_devices_opened_later),
          cmocka_unit_test(hand_ins_are_found_in_order), cmocka_unit_test(a_folder_of_labs_is_one_student),
          cmocka_unit_test(without_hand_ins_it_says_so), cmocka_unit_test(only_a_small_file_is_copied))
