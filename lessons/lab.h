@@ -50,6 +50,9 @@ enum { LAB_RANKS = 16 /* most in one lab_run_ranks */ };
 enum { LAB_WAIT = 5 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
+/* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */
+gs_status lab_meet(gs_comm *);
+
 /* "3 5 -1 0.5": numbers for a message, the first 12 of them. Four results may be in use at once, by thread. */
 const char *lab_floats(const float *x, size_t count);
 

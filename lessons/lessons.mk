@@ -15,7 +15,7 @@ lab_number = $(firstword $(subst -, ,$(1)))
 LABS       = $(foreach l,$(LESSONS),$(call lab_number,$(l)))
 # The file that a student writes: lab.cl where there is one, and then lab.c is a part of the lab as given.
 lab_file   = $(if $(wildcard lessons/$(1)/lab.cl),cl,c)
-# A lab's own settings, if it has any: LAB_07_WITH = other sources that its check needs
+# A lab's own settings, if it has any: LAB_05_WITH = other sources that its check needs
 -include $(wildcard lessons/*/lab.mk)
 
 LAB_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -23,10 +23,10 @@ LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -I
 # Everything of the program but the student's part. The sanitizers come first in it, so that tools that load a library
 # before all others (Oclgrind) do not come before them.
 LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) -static-libasan -static-libubsan
-LAB_OBJ      = $(B)/lessons/lab.o $(B)/lessons/lab_check.o $(B)/lessons/main.o $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
-OBJ_GRADER   = $(patsubst %.c,$(B)/%.o,$(filter-out lessons/lab.c lessons/lab_check.c,$(wildcard lessons/*.c)))
+LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
+OBJ_GRADER   = $(patsubst %.c,$(B)/%.o,$(filter-out lessons/lab%,$(wildcard lessons/*.c)))
 
-$(B)/lessons/lab.o $(B)/lessons/lab_check.o $(OBJ_GRADER): EXTRA = -Ilessons
+$(B)/lessons/%.o: EXTRA = -Ilessons
 
 $(B)/lessons/main.o: src/cli/main.c | packages
 	@mkdir -p $(@D)

@@ -1,16 +1,7 @@
-/* Each half of an all-reduce is checked by itself: what the other half would do is done here by collectives of the
- * transport. So a wrong 7.1 costs the points of 7.1 only.
- *
- * First small arrays in which each rank has 2^rank: then a wrong sum says whose gradients are in it. After that the
- * project's own tests of schemes (tests/scheme_checks.h), with rounds, messages and bytes.
- */
+/* Each half of an all-reduce is checked by itself (lab_half.h), so that a wrong 7.1 costs the points of 7.1 only. */
 #include "tasks.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "tests/scheme_checks.h"
+#include "lab_half.h"
 
 /* ---- who has which chunk between the halves, and what has been sent until then ---- */
 
@@ -92,168 +83,31 @@ static gs_status call_doubling(gs_sync *s, float *data, size_t count) {
     return doubling(s, &f, data, count, (chunks){first, first + 1});
 }
 
-typedef struct half {
-    bool second;
-    bool powers_of_two; /* only such numbers of ranks */
-    gs_status (*run)(gs_sync *, float *data, size_t count);
-    gs_chunk (*owns)(int ranks, int rank, size_t count);
-    gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
-} half;
-
-static const half reduce_scatter_of_ring = {false, false, ring_reduce_scatter, ring_owns, ring_first_cost};
-static const half all_gather_of_ring = {true, false, ring_all_gather, ring_owns, ring_second_cost};
-static const half halving_half = {false, true, call_halving, halving_owns, halving_first_cost};
-static const half doubling_half = {true, true, call_doubling, halving_owns, halving_second_cost};
-
-static const half *now; /* the half that this process checks */
-
-/* Both halves, as a scheme: the student's and the transport's. */
-static gs_status whole_sum(gs_sync *s, float *data, size_t count) {
-    gs_comm *c = s->comm;
-    if (!now->second) GS_TRY(now->run(s, data, count));
-    for (int r = 0; r < c->size; r++) {
-        gs_chunk part = now->owns(c->size, r, count);
-        if (now->second)
-            GS_TRY(c->ops->reduce(c, data + part.first, part.count, GS_F32, GS_SUM, r));
-        else
-            GS_TRY(c->ops->broadcast(c, data + part.first, part.count, GS_F32, r));
-    }
-    return now->second ? now->run(s, data, count) : GS_OK;
-}
-
-/* ---- small arrays of 2^rank ---- */
-
-/* "1+4": the ranks whose 2^rank are in a sum, as their numbers. */
-static const char *ranks_in(float value, int ranks) {
-    static _Thread_local char text[4][64];
-    static _Thread_local int next;
-    char *t = text[next++ % 4];
-    *t = '\0';
-    if (value != truncf(value) || value < 0 || value >= (float)(1 << ranks)) {
-        snprintf(t, sizeof *text, "%g, which is no sum of different ranks", value);
-        return t;
-    }
-    for (int r = 0; r < ranks; r++)
-        if ((int)value >> r & 1) snprintf(t + strlen(t), sizeof *text - strlen(t), "%s%d", *t ? "+" : "", r);
-    return *t ? t : "nothing";
-}
-
-static gs_status check_small(const gs_comm *c, size_t count, gs_chunk part, const float *data) {
-    float all = (float)((1 << c->size) - 1);
-    for (size_t i = part.first; i < part.first + part.count; i++)
-        LAB_CHECK(data[i] == all,
-                  "%d ranks, %zu floats: element %zu, in chunk %zu to %zu, must be the sum of ranks %s; "
-                  "got that of %s",
-                  c->size, count, i, part.first, part.first + part.count - 1, ranks_in(all, c->size),
-                  ranks_in(data[i], c->size));
-    return GS_OK;
-}
-
-static gs_status check_small_cost(const gs_sync *s, size_t count) {
-    const gs_sync_array a = {.count = count};
-    const gs_sync_cost got = s->counted, wanted = now->cost(s->comm->size, s->comm->rank, &a);
-    LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
-              "%d ranks, %zu floats: expected %zu rounds, %zu messages and %zu bytes; got %zu, %zu and %zu",
-              s->comm->size, count, wanted.rounds, wanted.messages, wanted.bytes, got.rounds, got.messages,
-              got.bytes);
-    return GS_OK;
-}
-
-/* `count` floats: each 2^rank; before a second half, those of the own chunk are whole. */
-static gs_status run_small(gs_comm *c, void *context) {
-    const size_t count = *(const size_t *)context;
-    const gs_sync_scheme scheme = {.name = "half", .sum = now->run};
-    gs_chunk all = {0, count}, own = now->owns(c->size, c->rank, count);
-    float *data = malloc(count * sizeof *data);
-    gs_sync *s;
-    if (!data) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", count);
-    for (size_t i = 0; i < count; i++) {
-        bool whole = now->second && i >= own.first && i < own.first + own.count;
-        data[i] = (float)(whole ? (1 << c->size) - 1 : 1 << c->rank);
-    }
-    gs_status status = gs_sync_create(&scheme, c, count, &s);
-    if (status == GS_OK) {
-        status = gs_sync_run(s, data, count);
-        if (status != GS_OK) status = gs_context(status, "%d ranks, %zu floats", c->size, count);
-        if (status == GS_OK) status = check_small(c, count, now->second ? all : own, data);
-        if (status == GS_OK) status = check_small_cost(s, count);
-        gs_sync_free(s);
-    }
-    free(data);
-    return status;
-}
-
-/* ---- the project's tests ---- */
-
-static gs_status run_large(gs_comm *c, void *context) {
-    (void)context;
-    const gs_sync_scheme scheme = {.name = "yours", .sum = whole_sum, .cost = now->cost};
-    gs_sync *s;
-    GS_TRY(gs_sync_create(&scheme, c, GS_CHECK_MOST, &s));
-    gs_status status = gs_check_scheme_sums(s, NULL);
-    if (status == GS_OK) status = gs_check_scheme_counts(s);
-    gs_sync_free(s);
-    return status == GS_OK ? GS_OK : gs_context(status, "%d ranks", c->size);
-}
-
-static gs_status check_half(const half *h) {
-    now = h;
-    for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 1)
-        for (int per = 1; per <= 2; per++) { /* a chunk has one element, then two, then some have one more */
-            size_t count = (size_t)(ranks * per), ragged = count + 1;
-            GS_TRY(lab_run_ranks(ranks, run_small, &count));
-            GS_TRY(lab_run_ranks(ranks, run_small, &ragged));
-        }
-    for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 3)
-        GS_TRY(lab_run_ranks(ranks, run_large, NULL));
-    return GS_OK;
-}
+static const lab_half reduce_scatter_of_ring = {LAB_FIRST, false, ring_reduce_scatter, ring_owns,
+                                                ring_first_cost};
+static const lab_half all_gather_of_ring = {LAB_SECOND, false, ring_all_gather, ring_owns, ring_second_cost};
+static const lab_half halving_half = {LAB_FIRST, true, call_halving, halving_owns, halving_first_cost};
+static const lab_half doubling_half = {LAB_SECOND, true, call_doubling, halving_owns, halving_second_cost};
 
 static gs_status check_reduce_scatter(void) {
-    return check_half(&reduce_scatter_of_ring);
+    return lab_check_half(&reduce_scatter_of_ring);
 }
 
 static gs_status check_all_gather(void) {
-    return check_half(&all_gather_of_ring);
+    return lab_check_half(&all_gather_of_ring);
 }
 
 static gs_status check_halving(void) {
-    return check_half(&halving_half);
+    return lab_check_half(&halving_half);
 }
 
 static gs_status check_doubling(void) {
-    return check_half(&doubling_half);
-}
-
-/* ---- formulas ---- */
-
-static gs_status check_cost(int ranks, size_t count) {
-    const gs_sync_array a = {.count = count};
-    for (int rank = 0; rank < ranks; rank++) {
-        gs_sync_cost got = ring_cost(ranks, rank, &a), wanted = gs_sync_ring.cost(ranks, rank, &a);
-        LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
-                  "rank %d of %d, %zu floats: a ring counts %zu rounds, %zu messages, %zu bytes; the formula "
-                  "says %zu, "
-                  "%zu, %zu",
-                  rank, ranks, count, wanted.rounds, wanted.messages, wanted.bytes, got.rounds, got.messages,
-                  got.bytes);
-    }
-    return GS_OK;
+    return lab_check_half(&doubling_half);
 }
 
 static gs_status check_formulas(void) {
-    const gs_sync_model m = {.alpha = 10, .beta = 0.5, .gamma = 0.125};
-    for (int ranks = 2; ranks <= 9; ranks++) GS_TRY(check_cost(ranks, (size_t)ranks * 2));
-    for (int ranks = 2; ranks <= 9; ranks++)
-        for (size_t count = 1; count < 30; count++) GS_TRY(check_cost(ranks, count));
-    for (int ranks = 2; ranks <= 9; ranks++) {
-        double bytes = 64 * ranks, got = ring_time(ranks, bytes, &m);
-        double wanted = (ranks - 1) * (2 * (10 + 0.5 * 64) + 0.125 * 64);
-        LAB_CHECK(fabs(got - wanted) < 1e-9,
-                  "%d ranks, %g bytes, alpha 10, beta 0.5, gamma 0.125: expected the time %g, got %g", ranks,
-                  bytes, wanted, got);
-    }
-    return GS_OK;
+    GS_TRY(lab_check_cost(ring_cost, &gs_sync_ring));
+    return lab_check_time(ring_time, &gs_sync_ring);
 }
 
 const lab_task lab_tasks[] = {

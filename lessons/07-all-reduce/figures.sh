@@ -30,8 +30,10 @@ set xlabel "bytes of the array"
 set ylabel "microseconds for one sum"
 set xtics ("1 KB" 1024, "16 KB" 16384, "256 KB" 262144, "2 MB" 2097152, "16 MB" 16777216)
 set grid lc rgb "#dddddd"
-set key left top
-plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: 2 rounds, 7 B through rank 0", \
+set key left top spacing 1.1
+set xrange [700:24e6]
+set yrange [5:500000]
+plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: 2 rounds, 7 B into rank 0 and out again", \
      "$data/recursive_doubling" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" title "recursive doubling: 3 rounds of B", \
      "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring: 14 rounds of B/8", \
      "$data/halving_doubling" with linespoints lw 2 pt 11 dt 4 lc rgb "#009e73" title "halving and doubling: 6 rounds of B/2, B/4, B/8"

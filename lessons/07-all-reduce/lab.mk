@@ -1,1 +1,0 @@
-LAB_07_WITH = tests/scheme_checks.c
