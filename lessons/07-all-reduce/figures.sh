@@ -23,7 +23,7 @@ for scheme in ps ring recursive_doubling halving_doubling; do
         $1 == scheme { for (i = 1; i <= 5; i++) print bytes[i], $(i + 1) + 0 }' "$here/figure-threads.txt" >"$data/$scheme"
 done
 gnuplot <<END
-set terminal svg size 720,440 font "sans,13" background "white"
+set terminal svg size 720,440 font "sans,13" noenhanced background "white"
 set output "$here/crossing.svg"
 set logscale xy
 set xlabel "bytes of the array"
