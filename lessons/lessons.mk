@@ -84,7 +84,8 @@ endef
 
 # Shell commands; $1 is the student's file, $2 the folder for what is built.
 LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) -fmax-errors=5 -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" "$$1"
-LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh $(wildcard lessons/$(LESSON)/kernels/*) "$$2/cl" && cp "$$1" "$$2/cl/lab.cl" && \
+LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh "$$2/cl" && \
+                 $(if $(wildcard lessons/$(LESSON)/kernels/*),cp lessons/$(LESSON)/kernels/* "$$2/cl" &&) cp "$$1" "$$2/cl/lab.cl" && \
                  $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
 LAB_LINK       = $(CC) $(LAB_SANITIZE) -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels

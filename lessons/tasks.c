@@ -75,25 +75,24 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The first finding in a log: "Write-write data race at global memory address 0x... At line 12 of lab.cl: y[0] = x[0];" */
+/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl". Between them are the kernel and its
+ * work-items, and behind it a line of the source after #include, which is not the student's. */
 static bool read_finding(const char *log, char *text, size_t size) {
     char line[300];
-    size_t used = 0;
-    bool wanted = true;
+    *text = '\0';
     FILE *f = fopen(log, "r");
     while (f && fgets(line, sizeof line, f)) {
-        char *begin = line + strspn(line, " \t\n");
-        begin[strcspn(begin, "\n")] = '\0';
-        if (strncmp(begin, "At line", 7) == 0) wanted = true;
-        if (!*begin && used > 0 && strstr(text, "At line")) break;
-        if (!*begin || !wanted) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "", begin);
-        if (used + 1 >= size) break;
-        wanted =
-            strncmp(begin, "At line", 7) == 0; /* the source follows; kernel and work-items are left out */
+        const char *begin = line + strspn(line, " \t\n");
+        int length = (int)strcspn(begin, "\n");
+        bool place = strncmp(begin, "At line", 7) == 0;
+        if (length == 0 || (*text && !place)) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%.*s", used > 0 ? ". " : "", place ? length - 1 : length,
+                 begin);
+        if (place) break;
     }
     if (f) fclose(f);
-    return used > 0;
+    return *text != '\0';
 }
 
 static void judge_simulated(const lab_task *task, const lab_job *job, const char *log, lab_outcome *o) {
