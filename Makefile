@@ -1,6 +1,7 @@
-# gradsum: make | make demo | make test | make bench | make bench-scale | make lint | make install | make clean
-# and for its authors: make test-oclgrind | make test-asan | make test-tsan | make test-install | make test-browser
-# make test-interop | make bench-log
+# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make lint |
+#          make install | make clean
+# and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-install |
+#          make test-browser | make test-interop | make bench-log
 #
 # Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
 # which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
@@ -14,6 +15,7 @@ PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
 PACKAGES_interop  = python3-venv python3-jsonschema
+PACKAGES_labs     = patch oclgrind
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -73,7 +75,7 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o)
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o)
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o hand_ins.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser test-interop bench bench-scale \
@@ -156,6 +158,9 @@ FORCE:
 
 -include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d)
 
+# ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
+include lessons/lessons.mk
+
 # ---- run -------------------------------------------------------------------------------------------------------------
 # The full Fashion-MNIST where its package could be installed, else the part of it that comes with gradsum.
 DEMO_DATA = $(if $(wildcard /usr/share/datasets/fashion-mnist),fashion-mnist,fashion-mnist-small)
@@ -227,7 +232,7 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
 lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
@@ -272,7 +277,8 @@ clean:
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
-           $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test))
+           $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
+           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop))
 

@@ -238,6 +238,12 @@ int gs_cpu_cores(void);
  * POCL_WORK_GROUP_SPECIALIZATION=0, if it is not set. Without it all works, but a first run takes longer to start. */
 void gs_cl_choose_compiler(void);
 
+/* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's; NULL:
+ * the library's own again. `edit` sees the library's own table, also when it is not the first. To try an operator in the
+ * running framework (lessons/): call it before any other thread is started. The operators fused with relu are functions
+ * of their own: who replaces linear_forward sets all four of them to NULL, and layers call the plain ones instead. */
+void gs_backend_replace(void (*edit)(gs_backend *));
+
 /* The two backends' doors, used by device.c alone. */
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);

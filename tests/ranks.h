@@ -2,6 +2,7 @@
 #ifndef GS_TESTS_RANKS_H
 #define GS_TESTS_RANKS_H
 
+#include "tests/scheme_checks.h"
 #include "tests/test.h"
 
 enum { GS_TEST_RANKS = 9 };
@@ -49,13 +50,8 @@ typedef struct gs_test_check {
 extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
 extern const gs_test_check gs_test_comm_checks[];       /* test_comm.c */
 
-/* For bodies: memory that is freed when the body returns. */
+/* For bodies (RANK_CHECK is in scheme_checks.h, because cmocka's own assertions work in the main thread only):
+ * memory that is freed when the body returns. */
 void *gs_test_scratch(size_t bytes);
-
-/* For bodies: return a failure unless `condition`. cmocka's own assertions work in the main thread only. */
-#define RANK_CHECK(condition, ...)                                                                           \
-    do {                                                                                                     \
-        if (!(condition)) return gs_fail(GS_E_USAGE, __VA_ARGS__);                                           \
-    } while (0)
 
 #endif

@@ -19,9 +19,11 @@ int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
 int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
+int gs_cmd_schemes(int argc, char **argv);
 int gs_cmd_profile(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
 int gs_cmd_tune(int argc, char **argv);
+int gs_cmd_grade(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- options.c ---- */

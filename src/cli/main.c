@@ -19,7 +19,9 @@ static const struct {
     {"sweep", gs_cmd_sweep, "steps and seconds to a target for several global batches"},
     {"step", gs_cmd_step, "watch one synchronisation of the workers, message by message"},
     {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
+    {"schemes", gs_cmd_schemes, "time every way to sum gradients, by size"},
     {"tune", gs_cmd_tune, "find the fastest tiles for an OpenCL device, and keep them"},
+    {"grade", gs_cmd_grade, "grade a folder of hand-ins to the labs, as CSV"},
     {"launch", gs_cmd_launch, "start several processes that train together over Gloo"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

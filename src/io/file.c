@@ -144,12 +144,12 @@ gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
 
-    /* The build tree: build/gradsum, or deeper for other build folders. A parent counts only if it is
-     * gradsum's source tree, so that a folder called "cl" of something else is never taken for ours. */
+    /* The build tree: build/gradsum, or deeper for other build folders and for labs (build/lessons/07/gradsum). A
+     * parent counts only if it is gradsum's source tree, so that a folder called "cl" of something else is never taken for ours. */
     char *folder = program, parent[PATH_MAX];
     cut_last(folder);
     strcpy(parent, folder);
-    for (int up = 0; up < 3 && cut_last(parent); up++) {
+    for (int up = 0; up < 6 && cut_last(parent); up++) {
         snprintf(tree, sizeof tree, "%s/src/gradsum.h", parent);
         snprintf(place, sizeof place, "%s/%s", parent, relative);
         if (exists(&seen, tree) && exists(&seen, place)) return give(place, path, size);

@@ -8,19 +8,27 @@
 
 /* ---- schemes by name ---- */
 
+#define SCHEMES                                                                                              \
+    &gs_sync_allreduce, &gs_sync_gloo, &gs_sync_hierarchical, &gs_sync_ps, &gs_sync_sharded_ps,              \
+        &gs_sync_ring, &gs_sync_tree, &gs_sync_recursive_doubling, &gs_sync_halving_doubling, &gs_sync_auto, \
+        NULL
+
+static const gs_sync_scheme *const own[] = {SCHEMES};
+static const gs_sync_scheme *schemes[] = {SCHEMES}; /* the same but for those that were replaced */
+
 const gs_sync_scheme *const *gs_sync_schemes(void) {
-    static const gs_sync_scheme *const schemes[] = {&gs_sync_allreduce,
-                                                    &gs_sync_gloo,
-                                                    &gs_sync_hierarchical,
-                                                    &gs_sync_ps,
-                                                    &gs_sync_sharded_ps,
-                                                    &gs_sync_ring,
-                                                    &gs_sync_tree,
-                                                    &gs_sync_recursive_doubling,
-                                                    &gs_sync_halving_doubling,
-                                                    &gs_sync_auto,
-                                                    NULL};
     return schemes;
+}
+
+gs_status gs_sync_replace(const char *name, const gs_sync_scheme *scheme) {
+    if (scheme && strcmp(scheme->name, name) != 0)
+        return gs_fail(GS_E_USAGE, "the scheme '%s' cannot replace '%s': they need the same name",
+                       scheme->name, name);
+    const gs_sync_scheme *now;
+    GS_TRY(gs_sync_find(name, &now));
+    for (int i = 0; own[i]; i++)
+        if (schemes[i] == now) schemes[i] = scheme ? scheme : own[i];
+    return GS_OK;
 }
 
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out) {

@@ -73,6 +73,12 @@ const gs_sync_scheme *const *gs_sync_schemes(void);
 /* GS_E_USAGE: the message lists the schemes. */
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
+/* From now on `name` is this scheme of the caller's, for gs_sync_find and gs_sync_schemes and so for --sync; NULL: the
+ * library's own again. It must live as long as it is used. To try a scheme in the running framework (lessons/): call it
+ * before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no scheme is called
+ * `name`, or this one has another name. */
+gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
+
 /* What gs_sync_run should count: all 0 where nothing is to be sent. False where it cannot be said, because
  * the messages are the library's. */
 bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);

@@ -1,0 +1,79 @@
+/* The two rounds are checked by themselves (lab_half.h), so that a wrong 6.1 costs the points of 6.1 only. */
+#include "tasks.h"
+
+#include "lab_half.h"
+
+/* Between the rounds rank 0 has everything, the others nothing. */
+static gs_chunk server_owns(int ranks, int rank, size_t count) {
+    (void)ranks;
+    return (gs_chunk){0, rank == 0 ? count : 0};
+}
+
+static gs_sync_cost collect_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_sync_cost cost = {.rounds = 1};
+    (void)ranks;
+    if (rank > 0) gs_sync_cost_add(&cost, a, (gs_chunk){0, a->count});
+    return cost;
+}
+
+static gs_sync_cost give_back_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_sync_cost cost = {.rounds = 1};
+    for (int worker = 1; rank == 0 && worker < ranks; worker++)
+        gs_sync_cost_add(&cost, a, (gs_chunk){0, a->count});
+    return cost;
+}
+
+static gs_sync_cost sharded_cost(int ranks, int rank, const gs_sync_array *a) {
+    return gs_sync_sharded_ps.cost(ranks, rank, a);
+}
+
+static const lab_half collecting = {LAB_FIRST, false, collect, server_owns, collect_cost};
+static const lab_half giving_back = {LAB_SECOND, false, give_back, server_owns, give_back_cost};
+static const lab_half all_servers = {LAB_WHOLE, false, sharded, NULL, sharded_cost};
+
+/* What a worker had it has still: the framework may look at it. */
+static gs_status gradient_stays(gs_comm *c, void *context) {
+    float x[3] = {1, 2, (float)c->rank};
+    const gs_sync_scheme scheme = {.name = "collect", .sum = collect};
+    gs_sync *s;
+    (void)context;
+    GS_TRY(gs_sync_create(&scheme, c, 3, &s));
+    gs_status status = gs_sync_run(s, x, 3);
+    gs_sync_free(s);
+    GS_TRY(status);
+    LAB_CHECK(c->rank == 0 || (x[0] == 1 && x[1] == 2 && x[2] == (float)c->rank),
+              "a worker's gradient has changed: it was 1 2 %d, and is %s", c->rank, lab_floats(x, 3));
+    return GS_OK;
+}
+
+static gs_status check_collect(void) {
+    GS_TRY(lab_check_half(&collecting));
+    return lab_run_ranks(3, gradient_stays, NULL);
+}
+
+static gs_status check_give_back(void) {
+    return lab_check_half(&giving_back);
+}
+
+static gs_status check_formulas(void) {
+    GS_TRY(lab_check_cost(server_cost, &gs_sync_ps));
+    return lab_check_time(server_time, &gs_sync_ps);
+}
+
+static gs_status check_sharded(void) {
+    return lab_check_half(&all_servers);
+}
+
+const lab_task lab_tasks[] = {
+    {"6.1", "collect: every gradient to rank 0, and their sum", 3, check_collect,
+     "who sends, who receives, and from whom? Draw the arrows for 3 ranks. What is the sum to begin with?"},
+    {"6.2", "give back: the sum to every worker", 2, check_give_back,
+     "the arrows of 6.1 backwards. What a worker has now is of no use any more."},
+    {"6.3", "what it costs: rounds, messages, bytes, time", 2, check_formulas,
+     "`gradsum step --sync ps --workers 3` counts it. Which rank is the slowest, and what does it do "
+     "meanwhile?"},
+    {"6.4", "every rank the server of one chunk", 3, check_sharded,
+     "3 ranks, chunks a, b, c: write down what rank 1 sends and receives in the first round, with the "
+     "chunk's name."},
+    {0},
+};

@@ -1,0 +1,60 @@
+#!/bin/sh
+# figures.sh: makes the figures of this folder again. Run it from the source tree, on a machine that does nothing else.
+set -eu
+gradsum=${GRADSUM:-build/gradsum}
+here=$(dirname "$0")
+
+{ echo "\$ gradsum step --sync ps --workers 4 --size 8"; $gradsum step --sync ps --workers 4 --size 8 --no-pause; } >"$here/figure-step.txt"
+
+# Bytes: counted, so the same on every machine.
+{
+    echo "\$ gradsum train --model mlp --threads 1 --steps 3 --sync SCHEME --devices cpu,cpu,...   (its line 'sent')"
+    echo
+    printf '%-12s %8s %34s\n' "" workers "bytes a step: average, busiest"
+    for scheme in ps sharded_ps ring; do
+        devices=cpu,cpu
+        for workers in 2 4 8; do
+            $gradsum train --model mlp --threads 1 --steps 3 --sync $scheme --devices $devices |
+                awk -v s=$scheme -v n=$workers '$1 == "sent" { printf "%-12s %8d %19s %14s\n", s, n, $2, /busiest/ ? $(NF - 3) : $2 }'
+            devices=$devices,$devices
+        done
+    done
+} >"$here/figure-bytes.txt"
+
+# Time, at 2 MB.
+{
+    echo "\$ gradsum schemes -n WORKERS   (its column 2 MB: microseconds for one sum)"
+    echo
+    printf '%-12s' workers
+    for workers in 2 4 8 16; do
+        printf '%10d' $workers
+        $gradsum schemes -n $workers >"$here/all.$workers"
+    done
+    echo
+    for scheme in ps sharded_ps ring; do
+        printf '%-12s' $scheme
+        for workers in 2 4 8 16; do awk -v s=$scheme '$1 == s { printf "%10d", $5 }' "$here/all.$workers"; done
+        echo
+    done
+    rm -f "$here"/all.*
+} >"$here/figure-workers.txt"
+
+command -v gnuplot >/dev/null || { echo "figures.sh: without gnuplot no curves" >&2; exit 0; }
+data=$(mktemp -d)
+trap 'rm -rf "$data"' EXIT
+for scheme in ps sharded_ps ring; do
+    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i / 1000; n *= 2 } }' "$here/figure-workers.txt" >"$data/$scheme"
+done
+gnuplot <<END
+set terminal svg size 720,420 font "sans,13" noenhanced background "white"
+set output "$here/workers.svg"
+set xlabel "workers"
+set ylabel "milliseconds for one sum of 2 MB"
+set xtics (2, 4, 8, 16)
+set yrange [0:*]
+set grid lc rgb "#dddddd"
+set key left top spacing 1.1
+plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: one server", \
+     "$data/sharded_ps" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" title "sharded_ps: every rank serves one chunk", \
+     "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring (lesson 7)"
+END

@@ -1,0 +1,78 @@
+/* Lab 6: the parameter server. See README.md, and tasks.h for what each function must do.
+ *
+ * The library has schemes of these names too, in src/sync/. They are complete, and the place to look when you have
+ * written yours. This file's take their place in build/lessons/06/gradsum.
+ */
+#include "tasks.h"
+
+/* ---- one server ---- */
+
+gs_status collect(gs_sync *s, float *data, size_t count) {
+    gs_chunk all = {0, count};
+    gs_sync_round(s);
+    /* task 6.1: rank 0 receives from rank 1, 2, ... and adds; the others send. */
+    (void)data, (void)all;
+    return lab_blank("6.1");
+    /* end of task 6.1 */
+}
+
+gs_status give_back(gs_sync *s, float *data, size_t count) {
+    gs_chunk all = {0, count};
+    gs_sync_round(s);
+    /* task 6.2: rank 0 sends the sum to all others, who receive it. */
+    (void)data, (void)all;
+    return lab_blank("6.2");
+    /* end of task 6.2 */
+}
+
+static gs_status server_sum(gs_sync *s, float *data, size_t count) {
+    GS_TRY(collect(s, data, count));
+    return give_back(s, data, count);
+}
+
+gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a) {
+    gs_sync_cost cost = {0};
+    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0 sends others than a
+     * worker. */
+    (void)ranks, (void)rank, (void)a;
+    lab_blank("6.3");
+    return cost;
+    /* end of task 6.3 */
+}
+
+double server_time(int ranks, double bytes, const gs_sync_model *m) {
+    /* task 6.3: the messages that rank 0 receives, with an addition each, and those that it sends. */
+    (void)ranks, (void)bytes, (void)m;
+    lab_blank("6.3");
+    return 0;
+    /* end of task 6.3 */
+}
+
+/* ---- every rank a server ---- */
+
+gs_status sharded(gs_sync *s, float *data, size_t count) {
+    int ranks = s->comm->size, me = s->comm->rank;
+    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all, and
+     * theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
+    (void)ranks, (void)me, (void)data, (void)count;
+    return lab_blank("6.4");
+    /* end of task 6.4 */
+}
+
+/* ---- into the running framework ---- */
+
+static gs_sync_scheme server, sharded_server;
+
+void lab_install(void) {
+    server = gs_sync_ps;
+    server.what = "lab 6: the server of lab.c";
+    server.sum = server_sum;
+    server.cost = server_cost;
+    server.time = server_time;
+    gs_sync_replace("ps", &server);
+
+    sharded_server = gs_sync_sharded_ps;
+    sharded_server.what = "lab 6: every rank a server, of lab.c";
+    sharded_server.sum = sharded;
+    gs_sync_replace("sharded_ps", &sharded_server);
+}

@@ -1,0 +1,128 @@
+/* Each half of an all-reduce is checked by itself (lab_half.h), so that a wrong 7.1 costs the points of 7.1 only. */
+#include "tasks.h"
+
+#include "lab_half.h"
+
+/* ---- who has which chunk between the halves, and what has been sent until then ---- */
+
+static gs_chunk ring_owns(int ranks, int rank, size_t count) {
+    return gs_chunk_of(count, ranks, rank + 1);
+}
+
+static gs_chunk halving_owns(int ranks, int rank, size_t count) {
+    int first = 0, n = ranks;
+    for (int bit = 1; bit < ranks; bit *= 2) {
+        n /= 2;
+        if (rank & bit) first += n;
+    }
+    return gs_chunk_range(count, ranks, first, first + n);
+}
+
+/* All chunks but the one that a rank ends with; in the second half of a ring, all but the next one. */
+static gs_sync_cost ring_half(int ranks, int not_sent, const gs_sync_array *a) {
+    gs_sync_cost cost = {.rounds = (size_t)ranks - 1};
+    for (int i = 1; i < ranks; i++) gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, not_sent + i));
+    return cost;
+}
+
+static gs_sync_cost ring_first_cost(int ranks, int rank, const gs_sync_array *a) {
+    return ring_half(ranks, rank + 1, a);
+}
+
+static gs_sync_cost ring_second_cost(int ranks, int rank, const gs_sync_array *a) {
+    return ring_half(ranks, rank + 2, a);
+}
+
+/* What is kept at each distance is what is sent at that distance on the way back. */
+static gs_sync_cost halving_cost(int ranks, int rank, const gs_sync_array *a, bool kept) {
+    gs_sync_cost cost = {0};
+    int first = 0, n = ranks;
+    for (int bit = 1; bit < ranks; bit *= 2) {
+        n /= 2;
+        int keep = rank & bit ? first + n : first, give = rank & bit ? first : first + n;
+        int from = kept ? keep : give;
+        gs_sync_cost_add(&cost, a, gs_chunk_range(a->count, ranks, from, from + n));
+        cost.rounds++;
+        first = keep;
+    }
+    return cost;
+}
+
+static gs_sync_cost halving_first_cost(int ranks, int rank, const gs_sync_array *a) {
+    return halving_cost(ranks, rank, a, false);
+}
+
+static gs_sync_cost halving_second_cost(int ranks, int rank, const gs_sync_array *a) {
+    return halving_cost(ranks, rank, a, true);
+}
+
+/* ---- the student's halves, as schemes call them ---- */
+
+static gs_status call_halving(gs_sync *s, float *data, size_t count) {
+    gs_fold f = gs_fold_of(s->comm->size, s->comm->rank);
+    chunks has = {0, f.places};
+    GS_TRY(halving(s, &f, data, count, &has));
+    gs_chunk got = gs_chunk_range(count, f.places, has.first, has.last);
+    gs_chunk wanted = halving_owns(f.places, f.place, count);
+    LAB_CHECK(got.first == wanted.first && got.count == wanted.count,
+              "place %d of %d ends with *has = {%d, %d}: elements %zu to %zu of %zu; expected those from "
+              "%zu, and %zu of "
+              "them",
+              f.place, f.places, has.first, has.last, got.first, got.first + got.count, count, wanted.first,
+              wanted.count);
+    return GS_OK;
+}
+
+static gs_status call_doubling(gs_sync *s, float *data, size_t count) {
+    gs_fold f = gs_fold_of(s->comm->size, s->comm->rank);
+    int first = 0, n = f.places;
+    for (int bit = 1; bit < f.places; bit *= 2) {
+        n /= 2;
+        if (f.place & bit) first += n;
+    }
+    return doubling(s, &f, data, count, (chunks){first, first + 1});
+}
+
+static const lab_half reduce_scatter_of_ring = {LAB_FIRST, false, ring_reduce_scatter, ring_owns,
+                                                ring_first_cost};
+static const lab_half all_gather_of_ring = {LAB_SECOND, false, ring_all_gather, ring_owns, ring_second_cost};
+static const lab_half halving_half = {LAB_FIRST, true, call_halving, halving_owns, halving_first_cost};
+static const lab_half doubling_half = {LAB_SECOND, true, call_doubling, halving_owns, halving_second_cost};
+
+static gs_status check_reduce_scatter(void) {
+    return lab_check_half(&reduce_scatter_of_ring);
+}
+
+static gs_status check_all_gather(void) {
+    return lab_check_half(&all_gather_of_ring);
+}
+
+static gs_status check_halving(void) {
+    return lab_check_half(&halving_half);
+}
+
+static gs_status check_doubling(void) {
+    return lab_check_half(&doubling_half);
+}
+
+static gs_status check_formulas(void) {
+    GS_TRY(lab_check_cost(ring_cost, &gs_sync_ring));
+    return lab_check_time(ring_time, &gs_sync_ring);
+}
+
+const lab_task lab_tasks[] = {
+    {"7.1", "reduce-scatter around the ring", 3, check_reduce_scatter,
+     "draw the table of the README for 3 ranks, and write into each cell whose gradients are in it after "
+     "each round."},
+    {"7.2", "all-gather around the ring", 2, check_all_gather,
+     "which chunk is whole here before the first round? That one goes first; what comes in is copied, not "
+     "added."},
+    {"7.3", "what the ring costs: rounds, messages, bytes, time", 2, check_formulas,
+     "`gradsum step --sync ring --workers 3 --size 4` shows each message. Chunks are not all of one size."},
+    {"7.4", "halving: reduce-scatter with partners", 2, check_halving,
+     "4 ranks: who meets whom at distance 1, and who at distance 2? Which half does each of them want?"},
+    {"7.5", "doubling: all-gather with partners", 1, check_doubling,
+     "begin with the largest distance. After each round you have twice as many chunks, and *has* must say "
+     "so."},
+    {0},
+};

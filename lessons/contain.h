@@ -1,0 +1,47 @@
+/* Running a command that nobody can trust to end: in a process group of its own, with limits, its output caught. */
+#ifndef LAB_CONTAIN_H
+#define LAB_CONTAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+#include "verdict.h"
+
+typedef enum lab_end {
+    LAB_EXITED,       /* by itself: `code` is its exit status */
+    LAB_SIGNAL,       /* by signal `code` */
+    LAB_TOO_LONG,     /* it was killed: time, */
+    LAB_TOO_LARGE,    /* memory, */
+    LAB_TOO_TALKATIVE /* output */
+} lab_end;
+
+typedef struct lab_limits {
+    double seconds; /* by the clock; and of CPU time in each of its processes */
+    size_t
+        memory; /* bytes that it may have in memory (it may reserve more: AddressSanitizer reserves terabytes) */
+    size_t output; /* bytes that it may print */
+} lab_limits;
+
+typedef struct lab_job {
+    char *const *command;     /* [0] is the program, found as a shell would */
+    char *const *environment; /* "NAME=value" beside those there are; NULL ends them */
+    lab_limits limits;
+    bool judged; /* it sends a verdict */
+
+    /* what became of it: */
+    lab_end end;
+    int code;
+    double seconds;
+    char *
+        output; /* standard output and error; the last part of it where there is much; free with lab_job_free */
+    bool has_verdict;
+    lab_verdict verdict;
+} lab_job;
+
+/* Run all of them, `at_once` at a time, in the order of the list. When a command has ended, all that it has started ends
+ * too. GS_E_MEMORY: a process cannot be started. Once it returns no process is left, also after a failure. */
+gs_status lab_contain(lab_job *jobs, int count, int at_once);
+
+void lab_job_free(lab_job *);
+
+#endif

@@ -1,0 +1,69 @@
+/* The grader of one lab: compile the student's file, run each task's check in a process of its own, and say what came
+ * of it.
+ *
+ *     grader --lab 07 --title all-reduce --source FILE --folder DIR [--kernels] [--json]
+ *
+ * It is built for each lab from that lab's check.c, of which it needs the list of tasks: nothing that a student has
+ * written is a part of this program. make writes the script that calls it (lessons.mk); from there come LAB_COMPILE and
+ * LAB_LINK, shell commands in which $1 is the student's file and $2 the folder.
+ *
+ * Exit status: 0 it was graded, whatever the points; 1 it could not be; 2 wrong usage.
+ */
+#include "grader.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static gs_status grade_lab(const lab_grading *g, lab_grade *grade) {
+    for (const lab_task *t = lab_tasks; t->number; t++) {
+        if (grade->count == LAB_TASKS) gs_bug("lab %s has more than %d tasks", g->lab, LAB_TASKS);
+        grade->count++;
+        grade->of += t->points;
+    }
+    GS_TRY(lab_check_source(g->source));
+    GS_TRY(lab_build(g, grade));
+    return grade->problem ? GS_OK : lab_run_tasks(g, grade);
+}
+
+static bool parse(int argc, char **argv, lab_grading *g) {
+    const struct option options[] = {
+        {"lab", required_argument, NULL, 'l'},
+        {"title", required_argument, NULL, 't'},
+        {"source", required_argument, NULL, 's'},
+        {"folder", required_argument, NULL, 'f'},
+        {"kernels", no_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 'l') g->lab = optarg;
+        if (c == 't') g->title = optarg;
+        if (c == 's') g->source = optarg;
+        if (c == 'f') g->folder = optarg;
+        if (c == 'k') g->kernels = true;
+        if (c == 'j') g->json = true;
+        if (c == '?') return false;
+    }
+    const char *seconds = getenv("LAB_SECONDS");
+    g->seconds = seconds && *seconds ? strtod(seconds, NULL) : 10;
+    return g->lab && g->title && g->source && g->folder && optind == argc && g->seconds >= 1 &&
+           g->seconds <= 3600;
+}
+
+int main(int argc, char **argv) {
+    lab_grading g = {0};
+    lab_grade grade = {0};
+    if (!parse(argc, argv, &g)) {
+        fprintf(stderr,
+                "usage: grader --lab NN --title NAME --source FILE --folder DIR [--kernels] [--json]\n"
+                "LAB_SECONDS, if set: from 1 to 3600\n");
+        return 2;
+    }
+    gs_status status = grade_lab(&g, &grade);
+    if (status == GS_OK) (g.json ? lab_print_json : lab_print)(&g, &grade);
+    free(grade.messages);
+    if (status == GS_OK) return 0;
+    fprintf(stderr, "lab %s: %s\n", g.lab, gs_message());
+    return 1;
+}

@@ -1,0 +1,62 @@
+/* What every lab shares: its list of tasks, blanks, and small helpers for checks.
+ *
+ *     lab.c       the student's file: blanks to fill, and lab_install
+ *     check.c     lab_tasks and their checks
+ *     solution.c  lab.c with the blanks filled (not in the students' copy)
+ *
+ * All of it becomes one program, build/lessons/NN/gradsum: the whole command line, in which the student's parts stand
+ * in the place of the library's, and one command more, `grade-task N.M`. The grader (grader.c) starts it once for each
+ * task, in a process of its own with limits on time and memory; lab.c and check.c are compiled with AddressSanitizer
+ * and UndefinedBehaviorSanitizer. So a check may simply call what the student wrote.
+ */
+#ifndef LAB_H
+#define LAB_H
+
+#include "gradsum.h"
+
+typedef struct lab_task {
+    const char *number; /* "7.2" */
+    const char *what;   /* one line of at most 60 letters: "all-gather around the ring" */
+    int points;
+    /* GS_OK: all points. Else it has failed with the smallest failing case: shapes, expected, got. Begin with the
+     * smallest case, so that the first one that fails is the smallest. */
+    gs_status (*check)(void);
+    const char *hint; /* shown when the check fails; it names where to look, not the answer */
+} lab_task;
+
+/* check.c; the last has number NULL. */
+extern const lab_task lab_tasks[];
+
+/* lab.c: puts the student's parts in the place of the library's (gs_sync_replace, gs_backend_replace). Called first in
+ * main(). A lab that has nothing to put anywhere leaves it out. */
+void lab_install(void);
+
+/* What stands in a blank: fails with "not written yet: task 7.2". The grader learns of it also where the function
+ * returns no status, and whatever becomes of it: a task whose check meets a blank gets no points. */
+gs_status lab_blank(const char *task);
+
+/* ---- for checks ---- */
+
+/* Fail with a message unless `condition`. */
+#define LAB_CHECK(condition, ...)                                                                            \
+    do {                                                                                                     \
+        if (!(condition)) return gs_fail(GS_E_SHAPE, __VA_ARGS__);                                           \
+    } while (0)
+
+enum { LAB_RANKS = 16 /* most in one lab_run_ranks */ };
+
+/* Run `body` as ranks 0 .. ranks-1: threads with a comm each, in the checking mode, that wait LAB_WAIT seconds for each
+ * other at most. The first rank that failed by itself, and not because another one did, gives the message: "rank 2: ...". */
+enum { LAB_WAIT = 5 };
+gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
+
+/* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */
+gs_status lab_meet(gs_comm *);
+
+/* "3 5 -1 0.5": numbers for a message, the first 12 of them. Four results may be in use at once, by thread. */
+const char *lab_floats(const float *x, size_t count);
+
+/* True where a kernel runs in a simulator that is about 100 times slower (Oclgrind): tiny shapes, one of each kind. */
+bool lab_small(void);
+
+#endif

@@ -1,0 +1,105 @@
+/* Helpers for checks: ranks as threads, numbers in messages. */
+#include "lab.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ranks ---- */
+
+/* Where ranks wait for each other without the comm, whose own waits end after LAB_WAIT seconds. */
+typedef struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int ranks, arrived; /* arrived: at all meetings so far, together */
+    bool failed;        /* a rank will not come any more */
+} meeting;
+
+typedef struct lab_rank {
+    gs_status (*body)(gs_comm *, void *);
+    void *context;
+    gs_comm *comm;
+    meeting *meeting;
+    int met;
+    pthread_t thread;
+    gs_status status;
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+} lab_rank;
+
+static _Thread_local lab_rank *self;
+
+static void *rank_main(void *argument) {
+    lab_rank *r = self = argument;
+    r->status = r->body(r->comm, r->context);
+    if (r->status == GS_OK) return NULL;
+    snprintf(r->message, sizeof r->message, "%s", gs_message());
+    pthread_mutex_lock(&r->meeting->lock);
+    r->meeting->failed = true;
+    pthread_cond_broadcast(&r->meeting->changed);
+    pthread_mutex_unlock(&r->meeting->lock);
+    char reason[1100];
+    snprintf(reason, sizeof reason, "rank %d failed: %s", r->comm->rank, r->message);
+    r->comm->ops->abort(r->comm, reason); /* the others need not wait */
+    return NULL;
+}
+
+gs_status lab_meet(gs_comm *c) {
+    meeting *m = self->meeting;
+    pthread_mutex_lock(&m->lock);
+    int wanted = ++self->met * m->ranks;
+    m->arrived++;
+    pthread_cond_broadcast(&m->changed);
+    while (m->arrived < wanted && !m->failed) pthread_cond_wait(&m->changed, &m->lock);
+    bool all = m->arrived >= wanted;
+    pthread_mutex_unlock(&m->lock);
+    return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that has failed", c->rank);
+}
+
+/* How much a failure says: that of a check, that of a message which did not come, that of having waited for the others. */
+static int weight(gs_status status) {
+    return status == GS_OK ? 0 : status == GS_E_INTERRUPTED ? 1 : status == GS_E_PEER ? 2 : 3;
+}
+
+static gs_status first_failure(const lab_rank *ranks, int count) {
+    const lab_rank *first = &ranks[0];
+    for (int i = 1; i < count; i++)
+        if (weight(ranks[i].status) > weight(first->status)) first = &ranks[i];
+    if (first->status == GS_OK) return GS_OK;
+    return gs_fail(first->status, "rank %d: %s", (int)(first - ranks), first->message);
+}
+
+gs_status lab_run_ranks(int count, gs_status (*body)(gs_comm *, void *), void *context) {
+    lab_rank ranks[LAB_RANKS] = {0};
+    gs_comm *comms[LAB_RANKS];
+    meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, count, 0, false};
+    if (count < 1 || count > LAB_RANKS) gs_bug("lab_run_ranks: %d ranks", count);
+    GS_TRY(gs_comm_threads_create(count, LAB_WAIT, comms));
+    for (int i = 0; i < count; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
+    for (int i = 0; i < count; i++) {
+        ranks[i] = (lab_rank){.body = body, .context = context, .comm = comms[i], .meeting = &m};
+        if (pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]) != 0) gs_bug("no thread");
+    }
+    for (int i = 0; i < count; i++) pthread_join(ranks[i].thread, NULL);
+    for (int i = 0; i < count; i++) gs_comm_free(comms[i]);
+    return first_failure(ranks, count);
+}
+
+/* ---- messages ---- */
+
+const char *lab_floats(const float *x, size_t count) {
+    enum { SHOWN = 12 };
+    static _Thread_local char results[4][SHOWN * 16 + 8];
+    static _Thread_local int next;
+    char *text = results[next++ % 4];
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count && i < SHOWN; i++)
+        used += (size_t)snprintf(text + used, sizeof *results - used, "%s%.6g", i > 0 ? " " : "", x[i]);
+    if (count > SHOWN) snprintf(text + used, sizeof *results - used, " ...");
+    return text;
+}
+
+bool lab_small(void) {
+    return getenv("GRADSUM_LAB_SMALL") != NULL;
+}

@@ -1,0 +1,149 @@
+#include "lab_half.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/scheme_checks.h"
+
+static const lab_half *now; /* the half that this process checks */
+
+/* Both halves, as a scheme: the student's and the transport's. */
+static gs_status whole_sum(gs_sync *s, float *data, size_t count) {
+    gs_comm *c = s->comm;
+    if (now->kind != LAB_SECOND) GS_TRY(now->run(s, data, count));
+    for (int r = 0; r < c->size && now->kind != LAB_WHOLE; r++) {
+        gs_chunk part = now->owns(c->size, r, count);
+        if (now->kind == LAB_SECOND)
+            GS_TRY(c->ops->reduce(c, data + part.first, part.count, GS_F32, GS_SUM, r));
+        else
+            GS_TRY(c->ops->broadcast(c, data + part.first, part.count, GS_F32, r));
+    }
+    return now->kind == LAB_SECOND ? now->run(s, data, count) : GS_OK;
+}
+
+/* ---- small arrays of 2^rank ---- */
+
+/* "1+4": the ranks whose 2^rank are in a sum, as their numbers. */
+static const char *ranks_in(float value, int ranks) {
+    static _Thread_local char text[4][64];
+    static _Thread_local int next;
+    char *t = text[next++ % 4];
+    *t = '\0';
+    if (value != truncf(value) || value < 0 || value >= (float)(1 << ranks)) {
+        snprintf(t, sizeof *text, "%g, which is no sum of different ranks", value);
+        return t;
+    }
+    for (int r = 0; r < ranks; r++)
+        if ((int)value >> r & 1) snprintf(t + strlen(t), sizeof *text - strlen(t), "%s%d", *t ? "+" : "", r);
+    return *t ? t : "nothing";
+}
+
+static gs_status check_small(const gs_comm *c, size_t count, gs_chunk part, const float *data) {
+    float all = (float)((1 << c->size) - 1);
+    for (size_t i = part.first; i < part.first + part.count; i++)
+        LAB_CHECK(data[i] == all,
+                  "%d ranks, %zu floats: element %zu, in chunk %zu to %zu, must be the sum of ranks %s; "
+                  "got that of %s",
+                  c->size, count, i, part.first, part.first + part.count - 1, ranks_in(all, c->size),
+                  ranks_in(data[i], c->size));
+    return GS_OK;
+}
+
+static gs_status check_small_cost(const gs_sync *s, size_t count) {
+    const gs_sync_array a = {.count = count};
+    const gs_sync_cost got = s->counted, wanted = now->cost(s->comm->size, s->comm->rank, &a);
+    LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+              "%d ranks, %zu floats: expected %zu rounds, %zu messages and %zu bytes; got %zu, %zu and %zu",
+              s->comm->size, count, wanted.rounds, wanted.messages, wanted.bytes, got.rounds, got.messages,
+              got.bytes);
+    return GS_OK;
+}
+
+/* `count` floats: each 2^rank; before a second half, those of the own chunk are whole. */
+static gs_status run_small(gs_comm *c, void *context) {
+    const size_t count = *(const size_t *)context;
+    const gs_sync_scheme scheme = {.name = "half", .sum = now->run};
+    gs_chunk all = {0, count}, own = now->kind == LAB_WHOLE ? all : now->owns(c->size, c->rank, count);
+    float *data = malloc(count * sizeof *data);
+    gs_sync *s;
+    if (!data) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", count);
+    for (size_t i = 0; i < count; i++) {
+        bool whole = now->kind == LAB_SECOND && i >= own.first && i < own.first + own.count;
+        data[i] = (float)(whole ? (1 << c->size) - 1 : 1 << c->rank);
+    }
+    gs_status status = gs_sync_create(&scheme, c, count, &s);
+    if (status == GS_OK) {
+        status = gs_sync_run(s, data, count);
+        if (status != GS_OK) status = gs_context(status, "%d ranks, %zu floats", c->size, count);
+        if (status == GS_OK)
+            status = lab_meet(c); /* so that the first rank with a wrong sum is the one that tells */
+        if (status == GS_OK) status = check_small(c, count, now->kind == LAB_SECOND ? all : own, data);
+        if (status == GS_OK) status = check_small_cost(s, count);
+        gs_sync_free(s);
+    }
+    free(data);
+    return status;
+}
+
+/* ---- the project's tests ---- */
+
+static gs_status run_large(gs_comm *c, void *context) {
+    (void)context;
+    const gs_sync_scheme scheme = {.name = "yours", .sum = whole_sum, .cost = now->cost};
+    gs_sync *s;
+    GS_TRY(gs_sync_create(&scheme, c, GS_CHECK_MOST, &s));
+    gs_status status = gs_check_scheme_sums(s, NULL);
+    if (status == GS_OK) status = gs_check_scheme_counts(s);
+    gs_sync_free(s);
+    return status == GS_OK ? GS_OK : gs_context(status, "%d ranks", c->size);
+}
+
+gs_status lab_check_half(const lab_half *h) {
+    now = h;
+    for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 1)
+        for (int per = 1; per <= 2; per++) { /* a chunk has one element, then two, then some have one more */
+            size_t count = (size_t)(ranks * per), ragged = count + 1;
+            GS_TRY(lab_run_ranks(ranks, run_small, &count));
+            GS_TRY(lab_run_ranks(ranks, run_small, &ragged));
+        }
+    for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 3)
+        GS_TRY(lab_run_ranks(ranks, run_large, NULL));
+    return GS_OK;
+}
+
+/* ---- formulas ---- */
+
+static gs_status check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *),
+                            const gs_sync_scheme *scheme, int ranks, size_t count) {
+    const gs_sync_array a = {.count = count};
+    for (int rank = 0; rank < ranks; rank++) {
+        gs_sync_cost got = cost(ranks, rank, &a), wanted = scheme->cost(ranks, rank, &a);
+        LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+                  "rank %d of %d, %zu floats: %s counts %zu rounds, %zu messages, %zu bytes; your formula "
+                  "says %zu, "
+                  "%zu, %zu",
+                  rank, ranks, count, scheme->name, wanted.rounds, wanted.messages, wanted.bytes, got.rounds,
+                  got.messages, got.bytes);
+    }
+    return GS_OK;
+}
+
+gs_status lab_check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *),
+                         const gs_sync_scheme *wanted) {
+    for (int ranks = 2; ranks <= 9; ranks++) GS_TRY(check_cost(cost, wanted, ranks, (size_t)ranks * 2));
+    for (int ranks = 2; ranks <= 9; ranks++)
+        for (size_t count = 1; count < 30; count++) GS_TRY(check_cost(cost, wanted, ranks, count));
+    return GS_OK;
+}
+
+gs_status lab_check_time(double (*time)(int, double, const gs_sync_model *), const gs_sync_scheme *wanted) {
+    const gs_sync_model m = {.alpha = 10, .beta = 0.5, .gamma = 0.125};
+    for (int ranks = 2; ranks <= 9; ranks++) {
+        double bytes = 64 * ranks, got = time(ranks, bytes, &m), right = wanted->time(ranks, bytes, &m);
+        LAB_CHECK(fabs(got - right) < 1e-9 * right,
+                  "%d ranks, %g bytes, alpha 10, beta 0.5, gamma 0.125: expected the time %g, got %g", ranks,
+                  bytes, right, got);
+    }
+    return GS_OK;
+}

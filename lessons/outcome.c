@@ -1,0 +1,60 @@
+/* From what a task's process did to points and a sentence. */
+#include "grader.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The line that gs_bug() printed, or NULL. */
+static const char *bug_in(const char *output, int *length) {
+    const char *at = strstr(output, "gradsum: bug: ");
+    if (!at) return NULL;
+    at += strlen("gradsum: bug: ");
+    *length = (int)strcspn(at, "\n");
+    return at;
+}
+
+/* It has ended, and has said nothing of its check. */
+static void without_verdict(const lab_job *job, const char *file, lab_outcome *o) {
+    int length;
+    const char *bug = bug_in(job->output, &length);
+    if (lab_sanitizer_report(job->output, file, o->note, sizeof o->note)) return;
+    if (bug)
+        snprintf(o->note, sizeof o->note, "the library was called in a way that it does not allow: %.*s",
+                 length, bug);
+    else if (job->end == LAB_SIGNAL)
+        snprintf(o->note, sizeof o->note, "it crashed: SIG%s (%s)", sigabbrev_np(job->code),
+                 strsignal(job->code));
+    else
+        snprintf(o->note, sizeof o->note, "it ended, with exit status %d, before its check was through",
+                 job->code);
+}
+
+void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, const char *file,
+               lab_outcome *o) {
+    const lab_verdict *v = &job->verdict;
+    *o = (lab_outcome){0};
+    if (job->has_verdict && *v->blank) {
+        snprintf(o->note, sizeof o->note, "not written yet: task %s", v->blank);
+    } else if (job->end == LAB_TOO_LONG) {
+        o->hint = true;
+        snprintf(o->note, sizeof o->note,
+                 "did not end within %g s: an endless loop, or a wait for a message that nobody sends",
+                 g->seconds);
+    } else if (job->end == LAB_TOO_LARGE) {
+        snprintf(o->note, sizeof o->note, "wanted more than %zu MB of memory", job->limits.memory >> 20);
+    } else if (job->end == LAB_TOO_TALKATIVE) {
+        snprintf(o->note, sizeof o->note, "printed more than %zu KB: a loop that prints?",
+                 job->limits.output >> 10);
+    } else if (!job->has_verdict) {
+        o->hint = true;
+        without_verdict(job, file, o);
+    } else if (!v->passed) {
+        o->hint = true;
+        snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
+    } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
+        /* the result is right, but the memory is gone */
+    } else {
+        o->points = task->points;
+    }
+}

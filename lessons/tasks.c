@@ -1,0 +1,138 @@
+/* Each task's check, in a process of its own; those of kernels a second time under Oclgrind. */
+#include "grader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* AddressSanitizer does not see what a kernel does, and PoCL gives work-items an order in which many races do no harm. */
+enum { OCLGRIND_SECONDS = 20, SIMULATOR = 4 /* words before the program's */ };
+
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The processes of all tasks, or of those that have passed, under a simulator. */
+typedef struct task_jobs {
+    int count, task[LAB_TASKS];
+    lab_job job[LAB_TASKS];
+    char number[LAB_TASKS][16], program[4200], log[LAB_TASKS][4200];
+    char *command[LAB_TASKS][SIMULATOR + 6];
+    char *environment[4];
+} task_jobs;
+
+static void add(task_jobs *t, const lab_grading *g, int task, bool simulated) {
+    int i = t->count++, words = 0;
+    char **command = t->command[i];
+    t->task[i] = task;
+    snprintf(t->number[i], sizeof t->number[i], "%s", lab_tasks[task].number);
+    snprintf(t->program, sizeof t->program, "%s/gradsum", g->folder);
+    if (simulated) {
+        snprintf(t->log[i], sizeof t->log[i], "%s/oclgrind-%d.log", g->folder, task);
+        const char *before[SIMULATOR + 1] = {"oclgrind", "--data-races", "--uninitialized", "--log",
+                                             t->log[i]};
+        for (; words < SIMULATOR + 1; words++) command[words] = (char *)before[words];
+    }
+    command[words++] = t->program;
+    command[words++] = (char *)"grade-task";
+    command[words++] = t->number[i];
+    t->environment[0] = (char *)"POCL_SIGFPE_HANDLER=0";
+    t->environment[1] = simulated ? (char *)"GRADSUM_LAB_SMALL=1" : NULL;
+    t->environment[2] = simulated ? (char *)"GRADSUM_CACHE=off" : NULL;
+    t->job[i] = (lab_job){
+        .command = command,
+        .environment = t->environment,
+        .limits = {simulated && g->seconds < OCLGRIND_SECONDS ? OCLGRIND_SECONDS : g->seconds,
+                   (size_t)1 << 30, 1 << 20},
+        .judged = true,
+    };
+}
+
+static gs_status run(task_jobs *t) {
+    int cores = gs_cpu_cores();
+    return lab_contain(t->job, t->count, cores < 4 ? cores : 4);
+}
+
+static void free_jobs(task_jobs *t) {
+    for (int i = 0; i < t->count; i++) lab_job_free(&t->job[i]);
+    free(t);
+}
+
+/* ---- under Oclgrind ---- */
+
+static bool in_path(const char *program) {
+    char path[4200];
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s/%s", (int)length, at, program);
+        if (access(path, X_OK) == 0) return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl". Between them are the kernel and its
+ * work-items, and behind it a line of the source after #include, which is not the student's. */
+static bool read_finding(const char *log, char *text, size_t size) {
+    char line[300];
+    *text = '\0';
+    FILE *f = fopen(log, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *begin = line + strspn(line, " \t\n");
+        int length = (int)strcspn(begin, "\n");
+        bool place = strncmp(begin, "At line", 7) == 0;
+        if (length == 0 || (*text && !place)) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%.*s", used > 0 ? ". " : "", place ? length - 1 : length,
+                 begin);
+        if (place) break;
+    }
+    if (f) fclose(f);
+    return *text != '\0';
+}
+
+static void judge_simulated(const lab_task *task, const lab_job *job, const char *log, lab_outcome *o) {
+    char finding[600] = "";
+    bool passed = job->has_verdict && job->verdict.passed && !*job->verdict.blank;
+    bool found = read_finding(log, finding, sizeof finding);
+    if (passed && !found) return;
+    const char *what = found                      ? finding
+                       : job->end == LAB_TOO_LONG ? "it does not end there"
+                       : job->has_verdict         ? job->verdict.message
+                                                  : "it ended before its check was through";
+    o->points = 0;
+    o->hint = task->hint != NULL;
+    snprintf(o->note, sizeof o->note, "right on the device, but not in the simulator Oclgrind: %s", what);
+}
+
+static gs_status run_simulated(const lab_grading *g, lab_grade *grade) {
+    task_jobs *t = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for %d tasks", grade->count);
+    for (int i = 0; i < grade->count; i++)
+        if (!*grade->outcome[i].note) add(t, g, i, true);
+    for (int i = 0; i < t->count; i++) unlink(t->log[i]);
+    gs_status status = run(t);
+    for (int i = 0; i < t->count && status == GS_OK; i++)
+        judge_simulated(&lab_tasks[t->task[i]], &t->job[i], t->log[i], &grade->outcome[t->task[i]]);
+    free_jobs(t);
+    return status;
+}
+
+/* ---- all tasks ---- */
+
+gs_status lab_run_tasks(const lab_grading *g, lab_grade *grade) {
+    task_jobs *t = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for %d tasks", grade->count);
+    for (int i = 0; i < grade->count; i++) add(t, g, i, false);
+    gs_status status = run(t);
+    for (int i = 0; i < grade->count && status == GS_OK; i++)
+        lab_judge(g, &lab_tasks[i], &t->job[i], name_of(g->source), &grade->outcome[i]);
+    free_jobs(t);
+    if (status == GS_OK && g->kernels && in_path("oclgrind")) status = run_simulated(g, grade);
+    for (int i = 0; i < grade->count; i++) grade->points += grade->outcome[i].points;
+    return status;
+}

@@ -1,0 +1,233 @@
+/* gradsum schemes: how long one sum takes, for every scheme and several sizes. Which is fastest depends on the size: few
+ * rounds win where a message costs much, few bytes where a byte does.
+ *
+ * The ranks are threads of this process; what is between them is their shared memory, or Gloo's connections over
+ * 127.0.0.1. The schemes take turns, so that what else the machine does meets all of them; a figure is the median.
+ */
+#include "cli/cli.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7 };
+static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats: 1 KB to 16 MB */
+
+typedef struct table {
+    int ranks;
+    const char *over;
+    bool json;
+    double seconds_all; /* for all of it, about */
+    char folder[300];   /* where ranks meet for Gloo */
+    const gs_sync_scheme *scheme[MOST_SCHEMES];
+    int schemes;
+    double seconds[SIZES][MOST_SCHEMES]; /* of rank 0; written by it alone */
+} table;
+
+typedef struct rank {
+    table *t;
+    gs_comm *comm;
+    gs_sync *sync[MOST_SCHEMES];
+    float *data;
+    pthread_t thread;
+    gs_status status;
+    char message[1024];
+} rank;
+
+/* ---- measuring ---- */
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of a call, over so many. All ranks begin together. */
+static gs_status turn(rank *r, gs_sync *s, size_t count, int calls, double *seconds) {
+    GS_TRY(r->comm->ops->barrier(r->comm));
+    double start = gs_seconds();
+    for (int i = 0; i < calls; i++) GS_TRY(gs_sync_run(s, r->data, count));
+    *seconds = (gs_seconds() - start) / calls;
+    return GS_OK;
+}
+
+/* Ranks count from 1: the sums of whole numbers are exact in every order. */
+static gs_status check(rank *r, gs_sync *s, size_t count) {
+    int n = r->comm->size;
+    for (size_t i = 0; i < count; i++) r->data[i] = (float)(r->comm->rank + 1 + (int)(i % 7));
+    GS_TRY(gs_sync_run(s, r->data, count));
+    for (size_t i = 0; i < count; i++) {
+        float sum = (float)(n * (n + 1) / 2 + n * (int)(i % 7));
+        if (r->data[i] != sum)
+            return gs_fail(GS_E_SHAPE, "%s of %zu floats: element %zu is %g on rank %d, wanted %g",
+                           s->scheme->name, count, i, r->data[i], r->comm->rank, sum);
+    }
+    memset(r->data, 0, count * sizeof *r->data); /* sums of 0 stay 0 */
+    return GS_OK;
+}
+
+static gs_status measure(rank *r, int size) {
+    table *t = r->t;
+    double seconds[MOST_SCHEMES][TURNS];
+    int calls[MOST_SCHEMES];
+    for (int i = 0; i < t->schemes; i++) {
+        double once;
+        GS_TRY(check(r, r->sync[i], sizes[size]));
+        GS_TRY(turn(r, r->sync[i], sizes[size], 2, &once));
+        double each = t->seconds_all / (SIZES * TURNS * t->schemes),
+               wanted = each / (once > 1e-7 ? once : 1e-7);
+        calls[i] = wanted > 2000 ? 2000 : (int)wanted + 1;
+        GS_TRY(r->comm->ops->broadcast(r->comm, &calls[i], 1, GS_I32, 0));
+    }
+    for (int k = 0; k < TURNS; k++)
+        for (int i = 0; i < t->schemes; i++)
+            GS_TRY(turn(r, r->sync[i], sizes[size], calls[i], &seconds[i][k]));
+    for (int i = 0; i < t->schemes && r->comm->rank == 0; i++) {
+        qsort(seconds[i], TURNS, sizeof seconds[i][0], compare);
+        t->seconds[size][i] = seconds[i][TURNS / 2];
+    }
+    return GS_OK;
+}
+
+/* ---- the ranks ---- */
+
+/* What is between the ranks; each calls it in its own thread. */
+static gs_status connect(rank *r, int number) {
+    const table *t = r->t;
+    gs_rendezvous meeting = {.rank = number, .size = t->ranks, .directory = t->folder, .timeout = GS_TIMEOUT};
+    if (strcmp(t->over, "gloo") == 0) {
+        gs_comm_free(r->comm); /* threads' */
+        r->comm = NULL;
+        GS_TRY(gs_comm_gloo_create(&meeting, &r->comm));
+    }
+    return GS_OK;
+}
+
+static gs_status run_rank(rank *r) {
+    table *t = r->t;
+    GS_TRY(connect(r, r->comm->rank));
+    if (!(r->data = malloc(sizes[SIZES - 1] * sizeof *r->data)))
+        return gs_fail(GS_E_MEMORY, "no memory for %zu floats", sizes[SIZES - 1]);
+    for (int i = 0; i < t->schemes; i++)
+        GS_TRY(gs_sync_create(t->scheme[i], r->comm, sizes[SIZES - 1], &r->sync[i]));
+    for (int size = 0; size < SIZES; size++) GS_TRY(measure(r, size));
+    return GS_OK;
+}
+
+static void *rank_main(void *argument) {
+    rank *r = argument;
+    r->status = run_rank(r);
+    if (r->status != GS_OK) {
+        snprintf(r->message, sizeof r->message, "%s", gs_message());
+        if (r->comm) r->comm->ops->abort(r->comm, r->message);
+    }
+    for (int i = 0; i < r->t->schemes; i++) gs_sync_free(r->sync[i]);
+    gs_comm_free(r->comm);
+    free(r->data);
+    return NULL;
+}
+
+static gs_status run_ranks(table *t) {
+    static rank ranks[MOST_RANKS];
+    gs_comm *comms[MOST_RANKS];
+    int started = 0;
+    GS_TRY(gs_comm_threads_create(t->ranks, GS_TIMEOUT, comms));
+    for (; started < t->ranks; started++) {
+        ranks[started] = (rank){.t = t, .comm = comms[started]};
+        if (pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) != 0) break;
+    }
+    for (int i = started; i < t->ranks; i++) {
+        comms[i]->ops->abort(comms[i], "no thread could be started");
+        gs_comm_free(comms[i]);
+    }
+    for (int i = 0; i < started; i++) pthread_join(ranks[i].thread, NULL);
+    if (started < t->ranks)
+        return gs_fail(GS_E_MEMORY, "only %d of %d threads could be started", started, t->ranks);
+    const rank *first = NULL;
+    for (int i = 0; i < t->ranks; i++)
+        if (ranks[i].status != GS_OK && (!first || first->status == GS_E_PEER)) first = &ranks[i];
+    return first ? gs_fail(first->status, "%s", first->message) : GS_OK;
+}
+
+/* ---- printing ---- */
+
+static void print_text(const table *t) {
+    printf("%d ranks over %s; microseconds for one sum, * the fastest but for allreduce\n\n%-20s", t->ranks,
+           t->over, "");
+    static const char *const names[SIZES] = {"1 KB", "16 KB", "256 KB", "2 MB", "16 MB"};
+    for (int k = 0; k < SIZES; k++) printf("%10s%s", names[k], k + 1 < SIZES ? " " : "\n");
+    for (int i = 0; i < t->schemes; i++) {
+        printf("%-20s", t->scheme[i]->name);
+        for (int k = 0; k < SIZES; k++) {
+            bool fastest = i > 0;
+            for (int j = 1; j < t->schemes; j++) fastest = fastest && t->seconds[k][i] <= t->seconds[k][j];
+            double us = 1e6 * t->seconds[k][i];
+            printf("%*.*f%s", 10, us < 100 ? 1 : 0, us, fastest ? "*" : k + 1 < SIZES ? " " : "");
+        }
+        printf("\n");
+    }
+}
+
+static void print_json(const table *t) {
+    for (int i = 0; i < t->schemes; i++)
+        for (int k = 0; k < SIZES; k++) {
+            cJSON *o = cJSON_CreateObject();
+            cJSON_AddStringToObject(o, "scheme", t->scheme[i]->name);
+            cJSON_AddStringToObject(o, "over", t->over);
+            cJSON_AddNumberToObject(o, "ranks", t->ranks);
+            cJSON_AddNumberToObject(o, "bytes", (double)(sizes[k] * sizeof(float)));
+            cJSON_AddNumberToObject(o, "seconds", t->seconds[k][i]);
+            char *text = cJSON_PrintUnformatted(o);
+            if (text) printf("%s\n", text);
+            cJSON_free(text);
+            cJSON_Delete(o);
+        }
+}
+
+/* ---- the command ---- */
+
+static gs_status run(table *t) {
+    const char *tmp = getenv("TMPDIR");
+    if (strcmp(t->over, "threads") != 0 && strcmp(t->over, "gloo") != 0)
+        return gs_fail(GS_E_USAGE, "--over: '%s' is not threads or gloo", t->over);
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
+        if (*s == &gs_sync_allreduce || (*s)->cost)
+            t->scheme[t->schemes++] = *s; /* not three names for one */
+    snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-schemes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(t->folder)) return gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
+    gs_status status = run_ranks(t);
+    rmdir(t->folder); /* the last rank to come has done it already, if they met there */
+    return status;
+}
+
+int gs_cmd_schemes(int argc, char **argv) {
+    static table t;
+    bool help;
+    int words;
+    t = (table){.ranks = 4, .over = "threads", .seconds_all = 5};
+    const gs_option options[] = {
+        {"n", GS_OPTION_INT, &t.ranks, 2, MOST_RANKS, "RANKS", "how many ranks (4)"},
+        {"over", GS_OPTION_TEXT, &t.over, 0, 0, "NAME", "threads, or gloo: connections over 127.0.0.1"},
+        {"seconds", GS_OPTION_DOUBLE, &t.seconds_all, 0, 3600, "S", "to spend on measuring, about (5)"},
+        {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object a figure"},
+        {0},
+    };
+    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
+    if (status == GS_OK && help) {
+        gs_options_help("schemes [-n RANKS] [--over gloo] [--json]",
+                        "Time one sum with every scheme of --sync, for arrays of 1 KB to 16 MB. The ranks\n"
+                        "are threads of this program; the first sum of each kind is checked. The\n"
+                        "formulas are in src/sync/, in the file of each scheme.",
+                        "gradsum schemes -n 4 --over gloo", options);
+        return GS_EXIT_OK;
+    }
+    if (status == GS_OK) status = gs_no_words(words, argv);
+    if (status == GS_OK) status = run(&t);
+    if (status != GS_OK) return gs_failed("schemes", status);
+    t.json ? print_json(&t) : print_text(&t);
+    return GS_EXIT_OK;
+}
