@@ -1,0 +1,251 @@
+/* 12.1 is held against all ways to divide a few requests, 12.2 against one worker that answers everything with a real network,
+ * 12.4 against a clock that goes from event to event. */
+#include "tasks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lab.h"
+
+/* ---- 12.1 ---- */
+
+static double last_answer(int workers, const double *speed, const size_t *count) {
+    double last = 0;
+    for (int r = 0; r < workers; r++) last = fmax(last, (double)count[r] / speed[r]);
+    return last;
+}
+
+/* The earliest end that any division has: all ways to give `left` requests to the workers from r on. */
+static double earliest(size_t left, int workers, const double *speed, int r, double until) {
+    if (r == workers - 1) return fmax(until, (double)left / speed[r]);
+    double best = INFINITY;
+    for (size_t n = 0; n <= left; n++)
+        best = fmin(best, earliest(left - n, workers, speed, r + 1, fmax(until, (double)n / speed[r])));
+    return best;
+}
+
+static const char *speeds_text(int workers, const double *speed) {
+    static char text[80];
+    *text = '\0';
+    for (int r = 0; r < workers; r++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%g", r ? ", " : "", speed[r]);
+    return text;
+}
+
+static gs_status check_divide_of(size_t requests, int workers, const double *speed) {
+    size_t count[4] = {99, 99, 99, 99}, sum = 0;
+    lab_divide(requests, workers, speed, count);
+    for (int r = 0; r < workers; r++) sum += count[r];
+    LAB_CHECK(sum == requests, "%zu requests, speeds %s: %zu were given away", requests,
+              speeds_text(workers, speed), sum);
+    double got = last_answer(workers, speed, count), expected = earliest(requests, workers, speed, 0, 0);
+    LAB_CHECK(got <= expected * (1 + 1e-12),
+              "%zu requests, speeds %s: the last answer could come after %g ms; worker 0 gets %zu, and it "
+              "comes after "
+              "%g ms",
+              requests, speeds_text(workers, speed), expected, count[0], got);
+    return GS_OK;
+}
+
+static gs_status check_divide(void) {
+    static const double speeds[][4] = {{1},       {1, 1},       {2, 1},        {1, 2},
+                                       {3, 1, 1}, {10, 1, 0.5}, {1.5, 1, 2.5}, {5, 4, 3, 2}};
+    static const int workers[] = {1, 2, 2, 2, 3, 3, 3, 4};
+    for (size_t requests = 0; requests <= 17; requests++)
+        for (size_t i = 0; i < sizeof workers / sizeof *workers; i++)
+            GS_TRY(check_divide_of(requests, workers[i], speeds[i]));
+    return GS_OK;
+}
+
+/* ---- 12.2 ---- */
+
+enum { WIDTH = 3, REQUESTS = 7 };
+
+static gs_status check_gather_small(void) {
+    static const size_t first[] = {4, 0, 2}, second[] = {6, 9, 1, 3}; /* nobody asked 9; nobody answered 5 */
+    float answers[2][4 * WIDTH], out[REQUESTS * WIDTH];
+    unsigned char seen[REQUESTS];
+    for (size_t i = 0; i < 3 * WIDTH; i++) answers[0][i] = (float)(10 * first[i / WIDTH] + i % WIDTH);
+    for (size_t i = 0; i < 4 * WIDTH; i++) answers[1][i] = (float)(10 * second[i / WIDTH] + i % WIDTH);
+    const lab_answers from[] = {{3, first, answers[0]}, {0, NULL, NULL}, {4, second, answers[1]}};
+    for (int workers = 0; workers <= 3; workers++) {
+        for (size_t i = 0; i < REQUESTS * WIDTH; i++) out[i] = -1;
+        memset(seen, 7, sizeof seen); /* room to work with: whatever was there before */
+        size_t missing = lab_gather(workers, from, REQUESTS, WIDTH, out, seen);
+        size_t expected = workers == 0 ? 7 : workers == 3 ? 1 : 4;
+        LAB_CHECK(
+            missing == expected,
+            "7 requests; %d of the workers with the answers 4 0 2, none, 6 9 1 3: %zu are missing, got %zu",
+            workers, expected, missing);
+        for (size_t q = 0; q < REQUESTS; q++) {
+            bool there = workers > 0 && (q == 0 || q == 2 || q == 4 || (workers == 3 && q != 5));
+            for (size_t k = 0; k < WIDTH; k++) {
+                float wanted = there ? (float)(10 * q + k) : -1;
+                LAB_CHECK(out[q * WIDTH + k] == wanted,
+                          "%d workers: answer to request %zu, number %zu: expected %g, got %g", workers, q, k,
+                          (double)wanted, (double)out[q * WIDTH + k]);
+            }
+        }
+    }
+    return GS_OK;
+}
+
+enum { IMAGES = 20, PIXELS = 16, CLASSES = 4, WORKERS = 3 };
+
+/* The logits of images first, first + 3, ...; or of all of them. */
+static gs_status answer(gs_model *m, gs_mem x, const float *images, size_t first, size_t by, size_t *request,
+                        float *logits, size_t *count) {
+    float mine[IMAGES * PIXELS];
+    gs_mem y;
+    *count = 0;
+    for (size_t q = first; q < IMAGES; q += by) {
+        memcpy(mine + *count * PIXELS, images + q * PIXELS, PIXELS * sizeof *mine);
+        request[(*count)++] = q;
+    }
+    const gs_pass pass = {.n = *count};
+    GS_TRY(m->device->ops->write(m->device, x, mine, *count * PIXELS * sizeof *mine));
+    GS_TRY(gs_model_forward(m, &pass, x, &y));
+    return m->device->ops->read(m->device, logits, y, *count * CLASSES * sizeof *logits);
+}
+
+/* Three workers with every third image each, beside one with all of them. */
+static gs_status check_with(gs_model *m, gs_mem x) {
+    float images[IMAGES * PIXELS], all[IMAGES * CLASSES], parts[WORKERS][IMAGES * CLASSES],
+        out[IMAGES * CLASSES];
+    size_t request[WORKERS][IMAGES], count;
+    unsigned char seen[IMAGES];
+    lab_answers from[WORKERS];
+    for (size_t i = 0; i < IMAGES * PIXELS; i++) images[i] = (float)(i * 7 % 31) / 15 - 1;
+    GS_TRY(answer(m, x, images, 0, 1, request[0], all, &count));
+    for (size_t r = 0; r < WORKERS; r++) {
+        GS_TRY(answer(m, x, images, r, WORKERS, request[r], parts[r], &count));
+        from[r] = (lab_answers){count, request[r], parts[r]};
+    }
+    size_t missing = lab_gather(WORKERS, from, IMAGES, CLASSES, out, seen);
+    LAB_CHECK(missing == 0, "%d images, 3 workers with every third one each: %zu are missing", IMAGES,
+              missing);
+    for (size_t i = 0; i < IMAGES * CLASSES; i++)
+        LAB_CHECK(fabsf(out[i] - all[i]) < 1e-5f,
+                  "%d images, 3 workers: logit %zu of image %zu is %g, from one worker with all of them %g",
+                  IMAGES, i % CLASSES, i / CLASSES, (double)out[i], (double)all[i]);
+    return GS_OK;
+}
+
+static gs_status check_gather(void) {
+    gs_device *device;
+    gs_model *model = NULL;
+    gs_mem x = GS_NONE;
+    GS_TRY(check_gather_small());
+    GS_TRY(gs_device_open("cpu", 1, &device));
+    gs_status status = gs_model_create(device, "flatten, linear 9, tanh, linear 4", (gs_shape){1, 4, 4},
+                                       IMAGES, GS_SOFTMAX_CROSS_ENTROPY, 1, &model);
+    if (status == GS_OK) status = device->ops->alloc(device, IMAGES * PIXELS * sizeof(float), &x);
+    if (status == GS_OK) status = check_with(model, x);
+    device->ops->free(device, x);
+    gs_model_free(model);
+    gs_device_close(device);
+    return status;
+}
+
+/* ---- 12.3 ---- */
+
+static gs_status check_bound(const lab_timing *table, size_t rows, double bound, size_t expected) {
+    size_t got = lab_best_batch(rows, table, bound);
+    char text[200] = "";
+    for (size_t i = 0; i < rows; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%zu in %g ms", i ? ", " : "",
+                 table[i].batch, table[i].ms);
+    LAB_CHECK(got == expected, "%s; at most %g ms: expected %zu, got %zu", rows ? text : "an empty table",
+              bound, expected, got);
+    return GS_OK;
+}
+
+static gs_status check_best_batch(void) {
+    static const lab_timing table[] = {{1, 0.5}, {2, 0.6}, {4, 0.8}, {8, 2}, {16, 3}, {32, 8}};
+    static const lab_timing turned[] = {{32, 8}, {8, 2}, {1, 0.5}, {4, 0.8}, {16, 4}, {2, 0.5}};
+    static const double bounds[] = {0.4, 0.5, 0.7, 0.8, 1.9, 2, 3, 100};
+    static const size_t best[] = {0, 1, 2, 4, 4, 4, 16, 16}, best_turned[] = {0, 2, 2, 4, 4, 4, 4, 4};
+    GS_TRY(check_bound(NULL, 0, 1, 0));
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        GS_TRY(check_bound(table, 6, bounds[i], best[i]));
+        GS_TRY(check_bound(turned, 6, bounds[i], best_turned[i]));
+    }
+    static const lab_timing even[] = {{8, 4}, {2, 1}, {4, 2}};
+    return check_bound(even, 3, 10, 2);
+}
+
+/* ---- 12.4 ---- */
+
+/* From event to event: something comes, somebody has waited long enough, the worker is free. */
+static void serve_by_events(const lab_server *s, size_t requests, const double *arrival, double *done) {
+    double now = 0, is_free = 0;
+    size_t oldest = 0, come = 0;
+    while (oldest < requests) {
+        while (come < requests && arrival[come] <= now) come++;
+        size_t waiting = come - oldest;
+        bool begins =
+            now >= is_free && waiting > 0 && (waiting >= s->most || now >= arrival[oldest] + s->wait);
+        if (begins) {
+            size_t n = waiting < s->most ? waiting : s->most;
+            is_free = now + s->fixed + s->each * (double)n;
+            while (n-- > 0) done[oldest++] = is_free;
+            continue;
+        }
+        double next = INFINITY; /* the first of the events that lie ahead */
+        if (come < requests) next = arrival[come];
+        if (waiting > 0 && arrival[oldest] + s->wait > now) next = fmin(next, arrival[oldest] + s->wait);
+        if (waiting > 0 && is_free > now) next = fmin(next, is_free);
+        now = next;
+    }
+}
+
+enum { MOST = 300 };
+
+static gs_status check_serve_of(const lab_server *s, size_t requests, const double *arrival) {
+    double done[MOST], expected[MOST];
+    for (size_t i = 0; i < requests; i++) done[i] = -1;
+    serve_by_events(s, requests, arrival, expected);
+    lab_serve(s, requests, arrival, done);
+    for (size_t i = 0; i < requests; i++)
+        if (!(fabs(done[i] - expected[i]) < 1e-9)) {
+            char text[120] = "";
+            for (size_t k = 0; k < requests && k < 8; k++)
+                snprintf(text + strlen(text), sizeof text - strlen(text), " %g", arrival[k]);
+            return gs_fail(GS_E_SHAPE,
+                           "most %zu, wait %g, fixed %g, each %g; arrivals%s%s: the answer to request %zu is "
+                           "there at %g, "
+                           "got %g",
+                           s->most, s->wait, s->fixed, s->each, text, requests > 8 ? " ..." : "", i,
+                           expected[i], done[i]);
+        }
+    return GS_OK;
+}
+
+static gs_status check_serve(void) {
+    static const double few[] = {1, 2, 2, 5, 6, 6.5, 7, 7, 20, 20};
+    static const lab_server servers[] = {{1, 0, 1, 0},   {1, 5, 2, 1},   {2, 0, 1, 0.5},  {2, 3, 1, 0.5},
+                                         {3, 1, 4, 0.5}, {4, 100, 1, 1}, {8, 2, 1, 0.25}, {100, 0, 3, 0.1}};
+    enum { SERVERS = sizeof servers / sizeof *servers };
+    for (size_t requests = 0; requests <= sizeof few / sizeof *few; requests++)
+        for (size_t k = 0; k < SERVERS; k++) GS_TRY(check_serve_of(&servers[k], requests, few));
+    double arrival[MOST] = {0};
+    for (int busy = 1; busy <= 4; busy++) {
+        for (size_t i = 1; i < MOST; i++)
+            arrival[i] = arrival[i - 1] + (double)(i * i * 31 % 17) / (8.0 * busy);
+        for (size_t k = 0; k < SERVERS; k++) GS_TRY(check_serve_of(&servers[k], MOST, arrival));
+    }
+    return GS_OK;
+}
+
+const lab_task lab_tasks[] = {
+    {"12.1", "divide requests among workers of unequal speed", 2, check_divide,
+     "shares by speed, rounded, are not always the best: 2 requests for the speeds 3, 1, 1."},
+    {"12.2", "answers in the order of the requests", 2, check_gather,
+     "the i-th answer of a worker is not the answer to request i."},
+    {"12.3", "the best batch that holds a bound", 2, check_best_batch,
+     "the largest batch is not always the one with most requests for each ms."},
+    {"12.4", "a server that collects requests", 4, check_serve,
+     "the worker may be busy when the batch is full: then more may come in, up to `most`."},
+    {0},
+};
