@@ -2,6 +2,7 @@
 #include "train/timeline.h"
 
 #include "core/clock.h"
+#include "train/buckets.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -74,20 +75,22 @@ static void *thread_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-static void close_bucket(gs_overlap *o, size_t first, size_t *end) {
-    o->bucket[o->buckets++] = (bucket){first, *end - first, NULL};
-    *end = first;
-}
-
-static void cut(gs_overlap *o) {
-    const gs_layer *net = o->worker->model->net;
-    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float);
-    size_t end = o->worker->model->params + GS_STATS;
-    for (int i = net->children - 1; i >= 0; i--) {
-        size_t first = net->child[i]->weight.at; /* of this layer and of what is in it */
-        if (first > 0 && end - first >= least) close_bucket(o, first, &end);
-    }
-    close_bucket(o, 0, &end);
+/* o->bucket, which has room for one more than there are layers. A layer's place is that of its weights and of those in
+ * it. */
+static gs_status cut(gs_overlap *o) {
+    const gs_model *m = o->worker->model;
+    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
+           layers = (size_t)m->net->children;
+    size_t *layer = malloc((layers + 1) * sizeof *layer);
+    gs_bucket *plan = malloc((layers + 1) * sizeof *plan);
+    gs_status status =
+        layer && plan ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
+    for (size_t i = 0; i < layers && status == GS_OK; i++) layer[i] = m->net->child[i]->weight.at;
+    if (status == GS_OK) o->buckets = gs_buckets_plan(layer, (int)layers, m->params + GS_STATS, least, plan);
+    for (int i = 0; i < o->buckets; i++) o->bucket[i] = (bucket){plan[i].first, plan[i].count, NULL};
+    free(layer);
+    free(plan);
+    return status;
 }
 
 /* OpenCL lets no kernel touch a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
@@ -103,7 +106,7 @@ static gs_status create(gs_overlap *o) {
     if (!is_host_memory(m->device)) o->copy = malloc(count * sizeof *o->copy);
     if (!o->bucket || (!o->copy && !is_host_memory(m->device)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
-    cut(o);
+    GS_TRY(cut(o));
     o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;
     return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no thread could be started");
 }
