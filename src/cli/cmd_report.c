@@ -44,7 +44,7 @@ static gs_status report(char **folders, int count, const char *out) {
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is wanted: where the page goes");
     GS_TRY(gs_report_check_target(out));
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
-    cJSON *data = gs_report_create();
+    cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);
     snprintf(title, sizeof title, "gradsum: %s%s", last_part(folders[0]), count > 1 ? " and others" : "");
     if (status == GS_OK) status = gs_report_write(data, title, out);

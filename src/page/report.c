@@ -193,9 +193,12 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
 
 /* ---- the page ---- */
 
-cJSON *gs_report_create(void) {
+cJSON *gs_report_create(int argc, char *const *argv) {
     cJSON *report = cJSON_CreateObject();
     cJSON_AddStringToObject(report, "version", GRADSUM_VERSION);
+    cJSON *command = argc > 0 ? cJSON_AddArrayToObject(report, "command") : NULL;
+    if (command) cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
+    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cut_text(argv[i]));
     cJSON_AddArrayToObject(report, "runs");
     return report;
 }

@@ -3,12 +3,12 @@
  * Its data are one JSON object, which the scripts report_*.js read:
  *
  *     version    of gradsum
- *     command    [words] of the command that made the page
- *     budget     points a curve has at most
+ *     command    [words] of the command whose runs these are, where it is one command
  *     runs       [{name, notes: [sentences], about: {of run.json what is known}, seen: {steps, events, ...},
  *                  steps: {column: [numbers]}, epochs: the same, workers: [{worker, samples_per_s, share}],
  *                  share: [5], samples_per_s, trace}]
- *     compare    of `gradsum compare`, sweep: of `gradsum sweep`, else not there
+ *     compare    true: the runs of `gradsum compare`, measured by the first
+ *     sweep      {target, runs}: of `gradsum sweep` (src/cli/sweep_page.c)
  *
  * A curve has no more points than a screen shows: where a run has more steps, equally many of them, one after the
  * other, become one point, with their mean and, as "loss_min" and "loss_max", their extremes.
@@ -20,8 +20,9 @@
 
 enum { GS_REPORT_MOST = 64 }; /* runs on a page */
 
-/* The data of an empty page; to be given back with cJSON_Delete. */
-struct cJSON *gs_report_create(void);
+/* The data of an empty page; to be given back with cJSON_Delete. argv: the words of the command that makes it, after
+ * "gradsum"; none where its runs have their own. */
+struct cJSON *gs_report_create(int argc, char *const *argv);
 
 /* One run more, of `of` runs that the page will have. */
 gs_status gs_report_add(struct cJSON *report, const char *name, const gs_logged *, int of);

@@ -59,6 +59,8 @@ const COLUMNS = [
   ['seconds', (r) => fixed(r.seconds, 2)],
   ['training loss', (r) => fixed(r.loss, 4)],
   ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy],
+  ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
+  ['wait for data', (r) => typeof r.waited === 'number' ? percent(r.waited, 1) : null],
   ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
 ];
 
@@ -73,7 +75,7 @@ function table() {
       element('td', { class: value && runs.length > 1 && value(run) === best[i] ? 'best' : null }, text(cell(run))))))));
   const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
   $('base').textContent = runs.length > 1 && bases.length > 0 ?
-    `Speed-up: samples/s beside the run with the fewest workers of the same model and data (${bases.join('; ')}). Efficiency: speed-up divided by how many times the workers.` : '';
+    `Speed-up: samples/s beside ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by how many times the workers.` : '';
 }
 
 /* ---- how it was made ---- */
@@ -99,12 +101,14 @@ function facts(run) {
 }
 
 function made() {
+  $('command').hidden = !data.command;
+  $('command').textContent = data.command ? commandOf(data.command) : '';
   $('runs-made').replaceChildren(...runs.map((run) => element('details', { class: 'run', open: runs.length <= 3 },
     element('summary', {}, run.name),
-    run.about.command ? element('pre', {}, commandOf(run.about.command)) : null,
+    run.about.command && !data.command ? element('pre', {}, commandOf(run.about.command)) : null,
     element('table', { class: 'facts' }, element('tbody', {}, ...facts(run).map(([name, value]) =>
       element('tr', {}, element('th', {}, name), element('td', {}, value))))))));
-  $('version').textContent = `A page of gradsum ${text(data.version)}${data.command ? `, made by: ${commandOf(data.command)}` : ''}. It needs no network.`;
+  $('version').textContent = `A page of gradsum ${text(data.version)}. It needs no network.`;
 }
 
 /* ---- legends, and what is said below the charts ---- */
@@ -117,10 +121,11 @@ function words() {
   $('thinned').textContent = [test ? 'Points: on the test set.' : '', runs.some((r) => r.steps.rows > 0) ? 'Lines without points: on the batches of training.' : '',
     ...thin.slice(0, 3).map((r) => `${r.name}: ${grouped(r.steps.each > 1 ? r.steps.rows : r.epochs.rows)} ${r.steps.each > 1 ? 'steps' : 'epochs'} are shown as means of ${r.steps.each > 1 ? r.steps.each : r.epochs.each} each, and the pale band reaches from the smallest of them to the largest.`)].join(' ');
   $('speed-say').textContent = runs.filter((r) => r.speedUp !== null).length > 1 ?
-    'Dashed: the ideal, where twice the workers bring twice the samples a second.' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
+    'Dashed: the ideal, where twice the workers bring twice the samples a second.' :
+    data.sweep ? '' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
   $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: what a worker spends and waits there), update. The rows of workers are their own.';
   legend('phases', PHASES, look.phases);
-  legend('kinds', KINDS.slice(0, 6), KIND_COLOUR.map((i) => look.phases[i]));
+  legend('kinds', KINDS.slice(0, 6), look.phases);
   legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory);
 }
 

@@ -11,6 +11,12 @@ function draw(id, config) {
   charts[id] = new Chart(canvas, config);
 }
 
+/* Charts end with their data; the number there is left out where it is none of the others' kind. */
+function withoutEnd(x, i, ticks) {
+  const odd = i === ticks.length - 1 && i > 1 && Math.abs(ticks[i].value - 2 * ticks[i - 1].value + ticks[i - 2].value) > 1e-9 * ticks[i].value;
+  return odd ? null : x >= 1000 ? grouped(x) : +x.toPrecision(6);
+}
+
 /* What all charts have. */
 function settings(x, y, more = {}) {
   const axis = (a) => ({ grid: { color: look.line, borderColor: look.faint }, ...a,
@@ -40,7 +46,7 @@ function lineOf(run, curve, x, column, what, more = {}) {
 }
 
 function curveChart(id, x, y, datasets, digits) {
-  const config = settings({ type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { includeBounds: false } }, y, { tooltip: {
+  const config = settings({ type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } }, y, { tooltip: {
     filter: (item) => !item.dataset.isBand,
     callbacks: {
       title: (items) => items.length ? `${x === 'step' ? 'step' : 'at'} ${+items[0].parsed.x.toPrecision(5)}${x === 'step' ? '' : ' s'}` : '',

@@ -32,12 +32,12 @@ function prepare(raw, i) {
 const runs = data.runs.map(prepare);
 
 /* Runs can be compared where they train the same model on the same data. The one with the fewest workers is the
- * measure of the others. */
+ * measure of the others; in a comparison it is the first. The runs of a sweep differ by their batch alone. */
 const kindOf = (run) => JSON.stringify([run.about.model_text ?? run.about.model ?? null, run.about.data ?? null]);
 for (const run of runs) {
   const alike = runs.filter((r) => kindOf(r) === kindOf(run) && r.samplesPerSecond);
-  run.base = alike.reduce((a, b) => (b.workers < a.workers ? b : a), alike[0]);
-  const good = run.base && run.samplesPerSecond;
+  run.base = data.compare ? runs[0] : alike.reduce((a, b) => (b.workers < a.workers ? b : a), alike[0]);
+  const good = run.base && run.base.samplesPerSecond && run.samplesPerSecond && !data.sweep;
   run.speedUp = good ? run.samplesPerSecond / run.base.samplesPerSecond : null;
   run.efficiency = good ? run.speedUp * run.base.workers / run.workers : null;
 }

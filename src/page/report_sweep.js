@@ -44,6 +44,7 @@ function sweepTable() {
 function drawSweep() {
   if (!data.sweep || data.sweep.runs.length === 0) return;
   $('sweep').hidden = false;
+  $('runs').hidden = true; // the sweep has a table of its own
   for (const e of document.querySelectorAll('.target')) e.textContent = `to ${+(100 * data.sweep.target).toPrecision(4)} % test accuracy`;
   sweepChart('sweep-steps', (r) => r.steps, 'steps');
   sweepChart('sweep-seconds', (r) => r.seconds, 'seconds');

@@ -1,8 +1,7 @@
 /* The timeline of some steps: a band a worker, a row a thread, bars for what took time, arrows for messages. */
 'use strict';
 
-const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'other'];
-const KIND_COLOUR = [0, 1, 2, 3, 4, 5, 6]; // of look.phases
+const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // as look.phases has them
 const LANE = 19, HEAD = 34, GAP = 5, LEFT = 58; // px
 
 class Timeline {
@@ -39,12 +38,13 @@ class Timeline {
     this.all();
   }
 
-  /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. */
+  /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. Times are rounded
+   * to tenths of a microsecond. */
   layOut(rows) {
     const lanes = rows.map(() => []);
     for (const e of this.events) {
       const ends = lanes[e.row];
-      let k = ends.findIndex((end) => end <= e.start + 1e-6);
+      let k = ends.findIndex((end) => end <= e.start + .25);
       if (k < 0) k = ends.length;
       if (k > 7) k = 7;
       ends[k] = e.end;
@@ -156,7 +156,7 @@ class Timeline {
 
   drawBar(c, e) {
     const x = this.x(e.start), width = Math.max(1, this.x(e.end) - x - (this.x(e.end) - x > 4 ? 1 : 0)), y = this.top(e);
-    const colour = look.phases[KIND_COLOUR[e.kind]];
+    const colour = look.phases[e.kind];
     c.fillStyle = colour;
     c.fillRect(x, y, width, LANE - 3);
     if (width < 26) return;

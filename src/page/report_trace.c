@@ -14,10 +14,10 @@ static size_t events_of(int runs) {
 
 /* The categories, in the order in which report_timeline.js has their colours. */
 static int kind_of(const char *category) {
-    static const char *const kinds[] = {"load", "forward", "backward", "sync", "update", "message"};
-    for (int i = 0; i < 6; i++)
+    static const char *const kinds[] = {"load", "forward", "backward", "sync", "update", "message", "step"};
+    for (int i = 0; i < 7; i++)
         if (strcmp(kinds[i], category) == 0) return i;
-    return 6;
+    return 7;
 }
 
 /* Tenths of a microsecond are enough. */
