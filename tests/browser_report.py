@@ -1,6 +1,7 @@
 """browser_report.py GRADSUM FOLDER: the page of `gradsum report` in a real browser, of logs whose content is known.
 
-What its tables and charts show is compared with what was written into the logs (made_logs.py).
+What its tables and charts show is compared with what was written into the logs (made_logs.py); and the pages of logs that
+training wrote, of `compare` and of `sweep`, with their JSON.
 """
 import json
 import os
@@ -121,7 +122,7 @@ def the_timeline_zooms():
     one("#line-in").click()
     check(abs(view()[2] / whole - .6) < .01, f"+: {view()[2] / whole}")
     Select(one("#line-step")).select_by_value("5")
-    equal([round(t) for t in view()[:2]], [10700, 12831], "step 5: from its first load to its last update")
+    equal([round(t) for t in view()[:2]], [11000, 12831], "step 5: from its first load to its last update")
     line.click()
     b.execute_script("arguments[0].focus()", line)
     before = view()
@@ -201,13 +202,70 @@ def what_is_missing_is_said():
     no_complaints("damaged logs")
 
 
-def screenshots():
-    path = three()
+def real_logs():
+    """What training wrote is what the page shows; the messages of a ring have their arrows."""
+    path = f"{folder}/logs/trained"
+    shutil.rmtree(path, ignore_errors=True)
+    program("train", "--model", "softmax", "--devices", "cpu,cpu,cpu", "--sync", "ring", "--threads", "1", "--epochs", "1", "--log", path)
+    page("trained", path)
+    with open(f"{path}/metrics.jsonl") as f:
+        steps = [e for e in map(json.loads, f) if e["kind"] == "step"]
+    points = chart("loss-step", "data.datasets[0].data.map((p) => [p.x, p.y])")
+    equal([p[0] for p in points], [e["step"] for e in steps], "steps")
+    check(max(abs(p[1] - e["loss"]) for p, e in zip(points, steps)) < 1e-3, "losses")
+    equal(one("#notes").text, "", "complaints")
+    equal(b.execute_script("return [timeline.workers, timeline.steps]"), [[f"worker {w} (cpu)" for w in range(3)], [4, 5, 6, 7]], "the timeline")
+    equal(b.execute_script("return timeline.flows.length"), 4 * 3 * 2 * 2, "arrows of 4 steps, 3 workers, 2 (3 - 1) rounds")
+    check(b.execute_script("return timeline.flows.every((f) => f.received >= f.sent)"), "a message comes before it was sent")
+    check(one("#memory").is_displayed() and "--sync ring" in one("#runs-made").text, "memory and the command")
+    no_complaints("a trained run")
+
+
+def a_comparison():
+    path = f"{folder}/compare.html"
+    text = program("compare", "--model", "softmax", "--threads", "1", "--epochs", "1", "--devices-list", "cpu; cpu,cpu", "--report", path, "--json")
+    wanted = [json.loads(line) for line in text.splitlines()]
+    visit(path)
+    for want, row in zip(wanted, rows()):
+        equal(row[:6], [want["devices"], str(want["workers"]), "128", f"{want['samples_per_s']:,.0f}", f"{want['speed_up']:.2f}", f"{100 * want['efficiency']:.0f} %"],
+              "as the terminal says")
+    shares = chart("time", "data.datasets.map((d) => d.data[0])")
+    check(abs(shares[2] / sum(shares) - wanted[0]["share"]["backward"]) < 1e-3, "share of backward")
+    check("--devices-list 'cpu; cpu,cpu'" in one("#command").text, one("#command").text)
+    in_all_looks(path, "compare")
+    no_complaints("a comparison")
+
+
+def a_sweep():
+    path = f"{folder}/sweep.html"
+    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--report", path, "--json")
+    wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "run"]
+    visit(path)
+    for want, row in zip(wanted, rows("#sweep-table")):
+        equal(row[:3], [str(want["batch"]), "0.05", f"{want['steps_to_target']:,}" if want["reached"] else "never"], "a row of the sweep")
+    reached, never = ([w for w in wanted if w["reached"] is is_so] for is_so in (True, False))
+    check(reached and never, "one run should reach the target, and one should not")
+    equal(chart("sweep-steps", "data.datasets[0].data.map((p) => [p.x, p.y])"), [[w["batch"], w["steps_to_target"]] for w in reached], "measured")
+    equal(chart("sweep-steps", "data.datasets[1].data.map((p) => p.x)"), [w["batch"] for w in never], "crosses")
+    ideal = chart("sweep-steps", "data.datasets[2].data.map((p) => p.x * p.y)")
+    check(max(ideal) - min(ideal) < 1e-6 * ideal[0] and abs(ideal[0] - reached[0]["batch"] * reached[0]["steps_to_target"]) < 1e-6 * ideal[0], "the ideal")
+    for axis in "xy":
+        equal(chart("sweep-seconds", f"options.scales.{axis}.type"), "logarithmic", "axes")
+    in_all_looks(path, "sweep")
+    no_complaints("a sweep")
+
+
+def in_all_looks(path, name):
     for kind, size in (("wide", (1280, 800)), ("narrow", (390, 844))):
         for dark in (False, True):
             look(*size, dark=dark)
             visit(path)
-            shoot(f"report-{kind}-{'dark' if dark else 'light'}", whole=True)
+            shoot(f"{name}-{kind}-{'dark' if dark else 'light'}", whole=True)
+    look(1280, 800)
+
+
+def screenshots():
+    in_all_looks(three(), "report")
     look(1280, 800, dark=True)
     dark = b.execute_script("return [getComputedStyle(document.body).backgroundColor, look.runs[0]]")
     look(1280, 800)
@@ -217,4 +275,4 @@ def screenshots():
 
 
 run([the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, screenshots])
+     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, screenshots])

@@ -76,7 +76,6 @@ static void add_result(cJSON *run, const gs_result *r, double difference) {
     cJSON_ReplaceItemInObject(run, "samples_per_s", gs_report_number(r->samples_per_s));
     cJSON_ReplaceItemInObject(run, "share", share);
     cJSON_AddItemToObject(run, "difference", gs_report_number(difference));
-    cJSON_AddItemToObject(run, "waited", gs_report_number(r->waited));
     if (r->overlap.buckets > 0)
         cJSON_AddItemToObject(run, "hidden", gs_report_number(gs_overlap_hidden(r->overlap)));
 }

@@ -15,7 +15,8 @@
 cJSON *gs_report_number(double x) {
     char text[32];
     if (!isfinite(x)) return cJSON_CreateNull();
-    if (x == floor(x) && fabs(x) < 1e15) return cJSON_CreateNumber(x);
+    if (fabs(x) >= 1e4 && fabs(x) < 1e15) x = round(x);
+    if (x == floor(x)) return cJSON_CreateNumber(x);
     snprintf(text, sizeof text, "%.5g", x);
     return cJSON_CreateNumber(strtod(text, NULL));
 }

@@ -33,7 +33,7 @@ gs_status gs_report_write(const struct cJSON *report, const char *title, const c
 /* A target that cannot be written is known before the work and not after it. */
 gs_status gs_report_check_target(const char *path);
 
-/* With five digits: 0.012346 and not 0.01234560012817. JSON has no infinity and no NaN: null. */
+/* With five digits or all that are before the point: 0.012346 and not 0.01234560012817. JSON has no infinity and no NaN: null. */
 struct cJSON *gs_report_number(double);
 
 #endif

@@ -6,6 +6,7 @@ const text = (x) => typeof x === 'string' ? x : x === null || x === undefined ? 
 
 /* ---- head, notes ---- */
 
+const listed = (words) => words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 const firstOf = (list) => [...new Set(list.filter((x) => x !== ''))];
 
 function lead() {
@@ -14,7 +15,7 @@ function lead() {
   $('head').textContent = what;
   const parts = [];
   if (models.length > 0) parts.push('Training of ', element('b', {}, models.join(', ')), ...(sets.length > 0 ? [' on ', element('b', {}, sets.join(', '))] : []), '. ');
-  parts.push(`${several(runs.length, 'run')}, with ${firstOf(runs.map((r) => String(r.workers))).join(', ')} worker${runs.length === 1 && runs[0].workers === 1 ? '' : 's'}.`);
+  parts.push(`${several(runs.length, 'run')}, with ${listed(firstOf(runs.map((r) => String(r.workers))))} worker${runs.length === 1 && runs[0].workers === 1 ? '' : 's'}.`);
   $('lead').replaceChildren(...parts);
 }
 
@@ -60,7 +61,6 @@ const COLUMNS = [
   ['training loss', (r) => fixed(r.loss, 4)],
   ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy],
   ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
-  ['wait for data', (r) => typeof r.waited === 'number' ? percent(r.waited, 1) : null],
   ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
 ];
 
@@ -158,7 +158,8 @@ function startTimeline() {
   $('line-in').addEventListener('click', () => timeline.zoom(.6));
   $('line-out').addEventListener('click', () => timeline.zoom(1 / .6));
   $('line-all').addEventListener('click', () => { $('line-step').value = 'all'; timeline.all(); });
-  const first = traced.reduce((a, b) => (b.trace.flows.length > a.trace.flows.length ? b : a)); // most to be seen
+  const most = (r) => r.trace.flows.length + r.trace.rows.length; // to be seen
+  const first = traced.reduce((a, b) => (most(b) > most(a) ? b : a));
   $('line-run').value = String(first.i);
   chooseRun(first);
 }

@@ -77,7 +77,7 @@ function drawCurves() {
     for (const x of ['step', 'time']) metricChart(`${name}-${x}`, x, METRICS[name]);
   const speed = runs.flatMap((run) => {
     const fromSteps = run.steps.samples_per_s?.some((v) => v !== null);
-    return fromSteps ? lineOf(run, run.steps, 'time', 'samples_per_s', 'samples/s') :
+    return fromSteps ? lineOf(run, run.steps, 'time', 'samples_per_s', 'samples/s', { borderWidth: 1.2 }) :
       lineOf(run, run.epochs, 'time', 'samples_per_s', 'samples/s', { pointRadius: 3.5 });
   }).filter((d) => d.data.length > 0);
   $('speed-time-card').hidden = speed.length === 0;

@@ -1,6 +1,17 @@
 /* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. */
 'use strict';
 
+/* 1, 2, 5, 10, ... of an axis, or 1, 10, ... where those are many; and "never" at its top. */
+function sweepTicks(low, high, top) {
+  const of = (digits) => {
+    const list = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) for (const d of digits) list.push(d * power);
+    return list.filter((v) => v >= low && v <= high);
+  };
+  const fine = of([1, 2, 5]);
+  return [...(fine.length > 9 ? of([1]) : fine), top].map((value) => ({ value }));
+}
+
 /* `value`: what a run needed; a run that never got there is a cross at the top. */
 function sweepChart(id, value, unit) {
   const all = data.sweep.runs, got = all.filter((r) => r.reached), most = Math.max(...got.map(value), 1), least = Math.min(...got.map(value), most);
@@ -20,7 +31,8 @@ function sweepChart(id, value, unit) {
   draw(id, { type: 'scatter', data: { datasets: sets }, options: settings(
     { type: 'logarithmic', text: 'global batch', min: first / 1.2, max: end * 1.2,
       afterBuildTicks: (axis) => { axis.ticks = [...batches].map((v) => ({ value: v })); }, ticks: { autoSkip: true, callback: (x) => x } },
-    { type: 'logarithmic', min: low / 1.2, max: top * 1.5, text: unit, ticks: { callback: (y) => y >= top ? null : /^[125]/.test(y.toExponential()) ? +y.toPrecision(3) : null } },
+    { type: 'logarithmic', min: low / 1.2, max: top * 1.5, text: unit, ticks: { autoSkip: false, callback: (y) => y === top ? 'never' : +y.toPrecision(3) },
+      afterBuildTicks: (axis) => { axis.ticks = sweepTicks(low / 1.2, most * 1.3, top); } },
     { interaction: { mode: 'nearest', intersect: true }, tooltip: { callbacks: {
       title: () => '', label: (item) => item.raw.run ? ` batch ${item.raw.run.batch}: ${sweepWords(item.raw.run, value, unit)}` : ' ideal' } } }) });
 }

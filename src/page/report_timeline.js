@@ -29,13 +29,21 @@ class Timeline {
     this.layOut(t.rows);
     this.first = Math.min(...this.events.map((e) => e.start));
     this.last = Math.max(...this.events.map((e) => e.end));
-    this.steps = [...new Set(this.events.map((e) => e.step))].filter((s) => s >= 0).sort((a, b) => a - b);
-    this.bounds = new Map(this.steps.map((s) => {
-      const of = this.events.filter((e) => e.step === s);
-      return [s, [Math.min(...of.map((e) => e.start)), Math.max(...of.map((e) => e.end))]];
-    }));
+    this.bounds = this.stepBounds();
+    this.steps = [...this.bounds.keys()].sort((a, b) => a - b);
     this.at = null;
     this.all();
+  }
+
+  /* [step]: from when to when. The loader is steps ahead of those that compute: what it does belongs to none of them here. */
+  stepBounds() {
+    const bounds = new Map();
+    for (const e of this.events) {
+      if (e.step < 0 || this.rows[e.row].text === 'loader') continue;
+      const [from, to] = bounds.get(e.step) || [e.start, e.end];
+      bounds.set(e.step, [Math.min(from, e.start), Math.max(to, e.end)]);
+    }
+    return bounds;
   }
 
   /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. Times are rounded
@@ -139,8 +147,10 @@ class Timeline {
   }
 
   drawSteps(c) {
+    let free = LEFT; // to the right of the last word
     c.textAlign = 'left';
-    for (const [step, [from]] of this.bounds) {
+    for (const step of this.steps) {
+      const [from] = this.bounds.get(step), word = `step ${step}`;
       if (from < this.from - 1 || from > this.to) continue;
       c.strokeStyle = look.soft;
       c.setLineDash([3, 3]);
@@ -150,7 +160,9 @@ class Timeline {
       c.stroke();
       c.setLineDash([]);
       c.fillStyle = look.ink;
-      c.fillText(`step ${step}`, this.x(from) + 3, 24);
+      if (this.x(from) < free) continue;
+      c.fillText(word, this.x(from) + 3, 24);
+      free = this.x(from) + c.measureText(word).width + 6;
     }
   }
 
