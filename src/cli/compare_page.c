@@ -91,8 +91,7 @@ gs_status gs_compare_page_add(gs_compare_page *p, const char *name, const gs_res
     gs_status status = gs_report_add(p->report, name, &log, p->runs);
     gs_logged_free(&log);
     GS_TRY(status);
-    const cJSON *runs = cJSON_GetObjectItem(p->report, "runs");
-    add_result(cJSON_GetArrayItem(runs, cJSON_GetArraySize(runs) - 1), result, difference);
+    add_result(gs_report_last(p->report), result, difference);
     return GS_OK;
 }
 

@@ -92,13 +92,15 @@ static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r
         row[GS_LOGGED_TIME] = r->tests[i].seconds;
         row[GS_LOGGED_TEST_LOSS] = r->tests[i].loss;
         row[GS_LOGGED_TEST_ACCURACY] = r->tests[i].accuracy;
-        row[GS_LOGGED_EPOCH_SPEED] = r->result.samples_per_s;
     }
     log.run = about(w, r);
     snprintf(name, sizeof name, "batch %zu", r->batch);
     if (status == GS_OK) status = gs_report_add(report, name, &log, w->count);
     gs_logged_free(&log);
-    return status;
+    GS_TRY(status);
+    cJSON_ReplaceItemInObject(gs_report_last(report), "samples_per_s",
+                              gs_report_number(r->result.samples_per_s));
+    return GS_OK;
 }
 
 gs_status gs_sweep_page(const gs_sweep *w, const char *path, int argc, char *const *argv) {

@@ -204,6 +204,11 @@ cJSON *gs_report_create(int argc, char *const *argv) {
     return report;
 }
 
+cJSON *gs_report_last(const cJSON *report) {
+    const cJSON *runs = cJSON_GetObjectItem(report, "runs");
+    return cJSON_GetArrayItem(runs, cJSON_GetArraySize(runs) - 1);
+}
+
 gs_status gs_report_check_target(const char *path) {
     gs_file_writer w;
     GS_TRY(gs_file_writer_open(path, &w));

@@ -27,6 +27,9 @@ struct cJSON *gs_report_create(int argc, char *const *argv);
 /* One run more, of `of` runs that the page will have. */
 gs_status gs_report_add(struct cJSON *report, const char *name, const gs_logged *, int of);
 
+/* The run that was added last. */
+struct cJSON *gs_report_last(const struct cJSON *report);
+
 /* GS_E_FILE: it cannot be written; GS_E_MEMORY. */
 gs_status gs_report_write(const struct cJSON *report, const char *title, const char *path);
 

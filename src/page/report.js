@@ -15,7 +15,7 @@ function lead() {
   $('head').textContent = what;
   const parts = [];
   if (models.length > 0) parts.push('Training of ', element('b', {}, models.join(', ')), ...(sets.length > 0 ? [' on ', element('b', {}, sets.join(', '))] : []), '. ');
-  parts.push(`${several(runs.length, 'run')}, with ${listed(firstOf(runs.map((r) => String(r.workers))))} worker${runs.length === 1 && runs[0].workers === 1 ? '' : 's'}.`);
+  parts.push(`${several(runs.length, 'run')}, with ${listed(firstOf(runs.map((r) => String(r.workers))))} worker${runs.every((r) => r.workers === 1) ? '' : 's'}.`);
   $('lead').replaceChildren(...parts);
 }
 

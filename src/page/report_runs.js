@@ -26,7 +26,7 @@ function prepare(raw, i) {
     last(raw.epochs.test_accuracy);
   run.count = last(raw.steps.step) ?? last(raw.epochs.step); // steps that were done
   if (about.ended && typeof about.ended.steps === 'number') run.count = about.ended.steps;
-  run.seconds = last(raw.epochs.time) ?? last(raw.steps.time);
+  run.seconds = Math.max(last(raw.epochs.time) ?? 0, last(raw.steps.time) ?? 0) || null;
   return run;
 }
 const runs = data.runs.map(prepare);
