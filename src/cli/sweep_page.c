@@ -10,14 +10,14 @@
 /* A row of the table: what report_sweep.js reads. */
 static cJSON *json_run(const gs_sweep *w, const gs_sweep_run *r) {
     cJSON *o = cJSON_CreateObject();
-    double an_epoch = (double)((w->samples + r->batch - 1) / r->batch);
+    size_t an_epoch = (w->samples + r->batch - 1) / r->batch; /* steps */
     cJSON_AddNumberToObject(o, "batch", (double)r->batch);
     cJSON_AddItemToObject(o, "lr", gs_report_number(r->rates.scaled));
     cJSON_AddBoolToObject(o, "reached", r->reached);
     cJSON_AddBoolToObject(o, "diverged", r->diverged);
     if (r->reached) {
         cJSON_AddNumberToObject(o, "steps", (double)r->at.step);
-        cJSON_AddItemToObject(o, "epochs", gs_report_number((double)r->at.step / an_epoch));
+        cJSON_AddItemToObject(o, "epochs", gs_report_number((double)r->at.step / (double)an_epoch));
         cJSON_AddItemToObject(o, "seconds", gs_report_number(r->at.seconds));
     }
     cJSON_AddItemToObject(o, "test_accuracy", gs_report_number(r->result.test_accuracy));

@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,6 +65,7 @@ static gs_status cannot_read(const char *path, int error) {
 gs_status gs_logged_read_file(const char *path, char **text, size_t *length) {
     struct stat s;
     FILE *f = fopen(path, "rb");
+    *text = NULL;
     if (!f || fstat(fileno(f), &s) != 0 || !S_ISREG(s.st_mode)) {
         int error = !f ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
         if (f) fclose(f);
@@ -74,15 +76,18 @@ gs_status gs_logged_read_file(const char *path, char **text, size_t *length) {
         return gs_fail(GS_E_FILE, "%s has %lld bytes; %d are read at most", path, (long long)s.st_size,
                        GS_LOGGED_MOST);
     }
-    *text = malloc((size_t)s.st_size + 1);
-    *length = *text ? fread(*text, 1, (size_t)s.st_size, f) : 0;
+    char *bytes = malloc((size_t)s.st_size + 1);
+    *length = bytes ? fread(bytes, 1, (size_t)s.st_size, f) : 0;
     int error = ferror(f) ? errno : 0;
     fclose(f);
-    if (!*text) return gs_fail(GS_E_MEMORY, "no memory for %s", path);
-    (*text)[*length] = 0;
-    if (!error) return GS_OK;
-    free(*text);
-    return cannot_read(path, error);
+    if (!bytes) return gs_fail(GS_E_MEMORY, "no memory for %s", path);
+    if (error) {
+        free(bytes);
+        return cannot_read(path, error);
+    }
+    bytes[*length] = 0;
+    *text = bytes;
+    return GS_OK;
 }
 
 void gs_logged_say(gs_logged *log, const char *format, ...) {
@@ -113,7 +118,7 @@ static gs_status read_run(gs_logged *log, const char *path) {
     size_t length;
     gs_status status = gs_logged_read_file(path, &text, &length);
     if (status == GS_E_MEMORY) return status;
-    if (status != GS_OK) {
+    if (!text) {
         gs_logged_say(log, "run.json cannot be read: the model, the workers and the devices are not known.");
         return GS_OK;
     }
@@ -217,7 +222,7 @@ static gs_status read_files(gs_logged *log, const char *run, const char *metrics
     if (stat(trace, &s) != 0 && errno == ENOENT) return GS_OK;
     gs_status status = gs_logged_read_file(trace, &text, &length);
     if (status == GS_E_MEMORY) return status;
-    if (status != GS_OK) {
+    if (!text) {
         gs_logged_say(log, "trace.json cannot be read: no timeline.");
         return GS_OK;
     }
@@ -227,19 +232,15 @@ static gs_status read_files(gs_logged *log, const char *run, const char *metrics
 }
 
 gs_status gs_logged_read(const char *folder, gs_logged *log) {
-    char *path[3] = {NULL};
     static const char *const names[3] = {"run.json", "metrics.jsonl", "trace.json"};
-    gs_status status = GS_OK;
+    char path[3][PATH_MAX];
     *log = gs_logged_empty();
     for (int i = 0; i < 3; i++)
-        if (asprintf(&path[i], "%s/%s", folder, names[i]) < 0) {
-            path[i] = NULL;
-            status = gs_fail(GS_E_MEMORY, "no memory for the name of a log");
-        }
-    if (status == GS_OK) status = check_folder(folder, path[0], path[1]);
-    if (status == GS_OK) status = read_files(log, path[0], path[1], path[2]);
+        if (snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]) >= PATH_MAX)
+            return cannot_read(folder, ENAMETOOLONG);
+    GS_TRY(check_folder(folder, path[0], path[1]));
+    gs_status status = read_files(log, path[0], path[1], path[2]);
     if (status != GS_OK) gs_logged_free(log);
-    for (int i = 0; i < 3; i++) free(path[i]);
     return status;
 }
 

@@ -114,7 +114,7 @@ void gs_logged_say(gs_logged *, const char *format, ...) GS_PRINTF(2, 3);
 
 /* ---- parts of gs_logged_read ---- */
 
-/* The whole file, with a 0 after it, to be freed. GS_E_FILE also for what is no regular file, and for one of more than
+/* The whole file, with a 0 after it, to be freed; NULL after a failure. GS_E_FILE also for what is no regular file, and for one of more than
  * GS_LOGGED_MOST bytes. */
 enum { GS_LOGGED_MOST = 256 << 20 };
 gs_status gs_logged_read_file(const char *path, char **text, size_t *length);

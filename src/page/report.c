@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "gradsum.h"
 #include "io/file.h"
 #include "page/page.h"
 #include "page/parts.h"
