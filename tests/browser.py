@@ -1,6 +1,6 @@
 """A browser without a window, for browser_*.py: NAME.py GRADSUM FOLDER. Screenshots are left in FOLDER.
 
-Where there is no browser the tests say that they skip, and exit with 0; with GRADSUM_NO_SKIP set, with 1.
+Where there is no browser the tests say that they skip, and exit with 0; with GRADSUM_BROWSER=required, with 1.
 """
 import os
 import subprocess
@@ -13,7 +13,7 @@ checks = 0
 
 def skip(why):
     print(f"test-browser: skipped: {why}")
-    sys.exit(1 if os.environ.get("GRADSUM_NO_SKIP") else 0)
+    sys.exit(1 if os.environ.get("GRADSUM_BROWSER") == "required" else 0)
 
 
 try:

@@ -15,7 +15,7 @@ static const char *last_part(const char *folder) {
     return slash && slash[1] ? slash + 1 : folder;
 }
 
-/* "logs/ring" is called "ring", unless another of the logs would be called so too. */
+/* "runs/ring" is called "ring", unless another of the logs would be called so too. */
 static const char *name_of(char **folders, int count, int i) {
     const char *name = last_part(folders[i]);
     for (int k = 0; k < count; k++)
@@ -68,7 +68,7 @@ int gs_cmd_report(int argc, char **argv) {
                         "loss and accuracy against steps and time, speed-up and efficiency, where a\n"
                         "step's time goes, a timeline of some steps, memory, commands and devices. It is\n"
                         "one file for any browser, which needs no network.",
-                        "gradsum report logs/cpu logs/cpu,cpu -o report.html", options);
+                        "gradsum report run1 run2 -o report.html", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = report(argv + 1, words, out);

@@ -86,7 +86,6 @@ gs_status gs_compare_page_add(gs_compare_page *p, const char *name, const gs_res
     gs_logged log;
     folder_of_log(p, folder, sizeof folder);
     p->done++;
-    if (p->problem[0]) return gs_fail(GS_E_FILE, "--report: %s", p->problem);
     GS_TRY(gs_logged_read(folder, &log));
     gs_status status = gs_report_add(p->report, name, &log, p->runs);
     gs_logged_free(&log);
@@ -97,7 +96,8 @@ gs_status gs_compare_page_add(gs_compare_page *p, const char *name, const gs_res
 
 gs_status gs_compare_page_write(gs_compare_page *p) {
     cJSON_AddTrueToObject(p->report, "compare");
-    return gs_report_write(p->report, "gradsum: a comparison", p->path);
+    GS_TRY(gs_report_write(p->report, "gradsum: a comparison", p->path));
+    return p->problem[0] ? gs_fail(GS_E_FILE, "%s is not whole: %s", p->path, p->problem) : GS_OK;
 }
 
 void gs_compare_page_free(gs_compare_page *p) {

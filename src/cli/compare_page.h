@@ -26,7 +26,7 @@ gs_status gs_compare_page_train(gs_compare_page *, const gs_settings *, gs_resul
 /* The run that was trained last, as the table shows it: its name, and the largest difference of its weights. */
 gs_status gs_compare_page_add(gs_compare_page *, const char *name, const gs_result *, double difference);
 
-/* Write the page. */
+/* Write the page. GS_E_FILE also where a log was not written to its end: the page is there, and says what is missing. */
 gs_status gs_compare_page_write(gs_compare_page *);
 
 /* What was not written is lost, and the logs are removed. */

@@ -85,6 +85,7 @@ const commandOf = (words) => Array.isArray(words) ? words.map((w) => quoted(text
 
 function facts(run) {
   const a = run.about, versions = a.versions && typeof a.versions === 'object' ? a.versions : {}, optimizer = a.optimizer && typeof a.optimizer === 'object' ? a.optimizer : {};
+  const hosts = new Set(run.devices.map((d) => text(d.host)));
   return [
     ['started', text(a.started)], ['program', text(a.program)],
     ['model', text(a.model)], ['layers', text(a.model_text)],
@@ -93,7 +94,7 @@ function facts(run) {
     ['optimizer', Object.entries(optimizer).map(([k, v]) => `${k} ${text(v)}`).join(', ')],
     ['sum of gradients', [a.sync, a.transport && `over ${text(a.transport)}`, a.wire && `as ${text(a.wire)}`, a.bucket_kb ? `in buckets of ${text(a.bucket_kb)} kB` : ''].filter(Boolean).map(text).join(', ')],
     ['workers', `${run.workers}${typeof a.processes === 'number' ? `, in ${a.processes === 1 ? 'one process' : `${a.processes} processes`}` : ''}`],
-    ...run.devices.map((d) => [`worker ${text(d.worker)}`, [d.device, d.name].map(text).filter(Boolean).join(': ')]),
+    ...run.devices.map((d) => [`worker ${text(d.worker)}`, [d.device, d.name, hosts.size > 1 ? d.host : ''].map(text).filter(Boolean).join(': ')]),
     ['machine', a.host_cores ? `${text(a.host_cores)} cores` : ''],
     ['versions', Object.entries(versions).map(([k, v]) => `${k} ${text(v)}`).join('; ')],
     ['ended', a.ended && typeof a.ended === 'object' ? `${text(a.ended.why)}${typeof a.ended.seconds === 'number' ? `, after ${shortTime(a.ended.seconds)}` : ''}` : ''],
