@@ -8,7 +8,7 @@
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libcjson-dev nettle-dev \
+                    zlib1g-dev libcjson-dev nettle-dev libjs-chart.js \
                     libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
@@ -66,7 +66,8 @@ SRC_CXX  = src/sync/gloo_c.cc
 SRC_TEST = $(filter-out tests/bench_%,$(wildcard tests/*.c))
 
 # Templates, styles and scripts of pages become strings of the program (src/page/parts.h).
-PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js)
+PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
+CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
 
 # Event files of TensorBoard: C from their description.
 PROTO = src/log/event
@@ -123,10 +124,17 @@ $(B)/%.o: %.cc | packages
 	@$(COMPILE_CXX) -c -o $@ $<
 
 .SECONDARY: $(PAGE_PARTS:%=$(B)/%.c)
-$(B)/src/page/%.c: src/page/% Makefile
+define STRING_OF_FILE
 	@mkdir -p $(@D)
-	@{ echo 'extern const char gs_page_$(subst .,_,$*)[];'; echo 'const char gs_page_$(subst .,_,$*)[] = {'; \
+	@{ echo 'extern const char gs_page_$(subst .,_,$(basename $(@F)))[];'; echo 'const char gs_page_$(subst .,_,$(basename $(@F)))[] = {'; \
 	   od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
+endef
+$(B)/src/page/%.c: src/page/% Makefile
+	$(STRING_OF_FILE)
+# Chart.js comes from Debian's package.
+$(B)/src/page/chart.js.c: $(CHART_JS) Makefile
+	$(STRING_OF_FILE)
+$(CHART_JS): | packages ;
 
 # A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
@@ -195,11 +203,13 @@ test-tsan:
 test-install: all
 	tests/install.sh
 
-# The pages in a real browser, without a window; says that it skips where there is none. Screenshots: $(B)/browser.
+# The pages in a real browser, without a window; says that it skips where there is none (with GRADSUM_BROWSER=required: fails).
+# Screenshots: $(B)/browser.
 test-browser: all
 	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then /usr/bin/python3 tests/browser_step.py $(B)/gradsum $(B)/browser; \
-	 else echo "test-browser: skipped: no /usr/bin/python3"; fi
+	@if [ -x /usr/bin/python3 ]; then for test in step report; do \
+	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
+	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
 # The logs of train --log, read by TensorBoard and by a JSON schema's validator.
 test-interop: all

@@ -5,37 +5,11 @@ formulas of the schemes' headers, written down once more here. Screenshots are l
 """
 import json
 import math
-import subprocess
-import sys
-import time
 
-try:
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import Select
-except ImportError as why:
-    print(f"test-browser: skipped: {why}")
-    sys.exit(0)
+from browser import (ActionChains, By, Keys, Select, b, check, equal, every, folder, keys, look, no_complaints, one, program,
+                     run, shift, shoot, visit, wait_for)
 
-gradsum, folder = sys.argv[1], sys.argv[2]
 SCHEMES = ["ps", "sharded_ps", "ring", "tree", "recursive_doubling", "halving_doubling"]
-checks = 0
-
-
-def check(is_true, what):
-    global checks
-    checks += 1
-    if not is_true:
-        raise AssertionError(what)
-
-
-def equal(got, wanted, what):
-    check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")
 
 
 # ---- what is wanted ----
@@ -61,8 +35,7 @@ def formulas(scheme, n, floats):
 
 def rounds_of(scheme, n, floats):
     """Of each round what the terminal's JSON says: messages and bytes up to it, and [worker]: [(first, count, sum_of)]"""
-    text = subprocess.run([gradsum, "step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--json"],
-                          check=True, capture_output=True, text=True).stdout
+    text = program("step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--json")
     events = [json.loads(line) for line in text.splitlines()]
     rounds = [{"messages": 0, "bytes": 0, "holds": {}} for _ in range(events[0]["rounds"] + 1)]
     for e in events:
@@ -75,56 +48,15 @@ def rounds_of(scheme, n, floats):
     return rounds
 
 
-# ---- the browser ----
-
-
-def start():
-    options = Options()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-    except WebDriverException as why:
-        print(f"test-browser: skipped: no browser starts: {str(why).strip()}")
-        sys.exit(0)
-
-
-def look(width, height, dark=False, calm=True):
-    b.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                      {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-    b.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-        {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-        {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}]})
-
-
-def shoot(name):
-    fits = b.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    check(fits, f"{name}: the page is wider than the window")
-    check(b.save_screenshot(f"{folder}/{name}.png"), f"{name}: no screenshot")
-
-
-def no_complaints(what):
-    log = b.get_log("browser")
-    equal(log, [], f"{what}: the console")
-    loaded = b.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
-    equal([name for name in loaded if not name.startswith("data:")], [], f"{what}: loaded from elsewhere")
-
-
 def page_of(n, model="softmax", sync="ring"):
     path = f"{folder}/step-{model}-{n}.html"
-    subprocess.run([gradsum, "step", "--sync", sync, "--workers", str(n), "--model", model, "-o", path], check=True,
-                   stdout=subprocess.DEVNULL)
-    b.get(f"file://{subprocess.os.path.abspath(path)}")
+    program("step", "--sync", sync, "--workers", str(n), "--model", model, "-o", path)
+    visit(path)
     return b.execute_script("return data.floats")
 
 
-def one(css):
-    return b.find_element(By.CSS_SELECTOR, css)
-
-
 def stage(i):
-    return b.find_elements(By.CSS_SELECTOR, ".stage")[i]
+    return every(".stage")[i]
 
 
 def choose(i, scheme):
@@ -146,22 +78,6 @@ def cells(i):
     for worker, count in b.execute_script(read, stage(i)):
         found.setdefault(worker, []).append(count)
     return found
-
-
-def keys(*what):
-    ActionChains(b).send_keys(*what).perform()
-
-
-def shift(key):
-    ActionChains(b).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
-
-
-def wait_for(is_so, what):
-    for _ in range(600):
-        if is_so():
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"30 s later still not: {what}")
 
 
 # ---- what is tested ----
@@ -243,7 +159,7 @@ def keys_and_slider():
 
     keys(Keys.END)
     norms = set()
-    for cell in b.find_elements(By.CSS_SELECTOR, ".stage:first-child .cell[data-chunk='2']"):
+    for cell in every(".stage:first-child .cell[data-chunk='2']"):
         ActionChains(b).move_to_element(cell).perform()
         check("the sum of all 4 gradients" in one("#tip").text, f"on hover: {one('#tip').text}")
         norms.add(one("#tip .norm").text)
@@ -304,19 +220,11 @@ def screenshots():
     no_complaints("screenshots")
 
 
-b = start()
-try:
-    look(1280, 800)
-    every_round_is_what_the_terminal_shows(3)
-    every_round_is_what_the_terminal_shows(4)
-    every_round_is_what_the_terminal_shows(8)
-    every_round_is_what_the_terminal_shows(5, "mlp")
-    gradients_add_up(2)
-    gradients_add_up(7)
-    keys_and_slider()
-    it_moves()
-    few_bytes_are_faster_for_a_large_model()
-    screenshots()
-finally:
-    b.quit()
-print(f"test-browser: {checks} checks hold; screenshots are in {folder}")
+def all_schemes():
+    for n, model in ((3, "softmax"), (4, "softmax"), (8, "softmax"), (5, "mlp")):
+        every_round_is_what_the_terminal_shows(n, model)
+    for n in (2, 7):
+        gradients_add_up(n)
+
+
+run([all_schemes, keys_and_slider, it_moves, few_bytes_are_faster_for_a_large_model, screenshots])

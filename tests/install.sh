@@ -12,6 +12,8 @@ cd "$root"
 "$prefix/bin/gradsum" devices | grep -q '^cl:' && "$prefix/bin/gradsum" train --model softmax --steps 5 --device cl >log
 
 "$prefix/bin/gradsum" step -o step.html >log && grep -q '</html>' step.html
+"$prefix/bin/gradsum" train --model softmax --steps 5 --threads 1 --log run >log
+"$prefix/bin/gradsum" report run -o report.html >log && grep -q 'Chart.js v' report.html
 
 cat >user.c <<'END'
 #include <gradsum.h>

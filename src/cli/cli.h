@@ -21,6 +21,7 @@ int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
 int gs_cmd_schemes(int argc, char **argv);
 int gs_cmd_profile(int argc, char **argv);
+int gs_cmd_report(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
 int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_grade(int argc, char **argv);

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/compare_chart.h"
+#include "cli/compare_page.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -124,12 +125,16 @@ static void print_json(const gs_row *row, const gs_row *first) {
     cJSON_Delete(o);
 }
 
-static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
+/* page: NULL, or where the runs are shown too. */
+static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, gs_compare_page *page) {
     for (int i = 0; i < count && !gs_stop_requested; i++) {
+        gs_result *r = &rows[i].result;
         s->devices = rows[i].devices;
-        GS_TRY(gs_context(gs_train(s, NULL, &rows[i].result), "%s", rows[i].devices));
-        if (rows[i].result.interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
-        rows[i].difference = largest_difference(&rows[i].result, &rows[0].result);
+        gs_status status = page ? gs_compare_page_train(page, s, r) : gs_train(s, NULL, r);
+        GS_TRY(gs_context(status, "%s", rows[i].devices));
+        if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
+        rows[i].difference = largest_difference(r, &rows[0].result);
+        if (page) GS_TRY(gs_compare_page_add(page, rows[i].devices, r, rows[i].difference));
         if (json)
             print_json(&rows[i], &rows[0]);
         else
@@ -155,15 +160,30 @@ static gs_status draw(const gs_row *rows, int count) {
     return GS_OK;
 }
 
+/* All runs, and what is made of them; report: the page's file, or NULL. */
+static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const char *report, int argc,
+                     char **argv) {
+    gs_compare_page page = {0};
+    gs_status status = report ? gs_compare_page_open(&page, report, argc, argv, count) : GS_OK;
+    if (status == GS_OK && !json) print_header(s->bucket > 0);
+    if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
+    if (status == GS_OK && !json) status = draw(rows, count);
+    if (status == GS_OK && report) status = gs_compare_page_write(&page);
+    if (status == GS_OK && report && !json) printf("\n%s: open it in a browser\n", report);
+    gs_compare_page_free(&page);
+    return status;
+}
+
 int gs_cmd_compare(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    const char *list = "cpu; cpu,cpu";
+    const char *list = "cpu; cpu,cpu", *report = NULL;
     bool json = false, help;
     int words, count = 0;
     gs_row *rows = NULL;
     s.epochs = 2;
     const gs_option own[] = {
         {"devices-list", GS_OPTION_TEXT, &list, 0, 0, "LISTS", "sets of devices, with ';' between them"},
+        {"report", GS_OPTION_TEXT, &report, 0, 0, "FILE", "a page (.html) of all runs too"},
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line"},
         {0},
     };
@@ -184,9 +204,7 @@ int gs_cmd_compare(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("compare", status);
     s.measure = true;
     gs_stop_on_signals();
-    if (!json) print_header(s.bucket > 0);
-    status = compare(&s, rows, count, json);
-    if (status == GS_OK && !json) status = draw(rows, count);
+    status = run(&s, rows, count, json, report, argc, argv);
     for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
     free(rows);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("compare", status);

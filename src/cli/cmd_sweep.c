@@ -1,5 +1,7 @@
 #include "cli/chart.h"
 #include "cli/cli.h"
+#include "cli/sweep_page.h"
+#include "page/report.h"
 #include "train/sweep.h"
 
 #include <cjson/cJSON.h>
@@ -172,6 +174,9 @@ static void text_chart(const gs_sweep *w, const gs_screen *screen) {
 
 typedef struct shown {
     bool json;
+    const char *report; /* the page, or NULL */
+    int argc;
+    char **argv;
     gs_screen screen;
     gs_progress progress;
     gs_observer observer;
@@ -210,6 +215,10 @@ static gs_status sweep(gs_sweep *w, shown *s) {
         json_end(s->whole, gs_stop_requested);
     else
         text_chart(w, &s->screen);
+    if (status == GS_OK && s->report && s->whole > 0) {
+        GS_TRY(gs_sweep_page(w, s->report, s->argc, s->argv));
+        if (!s->json) printf("\n%s: open it in a browser\n", s->report);
+    }
     if (status == GS_OK && s->whole < w->count)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d runs", s->whole, w->count);
     return status;
@@ -226,7 +235,7 @@ static void help(const gs_option *options) {
 
 int gs_cmd_sweep(int argc, char **argv) {
     static gs_sweep w; /* large */
-    shown s = {.progress = {.settings = &w.settings, .parts = 1}};
+    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1}};
     const char *batches = NULL;
     double target = 80;
     bool wants_help;
@@ -237,6 +246,7 @@ int gs_cmd_sweep(int argc, char **argv) {
         {"batch", GS_OPTION_TEXT, &batches, 0, 0, "LIST", "the global batches: 32,64,...,2048"},
         {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "wanted test accuracy in percent (default 80)"},
         {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu (default 1)"},
+        {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "a page (.html) of all runs too"},
         {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object a line"},
         {0},
     };
@@ -256,6 +266,7 @@ int gs_cmd_sweep(int argc, char **argv) {
     w.target = target / 100;
     s.screen = gs_screen_of(stdout);
     s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
+    if (status == GS_OK && s.report) status = gs_report_check_target(s.report);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);

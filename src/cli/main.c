@@ -17,6 +17,7 @@ static const struct {
     {"compare", gs_cmd_compare, "the same training on several sets of devices, as a table"},
     {"profile", gs_cmd_profile, "where the time goes: loader, step, and each layer of it"},
     {"sweep", gs_cmd_sweep, "steps and seconds to a target for several global batches"},
+    {"report", gs_cmd_report, "a page of training logs: curves, speed-up, a timeline"},
     {"step", gs_cmd_step, "watch one synchronisation of the workers, message by message"},
     {"collectives", gs_cmd_collectives, "run and check every collective, as a table"},
     {"schemes", gs_cmd_schemes, "time every way to sum gradients, by size"},

@@ -239,8 +239,10 @@ static gs_status write_page(const char *path, page *p, const gs_sync_scheme *fir
     snprintf(title, sizeof title, "gradsum: %s over %d workers", first->name, p->gradients->workers);
     const gs_page_part parts[] = {
         {"title", GS_PAGE_TEXT, title, NULL},
+        {"base_style", GS_PAGE_STYLE, gs_page_base_css, NULL},
         {"style", GS_PAGE_STYLE, gs_page_step_css, NULL},
         {"data", GS_PAGE_JSON, NULL, data},
+        {"base", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
         {"record", GS_PAGE_SCRIPT, gs_page_step_record_js, NULL},
         {"draw", GS_PAGE_SCRIPT, gs_page_step_draw_js, NULL},
         {"script", GS_PAGE_SCRIPT, gs_page_step_js, NULL},

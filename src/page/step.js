@@ -1,7 +1,6 @@
 /* The page: two schemes side by side, one clock for both, and what mouse and keys do. */
 'use strict';
 
-const $ = (id) => document.getElementById(id);
 const calm = window.matchMedia('(prefers-reduced-motion: reduce)');
 const clock = { at: 0, playing: false, target: null, last: 0, unit: 'rounds' };
 const ROUND_MS = 1700; // how long a round is on the screen, at speed 1
@@ -123,12 +122,7 @@ class Stage {
 
 /* ---- text ---- */
 
-function shortTime(seconds) {
-  if (seconds < 1e-3) return `${(seconds * 1e6).toFixed(0)} µs`;
-  return seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
-}
 const plain = (x) => x === null ? 'not a number' : String(x).replace('-', '−').replace('e−', 'e-');
-const escapeText = (text) => text.replace(/[&<>]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[c]);
 
 function lead() {
   const samples = data.workers.map((w) => w[0]), loss = data.workers.reduce((n, w) => n + w[1], 0) / data.batch;
@@ -154,15 +148,6 @@ function legend() {
 /* ---- values on hover, and under the keyboard's cursor ---- */
 
 const cursor = { stage: 0, worker: null, chunk: 0 };
-
-function showTip(html, x, y) {
-  const tip = $('tip');
-  tip.innerHTML = html;
-  tip.hidden = false;
-  const w = tip.offsetWidth, h = tip.offsetHeight;
-  tip.style.left = `${clamp(x + 16, 8, Math.max(8, window.innerWidth - w - 8))}px`;
-  tip.style.top = `${y + 20 + h > window.innerHeight ? Math.max(8, y - h - 14) : y + 20}px`;
-}
 
 function hideTip() {
   if (cursor.worker === null) $('tip').hidden = true;

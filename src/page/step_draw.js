@@ -8,15 +8,7 @@ function svg(tag, attributes, parent) {
   if (parent) parent.append(e);
   return e;
 }
-const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const ease = (x) => x < .5 ? 4 * x ** 3 : 1 - (2 - 2 * x) ** 3 / 2;
-const grouped = (n) => Math.round(n).toLocaleString('en-US');
-function shortBytes(n) {
-  const units = ['B', 'kB', 'MB', 'GB'];
-  let u = 0;
-  while (n >= 1000 && u < 3) { n /= 1000; u++; }
-  return `${u === 0 || n >= 100 ? Math.round(n) : n.toPrecision(3)} ${units[u]}`;
-}
 
 /* ---- colours ---- */
 

@@ -5,7 +5,6 @@
  */
 'use strict';
 
-const data = JSON.parse(document.getElementById('data').textContent);
 const workers = data.workers.length;
 const everybody = 2 ** workers - 1;
 const link = { alpha: 50e-6, beta: 0.8e-9 }; // seconds a message, seconds a byte (10 Gbit/s)

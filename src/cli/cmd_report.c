@@ -1,0 +1,76 @@
+#include "cli/cli.h"
+#include "page/report.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+static void cut_slashes(char *folder) {
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') folder[--length] = 0;
+}
+
+static const char *last_part(const char *folder) {
+    const char *slash = strrchr(folder, '/');
+    return slash && slash[1] ? slash + 1 : folder;
+}
+
+/* "runs/ring" is called "ring", unless another of the logs would be called so too. */
+static const char *name_of(char **folders, int count, int i) {
+    const char *name = last_part(folders[i]);
+    for (int k = 0; k < count; k++)
+        if (k != i && strcmp(last_part(folders[k]), name) == 0) return folders[i];
+    return name;
+}
+
+static gs_status add_all(cJSON *report, char **folders, int count) {
+    for (int i = 0; i < count; i++) {
+        gs_logged log;
+        GS_TRY(gs_logged_read(folders[i], &log));
+        for (int n = 0; n < log.notes; n++)
+            fprintf(stderr, "gradsum report: %s: %s\n", folders[i], log.note[n]);
+        gs_status status = gs_report_add(report, name_of(folders, count, i), &log, count);
+        gs_logged_free(&log);
+        GS_TRY(status);
+    }
+    return GS_OK;
+}
+
+static gs_status report(char **folders, int count, const char *out) {
+    char title[200];
+    if (count == 0) return gs_fail(GS_E_USAGE, "which logs? gradsum train --log DIR writes one");
+    if (count > GS_REPORT_MOST)
+        return gs_fail(GS_E_USAGE, "%d logs; a page takes %d at most", count, GS_REPORT_MOST);
+    if (!out) return gs_fail(GS_E_USAGE, "-o FILE is wanted: where the page goes");
+    GS_TRY(gs_report_check_target(out));
+    for (int i = 0; i < count; i++) cut_slashes(folders[i]);
+    cJSON *data = gs_report_create(0, NULL);
+    gs_status status = add_all(data, folders, count);
+    snprintf(title, sizeof title, "gradsum: %s%s", last_part(folders[0]), count > 1 ? " and others" : "");
+    if (status == GS_OK) status = gs_report_write(data, title, out);
+    cJSON_Delete(data);
+    if (status == GS_OK) printf("%s: %d run%s; open it in a browser\n", out, count, count > 1 ? "s" : "");
+    return status;
+}
+
+int gs_cmd_report(int argc, char **argv) {
+    const char *out = NULL;
+    bool help;
+    int words;
+    const gs_option options[] = {
+        {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "the page (.html)"},
+        {0},
+    };
+    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
+    if (status == GS_OK && help) {
+        gs_options_help("report DIR... -o FILE",
+                        "Make a page of one run or several, from the logs that train --log DIR wrote:\n"
+                        "loss and accuracy against steps and time, speed-up and efficiency, where a\n"
+                        "step's time goes, a timeline of some steps, memory, commands and devices. It is\n"
+                        "one file for any browser, which needs no network.",
+                        "gradsum report run1 run2 -o report.html", options);
+        return GS_EXIT_OK;
+    }
+    if (status == GS_OK) status = report(argv + 1, words, out);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("report", status);
+}

@@ -1,0 +1,44 @@
+/* What the scripts of all pages use: the page's data, short text, and the box of values beside the pointer. */
+'use strict';
+
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse(document.getElementById('data').textContent);
+
+/* ---- numbers and text ---- */
+
+const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+const grouped = (n) => Math.round(n).toLocaleString('en-US');
+const escapeText = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+
+/* An element with attributes and children; text stays text, whatever is in it. */
+function element(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) if (v !== null && v !== false) e.setAttribute(k, v === true ? '' : v);
+  e.append(...children.filter((c) => c !== null));
+  return e;
+}
+
+function shortBytes(n) {
+  const units = ['B', 'kB', 'MB', 'GB'];
+  let u = 0;
+  while (n >= 1000 && u < 3) { n /= 1000; u++; }
+  return `${u === 0 || n >= 100 ? Math.round(n) : n.toPrecision(3)} ${units[u]}`;
+}
+
+function shortTime(seconds) {
+  if (seconds < 1e-3) return `${(seconds * 1e6).toFixed(0)} µs`;
+  return seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
+}
+
+/* ---- the box of values ---- */
+
+/* At a point of the window; `content` is HTML, or a list of elements. */
+function showTip(content, x, y) {
+  const tip = $('tip');
+  if (typeof content === 'string') tip.innerHTML = content;
+  else tip.replaceChildren(...content);
+  tip.hidden = false;
+  const w = tip.offsetWidth, h = tip.offsetHeight;
+  tip.style.left = `${clamp(x + 16, 8, Math.max(8, window.innerWidth - w - 8))}px`;
+  tip.style.top = `${y + 20 + h > window.innerHeight ? Math.max(8, y - h - 14) : y + 20}px`;
+}

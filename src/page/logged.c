@@ -1,0 +1,254 @@
+#include "page/logged.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- tables ---- */
+
+#define SHARES "share.data", "share.forward", "share.backward", "share.sync", "share.update"
+const char *const gs_logged_step_columns[] = {"step", "time",          "loss", "accuracy",
+                                              "lr",   "samples_per_s", SHARES, NULL};
+const char *const gs_logged_epoch_columns[] = {"step",          "time",          "train_loss", "test_loss",
+                                               "test_accuracy", "samples_per_s", NULL};
+const char *const gs_logged_worker_columns[] = {"worker", "samples_per_s", SHARES, NULL};
+
+gs_logged_table gs_logged_table_of(const char *const *columns) {
+    gs_logged_table t = {.column = columns};
+    while (columns[t.columns]) t.columns++;
+    return t;
+}
+
+double *gs_logged_row(gs_logged_table *t) {
+    if (t->rows == t->room) {
+        size_t room = t->room ? 2 * t->room : 256;
+        double *cell = realloc(t->cell, room * (size_t)t->columns * sizeof *cell);
+        if (!cell) return NULL;
+        t->cell = cell;
+        t->room = room;
+    }
+    double *row = t->cell + t->rows++ * (size_t)t->columns;
+    for (int i = 0; i < t->columns; i++) row[i] = NAN;
+    return row;
+}
+
+static const cJSON *field(const cJSON *o, const char *name) {
+    const char *dot = strchr(name, '.');
+    if (!dot) return cJSON_GetObjectItemCaseSensitive(o, name);
+    char outer[16];
+    snprintf(outer, sizeof outer, "%.*s", (int)(dot - name), name);
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(o, outer), dot + 1);
+}
+
+static gs_status add_line(gs_logged_table *t, const cJSON *line) {
+    double *row = gs_logged_row(t);
+    if (!row) return gs_fail(GS_E_MEMORY, "no memory for %zu lines of a log", t->rows);
+    for (int i = 0; i < t->columns; i++) {
+        const cJSON *f = field(line, t->column[i]);
+        if (cJSON_IsNumber(f) && isfinite(f->valuedouble)) row[i] = f->valuedouble;
+    }
+    return GS_OK;
+}
+
+/* ---- files ---- */
+
+static gs_status cannot_read(const char *path, int error) {
+    return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(error));
+}
+
+gs_status gs_logged_read_file(const char *path, char **text, size_t *length) {
+    struct stat s;
+    FILE *f = fopen(path, "rb");
+    *text = NULL;
+    if (!f || fstat(fileno(f), &s) != 0 || !S_ISREG(s.st_mode)) {
+        int error = !f ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+        if (f) fclose(f);
+        return cannot_read(path, error);
+    }
+    if (s.st_size > GS_LOGGED_MOST) {
+        fclose(f);
+        return gs_fail(GS_E_FILE, "%s has %lld bytes; %d are read at most", path, (long long)s.st_size,
+                       GS_LOGGED_MOST);
+    }
+    char *bytes = malloc((size_t)s.st_size + 1);
+    *length = bytes ? fread(bytes, 1, (size_t)s.st_size, f) : 0;
+    int error = ferror(f) ? errno : 0;
+    fclose(f);
+    if (!bytes) return gs_fail(GS_E_MEMORY, "no memory for %s", path);
+    if (error) {
+        free(bytes);
+        return cannot_read(path, error);
+    }
+    bytes[*length] = 0;
+    *text = bytes;
+    return GS_OK;
+}
+
+void gs_logged_say(gs_logged *log, const char *format, ...) {
+    va_list args;
+    if (log->notes == GS_LOGGED_NOTES) return;
+    va_start(args, format);
+    vsnprintf(log->note[log->notes++], GS_LOGGED_NOTE, format, args);
+    va_end(args);
+}
+
+/* ---- run.json ---- */
+
+static gs_status check_format(const char *path, const cJSON *run) {
+    const cJSON *format = cJSON_GetObjectItemCaseSensitive(run, "format");
+    const cJSON *version = cJSON_GetObjectItemCaseSensitive(run, "version");
+    if (!cJSON_IsString(format) || strcmp(format->valuestring, "gradsum-run") != 0)
+        return gs_fail(GS_E_FORMAT, "%s is not of a training log: its \"format\" is %s, not gradsum-run",
+                       path, cJSON_IsString(format) ? format->valuestring : "missing");
+    if (!cJSON_IsNumber(version) || version->valuedouble != 1)
+        return gs_fail(GS_E_FORMAT, "%s is of version %g of the format; this gradsum reads version 1", path,
+                       cJSON_IsNumber(version) ? version->valuedouble : NAN);
+    return GS_OK;
+}
+
+/* A damaged run.json takes nothing from the curves. */
+static gs_status read_run(gs_logged *log, const char *path) {
+    char *text;
+    size_t length;
+    gs_status status = gs_logged_read_file(path, &text, &length);
+    if (status == GS_E_MEMORY) return status;
+    if (!text) {
+        gs_logged_say(log, "run.json cannot be read: the model, the workers and the devices are not known.");
+        return GS_OK;
+    }
+    log->run = cJSON_ParseWithLength(text, length);
+    free(text);
+    if (!cJSON_IsObject(log->run)) {
+        cJSON_Delete(log->run);
+        log->run = NULL;
+        gs_logged_say(log, "run.json is damaged: the model, the workers and the devices are not known.");
+        return GS_OK;
+    }
+    GS_TRY(check_format(path, log->run));
+    if (!cJSON_GetObjectItemCaseSensitive(log->run, "ended"))
+        gs_logged_say(log, "This run has not ended: it still goes on, or it was killed.");
+    return GS_OK;
+}
+
+/* ---- metrics.jsonl ---- */
+
+enum { LONGEST_LINE = 1 << 16 };
+
+static gs_logged_table *table_of(gs_logged *log, const cJSON *line) {
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(line, "kind");
+    if (!cJSON_IsString(kind)) return NULL;
+    if (strcmp(kind->valuestring, "step") == 0) return &log->steps;
+    if (strcmp(kind->valuestring, "epoch") == 0) return &log->epochs;
+    return strcmp(kind->valuestring, "worker") == 0 ? &log->workers : NULL;
+}
+
+/* What could not be read of the lines. */
+typedef struct damage {
+    size_t lines, first;
+    bool cut; /* the last line has no end */
+} damage;
+
+static gs_status read_lines(gs_logged *log, FILE *f, char *text, damage *d) {
+    for (size_t number = 1; fgets(text, LONGEST_LINE, f); number++) {
+        bool ends = strchr(text, '\n') != NULL;
+        cJSON *line = ends || feof(f) ? cJSON_Parse(text) : NULL;
+        gs_logged_table *t = table_of(log, line);
+        gs_status status = t ? add_line(t, line) : GS_OK;
+        bool good = cJSON_IsObject(line);
+        cJSON_Delete(line);
+        GS_TRY(status);
+        if (good || text[strspn(text, " \r\n")] == 0) continue;
+        d->cut = !ends && feof(f);
+        if (!d->cut && d->lines++ == 0) d->first = number;
+        while (!ends && fgets(text, LONGEST_LINE, f)) ends = strchr(text, '\n') != NULL; /* its rest */
+    }
+    return ferror(f) ? gs_fail(GS_E_FILE, "%s", strerror(errno)) : GS_OK;
+}
+
+static gs_status read_metrics(gs_logged *log, const char *path) {
+    struct stat s;
+    damage d = {0};
+    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "r") : NULL;
+    if (!f) {
+        gs_logged_say(log, "There is no metrics.jsonl that can be read: no curves.");
+        return GS_OK;
+    }
+    char *text = malloc(LONGEST_LINE);
+    gs_status status = text ? read_lines(log, f, text, &d) : gs_fail(GS_E_MEMORY, "no memory for a line");
+    fclose(f);
+    free(text);
+    if (d.lines > 0)
+        gs_logged_say(log, "metrics.jsonl is damaged: %zu line%s left out, the first of them line %zu.",
+                      d.lines, d.lines > 1 ? "s are" : " is", d.first);
+    if (d.cut) gs_logged_say(log, "The last line of metrics.jsonl is cut off; it is left out.");
+    if (status == GS_OK && log->steps.rows + log->epochs.rows == 0)
+        gs_logged_say(log, "metrics.jsonl has no step and no epoch yet: no curves.");
+    return gs_context(status, "%s", path);
+}
+
+/* ---- all ---- */
+
+gs_logged gs_logged_empty(void) {
+    return (gs_logged){.steps = gs_logged_table_of(gs_logged_step_columns),
+                       .epochs = gs_logged_table_of(gs_logged_epoch_columns),
+                       .workers = gs_logged_table_of(gs_logged_worker_columns)};
+}
+
+static gs_status check_folder(const char *folder, const char *run, const char *metrics) {
+    struct stat s;
+    if (stat(folder, &s) != 0) return cannot_read(folder, errno);
+    if (!S_ISDIR(s.st_mode)) return gs_fail(GS_E_FORMAT, "%s is not a folder, as a training log is", folder);
+    if (stat(run, &s) == 0 || stat(metrics, &s) == 0) return GS_OK;
+    if (errno != ENOENT) return cannot_read(metrics, errno);
+    return gs_fail(
+        GS_E_FORMAT,
+        "%s is no training log: it has neither run.json nor metrics.jsonl (gradsum train --log DIR "
+        "writes one)",
+        folder);
+}
+
+static gs_status read_files(gs_logged *log, const char *run, const char *metrics, const char *trace) {
+    char *text;
+    size_t length;
+    struct stat s;
+    GS_TRY(read_run(log, run));
+    GS_TRY(read_metrics(log, metrics));
+    if (stat(trace, &s) != 0 && errno == ENOENT) return GS_OK;
+    gs_status status = gs_logged_read_file(trace, &text, &length);
+    if (status == GS_E_MEMORY) return status;
+    if (!text) {
+        gs_logged_say(log, "trace.json cannot be read: no timeline.");
+        return GS_OK;
+    }
+    status = gs_logged_read_trace(log, text, length);
+    free(text);
+    return status;
+}
+
+gs_status gs_logged_read(const char *folder, gs_logged *log) {
+    static const char *const names[3] = {"run.json", "metrics.jsonl", "trace.json"};
+    char path[3][PATH_MAX];
+    *log = gs_logged_empty();
+    for (int i = 0; i < 3; i++)
+        if (snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]) >= PATH_MAX)
+            return cannot_read(folder, ENAMETOOLONG);
+    GS_TRY(check_folder(folder, path[0], path[1]));
+    gs_status status = read_files(log, path[0], path[1], path[2]);
+    if (status != GS_OK) gs_logged_free(log);
+    return status;
+}
+
+void gs_logged_free(gs_logged *log) {
+    cJSON_Delete(log->run);
+    free(log->steps.cell);
+    free(log->epochs.cell);
+    free(log->workers.cell);
+    gs_logged_trace_free(&log->trace);
+    *log = gs_logged_empty();
+}

@@ -1,0 +1,126 @@
+/* A training log as `gradsum train --log DIR` has left it in its folder, read for a page.
+ *
+ *     run.json        what the run is: command, model, workers, devices, versions; at its end also how it ended
+ *     metrics.jsonl   one JSON object a line: "step", "epoch" and "worker" are its kinds
+ *     trace.json      some steps in Chrome's trace format; may be missing
+ *
+ * A log may be half-written, because its run still goes on or was killed, and it may be damaged. It is then read as
+ * far as it is whole, and `note` says what is missing.
+ */
+#ifndef GS_PAGE_LOGGED_H
+#define GS_PAGE_LOGGED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+
+struct cJSON;
+
+/* ---- the lines of metrics.jsonl that are of one kind ---- */
+
+/* Numbers in rows; what a line does not say, or says as null (JSON's NaN), is NaN. */
+typedef struct gs_logged_table {
+    const char *const
+        *column;  /* their names, NULL after the last; "share.sync" is "sync" of the object "share" */
+    double *cell; /* [row][column] */
+    size_t rows, room;
+    int columns;
+} gs_logged_table;
+
+/* Columns of the three kinds, in the order of gs_logged_step_columns and so on. The shares are in all of them last, in
+ * the order of gs_phase (train/train.h). */
+enum {
+    GS_LOGGED_STEP,
+    GS_LOGGED_TIME,
+    GS_LOGGED_LOSS,
+    GS_LOGGED_ACCURACY,
+    GS_LOGGED_LR,
+    GS_LOGGED_SPEED,
+    GS_LOGGED_SHARE
+};
+enum { GS_LOGGED_SHARES = 5 }; /* data, forward, backward, sync, update */
+enum {
+    GS_LOGGED_TRAIN_LOSS = 2,
+    GS_LOGGED_TEST_LOSS,
+    GS_LOGGED_TEST_ACCURACY,
+    GS_LOGGED_EPOCH_SPEED
+}; /* after step, time */
+enum { GS_LOGGED_WORKER, GS_LOGGED_WORKER_SPEED, GS_LOGGED_WORKER_SHARE };
+extern const char *const gs_logged_step_columns[], *const gs_logged_epoch_columns[],
+                                                       *const gs_logged_worker_columns[];
+
+/* An empty table with these columns. */
+gs_logged_table gs_logged_table_of(const char *const *columns);
+/* One more row, all NaN, to be filled; NULL: no memory. Valid until the next row. */
+double *gs_logged_row(gs_logged_table *);
+static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int column) {
+    return t->cell[row * (size_t)t->columns + (size_t)column];
+}
+
+/* ---- trace.json ---- */
+
+enum { GS_LOGGED_TEXT = 96 }; /* most bytes of a name, with its final 0 */
+
+typedef struct gs_logged_event { /* something that took time */
+    int row;                     /* where it is drawn: of gs_logged_trace.row */
+    int name;                    /* of gs_logged_trace.name */
+    char category[12];           /* "load", "forward", "backward", "sync", "update", "message" */
+    double start, length;        /* in us, from the start of training */
+    long step;                   /* -1: not known */
+} gs_logged_event;
+
+typedef struct gs_logged_row_name { /* one thread of one worker */
+    long process, thread;
+    char worker[GS_LOGGED_TEXT], text[GS_LOGGED_TEXT]; /* "worker 0 (cpu)", "sync" */
+} gs_logged_row_name;
+
+typedef struct gs_logged_flow { /* an arrow from a send to its receive */
+    char id[32];
+    int from, to; /* rows; -1: that end was not seen */
+    double sent, received;
+} gs_logged_flow;
+
+typedef struct gs_logged_trace {
+    gs_logged_event *event;  /* in the order of their starts */
+    gs_logged_row_name *row; /* in the order of workers and threads */
+    gs_logged_flow *flow;
+    char (*name)[GS_LOGGED_TEXT];
+    size_t events, rows, flows, names;
+    size_t event_room, row_room, flow_room, name_room;
+} gs_logged_trace;
+
+/* ---- a log ---- */
+
+enum { GS_LOGGED_NOTES = 12, GS_LOGGED_NOTE = 240 };
+
+typedef struct gs_logged {
+    struct cJSON *run; /* run.json; NULL where it cannot be read */
+    gs_logged_table steps, epochs, workers;
+    gs_logged_trace trace;
+    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* what is not whole, a sentence each */
+    int notes;
+} gs_logged;
+
+/* An empty log, to be filled by hand. */
+gs_logged gs_logged_empty(void);
+
+/* GS_E_FILE: there is no such folder, or it cannot be read. GS_E_FORMAT: it is no log, or one of a later version.
+ * After an error there is nothing to free. */
+gs_status gs_logged_read(const char *folder, gs_logged *);
+void gs_logged_free(gs_logged *);
+
+/* Add a note; those that are too many are left out. */
+void gs_logged_say(gs_logged *, const char *format, ...) GS_PRINTF(2, 3);
+
+/* ---- parts of gs_logged_read ---- */
+
+/* The whole file, with a 0 after it, to be freed; NULL after a failure. GS_E_FILE also for what is no regular file, and for one of more than
+ * GS_LOGGED_MOST bytes. */
+enum { GS_LOGGED_MOST = 256 << 20 };
+gs_status gs_logged_read_file(const char *path, char **text, size_t *length);
+
+/* logged_trace.c: the events of a trace's text, as many as are whole. */
+gs_status gs_logged_read_trace(gs_logged *, const char *text, size_t length);
+void gs_logged_trace_free(gs_logged_trace *);
+
+#endif

@@ -1,0 +1,278 @@
+/* The events of a trace in Chrome's format, read one by one, so that of a file that was cut off all that is whole is
+ * found. What is read: complete events ("X"), names of processes and threads ("M"), and the two ends of arrows ("s",
+ * "f"). Source: "Trace Event Format" (Google, 2016), which Perfetto and chrome://tracing read. */
+#include "page/logged.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");
+}
+
+/* Room for one more element of an array that grows: its address is `*array`. */
+static gs_status grow(void *array, size_t used, size_t *room, size_t size) {
+    if (used < *room) return GS_OK;
+    size_t more = *room ? 2 * *room : 64;
+    void *memory = realloc(*(void **)array, more * size);
+    if (!memory) return no_memory();
+    *(void **)array = memory;
+    *room = more;
+    return GS_OK;
+}
+
+static const char *text_of(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    return cJSON_IsString(f) ? f->valuestring : "";
+}
+
+static double number_of(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    return cJSON_IsNumber(f) ? f->valuedouble : NAN;
+}
+
+/* A whole number that is small enough to be one; -1 for anything else. */
+static long whole_of(const cJSON *o, const char *name) {
+    double x = number_of(o, name);
+    return x >= 0 && x < 1e15 ? (long)x : -1;
+}
+
+/* At most `size` - 1 bytes, and no part of a character. */
+static void copy_text(char *to, size_t size, const char *from) {
+    size_t length = strlen(from);
+    if (length >= size) {
+        length = size - 1;
+        while (length > 0 && ((unsigned char)from[length] & 0xc0) == 0x80) length--;
+    }
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+/* ---- rows and names ---- */
+
+enum { MOST_ROWS = 512 };
+
+/* The row of a thread, made when it is met first; there are few. -1 where there are too many. */
+static gs_status row_of(gs_logged_trace *t, const cJSON *e, int *row) {
+    static const char *const usual[] = {"compute", "sync", "loader"};
+    long process = whole_of(e, "pid"), thread = whole_of(e, "tid");
+    for (size_t i = 0; i < t->rows; i++)
+        if (t->row[i].process == process && t->row[i].thread == thread) {
+            *row = (int)i;
+            return GS_OK;
+        }
+    *row = -1;
+    if (t->rows == MOST_ROWS) return GS_OK;
+    GS_TRY(grow(&t->row, t->rows, &t->row_room, sizeof *t->row));
+    gs_logged_row_name *r = &t->row[t->rows];
+    *r = (gs_logged_row_name){.process = process, .thread = thread};
+    snprintf(r->worker, sizeof r->worker, "worker %ld", process);
+    if (thread >= 0 && thread < 3)
+        copy_text(r->text, sizeof r->text, usual[thread]);
+    else
+        snprintf(r->text, sizeof r->text, "thread %ld", thread);
+    *row = (int)t->rows++;
+    return GS_OK;
+}
+
+/* Metadata may come before or after the events that they name. */
+static gs_status add_metadata(gs_logged_trace *t, const cJSON *e, gs_logged_table *processes) {
+    const char *what = text_of(e, "name"),
+               *name = text_of(cJSON_GetObjectItemCaseSensitive(e, "args"), "name");
+    int row;
+    if (strcmp(what, "thread_name") == 0) {
+        GS_TRY(row_of(t, e, &row));
+        if (row >= 0) copy_text(t->row[row].text, GS_LOGGED_TEXT, name);
+    } else if (strcmp(what, "process_name") == 0) {
+        GS_TRY(grow(&t->name, t->names, &t->name_room, sizeof *t->name));
+        copy_text(t->name[t->names], GS_LOGGED_TEXT, name);
+        double *pair = gs_logged_row(processes);
+        if (!pair) return no_memory();
+        pair[0] = (double)whole_of(e, "pid");
+        pair[1] = (double)t->names++;
+    }
+    return GS_OK;
+}
+
+/* The number of a name; the last ones are tried first, as names come in groups. */
+static gs_status name_of(gs_logged_trace *t, const char *text, int *name) {
+    char copy[GS_LOGGED_TEXT];
+    copy_text(copy, sizeof copy, text);
+    for (size_t i = t->names; i-- > 0 && t->names - i <= 256;)
+        if (strcmp(t->name[i], copy) == 0) {
+            *name = (int)i;
+            return GS_OK;
+        }
+    GS_TRY(grow(&t->name, t->names, &t->name_room, sizeof *t->name));
+    memcpy(t->name[t->names], copy, sizeof copy);
+    *name = (int)t->names++;
+    return GS_OK;
+}
+
+/* ---- events ---- */
+
+static gs_status add_event(gs_logged_trace *t, const cJSON *e) {
+    double start = number_of(e, "ts"), length = number_of(e, "dur");
+    if (!isfinite(start) || !isfinite(length) || length < 0) return GS_OK;
+    GS_TRY(grow(&t->event, t->events, &t->event_room, sizeof *t->event));
+    gs_logged_event *event = &t->event[t->events];
+    *event = (gs_logged_event){.start = start, .length = length};
+    event->step = whole_of(cJSON_GetObjectItemCaseSensitive(e, "args"), "step");
+    copy_text(event->category, sizeof event->category, text_of(e, "cat"));
+    GS_TRY(row_of(t, e, &event->row));
+    GS_TRY(name_of(t, text_of(e, "name"), &event->name));
+    if (event->row >= 0) t->events++;
+    return GS_OK;
+}
+
+/* An end of an arrow. Ids are kept as text: a number or a string may stand there. */
+static gs_status add_flow(gs_logged_trace *t, const cJSON *e, bool is_start) {
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(e, "id");
+    double at = number_of(e, "ts");
+    char text[32] = "";
+    int row;
+    if (cJSON_IsString(id)) copy_text(text, sizeof text, id->valuestring);
+    if (cJSON_IsNumber(id)) snprintf(text, sizeof text, "%.17g", id->valuedouble);
+    if (!*text || !isfinite(at)) return GS_OK;
+    GS_TRY(row_of(t, e, &row));
+    if (row < 0) return GS_OK;
+    GS_TRY(grow(&t->flow, t->flows, &t->flow_room, sizeof *t->flow));
+    gs_logged_flow *f = &t->flow[t->flows++];
+    *f = is_start ? (gs_logged_flow){.from = row, .to = -1, .sent = at}
+                  : (gs_logged_flow){.from = -1, .to = row, .received = at};
+    memcpy(f->id, text, sizeof text);
+    return GS_OK;
+}
+
+static gs_status add(gs_logged_trace *t, const cJSON *e, gs_logged_table *processes) {
+    const char *phase = text_of(e, "ph");
+    if (strcmp(phase, "X") == 0) return add_event(t, e);
+    if (strcmp(phase, "M") == 0) return add_metadata(t, e, processes);
+    if (strcmp(phase, "s") == 0) return add_flow(t, e, true);
+    return strcmp(phase, "f") == 0 ? add_flow(t, e, false) : GS_OK;
+}
+
+/* ---- order ---- */
+
+/* Of two that start together the longer one comes first: the other lies within it. */
+static int by_start(const void *a, const void *b) {
+    const gs_logged_event *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->length < y->length) - (x->length > y->length);
+}
+
+/* Both ends of an arrow come together, its start first. */
+static int by_id(const void *a, const void *b) {
+    const gs_logged_flow *x = a, *y = b;
+    int order = strcmp(x->id, y->id);
+    return order ? order : (x->from < 0) - (y->from < 0);
+}
+
+static void join_flows(gs_logged_trace *t) {
+    size_t whole = 0;
+    if (t->flows > 1) qsort(t->flow, t->flows, sizeof *t->flow, by_id);
+    for (size_t i = 0; i + 1 < t->flows; i++) {
+        const gs_logged_flow *a = &t->flow[i], *b = &t->flow[i + 1];
+        if (strcmp(a->id, b->id) != 0 || a->from < 0 || b->to < 0) continue;
+        t->flow[whole] = *a;
+        t->flow[whole].to = b->to;
+        t->flow[whole++].received = b->received;
+        i++;
+    }
+    t->flows = whole;
+}
+
+static int by_worker(const void *a, const void *b) {
+    const gs_logged_row_name *x = a, *y = b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+static void sort_rows(gs_logged_trace *t) {
+    gs_logged_row_name before[MOST_ROWS];
+    int place[MOST_ROWS] = {0};
+    if (t->rows == 0) return;
+    memcpy(before, t->row, t->rows * sizeof *before);
+    qsort(t->row, t->rows, sizeof *t->row, by_worker);
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t j = 0; j < t->rows; j++)
+            if (by_worker(&before[i], &t->row[j]) == 0) place[i] = (int)j;
+    for (size_t i = 0; i < t->events; i++) t->event[i].row = place[t->event[i].row];
+    for (size_t i = 0; i < t->flows; i++) {
+        t->flow[i].from = place[t->flow[i].from];
+        t->flow[i].to = place[t->flow[i].to];
+    }
+}
+
+static void finish(gs_logged_trace *t, const gs_logged_table *processes) {
+    for (size_t p = 0; p < processes->rows; p++)
+        for (size_t i = 0; i < t->rows; i++)
+            if (t->row[i].process == (long)gs_logged_cell(processes, p, 0))
+                memcpy(t->row[i].worker, t->name[(size_t)gs_logged_cell(processes, p, 1)], GS_LOGGED_TEXT);
+    if (t->events > 1) qsort(t->event, t->events, sizeof *t->event, by_start);
+    join_flows(t);
+    sort_rows(t);
+}
+
+/* ---- the file ---- */
+
+static const char *blanks(const char *at) {
+    return at + strspn(at, " \t\r\n");
+}
+
+/* Where the first event is: after "traceEvents": [, or after the [ of a trace that is only an array. */
+static const char *first_event(const char *text) {
+    const char *at = blanks(text);
+    if (*at == '[') return at + 1;
+    const char *name = strstr(at, "\"traceEvents\"");
+    if (!name) return NULL;
+    at = blanks(name + strlen("\"traceEvents\""));
+    if (*at++ != ':') return NULL;
+    at = blanks(at);
+    return *at == '[' ? at + 1 : NULL;
+}
+
+static gs_status read_events(gs_logged *log, const char *at, const char *end, gs_logged_table *processes) {
+    size_t read = 0;
+    for (at = blanks(at); *at != ']'; at = blanks(at)) {
+        const char *after = NULL;
+        cJSON *e = cJSON_ParseWithLengthOpts(at, (size_t)(end - at), &after, false);
+        if (!e) {
+            gs_logged_say(log, "trace.json is %s after %zu events; the timeline shows those.",
+                          *at ? "cut off or damaged" : "cut off", read);
+            return GS_OK;
+        }
+        gs_status status = add(&log->trace, e, processes);
+        cJSON_Delete(e);
+        GS_TRY(status);
+        read++;
+        at = blanks(after);
+        if (*at == ',') at++;
+    }
+    return GS_OK;
+}
+
+gs_status gs_logged_read_trace(gs_logged *log, const char *text, size_t length) {
+    static const char *const pair[] = {"pid", "name", NULL};
+    gs_logged_table processes = gs_logged_table_of(pair);
+    const char *first = first_event(text);
+    gs_status status = GS_OK;
+    if (first)
+        status = read_events(log, first, text + length, &processes);
+    else
+        gs_logged_say(log, "trace.json has no list of events: no timeline.");
+    finish(&log->trace, &processes);
+    free(processes.cell);
+    return status;
+}
+
+void gs_logged_trace_free(gs_logged_trace *t) {
+    free(t->event);
+    free(t->row);
+    free(t->flow);
+    free(t->name);
+    *t = (gs_logged_trace){0};
+}

@@ -1,0 +1,236 @@
+#include "page/report.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gradsum.h"
+#include "io/file.h"
+#include "page/page.h"
+#include "page/parts.h"
+#include "page/report_parts.h"
+
+/* ---- numbers and text ---- */
+
+cJSON *gs_report_number(double x) {
+    char text[32];
+    if (!isfinite(x)) return cJSON_CreateNull();
+    if (fabs(x) >= 1e4 && fabs(x) < 1e15) x = round(x);
+    if (x == floor(x)) return cJSON_CreateNumber(x);
+    snprintf(text, sizeof text, "%.5g", x);
+    return cJSON_CreateNumber(strtod(text, NULL));
+}
+
+enum { MOST_TEXT = 2000, MOST_ITEMS = 256 };
+
+static cJSON *cut_text(const char *from) {
+    size_t length = strlen(from);
+    if (length <= MOST_TEXT) return cJSON_CreateString(from);
+    for (length = MOST_TEXT; ((unsigned char)from[length] & 0xc0) == 0x80;) length--;
+    char text[MOST_TEXT + 8];
+    snprintf(text, sizeof text, "%.*s \xe2\x80\xa6", (int)length, from);
+    return cJSON_CreateString(text);
+}
+
+/* A copy that cannot make the page huge, whatever is in the file. */
+static cJSON *cut_copy(const cJSON *from, int depth) {
+    if (cJSON_IsString(from)) return cut_text(from->valuestring);
+    if (cJSON_IsNumber(from)) return cJSON_CreateNumber(from->valuedouble);
+    if (cJSON_IsBool(from)) return cJSON_CreateBool(cJSON_IsTrue(from));
+    if (depth == 0 || !(cJSON_IsArray(from) || cJSON_IsObject(from))) return cJSON_CreateNull();
+    cJSON *to = cJSON_IsArray(from) ? cJSON_CreateArray() : cJSON_CreateObject();
+    const cJSON *item;
+    int items = 0;
+    cJSON_ArrayForEach(item, from) {
+        if (items++ == MOST_ITEMS) break;
+        if (item->string && cJSON_IsObject(to))
+            cJSON_AddItemToObject(to, item->string, cut_copy(item, depth - 1));
+        else
+            cJSON_AddItemToArray(to, cut_copy(item, depth - 1));
+    }
+    return to;
+}
+
+/* ---- curves ---- */
+
+enum { MOST_POINTS = 400, ALL_POINTS = 6000, LEAST_POINTS = 60 };
+
+static size_t points_of(int runs) {
+    int points = ALL_POINTS / (runs > 0 ? runs : 1);
+    return (size_t)(points > MOST_POINTS ? MOST_POINTS : points < LEAST_POINTS ? LEAST_POINTS : points);
+}
+
+typedef struct spread {
+    double mean, min, max;
+} spread;
+
+/* Of rows first .. end - 1 of a column; all NaN where no row has a number. */
+static spread spread_of(const gs_logged_table *t, int column, size_t first, size_t end) {
+    spread s = {NAN, NAN, NAN};
+    double sum = 0;
+    size_t count = 0;
+    for (size_t r = first; r < end; r++) {
+        double x = gs_logged_cell(t, r, column);
+        if (isnan(x)) continue;
+        s.min = fmin(s.min, x); /* of a NaN and a number the number */
+        s.max = fmax(s.max, x);
+        sum += x;
+        count++;
+    }
+    if (count > 0) s.mean = sum / (double)count;
+    return s;
+}
+
+/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; from column 2 on with their extremes. */
+static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, int columns, size_t most) {
+    cJSON *curves = cJSON_AddObjectToObject(o, name);
+    size_t each = t->rows > most ? (t->rows + most - 1) / most : 1; /* rows a point */
+    for (int c = 0; c < columns; c++) {
+        cJSON *mean = cJSON_CreateArray(), *min = cJSON_CreateArray(), *max = cJSON_CreateArray();
+        char text[64];
+        for (size_t first = 0; first < t->rows; first += each) {
+            size_t end = first + each < t->rows ? first + each : t->rows;
+            spread s = spread_of(t, c, first, end);
+            cJSON_AddItemToArray(mean, gs_report_number(s.mean));
+            if (each == 1 || c < 2) continue;
+            cJSON_AddItemToArray(min, gs_report_number(s.min));
+            cJSON_AddItemToArray(max, gs_report_number(s.max));
+        }
+        cJSON_AddItemToObject(curves, t->column[c], mean);
+        snprintf(text, sizeof text, "%s_min", t->column[c]);
+        each > 1 && c >= 2 ? cJSON_AddItemToObject(curves, text, min) : cJSON_Delete(min);
+        snprintf(text, sizeof text, "%s_max", t->column[c]);
+        each > 1 && c >= 2 ? cJSON_AddItemToObject(curves, text, max) : cJSON_Delete(max);
+    }
+    cJSON_AddNumberToObject(curves, "rows", (double)t->rows);
+    cJSON_AddNumberToObject(curves, "each", (double)each);
+    return curves;
+}
+
+/* ---- means over a run ---- */
+
+/* Samples a second over equally long pieces: the harmonic mean. */
+static double speed_of(const gs_logged_table *t, int column) {
+    double seconds = 0;
+    size_t count = 0;
+    for (size_t r = 0; r < t->rows; r++) {
+        double speed = gs_logged_cell(t, r, column);
+        if (!(speed > 0)) continue;
+        seconds += 1 / speed;
+        count++;
+    }
+    return count > 0 ? (double)count / seconds : NAN;
+}
+
+/* Shares of the time: a slow row weighs what it took. `worker` < 0: of all rows. */
+static cJSON *shares_of(const gs_logged_table *t, int share, int speed, double worker) {
+    double sum[GS_LOGGED_SHARES] = {0}, all = 0;
+    for (size_t r = 0; r < t->rows; r++) {
+        double rate = gs_logged_cell(t, r, speed), weight = rate > 0 ? 1 / rate : 1;
+        if (worker >= 0 && gs_logged_cell(t, r, GS_LOGGED_WORKER) != worker) continue;
+        for (int i = 0; i < GS_LOGGED_SHARES; i++) {
+            double x = gs_logged_cell(t, r, share + i);
+            if (!(x > 0)) continue;
+            sum[i] += weight * x;
+            all += weight * x;
+        }
+    }
+    if (all == 0) return cJSON_CreateNull();
+    cJSON *shares = cJSON_CreateArray();
+    for (int i = 0; i < GS_LOGGED_SHARES; i++) cJSON_AddItemToArray(shares, gs_report_number(sum[i] / all));
+    return shares;
+}
+
+enum { MOST_WORKERS = 64 };
+
+static void add_workers(cJSON *o, const gs_logged_table *t) {
+    cJSON *workers = cJSON_AddArrayToObject(o, "workers");
+    for (int w = 0; w < MOST_WORKERS; w++) {
+        double seconds = 0, count = 0;
+        for (size_t r = 0; r < t->rows; r++) {
+            double speed = gs_logged_cell(t, r, GS_LOGGED_WORKER_SPEED);
+            if (gs_logged_cell(t, r, GS_LOGGED_WORKER) != w || !(speed > 0)) continue;
+            seconds += 1 / speed;
+            count++;
+        }
+        if (count == 0) continue;
+        cJSON *worker = cJSON_CreateObject();
+        cJSON_AddNumberToObject(worker, "worker", w);
+        cJSON_AddItemToObject(worker, "samples_per_s", gs_report_number(count / seconds));
+        cJSON_AddItemToObject(worker, "share",
+                              shares_of(t, GS_LOGGED_WORKER_SHARE, GS_LOGGED_WORKER_SPEED, w));
+        cJSON_AddItemToArray(workers, worker);
+    }
+}
+
+/* ---- a run ---- */
+
+static void add_about(cJSON *o, const cJSON *run) {
+    cJSON *about = cJSON_AddObjectToObject(o, "about");
+    const cJSON *item;
+    int items = 0;
+    cJSON_ArrayForEach(item, run) {
+        if (items++ < MOST_ITEMS) cJSON_AddItemToObject(about, item->string, cut_copy(item, 3));
+    }
+}
+
+gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, int of) {
+    cJSON *o = cJSON_CreateObject();
+    if (!o) return gs_fail(GS_E_MEMORY, "no memory for the data of %s", name);
+    cJSON_AddItemToArray(cJSON_GetObjectItem(report, "runs"), o);
+    cJSON_AddItemToObject(o, "name", cut_text(name));
+    cJSON *notes = cJSON_AddArrayToObject(o, "notes");
+    for (int i = 0; i < log->notes; i++) cJSON_AddItemToArray(notes, cJSON_CreateString(log->note[i]));
+    add_about(o, log->run);
+    add_curves(o, "steps", &log->steps, GS_LOGGED_SHARE, points_of(of));
+    add_curves(o, "epochs", &log->epochs, log->epochs.columns, points_of(of) / 2);
+    double speed = speed_of(&log->epochs, GS_LOGGED_EPOCH_SPEED);
+    if (isnan(speed)) speed = speed_of(&log->steps, GS_LOGGED_SPEED);
+    cJSON_AddItemToObject(o, "samples_per_s", gs_report_number(speed));
+    cJSON_AddItemToObject(o, "share", shares_of(&log->steps, GS_LOGGED_SHARE, GS_LOGGED_SPEED, -1));
+    add_workers(o, &log->workers);
+    return gs_report_add_trace(o, &log->trace, of);
+}
+
+/* ---- the page ---- */
+
+cJSON *gs_report_create(int argc, char *const *argv) {
+    cJSON *report = cJSON_CreateObject();
+    cJSON_AddStringToObject(report, "version", GRADSUM_VERSION);
+    cJSON *command = argc > 0 ? cJSON_AddArrayToObject(report, "command") : NULL;
+    if (command) cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
+    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cut_text(argv[i]));
+    cJSON_AddArrayToObject(report, "runs");
+    return report;
+}
+
+cJSON *gs_report_last(const cJSON *report) {
+    const cJSON *runs = cJSON_GetObjectItem(report, "runs");
+    return cJSON_GetArrayItem(runs, cJSON_GetArraySize(runs) - 1);
+}
+
+gs_status gs_report_check_target(const char *path) {
+    gs_file_writer w;
+    GS_TRY(gs_file_writer_open(path, &w));
+    gs_file_writer_discard(&w);
+    return GS_OK;
+}
+
+gs_status gs_report_write(const cJSON *report, const char *title, const char *path) {
+    const gs_page_part parts[] = {
+        {"title", GS_PAGE_TEXT, title, NULL},
+        {"base_style", GS_PAGE_STYLE, gs_page_base_css, NULL},
+        {"style", GS_PAGE_STYLE, gs_page_report_css, NULL},
+        {"data", GS_PAGE_JSON, NULL, report},
+        {"chart", GS_PAGE_SCRIPT, gs_page_chart_js, NULL},
+        {"base", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
+        {"runs", GS_PAGE_SCRIPT, gs_page_report_runs_js, NULL},
+        {"charts", GS_PAGE_SCRIPT, gs_page_report_charts_js, NULL},
+        {"sweep", GS_PAGE_SCRIPT, gs_page_report_sweep_js, NULL},
+        {"timeline", GS_PAGE_SCRIPT, gs_page_report_timeline_js, NULL},
+        {"script", GS_PAGE_SCRIPT, gs_page_report_js, NULL},
+        {NULL, GS_PAGE_TEXT, NULL, NULL},
+    };
+    return gs_page_write(path, gs_page_report_html, parts);
+}

@@ -1,0 +1,192 @@
+/* The page: what is said in words and tables, and what menus, chips and keys do. */
+'use strict';
+
+const several = (n, word) => `${grouped(n)} ${word}${n === 1 ? '' : 's'}`;
+const text = (x) => typeof x === 'string' ? x : x === null || x === undefined ? '' : typeof x === 'object' ? JSON.stringify(x) : String(x);
+
+/* ---- head, notes ---- */
+
+const listed = (words) => words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+const firstOf = (list) => [...new Set(list.filter((x) => x !== ''))];
+
+function lead() {
+  const models = firstOf(runs.map((r) => text(r.about.model))), sets = firstOf(runs.map((r) => text(r.about.data)));
+  const what = data.sweep ? 'A sweep over the global batch' : data.compare ? 'A comparison of devices' : runs.length === 1 ? runs[0].name : `${runs.length} runs beside each other`;
+  $('head').textContent = what;
+  const parts = [];
+  if (models.length > 0) parts.push('Training of ', element('b', {}, models.join(', ')), ...(sets.length > 0 ? [' on ', element('b', {}, sets.join(', '))] : []), '. ');
+  parts.push(`${several(runs.length, 'run')}, with ${listed(firstOf(runs.map((r) => String(r.workers))))} worker${runs.every((r) => r.workers === 1) ? '' : 's'}.`);
+  $('lead').replaceChildren(...parts);
+}
+
+function notes() {
+  const lines = runs.flatMap((run) => run.notes.map((note) => element('p', {}, element('b', {}, run.name), `: ${note}`)));
+  if (lines.length > 0) $('notes').replaceChildren(element('div', { class: 'wrong' }, ...lines));
+}
+
+/* ---- chips: which runs are shown ---- */
+
+const svgNS = 'http://www.w3.org/2000/svg';
+
+function swatch(run) {
+  const svg = document.createElementNS(svgNS, 'svg'), line = document.createElementNS(svgNS, 'path');
+  svg.setAttribute('viewBox', '0 0 28 12');
+  svg.setAttribute('aria-hidden', 'true');
+  for (const [k, v] of Object.entries({ d: 'M1 6H27', stroke: run.colour, 'stroke-width': 3, 'stroke-dasharray': run.dash.join(' ') })) line.setAttribute(k, v);
+  svg.append(line);
+  return svg;
+}
+
+function chips() {
+  $('chips').hidden = runs.length < 2;
+  $('chips').replaceChildren(...runs.map((run) => {
+    const b = element('button', { 'aria-pressed': String(run.shown), title: 'Show or hide this run' }, swatch(run), element('span', {}, run.name));
+    b.addEventListener('click', () => { run.shown = !run.shown; b.setAttribute('aria-pressed', String(run.shown)); drawAll(); });
+    return b;
+  }));
+}
+
+/* ---- tables ---- */
+
+const COLUMNS = [
+  ['run', (r) => r.name],
+  ['workers', (r) => r.workers],
+  ['global batch', (r) => r.batch === null ? '–' : grouped(r.batch)],
+  ['samples/s', (r) => rate(r.samplesPerSecond), (r) => r.samplesPerSecond],
+  ['speed-up', (r) => fixed(r.speedUp, 2)],
+  ['efficiency', (r) => percent(r.efficiency)],
+  ['time in sync', (r) => r.share ? percent(r.share[3], 1) : '–'],
+  ['steps', (r) => r.count === null ? '–' : grouped(r.count)],
+  ['seconds', (r) => fixed(r.seconds, 2)],
+  ['training loss', (r) => fixed(r.loss, 4)],
+  ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy],
+  ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
+  ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
+];
+
+function table() {
+  const columns = COLUMNS.filter(([, cell]) => runs.some((r) => cell(r) !== null));
+  const best = columns.map(([, , value]) => value ? Math.max(...runs.map((r) => value(r) ?? -Infinity)) : null);
+  const mark = (run) => element('i', { class: 'mark', style: `background:${run.colour}` });
+  $('table').replaceChildren(
+    element('thead', {}, element('tr', {}, ...columns.map(([name]) => element('th', { scope: 'col' }, name)))),
+    element('tbody', {}, ...runs.map((run) => element('tr', {}, ...columns.map(([, cell, value], i) => i === 0 ?
+      element('th', { scope: 'row', title: run.name }, mark(run), run.name) :
+      element('td', { class: value && runs.length > 1 && value(run) === best[i] ? 'best' : null }, text(cell(run))))))));
+  const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
+  $('base').textContent = runs.length > 1 && bases.length > 0 ?
+    `Speed-up: samples/s beside ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by how many times the workers.` : '';
+}
+
+/* ---- how it was made ---- */
+
+const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+const commandOf = (words) => Array.isArray(words) ? words.map((w) => quoted(text(w))).join(' ') : text(words);
+
+function facts(run) {
+  const a = run.about, versions = a.versions && typeof a.versions === 'object' ? a.versions : {}, optimizer = a.optimizer && typeof a.optimizer === 'object' ? a.optimizer : {};
+  const hosts = new Set(run.devices.map((d) => text(d.host)));
+  return [
+    ['started', text(a.started)], ['program', text(a.program)],
+    ['model', text(a.model)], ['layers', text(a.model_text)],
+    ['data', text(a.data)], ['global batch', run.batch === null ? '' : grouped(run.batch)],
+    ['epochs', text(a.epochs)], ['seed', text(a.seed)],
+    ['optimizer', Object.entries(optimizer).map(([k, v]) => `${k} ${text(v)}`).join(', ')],
+    ['sum of gradients', [a.sync, a.transport && `over ${text(a.transport)}`, a.wire && `as ${text(a.wire)}`, a.bucket_kb ? `in buckets of ${text(a.bucket_kb)} kB` : ''].filter(Boolean).map(text).join(', ')],
+    ['workers', `${run.workers}${typeof a.processes === 'number' ? `, in ${a.processes === 1 ? 'one process' : `${a.processes} processes`}` : ''}`],
+    ...run.devices.map((d) => [`worker ${text(d.worker)}`, [d.device, d.name, hosts.size > 1 ? d.host : ''].map(text).filter(Boolean).join(': ')]),
+    ['machine', a.host_cores ? `${text(a.host_cores)} cores` : ''],
+    ['versions', Object.entries(versions).map(([k, v]) => `${k} ${text(v)}`).join('; ')],
+    ['ended', a.ended && typeof a.ended === 'object' ? `${text(a.ended.why)}${typeof a.ended.seconds === 'number' ? `, after ${shortTime(a.ended.seconds)}` : ''}` : ''],
+  ].filter(([, value]) => value !== '');
+}
+
+function made() {
+  $('command').hidden = !data.command;
+  $('command').textContent = data.command ? commandOf(data.command) : '';
+  $('runs-made').replaceChildren(...runs.map((run) => element('details', { class: 'run', open: runs.length <= 3 },
+    element('summary', {}, run.name),
+    run.about.command && !data.command ? element('pre', {}, commandOf(run.about.command)) : null,
+    element('table', { class: 'facts' }, element('tbody', {}, ...facts(run).map(([name, value]) =>
+      element('tr', {}, element('th', {}, name), element('td', {}, value))))))));
+  $('version').textContent = `A page of gradsum ${text(data.version)}. It needs no network.`;
+}
+
+/* ---- legends, and what is said below the charts ---- */
+
+const legend = (id, names, colours) => $(id).replaceChildren(...names.map((name, i) =>
+  element('span', {}, element('i', { style: `background:${colours[i]}` }), name)));
+
+function words() {
+  const thin = runs.filter((r) => r.steps.each > 1 || r.epochs.each > 1), test = runs.some((r) => r.epochs.rows > 0);
+  $('thinned').textContent = [test ? 'Points: on the test set.' : '', runs.some((r) => r.steps.rows > 0) ? 'Lines without points: on the batches of training.' : '',
+    ...thin.slice(0, 3).map((r) => `${r.name}: ${grouped(r.steps.each > 1 ? r.steps.rows : r.epochs.rows)} ${r.steps.each > 1 ? 'steps' : 'epochs'} are shown as means of ${r.steps.each > 1 ? r.steps.each : r.epochs.each} each, and the pale band reaches from the smallest of them to the largest.`)].join(' ');
+  $('speed-say').textContent = runs.filter((r) => r.speedUp !== null).length > 1 ?
+    'Dashed: the ideal, where twice the workers bring twice the samples a second.' :
+    data.sweep ? '' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
+  $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: what a worker spends and waits there), update. The rows of workers are their own.';
+  legend('phases', PHASES, look.phases);
+  legend('kinds', KINDS.slice(0, 6), look.phases);
+  legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory);
+}
+
+/* ---- the timeline's menus ---- */
+
+let timeline = null;
+
+function chooseSteps() {
+  const value = $('line-step').value;
+  if (value === 'all') timeline.all();
+  else timeline.setView(...timeline.bounds.get(+value));
+}
+
+function chooseRun(run) {
+  timeline.show(run);
+  $('line-step').replaceChildren(new Option('all', 'all'), ...timeline.steps.map((s) => new Option(String(s), String(s))));
+  const shown = run.trace.events.length;
+  $('line-note').textContent = shown < run.trace.all ? `The first ${grouped(shown)} of ${grouped(run.trace.all)} bars are shown.` : '';
+}
+
+function startTimeline() {
+  const traced = runs.filter((r) => r.trace && r.trace.events.length > 0);
+  $('timeline').hidden = traced.length === 0;
+  if (traced.length === 0) return;
+  timeline = new Timeline($('line'));
+  $('line-run').replaceChildren(...traced.map((r) => new Option(r.name, String(r.i))));
+  $('line-run').addEventListener('change', (e) => chooseRun(runs[+e.target.value]));
+  $('line-step').addEventListener('change', chooseSteps);
+  $('line-arrows').addEventListener('change', () => timeline.draw());
+  $('line-in').addEventListener('click', () => timeline.zoom(.6));
+  $('line-out').addEventListener('click', () => timeline.zoom(1 / .6));
+  $('line-all').addEventListener('click', () => { $('line-step').value = 'all'; timeline.all(); });
+  const most = (r) => r.trace.flows.length + r.trace.rows.length; // to be seen
+  const first = traced.reduce((a, b) => (most(b) > most(a) ? b : a));
+  $('line-run').value = String(first.i);
+  chooseRun(first);
+}
+
+/* ---- all together ---- */
+
+function paint() {
+  readLook();
+  Chart.defaults.color = look.soft;
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  chips();
+  table();
+  words();
+  drawAll();
+  if (timeline) timeline.draw();
+}
+
+lead();
+notes();
+made();
+readLook();
+startTimeline();
+$('curves').hidden = runs.every((r) => r.steps.rows === 0 && r.epochs.rows === 0);
+paint();
+
+$('log').addEventListener('change', drawCurves);
+for (const e of document.querySelectorAll('[name=unit]')) e.addEventListener('change', drawTime);
+window.addEventListener('resize', () => { if (timeline) timeline.draw(); });
+window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);

@@ -1,0 +1,98 @@
+#include "page/report_parts.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALL_EVENTS = 16000, MOST_EVENTS = 8000, LEAST_EVENTS = 200 };
+
+static size_t events_of(int runs) {
+    int events = ALL_EVENTS / (runs > 0 ? runs : 1);
+    return (size_t)(events > MOST_EVENTS ? MOST_EVENTS : events < LEAST_EVENTS ? LEAST_EVENTS : events);
+}
+
+/* The categories, in the order in which report_timeline.js has their colours. */
+static int kind_of(const char *category) {
+    static const char *const kinds[] = {"load", "forward", "backward", "sync", "update", "message", "step"};
+    for (int i = 0; i < 7; i++)
+        if (strcmp(kinds[i], category) == 0) return i;
+    return 7;
+}
+
+/* Tenths of a microsecond are enough. */
+static cJSON *time_of(double us) {
+    return cJSON_CreateNumber(round(10 * us) / 10);
+}
+
+static void add_rows(cJSON *o, const gs_logged_trace *t) {
+    cJSON *workers = cJSON_AddArrayToObject(o, "workers"), *rows = cJSON_AddArrayToObject(o, "rows");
+    int worker = -1;
+    for (size_t i = 0; i < t->rows; i++) {
+        if (i == 0 || t->row[i].process != t->row[i - 1].process) {
+            cJSON_AddItemToArray(workers, cJSON_CreateString(t->row[i].worker));
+            worker++;
+        }
+        cJSON *row = cJSON_CreateArray();
+        cJSON_AddItemToArray(row, cJSON_CreateNumber(worker));
+        cJSON_AddItemToArray(row, cJSON_CreateString(t->row[i].text));
+        cJSON_AddItemToArray(rows, row);
+    }
+}
+
+static void add_event(cJSON *events, const gs_logged_event *e, int name) {
+    cJSON *event = cJSON_CreateArray();
+    cJSON_AddItemToArray(event, cJSON_CreateNumber(e->row));
+    cJSON_AddItemToArray(event, cJSON_CreateNumber(kind_of(e->category)));
+    cJSON_AddItemToArray(event, cJSON_CreateNumber(name));
+    cJSON_AddItemToArray(event, time_of(e->start));
+    cJSON_AddItemToArray(event, time_of(e->length));
+    cJSON_AddItemToArray(event, cJSON_CreateNumber((double)e->step));
+    cJSON_AddItemToArray(events, event);
+}
+
+/* Names that are used, numbered as they are met. place[n]: 1 + the number of name n. */
+static void add_events(cJSON *o, const gs_logged_trace *t, size_t shown, int *place) {
+    cJSON *names = cJSON_AddArrayToObject(o, "names"), *events = cJSON_AddArrayToObject(o, "events");
+    int used = 0;
+    for (size_t i = 0; i < shown; i++) {
+        int n = t->event[i].name;
+        if (place[n] == 0) {
+            cJSON_AddItemToArray(names, cJSON_CreateString(t->name[n]));
+            place[n] = ++used;
+        }
+        add_event(events, &t->event[i], place[n] - 1);
+    }
+}
+
+/* Arrows that end while the shown events go on. */
+static void add_flows(cJSON *o, const gs_logged_trace *t, size_t shown) {
+    cJSON *flows = cJSON_AddArrayToObject(o, "flows");
+    double end = 0;
+    size_t added = 0;
+    for (size_t i = 0; i < shown; i++) end = fmax(end, t->event[i].start + t->event[i].length);
+    for (size_t i = 0; i < t->flows && added < shown; i++) {
+        const gs_logged_flow *f = &t->flow[i];
+        if (f->received > end) continue;
+        cJSON *flow = cJSON_CreateArray();
+        cJSON_AddItemToArray(flow, cJSON_CreateNumber(f->from));
+        cJSON_AddItemToArray(flow, time_of(f->sent));
+        cJSON_AddItemToArray(flow, cJSON_CreateNumber(f->to));
+        cJSON_AddItemToArray(flow, time_of(f->received));
+        cJSON_AddItemToArray(flows, flow);
+        added++;
+    }
+}
+
+gs_status gs_report_add_trace(cJSON *run, const gs_logged_trace *t, int of) {
+    size_t most = events_of(of), shown = t->events < most ? t->events : most;
+    int *place = calloc(t->names + 1, sizeof *place);
+    if (!place) return gs_fail(GS_E_MEMORY, "no memory for the names of a timeline");
+    cJSON *o = cJSON_AddObjectToObject(run, "trace");
+    add_rows(o, t);
+    add_events(o, t, shown, place);
+    add_flows(o, t, shown);
+    cJSON_AddNumberToObject(o, "all", (double)t->events);
+    free(place);
+    return GS_OK;
+}

@@ -1,0 +1,18 @@
+/* A training log that nobody trained: two steps, an epoch, a worker, three events of a trace; and its files, to be
+ * damaged. */
+#ifndef GS_TESTS_MADE_LOG_H
+#define GS_TESTS_MADE_LOG_H
+
+#include "tests/program.h"
+
+extern const char gs_made_run[], gs_made_metrics[], gs_made_trace[];
+enum { GS_MADE_LINES = 5 }; /* of gs_made_metrics; the last is of no known kind */
+
+/* A new folder with such a log. Static buffer. */
+const char *gs_made_log(void);
+
+/* (Over)write one of its files. */
+void gs_made_file(const char *folder, const char *name, const char *text, size_t length);
+#define GS_MADE_TEXT(folder, name, text) gs_made_file(folder, name, text, strlen(text))
+
+#endif

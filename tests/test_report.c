@@ -1,0 +1,290 @@
+/* Pages of training logs: what is in them, what is kept of much, what is refused. What a browser makes
+ * of them: tests/browser_report.py. */
+#include "tests/made_log.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include "page/logged.h"
+
+static void what_is_no_log_is_refused(void **state) {
+    (void)state;
+    char folder[300], many[1200] = "";
+    snprintf(folder, sizeof folder, "%s", gs_made_log());
+    gs_test_program_prints(1, "no/log: No such file", "report %s/no/log -o %s/x.html", folder, folder);
+    gs_test_program_prints(1, "is not a folder", "report %s/run.json -o %s/x.html", folder, folder);
+    gs_test_program_prints(1, "is no training log: it has neither", "report %s -o %s/x.html",
+                           gs_test_folder(), folder);
+    gs_test_program_prints(2, "which logs?", "report -o x.html");
+    gs_test_program_prints(2, "-o FILE is wanted", "report %s", folder);
+    for (int i = 0; i < 65; i++) strcat(many, " .");
+    gs_test_program_prints(2, "65 logs; a page takes 64 at most", "report %s -o x.html", many);
+    gs_test_program_prints(1, "Is a directory", "report %s -o %s", folder, folder);
+    gs_test_program_prints(1, "cannot write", "report %s -o %s/no/page.html", folder, folder);
+    gs_test_program_prints(1, "not a regular file", "report %s -o /dev/full", folder);
+    GS_MADE_TEXT(folder, "run.json", "{\"format\":\"another\",\"version\":1}");
+    gs_test_program_prints(1, "its \"format\" is another, not gradsum-run", "report %s -o %s/x.html", folder,
+                           folder);
+    GS_MADE_TEXT(folder, "run.json", "{\"format\":\"gradsum-run\",\"version\":2}");
+    gs_test_program_prints(1, "version 2 of the format; this gradsum reads version 1",
+                           "report %s -o %s/x.html", folder, folder);
+}
+
+static void a_full_disk_leaves_the_older_page(void **state) {
+    (void)state;
+    const char *folder = gs_made_log();
+    char *output;
+    GS_MADE_TEXT(folder, "page.html", "older");
+    int status =
+        gs_test_shell(&output, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum report . -o page.html", folder,
+                      GS_BUILD_DIR);
+    assert_int_equal(status, 1);
+    if (!strstr(output, "cannot write") || !strstr(output, "File too large")) fail_msg("%s", output);
+    free(output);
+    assert_int_equal(gs_test_shell(&output, "cd %s && ls *.tmp 2>&1; cat page.html", folder), 0);
+    assert_non_null(strstr(output, "No such file"));
+    assert_non_null(strstr(output, "older"));
+    free(output);
+}
+
+/* ---- pages ---- */
+
+static const cJSON *get(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("the data have no \"%s\"", name);
+    return f;
+}
+
+/* Run a command that writes PAGE; the page's text, and the data that its script reads. */
+#define PAGE "page.html"
+static char *page_of(const char *folder, const char *command, cJSON **data, char **output) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
+    char *text, *ignored;
+    int status = gs_test_shell(output ? output : &ignored, "cd %s && TMPDIR=%s %s/gradsum %s", folder, folder,
+                               GS_BUILD_DIR, command);
+    if (status != 0) fail_msg("%s: %s", command, output ? *output : ignored);
+    if (!output) free(ignored);
+    char path[600];
+    size_t length;
+    snprintf(path, sizeof path, "%s/" PAGE, folder);
+    assert_ok(gs_logged_read_file(path, &text, &length));
+    assert_int_equal(strlen(text), length);
+    assert_true(length < 2000000);
+    const char *json = strstr(text, begin), *end = json ? strstr(json, "</script>") : NULL;
+    assert_non_null(end);
+    json += strlen(begin);
+    *data = cJSON_ParseWithLength(json, (size_t)(end - json));
+    assert_non_null(*data);
+    return text;
+}
+
+static double number_at(const cJSON *array, int i) {
+    return cJSON_GetArrayItem(array, i)->valuedouble;
+}
+
+static void the_page_has_what_is_in_the_log(void **state) {
+    (void)state;
+    cJSON *data;
+    char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
+    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0), *steps = get(run, "steps"), *worker;
+    assert_string_equal(get(get(run, "about"), "model")->valuestring, "mlp");
+    assert_near(number_at(get(steps, "loss"), 0), 2.5, 0, 0);
+    assert_true(cJSON_IsNull(cJSON_GetArrayItem(get(steps, "loss"), 1)));
+    assert_near(get(run, "samples_per_s")->valuedouble, 200, 0, 0);
+    assert_near(number_at(get(run, "share"), 3), 0.25, 0, 0);
+    worker = cJSON_GetArrayItem(get(run, "workers"), 0);
+    assert_int_equal(get(worker, "worker")->valueint, 1);
+    assert_near(number_at(get(worker, "share"), 3), 1, 0, 0);
+    const cJSON *event =
+        cJSON_GetArrayItem(get(get(run, "trace"), "events"), 2); /* [row, kind, name, start, length, step] */
+    const double wanted[] = {1, 1, 2, 20, 5, 4};
+    for (int i = 0; i < 6; i++) assert_near(number_at(event, i), wanted[i], 0, 0);
+    cJSON_Delete(data);
+    free(text);
+}
+
+/* Nothing that a browser would fetch: the only addresses are those in the licence of Chart.js. */
+static void the_page_needs_no_network(void **state) {
+    (void)state;
+    static const char *const calls[] = {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("};
+    cJSON *data;
+    char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+    for (const char *at = text; (at = strstr(at, "https:")); at++)
+        assert_true(strncmp(at, "https://www.chartjs.org", 23) == 0 ||
+                    strncmp(at, "https://github.com/kurkle/color", 31) == 0);
+    for (const char *at = text; (at = strstr(at, "http:")); at++)
+        assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
+    assert_non_null(strstr(text, "Permission is hereby granted"));
+    assert_null(strstr(text, "{{"));
+    cJSON_Delete(data);
+    free(text);
+}
+
+static void harm_stays_text(void **state) {
+    (void)state;
+    static const char bad[] =
+        "{\"format\":\"gradsum-run\",\"version\":1,\"model\":\"</script><img src=x onerror=y><!--\","
+        "\"devices\":[null,\"</SCRIPT>\",[[[[[[1]]]]]]],\"</script>\":1}";
+    const char *folder = gs_made_log();
+    cJSON *data;
+    GS_MADE_TEXT(folder, "run.json", bad);
+    GS_MADE_TEXT(folder, "trace.json", "[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"name\":\"</script>\"}]");
+    char *text = page_of(folder, "report . -o " PAGE, &data, NULL);
+    assert_null(strstr(text, "<img"));
+    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
+    assert_string_equal(get(get(run, "about"), "model")->valuestring, "</script><img src=x onerror=y><!--");
+    assert_string_equal(cJSON_GetArrayItem(get(get(run, "trace"), "names"), 0)->valuestring, "</script>");
+    int scripts = 0, ends = 0;
+    for (const char *at = text; (at = strcasestr(at, "<script")); at++) scripts++;
+    for (const char *at = text; (at = strcasestr(at, "</script")); at++) ends++;
+    assert_int_equal(scripts, ends);
+    cJSON_Delete(data);
+    free(text);
+}
+
+static void write_long(const char *folder, int steps) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int s = 1; s <= steps; s++)
+        fprintf(f,
+                "{\"kind\":\"step\",\"step\":%d,\"time\":%.9f,\"loss\":%.9f,\"accuracy\":%.9f,\"lr\":0.05,"
+                "\"samples_per_s\":%.4f}\n",
+                s, s * 0.0123456789, s == 7777 ? 99.5 : 1 + sin(s), 0.5 + 0.4 * cos(s), 12345.678 + s);
+    fclose(f);
+}
+
+/* A peak of one step in 10,000 is there, and the means are those of the steps. */
+static void much_is_thinned_and_extremes_stay(void **state) {
+    (void)state;
+    const char *folder = gs_made_log();
+    cJSON *data;
+    write_long(folder, 10000);
+    char *text = page_of(folder, "report . -o " PAGE, &data, NULL);
+    const cJSON *steps = get(cJSON_GetArrayItem(get(data, "runs"), 0), "steps"), *item;
+    int points = cJSON_GetArraySize(get(steps, "loss"));
+    double most = 0, sum = 0;
+    assert_int_equal(points, 400);
+    assert_int_equal(get(steps, "rows")->valueint, 10000);
+    assert_int_equal(get(steps, "each")->valueint, 25);
+    cJSON_ArrayForEach(item, get(steps, "loss_max")) most = fmax(most, item->valuedouble);
+    cJSON_ArrayForEach(item, get(steps, "step")) sum += item->valuedouble;
+    assert_near(most, 99.5, 0, 0);
+    assert_near(sum / points, 5000.5, 0, 1e-9);
+    assert_near(number_at(get(steps, "step"), 399), 9988, 0, 0); /* the mean of 9976 .. 10000 */
+    cJSON_Delete(data);
+    free(text);
+}
+
+static void the_largest_page_is_small(void **state) {
+    (void)state;
+    const char *folder = gs_made_log();
+    char command[300] = "report";
+    cJSON *data;
+    write_long(folder, 1000);
+    char *events = malloc(64 * 5000), *output;
+    size_t used = (size_t)sprintf(events, "[");
+    for (int i = 0; i < 4000; i++)
+        used += (size_t)sprintf(events + used,
+                                "%s{\"ph\":\"X\",\"pid\":%d,\"ts\":%d.25,\"dur\":7,\"name\":\"e\"}",
+                                i ? "," : "", i % 8, 1000000 + 9 * i);
+    sprintf(events + used, "]");
+    GS_MADE_TEXT(folder, "trace.json", events);
+    free(events);
+    for (int i = 0; i < 64; i++) strcat(command, " .");
+    strcat(command, " -o " PAGE);
+    char *text = page_of(folder, command, &data, &output);
+    assert_non_null(strstr(output, "64 runs"));
+    const cJSON *last = get(cJSON_GetArrayItem(get(data, "runs"), 63), "trace");
+    assert_int_equal(cJSON_GetArraySize(get(last, "events")), 250);
+    assert_int_equal(get(last, "all")->valueint, 4000);
+    cJSON_Delete(data);
+    free(output);
+    free(text);
+}
+
+/* ---- what training, comparing and sweeping write ---- */
+
+static void a_real_log_becomes_a_page(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    cJSON *data;
+    int status = gs_test_program(
+        &output, "train --model softmax --devices cpu,cpu --sync ring --threads 1 --steps 9 --log %s/log",
+        folder);
+    if (status != 0) fail_msg("%s", output);
+    free(output);
+    char *text = page_of(folder, "report log/ -o " PAGE, &data, NULL);
+    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
+    assert_string_equal(get(run, "name")->valuestring, "log");
+    assert_int_equal(cJSON_GetArraySize(get(run, "notes")), 0);
+    assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
+    assert_int_equal(cJSON_GetArraySize(get(get(run, "trace"), "flows")),
+                     4 * 2 * 2); /* steps, workers, rounds */
+    cJSON_Delete(data);
+    free(text);
+}
+
+static void a_comparison_becomes_a_page(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    cJSON *data;
+    char *text = page_of(
+        folder,
+        "compare --model softmax --threads 1 --steps 9 --devices-list 'cpu; cpu,cpu' --json --report " PAGE,
+        &data, &output);
+    const cJSON *runs = get(data, "runs");
+    char *line = strtok(output, "\n");
+    for (int i = 0; i < 2; i++, line = strtok(NULL, "\n")) {
+        const cJSON *run = cJSON_GetArrayItem(runs, i);
+        cJSON *row = cJSON_Parse(line);
+        assert_string_equal(get(run, "name")->valuestring, get(row, "devices")->valuestring);
+        assert_near(get(run, "samples_per_s")->valuedouble, get(row, "samples_per_s")->valuedouble, 0, 1e-4);
+        assert_near(get(run, "difference")->valuedouble, get(row, "largest_difference")->valuedouble, 0,
+                    1e-4);
+        assert_near(number_at(get(run, "share"), 1), get(get(row, "share"), "forward")->valuedouble, 1e-4, 0);
+        assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
+        cJSON_Delete(row);
+    }
+    cJSON_Delete(data);
+    free(output);
+    free(text);
+    assert_int_equal(gs_test_shell(&output, "ls %s", folder), 0);
+    assert_string_equal(output, PAGE "\n"); /* the logs are gone */
+    free(output);
+    gs_test_program_prints(1, "cannot write", "compare --report %s/no/x.html", folder);
+    assert_int_equal(gs_test_shell(&output, "TMPDIR=%s/no %s/gradsum compare --report %s/x.html", folder,
+                                   GS_BUILD_DIR, folder),
+                     1);
+    assert_non_null(strstr(output, "cannot make a folder for logs"));
+    free(output);
+}
+
+static void a_sweep_becomes_a_page(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    cJSON *data;
+    char *text = page_of(
+        folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --report " PAGE, &data, NULL);
+    const cJSON *rows = get(get(data, "sweep"), "runs");
+    assert_int_equal(cJSON_GetArraySize(rows), 2);
+    assert_true(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 0), "reached")));
+    assert_true(get(cJSON_GetArrayItem(rows, 0), "steps")->valueint > 0);
+    assert_false(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 1), "reached")));
+    const cJSON *curves = get(cJSON_GetArrayItem(get(data, "runs"), 0), "epochs");
+    assert_int_equal(cJSON_GetArraySize(get(curves, "test_accuracy")), 4); /* looks at the test set */
+    cJSON_Delete(data);
+    free(text);
+    gs_test_program_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
+}
+
+GS_TESTS(report, cmocka_unit_test(what_is_no_log_is_refused),
+         cmocka_unit_test(a_full_disk_leaves_the_older_page),
+         cmocka_unit_test(the_page_has_what_is_in_the_log), cmocka_unit_test(the_page_needs_no_network),
+         cmocka_unit_test(harm_stays_text), cmocka_unit_test(much_is_thinned_and_extremes_stay),
+         cmocka_unit_test(the_largest_page_is_small), cmocka_unit_test(a_real_log_becomes_a_page),
+         cmocka_unit_test(a_comparison_becomes_a_page), cmocka_unit_test(a_sweep_becomes_a_page))
