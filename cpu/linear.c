@@ -18,63 +18,63 @@ typedef struct gs_linear_work {
     const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
     bool relu;           /* forward: y = max(y, 0) */
     int n, in, out;
-    int parts; /* how often a product is cut */
-    /* scratch memory: the pieces that are not wanted in this direction are empty */
-    int n_padded;  /* samples, rounded up to whole vectors */
-    float *xt;     /* (in, n_padded): x^T */
-    float *yt;     /* (out, n_padded): y^T without b */
-    float *passed; /* (n, out): the dy that counts */
-    float *packed; /* blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
-    float *strips; /* for each part, of each product */
-    size_t strip;
+    int parts;       /* how often a product is cut */
+    bool by_samples; /* forward: how it is cut */
+    float *passed;   /* backward: (n, out), the dy that counts; nothing without a relu */
+    float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
+    float *scratch;  /* of each part: x^T and y^T, or gs_matmul's strip */
+    size_t scratch_part;
 } gs_linear_work;
 
 /* ---- forward ---- */
 
 enum { DEPTH = 1024 /* so many rows of x^T, for 128 samples 0.5 MB, stay in a core's second-level cache */ };
 
-static void xt_part(void *context, int part) {
-    const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->in, part, t->parts);
-    size_t padded = (size_t)t->n_padded, n = (size_t)t->n;
-    float *xt = t->xt + r.begin * padded;
-    GS_ISA(transpose)(xt, padded, t->x + r.begin, (size_t)t->in, t->n, (int)(r.end - r.begin));
-    for (size_t k = r.begin; k < r.end && n < padded; k++, xt += padded)
-        memset(xt + n, 0, (padded - n) * sizeof *xt);
+/* xt (in, padded) = the transpose of n rows of x, with zeros behind them */
+static void transpose_x(float *xt, size_t padded, const float *x, int n, int in) {
+    GS_ISA(transpose)(xt, padded, x, (size_t)in, n, in);
+    if ((size_t)n == padded) return;
+    for (int k = 0; k < in; k++) memset(xt + (size_t)k * padded + n, 0, (padded - (size_t)n) * sizeof *xt);
 }
 
+/* Some samples and all outputs, or all samples and some outputs. */
 static void forward_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
-    size_t in = (size_t)t->in, out = (size_t)t->out, padded = (size_t)t->n_padded;
-    float *yt = t->yt + r.begin * padded, *y = t->y + r.begin;
-    int rows = (int)(r.end - r.begin);
+    gs_range s = {0, (size_t)t->n}, o = {0, (size_t)t->out};
+    *(t->by_samples ? &s : &o) = gs_cpu_range((size_t)(t->by_samples ? t->n : t->out), part, t->parts);
+    size_t in = (size_t)t->in, out = (size_t)t->out, padded = gs_round_up(s.end - s.begin);
+    int samples = (int)(s.end - s.begin), outputs = (int)(o.end - o.begin);
+    float *xt = t->scratch + (size_t)part * t->scratch_part, *yt = xt + padded * in;
+    float *y = t->y + s.begin * out + o.begin;
+
+    transpose_x(xt, padded, t->x + s.begin * in, samples, t->in);
     for (int k = 0; k < t->in; k += DEPTH) {
-        gs_matmul m = {.rows = rows,
+        gs_matmul m = {.rows = outputs,
                        .depth = t->in - k < DEPTH ? t->in - k : DEPTH,
-                       .columns = t->n_padded,
-                       .a = t->w + r.begin * in + (size_t)k,
+                       .columns = (int)padded,
+                       .a = t->w + o.begin * in + (size_t)k,
                        .a_block = GS_TILE_ROWS * in,
                        .a_row = in,
                        .a_column = 1,
-                       .b = t->xt + (size_t)k * padded,
+                       .b = xt + (size_t)k * padded,
                        .b_row = padded,
                        .c = yt,
                        .c_row = padded,
                        .add = k > 0};
         GS_ISA(matmul)(&m);
     }
-    GS_ISA(transpose)(y, out, yt, padded, rows, t->n);
-    const float *b = t->b ? t->b + r.begin : NULL;
-    for (int s = 0; s < t->n && (b || t->relu); s++, y += out) {
-        for (int o = 0; o < rows && b; o++) y[o] += b[o];
-        for (int o = 0; o < rows && t->relu; o++) y[o] = y[o] < 0.0f ? 0.0f : y[o];
+    GS_ISA(transpose)(y, out, yt, padded, outputs, samples);
+    const float *b = t->b ? t->b + o.begin : NULL;
+    for (int i = 0; i < samples && (b || t->relu); i++, y += out) {
+        for (int j = 0; j < outputs && b; j++) y[j] += b[j];
+        for (int j = 0; j < outputs && t->relu; j++) y[j] = y[j] < 0.0f ? 0.0f : y[j];
     }
 }
 
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in, int out,
                          bool relu) {
     if (n == 0) return GS_OK;
+    int threads = gs_pool_threads(gs_cpu_of(d)->pool);
     gs_linear_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
@@ -83,15 +83,12 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
                         .n = (int)n,
                         .in = in,
                         .out = out,
-                        .n_padded = (int)gs_round_up(n)};
-    gs_pool *pool = gs_cpu_of(d)->pool;
-    size_t padded = (size_t)t.n_padded;
-    GS_TRY(gs_cpu_scratch(d, padded * (size_t)(in + out), &t.xt));
-    t.yt = t.xt + padded * (size_t)in;
-    t.parts = gs_cpu_parts(d, (size_t)in, 64);
-    gs_pool_run(pool, t.parts, xt_part, &t);
-    t.parts = gs_cpu_parts(d, (size_t)out, 32);
-    gs_pool_run(pool, t.parts, forward_part, &t);
+                        .by_samples = n >= 16 * (size_t)threads};
+    t.parts = t.by_samples ? threads : gs_cpu_parts(d, (size_t)out, 32);
+    size_t most = t.by_samples ? (n / 16 / (size_t)threads + 1) * 16 : n; /* see gs_cpu_range */
+    t.scratch_part = gs_round_up(most) * (size_t)(in + out);
+    GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.scratch_part, &t.scratch));
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
 }
 
@@ -147,7 +144,7 @@ static void dw_part(const gs_linear_work *t, int part) {
                    .c = by_rows ? t->dw + r.begin * in : t->dw + r.begin,
                    .c_row = in,
                    .add = true,
-                   .strip = t->strips + (size_t)part * t->strip};
+                   .strip = t->scratch + (size_t)part * t->scratch_part};
     GS_ISA(matmul)(&m);
 }
 
@@ -168,7 +165,7 @@ static void dx_part(const gs_linear_work *t, int part) {
                    .c = by_rows ? t->dx + r.begin * in : t->dx + r.begin,
                    .c_row = in,
                    .by_columns = true,
-                   .strip = t->strips + (size_t)(t->parts + part) * t->strip};
+                   .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
     GS_ISA(matmul)(&m);
 }
 
@@ -198,10 +195,10 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0,
            packed = gs_round_up(blocks * GS_TILE_ROWS * n);
-    t.strip = (size_t)GS_STRIP * (n > (size_t)out ? n : (size_t)out);
-    GS_TRY(gs_cpu_scratch(d, passed + packed + 2 * (size_t)threads * t.strip, &t.passed));
+    t.scratch_part = (size_t)GS_STRIP * (n > (size_t)out ? n : (size_t)out);
+    GS_TRY(gs_cpu_scratch(d, passed + packed + 2 * (size_t)threads * t.scratch_part, &t.passed));
     t.packed = t.passed + passed;
-    t.strips = t.packed + packed;
+    t.scratch = t.packed + packed;
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
     gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.relu_y) t.dy = t.passed;

@@ -54,12 +54,18 @@ static void tile(const gs_matmul *t, int rows, int vectors, const float *a, cons
         tile_of(t, r, v, a, b, b_row, c, c_row, next, add);                                                  \
         return;
 #define TILES(r) TILE(r, 1) TILE(r, 2) TILE(r, 3)
-        TILES(1)
-        TILES(2) TILES(3) TILES(4)
+        TILES(1);
+        TILES(2);
+        TILES(3);
+        TILES(4);
 #if defined(__AVX512F__) || defined(__aarch64__)
-            TILES(5) TILES(6) TILES(7) TILES(8)
+        TILES(5);
+        TILES(6);
+        TILES(7);
+        TILES(8);
 #endif
-                default : gs_bug("matmul: a tile of %d rows and %d vectors", rows, vectors);
+    default:
+        gs_bug("matmul: a tile of %d rows and %d vectors", rows, vectors);
     }
 }
 
