@@ -107,7 +107,7 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction.
-$(B)/cpu/product_%.o: EXTRA = -ffp-contract=fast
+$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: EXTRA = -ffp-contract=fast
 
 $(B)/tests/%.o: EXTRA = -DGS_SOURCE_DIR='"$(CURDIR)"' -DGS_BUILD_DIR='"$(abspath $(B))"'
 $(B)/src/io/file.o: EXTRA = -DGS_PREFIX='"$(PREFIX)"'

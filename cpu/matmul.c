@@ -1,0 +1,175 @@
+#include "cpu/matmul.h"
+
+#include <string.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* See product.c. */
+#if defined(__AVX512F__)
+#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define KEEP_IN_REGISTER(v) (void)(v)
+#endif
+
+/* One tile. rows and vectors are constants at each call, so the loops over them vanish. `next`: where the next tile
+ * will be, which is to be in the cache by then. */
+ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors, const float *a,
+                           const float *b, size_t b_row, float *c, size_t c_row, const float *next,
+                           bool add) {
+    gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
+    const float *row[GS_TILE_ROWS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        row[i] = a + (size_t)i * t->a_row;
+        UNROLL for (int j = 0; j < vectors; j++) {
+            sum[i][j] = (gs_vector){0};
+            __builtin_prefetch(next + (size_t)i * c_row + j * GS_VECTOR, 1);
+        }
+    }
+    size_t at = 0, a_column = t->a_column;
+    for (int k = 0; k < t->depth; k++, at += a_column, b += b_row) {
+        gs_vector x[GS_TILE_VECTORS];
+        UNROLL for (int j = 0; j < vectors; j++) {
+            x[j] = gs_load(b + j * GS_VECTOR);
+            KEEP_IN_REGISTER(x[j]);
+        }
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += row[i][at] * x[j];
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < vectors; j++) {
+            float *to = c + (size_t)i * c_row + j * GS_VECTOR;
+            if (add) sum[i][j] += gs_load(to);
+            gs_store(to, sum[i][j]);
+        }
+    }
+}
+
+static void tile(const gs_matmul *t, int rows, int vectors, const float *a, const float *b, size_t b_row,
+                 float *c, size_t c_row, const float *next, bool add) {
+    switch (rows * 4 + vectors) {
+#define TILE(r, v)                                                                                           \
+    case r * 4 + v:                                                                                          \
+        tile_of(t, r, v, a, b, b_row, c, c_row, next, add);                                                  \
+        return;
+#define TILES(r) TILE(r, 1) TILE(r, 2) TILE(r, 3)
+        TILES(1);
+        TILES(2);
+        TILES(3);
+        TILES(4);
+#if defined(__AVX512F__) || defined(__aarch64__)
+        TILES(5);
+        TILES(6);
+        TILES(7);
+        TILES(8);
+#endif
+    default:
+        gs_bug("matmul: a tile of %d rows and %d vectors", rows, vectors);
+    }
+}
+
+/* How many vectors the tile at column j has: where 4 are left they are 2 + 2, not 3 + 1. */
+static int vectors_at(const gs_matmul *t, int j) {
+    int left = (t->columns - j + GS_VECTOR - 1) / GS_VECTOR;
+    return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
+}
+
+/* b from column j on, `width` columns, side by side; zeros where b has ended. Rows that lie a power of two apart would
+ * drive each other out of the cache. */
+static void copy_strip(const gs_matmul *t, int j, int width) {
+    int left = t->columns - j < width ? t->columns - j : width;
+    float *to = t->strip;
+    for (int k = 0; k < t->depth; k++, to += width) {
+        const float *from = t->b + (size_t)k * t->b_row + j;
+        if (left < width) memset(to, 0, (size_t)width * sizeof *to);
+        for (int i = 0; i < left / GS_VECTOR; i++)
+            gs_store(to + i * GS_VECTOR, gs_load(from + i * GS_VECTOR));
+        for (int i = left / GS_VECTOR * GS_VECTOR; i < left; i++) to[i] = from[i];
+    }
+}
+
+/* Where c ends within the tile's last vector, the tile goes to a place of its own first. */
+static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *a, float *c, int columns) {
+    float whole[GS_TILE_ROWS * GS_STRIP];
+    tile(t, rows, vectors, a, t->strip, (size_t)(vectors * GS_VECTOR), whole, GS_STRIP, whole, false);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) {
+            float *to = c + (size_t)i * t->c_row + j, value = whole[i * GS_STRIP + j];
+            *to = t->add ? *to + value : value;
+        }
+}
+
+/* The tile at row i and column j; `copied`: its part of b lies in the strip. */
+static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) {
+    int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
+    const float *a = t->a + (size_t)(i / GS_TILE_ROWS) * t->a_block;
+    const float *b = copied ? t->strip : t->b + j;
+    size_t b_row = copied ? (size_t)(vectors * GS_VECTOR) : t->b_row;
+    float *c = t->c + (size_t)i * t->c_row + j;
+    const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c_row : c + vectors * GS_VECTOR;
+    if (t->columns - j < vectors * GS_VECTOR)
+        narrow_tile(t, rows, vectors, a, c, t->columns - j);
+    else
+        tile(t, rows, vectors, a, b, b_row, c, t->c_row, next, t->add);
+}
+
+static void walk_by_columns(const gs_matmul *t) {
+    for (int j = 0, vectors; j < t->columns; j += vectors * GS_VECTOR) {
+        vectors = vectors_at(t, j);
+        copy_strip(t, j, vectors * GS_VECTOR);
+        for (int i = 0; i < t->rows; i += GS_TILE_ROWS) tile_at(t, i, j, vectors, true);
+    }
+}
+
+static void walk_by_rows(const gs_matmul *t) {
+    int last = 0; /* where the last tiles begin, if b must be copied for them */
+    while (t->columns - last > vectors_at(t, last) * GS_VECTOR) last += vectors_at(t, last) * GS_VECTOR;
+    bool copied = (t->columns - last) % GS_VECTOR != 0;
+    if (copied) copy_strip(t, last, vectors_at(t, last) * GS_VECTOR);
+    for (int i = 0; i < t->rows; i += GS_TILE_ROWS)
+        for (int j = 0, vectors; j < t->columns; j += vectors * GS_VECTOR) {
+            vectors = vectors_at(t, j);
+            tile_at(t, i, j, vectors, copied && j == last);
+        }
+}
+
+void GS_ISA(matmul)(const gs_matmul *t) {
+    (t->by_columns ? walk_by_columns : walk_by_rows)(t);
+}
+
+/* ---- transpose ---- */
+
+/* GS_VECTOR vectors of as many floats, in registers: halves change places, then quarters, ... */
+ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
+    gs_vector v[GS_VECTOR];
+    _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);
+    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
+        gs_vector_int low, high;
+        _Pragma("GCC unroll 16") for (int l = 0; l < GS_VECTOR; l++) {
+            low[l] = l & step ? GS_VECTOR + l - step : l;
+            high[l] = l & step ? GS_VECTOR + l : l + step;
+        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) {
+            if (i & step) continue;
+            gs_vector a = v[i], b = v[i + step];
+            v[i] = __builtin_shuffle(a, b, low);
+            v[i + step] = __builtin_shuffle(a, b, high);
+        }
+    }
+    _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) gs_store(to + (size_t)i * to_row, v[i]);
+}
+
+void GS_ISA(transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows, int columns) {
+    int i = 0;
+    for (; i + GS_VECTOR <= rows; i += GS_VECTOR) {
+        int j = 0;
+        for (; j + GS_VECTOR <= columns; j += GS_VECTOR)
+            transpose_block(to + (size_t)j * to_row + i, to_row, from + (size_t)i * from_row + j, from_row);
+        for (; j < columns; j++)
+            for (int r = i; r < i + GS_VECTOR; r++)
+                to[(size_t)j * to_row + r] = from[(size_t)r * from_row + j];
+    }
+    for (; i < rows; i++)
+        for (int j = 0; j < columns; j++) to[(size_t)j * to_row + i] = from[(size_t)i * from_row + j];
+}

@@ -1,0 +1,47 @@
+/* The product of two matrices, with all sums of a tile in registers: what linear.c is made of.
+ *
+ *              b  | . . | x x | . . |     a tile needs GS_TILE_VECTORS vectors of each row of b
+ *                 | . . | x x | . . |
+ *                 | . . | x x | . . |
+ *
+ *     a  | . . .|   | . . | . . | . . |
+ *        | x x x|   | . . | T T | . . |   c: tile T, GS_TILE_ROWS rows of it, stays in registers
+ *        | x x x|   | . . | T T | . . |      while k runs over the depth
+ *        | . . .|   | . . | . . | . . |
+ *
+ * A library copies both matrices first, into the order in which it will read them. For large ones that pays. Those of
+ * a linear layer have a batch of 64 or 128 on one side, so all of the weights would be copied for few products: here
+ * they are read where they lie. On one core of a Xeon (AVX-512, 170 GFLOP/s), x (64, 784) times w^T (784, 512) took
+ * OpenBLAS 0.50 ms and takes 0.36 ms.
+ *
+ * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
+ */
+#ifndef GS_CPU_MATMUL_H
+#define GS_CPU_MATMUL_H
+
+#include "cpu/product.h"
+
+/* c[i][j] = sum_k a[i][k] b[k][j], or += that,  i < rows, k < depth, j < columns. */
+typedef struct gs_matmul {
+    int rows, depth, columns;
+    /* a: GS_TILE_ROWS rows are a block; row r of block i begins at a + i a_block + r a_row, and has a float every
+     * a_column */
+    const float *a;
+    size_t a_block, a_row, a_column;
+    const float *b; /* b[k][j] = b[k b_row + j] */
+    size_t b_row;
+    float *c; /* c[i][j] = c[i c_row + j] */
+    size_t c_row;
+    bool add;
+    bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */
+    float *strip; /* GS_STRIP floats for each k; may be NULL where b is not, and columns are whole vectors */
+} gs_matmul;
+
+enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR };
+
+void GS_ISA(matmul)(const gs_matmul *);
+
+/* to[j to_row + i] = from[i from_row + j],  i < rows, j < columns */
+void GS_ISA(transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows, int columns);
+
+#endif
