@@ -129,14 +129,24 @@ static gs_status make_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
                      GS_ARG((int)dy_count), GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG_STRUCT(p->dy));
 }
 
+/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
+ * 1 x 1), they make one long row, which is cut into vectors with less waste. */
+static void join_rows(product *p) {
+    if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
+    if (p->columns != p->grid_w || p->columns != p->w) return;
+    p->columns = p->grid_w = p->w = p->columns * p->rows;
+    p->rows = p->h = 1;
+}
+
 /* The product of w (m, k) with the planes x of n images, into y. */
 static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem x, gs_mem places, size_t n,
                           product p) {
     const gs_cl *cl = gs_cl_of(d);
-    const size_t m = (size_t)p.m, rows = (size_t)p.rows, columns = (size_t)p.columns,
-                 vector = (size_t)cl->tiles.vector;
+    const size_t m = (size_t)p.m, vector = (size_t)cl->tiles.vector;
     const char *kernel = "conv2d_product";
     gs_cl_grid grid;
+    join_rows(&p);
+    const size_t rows = (size_t)p.rows, columns = (size_t)p.columns;
     p.has_bias = bias.base != NULL;
     if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
     if (cl->tiles.gpu) {
@@ -232,7 +242,9 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
                      GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
-    gs_cl_grid elements = gs_cl_items(columns, 64);
+    gs_cl_grid elements =
+        cl->tiles.gpu ? gs_cl_items(columns, 64)
+                      : (gs_cl_grid){{gs_cl_parts(columns, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
     elements.groups[1] = m;
     return GS_CL_RUN(d, "conv2d", "conv2d_weights_sum", elements, GS_ARG(dw), GS_ARG(bias ? db : dw),
                      GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs));
@@ -241,12 +253,12 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
 /* *out = w^T, a row for each phase of each input channel */
 static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, const plan *p, int rows,
                              int columns, gs_mem *out) {
-    gs_cl_grid grid = gs_cl_items((size_t)columns, 64);
+    gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(columns),
-                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
-                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w),
+                     GS_ARG(s->out_c), GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w),
+                     GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
 }
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where relu_y > 0 */
