@@ -231,7 +231,7 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
             {gs_cl_group(&cl->tiles), 1, 1}};
         t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     } else {
-        enum { POSITIONS = 1024 };
+        enum { POSITIONS = 1500 };
         grid = (gs_cl_grid){
             {gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->tiles.dot_rows), 1}, {1, 1, 1}};
         t.group = gs_cl_parts(POSITIONS, p->dy.plane);

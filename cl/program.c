@@ -197,7 +197,7 @@ static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a)
     return CL_INVALID_VALUE;
 }
 
-/* On a CPU a work-group is a call of a function; under PoCL 3.1 that costs about JOIN_NS, as much as a short work-item.
+/* On a CPU a work-group is a call of a function; under PoCL 3.1 that costs as much as a short work-item.
  * So work-items that are groups of their own are joined, by two, as long as there remain enough groups to be divided
  * evenly among the cores. */
 static void join_groups(const gs_cl *cl, gs_cl_grid *g) {
