@@ -30,9 +30,10 @@ static void write_options(const gs_cl *cl, char *options) {
                  GS_LANES, t->tile, t->each, t->step, gs_cl_group(t));
     else
         snprintf(options + used, OPTIONS - (size_t)used,
-                 " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_DOT_ROWS=%d -D GS_DOT_COLUMNS=%d "
+                 " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_ROWS_LOW=%d -D GS_DOT_ROWS=%d -D "
+                 "GS_DOT_COLUMNS=%d "
                  "-D GS_UNROLL=%d -D GS_PACK=%d",
-                 t->vector, t->rows, t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
+                 t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
 }
 
 /* Show the compiler's log, and put its first error into the message. */

@@ -51,6 +51,11 @@ static inline size_t gs_cl_group(const gs_cl_tiles *t) {
     return (size_t)(t->tile / t->each) * (size_t)(t->tile / t->each);
 }
 
+/* Rows of the lower kind of "broadcast" tile, for matrices that it fits better; GS_ROWS_LOW in the kernels. */
+static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
+    return t->rows > 1 ? t->rows * 3 / 4 : 1;
+}
+
 /* "cpu vector=16 rows=8 dot_rows=4 unroll=1 pack=500" or "gpu tile=64 each=4 step=16". */
 enum { GS_CL_TILES_TEXT = 80 };
 void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
@@ -69,6 +74,7 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_PLACES,  /* where each row of a product begins */
     GS_CL_SCRATCH_PARTIAL, /* partial sums */
     GS_CL_SCRATCH_TILES,   /* the tiles of a product's two sides */
+    GS_CL_SCRATCH_PASSED,  /* what of dy passes a relu */
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
 
@@ -89,6 +95,7 @@ typedef struct gs_cl {
 
     gs_cl_tiles tiles;
     size_t max_alloc; /* bytes that one buffer may have */
+    size_t units;     /* cores of a CPU */
 
     /* Names and versions of platform, device and driver: what is kept in the user's cache directory is for these. */
     char identity[600];
@@ -191,7 +198,7 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){GS_CL_STRUCT, sizeof(s), {.bytes = &(s)}})
 
 /* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used. Nothing happens if the grid is
- * empty. GS_E_FILE: there is no such file. GS_E_OPENCL: it does not compile (the compiler's words go to standard error),
+ * empty. On a CPU work-groups of one work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: it does not compile (the compiler's words go to standard error),
  * or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
@@ -236,6 +243,14 @@ gs_status gs_cl_conv2d_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem
                                const gs_conv2d_sizes *);
 gs_status gs_cl_conv2d_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, const gs_conv2d_sizes *);
+gs_status gs_cl_linear_relu_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                    int out);
+gs_status gs_cl_linear_relu_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                     gs_mem x, gs_mem w, size_t n, int in, int out);
+gs_status gs_cl_conv2d_relu_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                    const gs_conv2d_sizes *);
+gs_status gs_cl_conv2d_relu_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *);
 gs_status gs_cl_max_pool2d_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                    const gs_pool2d_sizes *);
 gs_status gs_cl_max_pool2d_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
@@ -269,6 +284,7 @@ typedef struct gs_cl_gemm_sizes {
     cl_ulong m, n, k, a_row, a_col, b_row,
         b_col;            /* A(i, k) = a[i a_row + k a_col], B(k, j) = b[k b_row + j b_col] */
     cl_int add, has_bias; /* add: C += A B; has_bias is set by gs_cl_gemm */
+    cl_int relu;          /* C = max(A B + bias, 0); not together with add */
 } gs_cl_gemm_sizes;
 
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* These three are also declared in conv2d.cl. */
+/* These three are also declared in conv2d.cl and conv2d_planes.clh. */
 
 typedef struct planes {
     cl_ulong plane, image; /* floats from plane to plane, from image to image */
@@ -12,14 +12,17 @@ typedef struct planes {
     cl_int c, h, w;        /* of the tensor that is copied */
     cl_int stride_h, stride_w, pad_h, pad_w;
     cl_int grid_h, grid_w;
-    cl_int ones; /* 1: a plane of ones after each image's others */
+    cl_int ones;  /* 1: a plane of ones after each image's others */
+    cl_int gated; /* 1: what does not pass the relu becomes 0 */
 } planes;
 
 typedef struct product {
     cl_ulong image;
     cl_int m, k;
     cl_int grid_w, first_row, first_column, rows, columns;
-    cl_int h, w, stride_h, stride_w, pad_h, pad_w, has_bias;
+    cl_int h, w, stride_h, stride_w, pad_h, pad_w;
+    cl_int has_bias, relu;
+    cl_int tall, across;
 } product;
 
 typedef struct weights {
@@ -99,14 +102,18 @@ static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
     return images < n ? images : n;
 }
 
-/* *out = the planes of n images of a tensor */
-static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, size_t n, const planes *p,
-                             gs_mem *out) {
-    gs_cl_grid grid = gs_cl_planes(d, p->image / p->plane, (size_t)p->grid_h);
+/* *out = the planes of n images of a tensor; where gate is not GS_NONE, only of what passes the relu whose y it is */
+static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, gs_mem gate, size_t n,
+                             planes p, gs_mem *out) {
+    const size_t count = p.image / p.plane;
+    gs_cl_grid grid = gs_cl_of(d)->tiles.gpu ? gs_cl_planes(d, count, (size_t)p.grid_h)
+                                             : (gs_cl_grid){{count, 1, 1}, {1, 1, 1}};
     grid.groups[2] = n;
-    GS_TRY(gs_cl_scratch(d, use, p->lead + n * p->image + p->slack, out));
-    return GS_CL_RUN(d, "conv2d", "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from),
-                     GS_ARG_STRUCT(*p));
+    p.gated = gate.base != NULL;
+    if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
+    GS_TRY(gs_cl_scratch(d, use, p.lead + n * p.image + p.slack, out));
+    return GS_CL_RUN(d, "conv2d", "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from), GS_ARG(gate),
+                     GS_ARG_STRUCT(p));
 }
 
 /* The tables of places: that of x first, then that of dy. */
@@ -122,14 +129,24 @@ static gs_status make_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
                      GS_ARG((int)dy_count), GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG_STRUCT(p->dy));
 }
 
+/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
+ * 1 x 1), they make one long row, which is cut into vectors with less waste. */
+static void join_rows(product *p) {
+    if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
+    if (p->columns != p->grid_w || p->columns != p->w) return;
+    p->columns = p->grid_w = p->w = p->columns * p->rows;
+    p->rows = p->h = 1;
+}
+
 /* The product of w (m, k) with the planes x of n images, into y. */
 static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem x, gs_mem places, size_t n,
                           product p) {
     const gs_cl *cl = gs_cl_of(d);
-    const size_t m = (size_t)p.m, rows = (size_t)p.rows, columns = (size_t)p.columns,
-                 vector = (size_t)cl->tiles.vector;
+    const size_t m = (size_t)p.m, vector = (size_t)cl->tiles.vector;
     const char *kernel = "conv2d_product";
     gs_cl_grid grid;
+    join_rows(&p);
+    const size_t rows = (size_t)p.rows, columns = (size_t)p.columns;
     p.has_bias = bias.base != NULL;
     if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
     if (cl->tiles.gpu) {
@@ -138,25 +155,29 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
             {gs_cl_group(&cl->tiles), 1, 1}};
     } else {
         /* tiles two vectors wide where they waste no more of a row's end than two rows high */
-        size_t across = gs_cl_parts(columns, vector);
-        bool wide = across % 2 == 0 || rows == 1;
-        kernel = wide ? "conv2d_product_wide" : "conv2d_product_tall";
-        size_t tiles = wide ? rows * gs_cl_parts(across, 2) : gs_cl_parts(rows, 2) * across;
-        grid = (gs_cl_grid){{gs_cl_parts(m, (size_t)cl->tiles.rows), tiles, n}, {1, 1, 1}};
+        const size_t across = gs_cl_parts(columns, vector), high = (size_t)cl->tiles.rows,
+                     low = (size_t)gs_cl_rows_low(&cl->tiles);
+        p.tall = across % 2 == 1 && rows > 1;
+        p.across = (int)(p.tall ? across : gs_cl_parts(across, 2));
+        const bool use_low = gs_cl_parts(m, low) * low < gs_cl_parts(m, high) * high;
+        if (use_low) kernel = "conv2d_product_low";
+        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high),
+                             (size_t)p.across * (p.tall ? gs_cl_parts(rows, 2) : rows), n},
+                            {1, 1, 1}};
     }
     return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
                      GS_ARG(places), GS_ARG_STRUCT(p));
 }
 
-/* y = w x + b */
-gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                               const gs_conv2d_sizes *s) {
+/* y = w x + b, or max(w x + b, 0) */
+static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                         const gs_conv2d_sizes *s, bool relu) {
     if (n == 0) return GS_OK;
     plan p;
     gs_mem x_planes, x_places, dy_places;
     GS_TRY(make_plan(s, &p));
     GS_TRY(make_places(d, s, &p, false, &x_places, &dy_places));
-    product forward = {.image = p.x.image,
+    product times_w = {.image = p.x.image,
                        .m = s->out_c,
                        .k = (int)p.inputs,
                        .grid_w = p.x.grid_w,
@@ -165,14 +186,25 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                        .h = s->out_h,
                        .w = s->out_w,
                        .stride_h = 1,
-                       .stride_w = 1};
+                       .stride_w = 1,
+                       .relu = relu};
     const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), images, &p.x, &x_planes));
-        GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, forward));
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
+        GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, times_w));
     }
     return GS_OK;
+}
+
+gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                               const gs_conv2d_sizes *s) {
+    return forward(d, y, x, w, b, n, s, false);
+}
+
+gs_status gs_cl_conv2d_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                    const gs_conv2d_sizes *s) {
+    return forward(d, y, x, w, b, n, s, true);
 }
 
 /* dw += dy x^T and db += dy 1^T over n images */
@@ -199,7 +231,7 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
             {gs_cl_group(&cl->tiles), 1, 1}};
         t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     } else {
-        enum { POSITIONS = 1024 };
+        enum { POSITIONS = 1500 };
         grid = (gs_cl_grid){
             {gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->tiles.dot_rows), 1}, {1, 1, 1}};
         t.group = gs_cl_parts(POSITIONS, p->dy.plane);
@@ -210,7 +242,9 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
                      GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
-    gs_cl_grid elements = gs_cl_items(columns, 64);
+    gs_cl_grid elements =
+        cl->tiles.gpu ? gs_cl_items(columns, 64)
+                      : (gs_cl_grid){{gs_cl_parts(columns, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
     elements.groups[1] = m;
     return GS_CL_RUN(d, "conv2d", "conv2d_weights_sum", elements, GS_ARG(dw), GS_ARG(bias ? db : dw),
                      GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs));
@@ -219,17 +253,17 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
 /* *out = w^T, a row for each phase of each input channel */
 static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, const plan *p, int rows,
                              int columns, gs_mem *out) {
-    gs_cl_grid grid = gs_cl_items((size_t)columns, 64);
+    gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(columns),
-                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
-                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w),
+                     GS_ARG(s->out_c), GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w),
+                     GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
 }
 
-/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy */
-gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, const gs_conv2d_sizes *s) {
+/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where relu_y > 0 */
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
+                          gs_mem w, size_t n, const gs_conv2d_sizes *s) {
     if (n == 0) return GS_OK;
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
@@ -253,12 +287,23 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), images, &p.x, &x_planes));
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), images, &p.dy, &dy_planes));
+        const gs_mem gate = relu_y.base ? gs_at(relu_y, first * p.y_size) : GS_NONE;
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), gate, images, p.dy, &dy_planes));
         GS_TRY(add_weights(d, dw, db, dy_planes, x_planes, x_places, images, s, &p));
         if (dx.base)
             GS_TRY(
                 multiply(d, gs_at(dx, first * p.x_size), w_t, GS_NONE, dy_planes, dy_places, images, back));
     }
     return GS_OK;
+}
+
+gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, const gs_conv2d_sizes *s) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s);
+}
+
+gs_status gs_cl_conv2d_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, s);
 }

@@ -1,4 +1,4 @@
-#include "tile.clh"
+#include "conv2d_planes.clh"
 
 /* Convolution without im2col.
  *
@@ -27,98 +27,16 @@
  *                   for each phase of x with the kernel places that fall on it
  */
 
-/* ---- making the planes and the tables ---- */
-
-/* As gs_cl_planes in cl/conv2d.c. */
-typedef struct planes {
-    ulong plane, image; /* floats from plane to plane, from image to image */
-    ulong lead, slack;  /* zeros before the first plane and after the last one */
-    int c, h, w;        /* of the tensor that is copied */
-    int stride_h, stride_w, pad_h, pad_w;
-    int grid_h, grid_w;
-    int ones; /* 1: a plane of ones after each image's others */
-} planes;
-
-/* to = the planes of `from`, a tensor (n, c, h, w); work-item (plane of the image, row of it, image) */
-__kernel void conv2d_planes(__global float *to, __global const float *from, ulong from_at, planes p) {
-    const int per_image = p.c * p.stride_h * p.stride_w + p.ones, number = GS_PLANE;
-    const size_t image = get_global_id(2), images = get_global_size(2);
-    if (number >= per_image) return;
-    const int phase = number / p.stride_w, channel = phase / p.stride_h;
-    const int phase_h = rest(phase, p.stride_h), phase_w = rest(number, p.stride_w);
-
-    /* columns begin .. end - 1 of the plane lie inside of the tensor */
-    const int left = p.pad_w - phase_w, right = p.w + left;
-    const int begin = left > 0 ? min((left + p.stride_w - 1) / p.stride_w, p.grid_w) : 0;
-    const int end = right > 0 ? min((right + p.stride_w - 1) / p.stride_w, p.grid_w) : 0;
-    const float outside = channel >= p.c ? 1.0f : 0.0f;
-
-    __global float *plane = to + p.lead + image * p.image + number * p.plane;
-    for (int r = GS_ROW; r < p.grid_h; r += GS_ROW_STEP) {
-        const long h = (long)r * p.stride_h + phase_h - p.pad_h;
-        const bool inside = h >= 0 && h < p.h && channel < p.c;
-        const int b = inside ? begin : p.grid_w, e = inside ? end : p.grid_w;
-        __global float *row = plane + (size_t)r * p.grid_w;
-        __global const float *x = from + from_at + ((image * p.c + channel) * p.h + h) * p.w;
-        if (p.stride_w == 1)
-            for (int s = b + GS_LANE; s < e; s += GS_LANES) row[s] = x[s - left];
-        else
-            for (int s = b + GS_LANE; s < e; s += GS_LANES) row[s] = x[(long)s * p.stride_w - left];
-        for (int s = GS_LANE; s < b; s += GS_LANES) row[s] = outside;
-        for (int s = e + GS_LANE; s < p.grid_w; s += GS_LANES) row[s] = outside;
-    }
-
-    /* what is left of the plane, and of the buffer */
-    if (GS_ROW != 0) return;
-    for (size_t i = (size_t)p.grid_h * p.grid_w + GS_LANE; i < p.plane; i += GS_LANES) plane[i] = outside;
-    if (number != 0 || image != 0) return;
-    for (size_t i = GS_LANE; i < p.lead; i += GS_LANES) to[i] = 0;
-    for (size_t i = GS_LANE; i < p.slack; i += GS_LANES) to[p.lead + images * p.image + i] = 0;
-}
-
-/* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones */
-__kernel void conv2d_places_x(__global int *place, ulong place_at, int count, int kernel_h, int kernel_w,
-                              planes p) {
-    const int k = get_global_id(0);
-    if (k >= count) return;
-    const int row = k / kernel_w, v = rest(k, kernel_w), u = rest(row, kernel_h), channel = row / kernel_h;
-    const int number = (channel * p.stride_h + rest(u, p.stride_h)) * p.stride_w + rest(v, p.stride_w);
-    place[place_at + k] = k == count - 1 ? p.c * p.stride_h * p.stride_w * (int)p.plane
-                                         : number * (int)p.plane + u / p.stride_h * p.grid_w + v / p.stride_w;
-}
-
-/* place[k] for dx, k = (o, u, v): u and v count the kernel places that fall on one phase, taps_h x taps_w of them */
-__kernel void conv2d_places_dy(__global int *place, ulong place_at, int count, int taps_h, int taps_w,
-                               planes p) {
-    const int k = get_global_id(0);
-    if (k >= count) return;
-    const int row = k / taps_w, v = rest(k, taps_w), u = rest(row, taps_h), o = row / taps_h;
-    place[place_at + k] = (int)p.lead + o * (int)p.plane - u * p.grid_w - v;
-}
-
-/* w^T for dx: row (c, phase_h, phase_w), column (o, u, v) = w[o][c][u stride_h + phase_h][v stride_w + phase_w], or 0
- * where the kernel is smaller than that; work-item (column, row) */
-__kernel void conv2d_transpose_w(__global float *to, __global const float *w, ulong w_at, int columns,
-                                 int in_c, int kernel_h, int kernel_w, int taps_h, int taps_w, int stride_h,
-                                 int stride_w) {
-    const int column = get_global_id(0), row = get_global_id(1);
-    if (column >= columns) return;
-    const int o_u = column / taps_w, c_phase = row / stride_w;
-    const int v = rest(column, taps_w) * stride_w + rest(row, stride_w);
-    const int u = rest(o_u, taps_h) * stride_h + rest(c_phase, stride_h);
-    const size_t o = o_u / taps_h, c = c_phase / stride_h;
-    to[(size_t)row * columns + column] =
-        u < kernel_h && v < kernel_w ? w[w_at + ((o * in_c + c) * kernel_h + u) * kernel_w + v] : 0.0f;
-}
-
 /* ---- y = w x, and dx = w^T dy ---- */
 
 /* As gs_cl_conv2d_product in cl/conv2d.c. */
 typedef struct product {
-    ulong image;                                          /* floats from image to image in x */
-    int m, k;                                             /* rows of w; length of the sum */
-    int grid_w, first_row, first_column, rows, columns;   /* the positions that are computed */
-    int h, w, stride_h, stride_w, pad_h, pad_w, has_bias; /* of the result, whose planes may be phases */
+    ulong image;                                        /* floats from image to image in x */
+    int m, k;                                           /* rows of w; length of the sum */
+    int grid_w, first_row, first_column, rows, columns; /* the positions that are computed */
+    int h, w, stride_h, stride_w, pad_h, pad_w;         /* of the result, whose planes may be phases */
+    int has_bias, relu;                                 /* what is done to it at the end */
+    int tall, across; /* CPU: tiles are two rows high, or two vectors wide; so many make a row */
 } product;
 
 /* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
@@ -160,16 +78,18 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
             __global float *to = result_row(y, image, m, p.first_row + at / p.columns, p);
             const int column =
                 (p.first_column + rest(at, p.columns)) * p.stride_w + rest(m, p.stride_w) - p.pad_w;
-            if (to && column >= 0 && column < p.w)
-                to[column] = sum[i][j] + (p.has_bias ? bias[bias_at + m] : 0);
+            const float value = sum[i][j] + (p.has_bias ? bias[bias_at + m] : 0);
+            if (to && column >= 0 && column < p.w) to[column] = p.relu && value < 0 ? 0 : value;
         }
 }
 
 #else
 
 /* Store one vector of row m at position (r, s). */
-static void store_positions(vec v, __global float *to, int m, int s, product p) {
+static void store_positions(vec v, __global float *y, ulong image, int m, int r, int s, product p) {
     const int column = s * p.stride_w + rest(m, p.stride_w) - p.pad_w;
+    __global float *to = result_row(y, image, m, r, p);
+    if (!to) return;
     if (p.stride_w == 1) {
         if (column < p.w) store_first(v, to + column, p.w - column);
         return;
@@ -182,58 +102,86 @@ static void store_positions(vec v, __global float *to, int m, int s, product p) 
     }
 }
 
-/* The "broadcast" tile of tile.clh: GS_ROWS rows of the product x two vectors of positions in one image. They are
- * neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the other. What is loaded beyond
- * the end of the row, or twice where the rows' number is odd, is computed, and not stored. */
+/* The "broadcast" tile of tile.clh: `high` rows of the product x two vectors of positions in one image. They are
+ * neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the other. Tiles at the right and
+ * the lower edge move back until they fit: what two of them compute is the same. Only where a row is shorter than a
+ * vector more is computed than stored. */
 static void product_tile(__global float *y, __global const float *w, __global const float *bias,
-                         __global const float *x, __global const int *place, product p, const bool tall) {
-    const int wide = tall ? GS_VECTOR : 2 * GS_VECTOR, high = tall ? 2 : 1;
-    const int m0 = get_global_id(0) * GS_ROWS, across = (p.columns + wide - 1) / wide;
-    const int tile = get_global_id(1), r = p.first_row + tile / across * high,
-              s = p.first_column + rest(tile, across) * wide;
-    const bool one_row = tall && r + 1 >= p.first_row + p.rows;
-    const int second = one_row ? 0 : tall ? p.grid_w : GS_VECTOR;
+                         __global const float *x, __global const int *place, product p, const int high) {
+    const int m0 = get_global_id(0) * high, tile = get_global_id(1);
+    const int last_row = p.first_row + p.rows - 1, last = p.first_column + max(p.columns - GS_VECTOR, 0);
+    int r[2], s[2];
+    r[0] = p.first_row + tile / p.across * (1 + p.tall);
+    r[1] = min(r[0] + p.tall, last_row);
+    s[0] = p.first_column + rest(tile, p.across) * GS_VECTOR * (2 - p.tall);
+    s[1] = min(s[0] + GS_VECTOR * (1 - p.tall), last);
+    s[0] = min(s[0], last);
     const ulong image = get_global_id(2);
-    x += image * p.image + (size_t)r * p.grid_w + s;
-    __global const float *from[GS_ROWS];
+    __global const float *x0 = x + image * p.image + (size_t)r[0] * p.grid_w + s[0],
+                         *x1 = x + image * p.image + (size_t)r[1] * p.grid_w + s[1], *from[GS_ROWS];
     vec sum[GS_ROWS][2];
 #pragma unroll
-    for (int i = 0; i < GS_ROWS; i++) {
+    for (int i = 0; i < high; i++) {
         const int m = min(m0 + i, p.m - 1);
         from[i] = w + (size_t)m * p.k;
         sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[m] : 0);
     }
 #pragma unroll GS_UNROLL
     for (int k = 0; k < p.k; k++) {
-        const vec b0 = load(x + place[k]), b1 = load(x + place[k] + second);
+        const vec b0 = load(x0 + place[k]), b1 = load(x1 + place[k]);
 #pragma unroll
-        for (int i = 0; i < GS_ROWS; i++) {
+        for (int i = 0; i < high; i++) {
             const vec a = (vec)(from[i][k]);
             sum[i][0] = fma(a, b0, sum[i][0]);
             sum[i][1] = fma(a, b1, sum[i][1]);
         }
     }
+    if (p.relu) {
 #pragma unroll
-    for (int i = 0; i < GS_ROWS; i++) {
-        if (m0 + i >= p.m) continue;
-        __global float *to = result_row(y, image, m0 + i, r, p);
-        if (to) store_positions(sum[i][0], to, m0 + i, s, p);
-        if (one_row) continue;
-        if (tall) to = result_row(y, image, m0 + i, r + 1, p);
-        if (to) store_positions(sum[i][1], to, m0 + i, tall ? s : s + GS_VECTOR, p);
+        for (int i = 0; i < high; i++) {
+            sum[i][0] = sum[i][0] < 0 ? 0 : sum[i][0];
+            sum[i][1] = sum[i][1] < 0 ? 0 : sum[i][1];
+        }
     }
+
+    /* whole vectors into channels, or, one by one, whatever else there is */
+    if (p.columns >= GS_VECTOR && p.stride_h == 1 && p.stride_w == 1) {
+        const size_t plane = (size_t)p.h * p.w;
+        y += (image * p.m + m0) * plane;
+        __global float *y0 = y + (r[0] - p.pad_h) * p.w + s[0] - p.pad_w,
+                       *y1 = y + (r[1] - p.pad_h) * p.w + s[1] - p.pad_w;
+#pragma unroll
+        for (int i = 0; i < high; i++)
+            if (m0 + i < p.m) {
+                store(sum[i][0], y0 + i * plane);
+                store(sum[i][1], y1 + i * plane);
+            }
+        return;
+    }
+    float part[GS_ROWS][2][GS_VECTOR];
+#pragma unroll
+    for (int i = 0; i < high; i++) {
+        GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i][0]);
+        GS_PASTE(vstore, GS_VECTOR)(sum[i][1], 0, part[i][1]);
+    }
+#pragma unroll 1
+    for (int i = 0; i < min(high, p.m - m0); i++)
+#pragma unroll 1
+        for (int j = 0; j < 2; j++)
+            store_positions(GS_PASTE(vload, GS_VECTOR)(0, part[i][j]), y, image, m0 + i, r[j], s[j], p);
 }
 
-__kernel void conv2d_product_tall(__global float *y, ulong y_at, __global const float *w, ulong w_at,
-                                  __global const float *bias, ulong bias_at, __global const float *x,
-                                  __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, true);
+__kernel void conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at,
+                             __global const float *bias, ulong bias_at, __global const float *x,
+                             __global const int *place, ulong place_at, product p) {
+    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS);
 }
 
-__kernel void conv2d_product_wide(__global float *y, ulong y_at, __global const float *w, ulong w_at,
-                                  __global const float *bias, ulong bias_at, __global const float *x,
-                                  __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, false);
+/* lower tiles, for where they fit m better: 6 channels make one of them */
+__kernel void conv2d_product_low(__global float *y, ulong y_at, __global const float *w, ulong w_at,
+                                 __global const float *bias, ulong bias_at, __global const float *x,
+                                 __global const int *place, ulong place_at, product p) {
+    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS_LOW);
 }
 
 #endif
@@ -305,15 +253,25 @@ __kernel void conv2d_weights(__global float *part, __global const float *dy, __g
 #endif
 
 /* dw += the sum of the groups, in order, and db += that of the last column if there is one more than dw has; work-item
- * (column, row) */
+ * (GS_VECTOR columns, row) */
 __kernel void conv2d_weights_sum(__global float *dw, ulong dw_at, __global float *db, ulong db_at,
                                  __global const float *part, ulong groups, int n, int columns) {
-    const size_t column = get_global_id(0), row = get_global_id(1), m = get_global_size(1);
+    const size_t column = GS_FIRST, row = get_global_id(1), each = n * get_global_size(1);
     if (column >= n) return;
-    float sum = 0;
-    for (ulong g = 0; g < groups; g++) sum += part[(g * m + row) * n + column];
-    if (column < columns)
-        dw[dw_at + row * columns + column] += sum;
-    else
-        db[db_at + row] += sum;
+    part += row * n;
+    dw += dw_at + row * columns;
+    if (column + GS_VECTOR <= columns) {
+        vec sum = 0;
+        for (size_t g = 0; g < groups; g++) sum += load(part + g * each + column);
+        store(load(dw + column) + sum, dw + column);
+        return;
+    }
+    for (size_t i = column; i < min(column + GS_VECTOR, (size_t)n); i++) {
+        float sum = 0;
+        for (size_t g = 0; g < groups; g++) sum += part[g * each + i];
+        if (i < columns)
+            dw[i] += sum;
+        else
+            db[db_at + row] += sum;
+    }
 }

@@ -23,7 +23,7 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
     }
     size_t length = gs_cl_parts(s->k, slices);
     gs_cl_gemm_sizes slice = *s;
-    slice.add = slice.has_bias = 0;
+    slice.add = slice.has_bias = slice.relu = 0;
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
     GS_TRY(GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
@@ -65,7 +65,7 @@ gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs
     if (worth_copying(&cl->tiles, &s)) return packed(d, c, a, b, bias, &s);
 
     /* On a CPU: neighbouring work-items, which a core runs one after the other, share columns of B. */
-    if (s.b_col == 1 && s.n >= vector && !s.has_bias) {
+    if (s.b_col == 1 && s.n >= vector && !s.has_bias && !s.relu) {
         gs_cl_grid grid = {{gs_cl_parts(s.m, (size_t)cl->tiles.rows), gs_cl_parts(s.n, 2 * vector), 1},
                            {1, 1, 1}};
         return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b),

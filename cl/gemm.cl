@@ -21,9 +21,9 @@ gemm_tile(__global float *c, ulong c_at, __global const float *a, ulong a_at, __
         for (int j = 0; j < EACH; j++) {
             ulong row = m0 + TILE_ROW(i), column = n0 + TILE_COLUMN(j);
             if (row >= s.m || column >= s.n) continue;
-            float value = sum[i][j] + (s.has_bias ? bias[bias_at + column] : 0);
-            ulong at = row * s.n + column;
-            c[at] = s.add ? c[at] + value : value;
+            const float value = sum[i][j] + (s.has_bias ? bias[bias_at + column] : 0);
+            const ulong at = row * s.n + column;
+            c[at] = s.add ? c[at] + value : PASSED(value, s);
         }
 }
 
@@ -35,7 +35,7 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
     float sum = s.has_bias ? bias[bias_at + j] : 0;
     for (ulong z = 0; z < slices; z++) sum += part[part_at + (z * s.m + i) * s.n + j];
     c += c_at + i * s.n + j;
-    *c = s.add ? *c + sum : sum;
+    *c = s.add ? *c + sum : PASSED(sum, s);
 }
 
 #else
@@ -52,7 +52,7 @@ __kernel void gemm_plain(__global float *c, ulong c_at, __global const float *a,
     c += c_at + i * s.n + j;
     float sum = s.has_bias ? bias[bias_at + j] : 0;
     for (size_t k = 0; k < s.k; k++) sum = fma(a[k * s.a_col], b[k * s.b_row], sum);
-    *c = s.add ? *c + sum : sum;
+    *c = s.add ? *c + sum : PASSED(sum, s);
 }
 
 /* Store the last `count` elements of v, which belongs to to[0 .. GS_VECTOR - 1]; add: add them to what is there. */
@@ -140,8 +140,9 @@ __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, u
 #pragma unroll
     for (int r = 0; r < GS_DOT_ROWS; r++)
         if (row + r < s.m) {
-            __global float *to = c + c_at + (row + r) * s.n + column;
-            store_first4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift, to, columns);
+            const float4 value = sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift;
+            store_first4(s.relu ? (value < 0 ? 0 : value) : value, c + c_at + (row + r) * s.n + column,
+                         columns);
         }
 }
 

@@ -78,6 +78,10 @@ __kernel void gemm_packed(__global float *c, ulong c_at, __global const float *r
                     sum[r][0] += load(bias);
                     sum[r][1] += load(bias + GS_VECTOR);
                 }
+                if (s.relu) {
+                    sum[r][0] = sum[r][0] < 0 ? 0 : sum[r][0];
+                    sum[r][1] = sum[r][1] < 0 ? 0 : sum[r][1];
+                }
                 store(s.add ? load(to) + sum[r][0] : sum[r][0], to);
                 store(s.add ? load(to + GS_VECTOR) + sum[r][1] : sum[r][1], to + GS_VECTOR);
             } else {
@@ -86,7 +90,7 @@ __kernel void gemm_packed(__global float *c, ulong c_at, __global const float *r
                 GS_PASTE(vstore, GS_VECTOR)(sum[r][1], 1, part);
                 for (int j = 0; j < left; j++) {
                     const float value = part[j] + (s.has_bias ? bias[j] : 0);
-                    to[j] = s.add ? to[j] + value : value;
+                    to[j] = s.add ? to[j] + value : PASSED(value, s);
                 }
             }
         }

@@ -1,27 +1,67 @@
 #include "cl/cl.h"
 
-/* y = x w^T + b */
-gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                               int out) {
+/* y = x w^T + b, or max(x w^T + b, 0) */
+static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in, int out,
+                         bool relu) {
     size_t k = (size_t)in, m = (size_t)out;
     return gs_cl_gemm(
         d, y, x, w, b,
-        (gs_cl_gemm_sizes){.m = n, .n = m, .k = k, .a_row = k, .a_col = 1, .b_row = 1, .b_col = k});
+        (gs_cl_gemm_sizes){
+            .m = n, .n = m, .k = k, .a_row = k, .a_col = 1, .b_row = 1, .b_col = k, .relu = relu});
 }
 
-/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch */
-gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, int in, int out) {
+gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                               int out) {
+    return forward(d, y, x, w, b, n, in, out, false);
+}
+
+gs_status gs_cl_linear_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                    int out) {
+    return forward(d, y, x, w, b, n, in, out, true);
+}
+
+/* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one pass.
+ * On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
+static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out) {
+    const gs_cl *cl = gs_cl_of(d);
+    const bool gpu = cl->tiles.gpu, has_db = db.base != NULL;
+    const int relu = y.base && !gpu;
+    gs_mem passed = *dy;
+    if (y.base) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, n * out, &passed));
+    if (y.base && gpu) GS_TRY(gs_cl_relu_backward(d, passed, *dy, y, n * out));
+    const gs_mem from = relu ? *dy : passed;
+    *dy = passed;
+    if (!relu && !has_db) return GS_OK;
+    /* a kernel's buffers must exist; those that are not there are not touched */
+    gs_cl_grid grid = gpu ? gs_cl_elements(d, out)
+                          : (gs_cl_grid){{gs_cl_parts(out, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
+    return GS_CL_RUN(d, "linear", "linear_db", grid, GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n),
+                     GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu),
+                     GS_ARG((int)has_db));
+}
+
+/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass only
+ * where relu_y > 0 */
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
+                          gs_mem w, size_t n, int in, int out) {
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return GS_OK;
+    GS_TRY(sum_db(d, db, &dy, relu_y, n, m));
     if (dx.base)
         GS_TRY(gs_cl_gemm(
             d, dx, dy, w, GS_NONE,
             (gs_cl_gemm_sizes){.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}));
-    if (db.base)
-        GS_TRY(GS_CL_RUN(d, "linear", "linear_db", gs_cl_elements(d, m), GS_ARG(db), GS_ARG(dy), GS_ARG(n),
-                         GS_ARG(m)));
     return gs_cl_gemm(
         d, dw, dy, x, GS_NONE,
         (gs_cl_gemm_sizes){.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = 1});
+}
+
+gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, int in, int out) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out);
+}
+
+gs_status gs_cl_linear_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
+                                     gs_mem x, gs_mem w, size_t n, int in, int out) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, in, out);
 }

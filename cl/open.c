@@ -24,6 +24,10 @@ static const gs_backend backend = {
     .linear_backward = gs_cl_linear_backward,
     .conv2d_forward = gs_cl_conv2d_forward,
     .conv2d_backward = gs_cl_conv2d_backward,
+    .linear_relu_forward = gs_cl_linear_relu_forward,
+    .linear_relu_backward = gs_cl_linear_relu_backward,
+    .conv2d_relu_forward = gs_cl_conv2d_relu_forward,
+    .conv2d_relu_backward = gs_cl_conv2d_relu_backward,
     .max_pool2d_forward = gs_cl_max_pool2d_forward,
     .max_pool2d_backward = gs_cl_max_pool2d_backward,
     .avg_pool2d_forward = gs_cl_avg_pool2d_forward,
@@ -378,11 +382,11 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
                                  : "it is not available");
     identify(cl);
     GS_TRY(choose_tiles(cl));
+    cl->units = device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
-        snprintf(units, sizeof units, "%d of %d units", (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS),
-                 whole);
+        snprintf(units, sizeof units, "%zu of %d units", cl->units, whole);
     else
         snprintf(units, sizeof units, "%d unit%s", whole, whole == 1 ? "" : "s");
     snprintf(d->description, sizeof d->description, "%s, %s", name, units);

@@ -197,6 +197,22 @@ static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a)
     return CL_INVALID_VALUE;
 }
 
+/* On a CPU a work-group is a call of a function; under PoCL 3.1 that costs as much as a short work-item. So work-items
+ * that are groups of their own are joined, by two, as long as there remain enough groups to be divided evenly among the
+ * cores. */
+static void join_groups(const gs_cl *cl, size_t most, gs_cl_grid *g) {
+    enum { ENOUGH = 16, LARGEST = 64 }; /* groups for each core; work-items in a group */
+    size_t groups = g->groups[0] * g->groups[1] * g->groups[2], local = 1;
+    if (cl->tiles.gpu || g->local[0] * g->local[1] * g->local[2] != 1) return;
+    if (most > LARGEST) most = LARGEST;
+    for (int i = 0; i < 3; i++)
+        for (; groups / 2 >= ENOUGH * cl->units && 2 * local <= most && g->groups[i] % 2 == 0; groups /= 2) {
+            g->groups[i] /= 2;
+            g->local[i] *= 2;
+            local *= 2;
+        }
+}
+
 gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid grid, const gs_cl_arg *args,
                     int count) {
     enum { FLUSH_EVERY = 16 }; /* so that a GPU begins to work while the host still enqueues */
@@ -210,6 +226,7 @@ gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid
         if (error != CL_SUCCESS)
             return gs_cl_check(error, "%s.cl: clSetKernelArg(%s, %u)", file, name, (unsigned)index - 1);
     }
+    join_groups(cl, k->max_local, &grid);
     while (grid.local[0] > k->max_local && grid.local[0] % 2 == 0) { /* a small device: more groups instead */
         grid.local[0] /= 2;
         grid.groups[0] *= 2;

@@ -233,7 +233,6 @@ static void any_call(void **state) {
 
 /* Where a backend does a layer and the relu after it at once, the results are those of the two operators. */
 static void with_relu(void **state) {
-    if (gs_test_small()) skip();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++) {
