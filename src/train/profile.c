@@ -259,7 +259,7 @@ void gs_profile_free(gs_profile *p) {
     *p = (gs_profile){0};
 }
 
-/* ---- what follows ---- */
+/* ---- the sum of all rows ---- */
 
 gs_profile_cell gs_profile_total(const gs_profile *p) {
     gs_profile_cell sum = {0};
@@ -272,29 +272,4 @@ gs_profile_cell gs_profile_total(const gs_profile *p) {
             sum.least += c->least;
         }
     return sum;
-}
-
-/* Three digits, but no exponent for large ones. */
-static const char *number(double value, char text[24]) {
-    snprintf(text, 24, value < 999.5 ? "%.3g" : "%.0f", value);
-    return text;
-}
-
-void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
-    double ratio = p->loader / p->step, mb = p->sample_bytes / 1e6;
-    char times[24], step[24], loader[24];
-    number(ratio >= 1 ? ratio : 1 / ratio, times);
-    number(p->step * mb, step);
-    number(p->loader * mb, loader);
-    if (ratio >= 1)
-        snprintf(text, size,
-                 "The training step bounds this run: the loader alone is %s times as fast.\n"
-                 "The step takes %s MB/s of samples, and %s MB/s could be brought.",
-                 times, step, loader);
-    else
-        snprintf(text, size,
-                 "The loader bounds this run: the training step alone is %s times as fast,\n"
-                 "and must wait at least %.0f %% of the time: it could take %s MB/s of samples,\n"
-                 "and %s MB/s are brought.",
-                 times, 100 * (1 - ratio), step, loader);
 }

@@ -47,7 +47,7 @@ typedef struct gs_profile {
 gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
 
-/* The sentences that loader, step and sample_bytes imply; in lines of at most 80 columns. */
+/* The sentences that loader, step and sample_bytes imply; in lines of at most 80 columns (profile_verdict.c). */
 void gs_profile_verdict(const gs_profile *, char *text, size_t size);
 
 /* The sum of all rows, both directions in cell[GS_PROFILE_FORWARD]. */
