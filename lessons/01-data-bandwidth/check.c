@@ -1,0 +1,163 @@
+/* The checks of lesson 1. What the functions say is compared with runs that are played through here, sample by sample, on
+ * a clock that is only a number: no formula, and nothing to measure. */
+#include <math.h>
+#include "tasks.h"
+#include "lab.h"
+
+/* ---- the reference: a run, played through ---- */
+
+enum { PIECES = 20000, PLACES = 4, MOST_WORKERS = 16 };
+
+typedef struct played {
+    double rate, waits; /* samples/s of all workers, share of the time that a worker waits */
+} played;
+
+/* Pieces of one sample. A disk brings one after the other, each to the worker whose turn it is, while that one has a place
+ * free; a worker computes a piece when it is there and the one before is done. */
+static played play(double loader, double step, int workers, bool shared) {
+    static double done[MOST_WORKERS]
+                      [PLACES]; /* when worker w was done with its piece i, in place i % PLACES */
+    double disk[MOST_WORKERS] = {0}, waited = 0, end = 0;
+    for (int w = 0; w < workers; w++)
+        for (int i = 0; i < PLACES; i++) done[w][i] = 0;
+    for (int i = 0; i < PIECES; i++)
+        for (int w = 0; w < workers; w++) {
+            double *mine = &disk[shared ? 0 : w], before = done[w][(i + PLACES - 1) % PLACES];
+            *mine = fmax(*mine, done[w][i % PLACES]) + 1 / loader;
+            double start = fmax(*mine, before);
+            waited += start - before;
+            done[w][i % PLACES] = start + 1 / step;
+            end = fmax(end, start + 1 / step);
+        }
+    return (played){(double)workers * PIECES / end, waited / (workers * end)};
+}
+
+/* What happens once at the beginning is in the played run, but not in a prediction. */
+static const double TOLERANCE = 2e-3;
+
+static bool close_to(double got, double wanted, double scale) {
+    return fabs(got - wanted) <= TOLERANCE * scale;
+}
+
+static const double speeds[][2] = {
+    {100, 100}, {100, 200},     {200, 100}, {6289, 15100}, {1, 1000},
+    {1000, 1},  {INFINITY, 30}, {99, 100},  {350, 100},
+};
+enum { SPEEDS = sizeof speeds / sizeof *speeds };
+
+static gs_status check_1_1(void) {
+    for (int i = 0; i < SPEEDS; i++) {
+        double loader = speeds[i][0], step = speeds[i][1], waits = -1;
+        double rate = lab_together(loader, step, &waits);
+        played real = play(loader, step, 1, true);
+        LAB_CHECK(close_to(rate, real.rate, real.rate),
+                  "loader %g samples/s, step %g: together they make %.5g samples/s, got %.5g", loader, step,
+                  real.rate, rate);
+        LAB_CHECK(
+            close_to(waits, real.waits, 1),
+            "loader %g samples/s, step %g: the step waits %.1f %% of the time (as a share: %.3f), got %.3f",
+            loader, step, 100 * real.waits, real.waits, waits);
+    }
+    return GS_OK;
+}
+
+static gs_status check_1_2(void) {
+    /* 1000 pieces of work, of which `serial` go one after the other */
+    for (int serial = 0; serial <= 1000; serial += 125)
+        for (int workers = 1; workers <= 64; workers++) {
+            double time = serial + (1000.0 - serial) / workers;
+            double got = lab_amdahl(serial / 1000.0, workers);
+            LAB_CHECK(fabs(got - 1000 / time) <= 1e-9 * workers,
+                      "serial share %g, %d worker%s: the time falls from 1000 to %.6g, that is %.6g times as "
+                      "fast, got %.6g",
+                      serial / 1000.0, workers, workers == 1 ? "" : "s", time, 1000 / time, got);
+        }
+    return GS_OK;
+}
+
+static gs_status check_1_3(void) {
+    for (int workers = 1; workers <= MOST_WORKERS; workers += workers < 4 ? 1 : 4)
+        for (int i = 0; i < SPEEDS; i++)
+            for (int shared = 0; shared < 2; shared++) {
+                double loader = speeds[i][0], step = speeds[i][1];
+                double wanted = play(loader, step, workers, shared).rate / play(loader, step, 1, shared).rate;
+                double got = lab_speed_up(loader, step, workers, shared);
+                LAB_CHECK(
+                    close_to(got, wanted, wanted),
+                    "loader %g samples/s, step %g, %d worker%s, %s: %.3f times as fast as one, got %.3f",
+                    loader, step, workers, workers == 1 ? "" : "s",
+                    shared ? "one disk for all" : "a disk for each", wanted, got);
+            }
+    return GS_OK;
+}
+
+static gs_status check_1_4(void) {
+    static const struct {
+        double loader, step;
+        int shared, own; /* wanted */
+    } cases[] = {
+        {100, 200, 1, 1}, {100, 100, 2, 0},     {200, 100, 3, 0},        {250, 100, 3, 0},   {299, 100, 3, 0},
+        {400, 100, 5, 0}, {99.5, 100, 1, 1},    {6710.25, 22.5, 299, 0}, {100.5, 100, 2, 0}, {1, 0.25, 5, 0},
+        {1, 1024, 1, 1},  {INFINITY, 30, 0, 0}, {1e6, 15625, 65, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int shared = 1; shared >= 0; shared--) {
+            int wanted = shared ? cases[i].shared : cases[i].own;
+            int got = lab_data_bound_from(cases[i].loader, cases[i].step, shared);
+            LAB_CHECK(got == wanted,
+                      "loader %g samples/s, step %g, %s: somebody waits from %d workers on%s, got %d",
+                      cases[i].loader, cases[i].step, shared ? "one disk for all" : "a disk for each", wanted,
+                      wanted == 0 ? " (that is: never)" : "", got);
+        }
+    return GS_OK;
+}
+
+/* Seconds of a step over `batch` samples; the parts are dealt out one by one. */
+static double step_seconds(size_t batch, int workers, double step, double sum_seconds) {
+    size_t longest = 0, part[MOST_WORKERS] = {0};
+    for (size_t i = 0; i < batch; i++) {
+        size_t *p = &part[i % (size_t)workers];
+        if (++*p > longest) longest = *p;
+    }
+    return (double)longest / step + (workers > 1 ? sum_seconds : 0);
+}
+
+static gs_status check_1_5(void) {
+    /* powers of two, so that nothing is rounded and "less" means less: the sum lasts as long as so many samples */
+    static const double samples[] = {0, 0.5, 1, 1.5, 2, 7, 7.25, 64, 100, 333};
+    const double step = 1024;
+    for (int workers = 2; workers <= MOST_WORKERS; workers += workers < 5 ? 1 : 3)
+        for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+            double sum = samples[i] / step;
+            size_t wanted = 1;
+            while (!(step_seconds(wanted, workers, step, sum) < step_seconds(wanted, 1, step, sum))) wanted++;
+            size_t got = lab_crossover(step, workers, sum);
+            LAB_CHECK(
+                got == wanted,
+                "%g samples/s, %d workers, a sum as long as %g samples: they win from a batch of %zu on "
+                "(steps of %g and %g samples' time), got %zu",
+                step, workers, samples[i], wanted, step * step_seconds(wanted, workers, step, sum),
+                step * step_seconds(wanted, 1, step, sum), got);
+        }
+    size_t got = lab_crossover(step, 1, 1 / step);
+    LAB_CHECK(got == 0, "1 worker: it is never faster than itself, so 0; got %zu", got);
+    got = lab_crossover(65536, 2, 8);
+    LAB_CHECK(got == 1048578, "65536 samples/s, 2 workers, a sum of 8 s: from 1048578 on, got %zu", got);
+    return GS_OK;
+}
+
+const lab_task lab_tasks[] = {
+    {"1.1", "a loader and a step at the same time", 2, check_1_1,
+     "In a second the step computes for rate / step of it; what does it do in the rest?"},
+    {"1.2", "Amdahl's law", 2, check_1_2,
+     "time = the serial share + the rest / workers; the speed-up is 1 / time."},
+    {"1.3", "speed-up by data", 2, check_1_3,
+     "With one disk for all the sum of what the workers take is limited. Compare with what ONE worker "
+     "really\n"
+     "makes, which a slow disk limits too."},
+    {"1.4", "from how many workers on somebody waits", 2, check_1_4,
+     "n workers of one disk wait if n x step is above loader; equal is not above."},
+    {"1.5", "the batch from which several workers win", 2, check_1_5,
+     "The longest part has ceil(B / workers) samples. Equal times are no gain yet."},
+    {0},
+};

@@ -1,0 +1,73 @@
+/* Lesson 1: what bounds a run, and when do more workers help? The blanks are marked "task 1.1" to "task 1.5"; tasks.h says
+ * what each function must do.
+ *
+ *     make lab-01                                                     builds and grades this file
+ *     build/lessons/01/gradsum profile --model lenet --throttle 5     your predictions beside the measurement
+ */
+#include "tasks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include "lab.h"
+
+double lab_together(double loader, double step, double *waits) {
+    /* task 1.1: two things happen at the same time, and the slower one sets the pace. Set *waits, return
+     * samples a second. */
+    double rate = loader < step ? loader : step;
+    *waits = 1 - rate / step; /* of each second it computes rate / step */
+    return rate;
+    /* end of task 1.1 */
+}
+
+double lab_amdahl(double serial, int workers) {
+    /* task 1.2: the time of one worker is 1; what is the time of `workers`? Return the ratio. */
+    return 1 / (serial + (1 - serial) / workers);
+    /* end of task 1.2 */
+}
+
+double lab_speed_up(double loader, double step, int workers, bool shared) {
+    /* task 1.3: what do `workers` compute in a second, what does one? Return the ratio. */
+    double one = fmin(loader, step);
+    double all = shared ? fmin(loader, workers * step) : workers * one;
+    return all / one;
+    /* end of task 1.3 */
+}
+
+int lab_data_bound_from(double loader, double step, bool shared) {
+    /* task 1.4: look for the smallest number of workers that want MORE than is brought. Think of a disk that is
+     * too slow for one, of one that is never too slow, and of one that brings exactly enough for 4. */
+    if (loader < step) return 1;
+    if (!shared || isinf(loader)) return 0;
+    return (int)floor(loader / step) + 1;
+    /* end of task 1.4 */
+}
+
+size_t lab_crossover(double step, int workers, double sum_seconds) {
+    /* task 1.5: write the time of a step of one worker and of `workers`, for a batch of B; then look for the
+     * smallest B. It may be in the millions. */
+    if (workers < 2) return 0;
+    size_t n = (size_t)workers, batch = 1;
+    while (!((double)((batch + n - 1) / n) / step + sum_seconds < (double)batch / step)) batch++;
+    return batch;
+    /* end of task 1.5 */
+}
+
+/* Not a task: this function stands in the place of src/train/profile_verdict.c, and `gradsum profile` prints what it says
+ * below the measurement. */
+void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
+    static const int workers[] = {1, 2, 4, 8};
+    double waits = 0, rate = lab_together(p->loader, p->step, &waits);
+    char own[80] = "", one[80] = "";
+    for (size_t i = 0, a = 0, b = 0; i < sizeof workers / sizeof *workers; i++) {
+        double with_own = lab_speed_up(p->loader, p->step, workers[i], false);
+        double with_one = lab_speed_up(p->loader, p->step, workers[i], true);
+        a += (size_t)snprintf(own + a, sizeof own - a, " %6.2f", with_own);
+        b += (size_t)snprintf(one + b, sizeof one - b, " %6.2f", with_one);
+    }
+    snprintf(text, size,
+             "You predict: %.0f samples/s together, %.1f %% of the time waiting.\n"
+             "speed-up with workers    1      2      4      8\n"
+             "a disk for each     %s\n"
+             "one disk for all    %s   somebody waits from %d workers on",
+             rate, 100 * waits, own, one, lab_data_bound_from(p->loader, p->step, true));
+}

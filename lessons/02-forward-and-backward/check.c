@@ -1,0 +1,374 @@
+/* The checks of lesson 2. The references are difference quotients of the forward formulas, in double; a linear function's
+ * is exact for any step. Larger cases are compared with the library's own operators. */
+#include <math.h>
+#include <string.h>
+#include "tasks.h"
+#include "lab.h"
+#include "train/train.h"
+
+/* ---- arrays on the device ---- */
+
+/* Numbers between -1 and 1 that do not repeat soon. */
+static float value(size_t i, size_t salt) {
+    return (float)((i * 7919 + salt * 104729) % 2003) / 1001.5f - 1;
+}
+
+/* Room for `count` floats, not one more, so that a write behind it is seen. */
+static gs_status array(gs_device *d, size_t count, size_t salt, float **host, gs_mem *m) {
+    *m = GS_NONE;
+    GS_TRY(d->ops->alloc(d, (count > 0 ? count : 1) * sizeof(float), m));
+    *host = m->base;
+    for (size_t i = 0; i < count; i++) (*host)[i] = value(i, salt);
+    return GS_OK;
+}
+
+typedef struct linear_case {
+    size_t n, in, out;
+    bool bias, wants_dx;
+} linear_case;
+
+/* The arrays of one case. dw and db begin with numbers, as after an earlier pass; dx with some that must not matter. */
+typedef struct linear_arrays {
+    linear_case c;
+    gs_mem mem[6];
+    float *x, *w, *dy, *dx, *dw, *db;
+    gs_status status; /* of the operator */
+} linear_arrays;
+
+static void linear_free(gs_device *d, linear_arrays *a) {
+    for (int i = 0; i < 6; i++) d->ops->free(d, a->mem[i]);
+}
+
+static gs_status linear_make(gs_device *d, linear_case c, linear_arrays *a) {
+    *a = (linear_arrays){.c = c};
+    GS_TRY(array(d, c.n * c.in, 1, &a->x, &a->mem[0]));
+    GS_TRY(array(d, c.out * c.in, 2, &a->w, &a->mem[1]));
+    GS_TRY(array(d, c.n * c.out, 3, &a->dy, &a->mem[2]));
+    GS_TRY(array(d, c.wants_dx ? c.n * c.in : 0, 4, &a->dx, &a->mem[3]));
+    GS_TRY(array(d, c.out * c.in, 5, &a->dw, &a->mem[4]));
+    GS_TRY(array(d, c.bias ? c.out : 0, 6, &a->db, &a->mem[5]));
+    a->status =
+        d->ops->linear_backward(d, c.wants_dx ? a->mem[3] : GS_NONE, a->mem[4], c.bias ? a->mem[5] : GS_NONE,
+                                a->mem[2], a->mem[0], a->mem[1], c.n, (int)c.in, (int)c.out);
+    return GS_OK;
+}
+
+/* sum_{i,o} dy[i][o] y[i][o], where element `moved` of x (or w, or b, which is 0) is 1 larger */
+static double scalar(const linear_arrays *a, const char *of, size_t moved) {
+    const linear_case c = a->c;
+    double sum = 0;
+    for (size_t i = 0; i < c.n; i++)
+        for (size_t o = 0; o < c.out; o++) {
+            double y = *of == 'b' && moved == o;
+            for (size_t k = 0; k < c.in; k++)
+                y += ((double)a->x[i * c.in + k] + (*of == 'x' && moved == i * c.in + k)) *
+                     ((double)a->w[o * c.in + k] + (*of == 'w' && moved == o * c.in + k));
+            sum += (double)a->dy[i * c.out + o] * y;
+        }
+    return sum;
+}
+
+/* Is got[e] = before + d scalar / d (element e of `of`), for all e < count? */
+static gs_status compare_linear(const linear_arrays *a, const char *of, const float *got, size_t count,
+                                size_t columns, size_t salt) {
+    double base = scalar(a, "", 0);
+    for (size_t e = 0; e < count; e++) {
+        double gradient = scalar(a, of, e) - base, before = salt ? (double)value(e, salt) : 0;
+        if (fabs((double)got[e] - (before + gradient)) <= 1e-4) continue;
+        char held[60] = "";
+        if (salt) snprintf(held, sizeof held, " (it held %.6g before)", before);
+        return gs_fail(GS_E_SHAPE, "x (%zu,%zu), w (%zu,%zu), %s: d%s[%zu][%zu] must be %.6g%s, got %.6g",
+                       a->c.n, a->c.in, a->c.out, a->c.in, a->c.bias ? "bias" : "no bias", of, e / columns,
+                       e % columns, before + gradient, held, (double)got[e]);
+    }
+    return GS_OK;
+}
+
+static const linear_case cases[] = {
+    {1, 1, 1, true, true},   {1, 2, 1, true, true},  {2, 1, 1, true, true}, {1, 1, 2, true, true},
+    {1, 2, 3, true, true},   {2, 3, 2, false, true}, {0, 4, 3, true, true}, {3, 5, 2, true, false},
+    {7, 3, 1, false, false}, {7, 17, 6, true, true},
+};
+
+static gs_status check_case(gs_device *d, linear_case c, bool dx) {
+    linear_arrays a;
+    gs_status status = linear_make(d, c, &a);
+    if (status == GS_OK) status = a.status;
+    if (status == GS_OK && dx && c.wants_dx) status = compare_linear(&a, "x", a.dx, c.n * c.in, c.in, 0);
+    if (status == GS_OK && !dx) status = compare_linear(&a, "w", a.dw, c.out * c.in, c.in, 5);
+    if (status == GS_OK && !dx && c.bias) status = compare_linear(&a, "b", a.db, c.out, c.out, 6);
+    linear_free(d, &a);
+    return status;
+}
+
+/* Against the library's operator, where difference quotients would take long. */
+static gs_status check_large(gs_device *yours, gs_device *ours, bool dx) {
+    const linear_case c = {33, 65, 18, true, true};
+    linear_arrays a, b = {0};
+    gs_status status = linear_make(yours, c, &a);
+    if (status == GS_OK) status = a.status;
+    if (status == GS_OK) status = linear_make(ours, c, &b);
+    if (status == GS_OK) status = b.status;
+    const float *got[] = {a.dx, a.dw, a.db}, *wanted[] = {b.dx, b.dw, b.db};
+    const size_t count[] = {c.n * c.in, c.out * c.in, c.out};
+    static const char *const names[] = {"dx", "dw", "db"};
+    for (int k = dx ? 0 : 1; k < (dx ? 1 : 3) && status == GS_OK; k++)
+        for (size_t e = 0; e < count[k] && status == GS_OK; e++)
+            if (!(fabsf(got[k][e] - wanted[k][e]) <= 1e-3f))
+                status =
+                    gs_fail(GS_E_SHAPE, "x (33,65), w (18,65), bias: %s, element %zu must be %.6g, got %.6g",
+                            names[k], e, (double)wanted[k][e], (double)got[k][e]);
+    linear_free(yours, &a);
+    linear_free(ours, &b);
+    return status;
+}
+
+/* Runs `check` with a device that has the student's operators, and one that has the library's. */
+static gs_status on_devices(gs_status (*check)(gs_device *yours, gs_device *ours)) {
+    gs_device *yours, *ours = NULL;
+    GS_TRY(gs_device_open("cpu", 1, &yours));
+    gs_backend_replace(NULL);
+    gs_status status = gs_device_open("cpu", 1, &ours);
+    lab_install();
+    if (status == GS_OK) status = check(yours, ours);
+    gs_device_close(yours);
+    gs_device_close(ours);
+    return status;
+}
+
+static gs_status check_linear(gs_device *yours, gs_device *ours, bool dx) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_case(yours, cases[i], dx));
+    return check_large(yours, ours, dx);
+}
+
+static gs_status check_dx(gs_device *yours, gs_device *ours) {
+    return check_linear(yours, ours, true);
+}
+
+static gs_status check_dw_db(gs_device *yours, gs_device *ours) {
+    return check_linear(yours, ours, false);
+}
+
+static gs_status check_2_1(void) {
+    return on_devices(check_dx);
+}
+
+static gs_status check_2_2(void) {
+    return on_devices(check_dw_db);
+}
+
+/* ---- 2.3: softmax cross-entropy ---- */
+
+static double loss_of(const double *x, size_t classes, int32_t label) {
+    double sum = 0;
+    for (size_t k = 0; k < classes; k++) sum += exp(x[k] - x[label]);
+    return log(sum);
+}
+
+static gs_status check_loss(gs_device *d, size_t n, size_t classes, float scale) {
+    enum { MOST = 64 };
+    double x[MOST];
+    float *p, *dx;
+    gs_mem mem[3] = {GS_NONE, GS_NONE, GS_NONE};
+    int32_t labels[MOST];
+    gs_status status = array(d, n * classes, 1, &p, &mem[0]);
+    if (status == GS_OK) status = array(d, n * classes, 2, &dx, &mem[1]);
+    if (status == GS_OK) status = d->ops->alloc(d, (n > 0 ? n : 1) * sizeof *labels, &mem[2]);
+    if (status == GS_OK) {
+        for (size_t i = 0; i < n; i++) labels[i] = (int32_t)((i * 5 + classes - 1) % classes);
+        for (size_t e = 0; e < n * classes; e++) x[e] = (double)(scale * value(e, 7));
+        for (size_t e = 0; e < n * classes; e++)
+            p[e] = (float)exp(-loss_of(x + e / classes * classes, classes, (int32_t)(e % classes)));
+        memcpy(mem[2].base, labels, n * sizeof *labels);
+        status = d->ops->softmax_cross_entropy_backward(d, mem[1], mem[0], mem[2], n, (int)classes);
+    }
+    for (size_t e = 0; e < n * classes && status == GS_OK; e++) {
+        const double h = 1e-4, *row = x + e / classes * classes;
+        double kept = x[e], up, down;
+        int32_t label = labels[e / classes];
+        x[e] = kept + h;
+        up = loss_of(row, classes, label);
+        x[e] = kept - h;
+        down = loss_of(row, classes, label);
+        x[e] = kept;
+        double wanted = (up - down) / (2 * h);
+        if (!(fabs((double)dx[e] - wanted) <= 1e-5))
+            status =
+                gs_fail(GS_E_SHAPE,
+                        "x (%zu,%zu), sample %zu has label %d and p %s: dx[%zu][%zu] must be %.6g, got %.6g",
+                        n, classes, e / classes, label, lab_floats(p + e / classes * classes, classes),
+                        e / classes, e % classes, wanted, (double)dx[e]);
+    }
+    for (int i = 0; i < 3; i++) d->ops->free(d, mem[i]);
+    return status;
+}
+
+static gs_status check_losses(gs_device *yours, gs_device *ours) {
+    static const size_t sizes[][2] = {{1, 1}, {1, 2}, {2, 2}, {1, 5}, {3, 4}, {0, 3}, {6, 10}, {1, 33}};
+    (void)ours;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        GS_TRY(check_loss(yours, sizes[i][0], sizes[i][1], 1));
+        GS_TRY(check_loss(yours, sizes[i][0], sizes[i][1], 20)); /* p close to 0 and to 1 */
+    }
+    return GS_OK;
+}
+
+static gs_status check_2_3(void) {
+    return on_devices(check_losses);
+}
+
+/* ---- 2.4: finite differences ---- */
+
+/* a + b x + c x^2 + d x^3 of the float that x points to, counting the calls */
+typedef struct cubic {
+    double a, b, c, d;
+    float *x;
+    int calls;
+} cubic;
+
+static double cubic_at(void *context) {
+    cubic *f = context;
+    double x = (double)*f->x;
+    f->calls++;
+    return f->a + x * (f->b + x * (f->c + x * f->d));
+}
+
+static gs_status check_difference(cubic f, float at, float h) {
+    float array[3] = {7, at, 7}, before[3];
+    memcpy(before, array, sizeof array);
+    f.x = &array[1];
+    double got = lab_difference(cubic_at, &f, &array[1], h);
+    /* (f(x+h) - f(x-h)) / (2 h) = f'(x) + d h^2; with points that are rounded to floats */
+    const float up = at + h, down = at - h;
+    double u = (double)up, l = (double)down;
+    double wanted = f.b + f.c * (u + l) + f.d * (u * u + u * l + l * l);
+    LAB_CHECK(memcmp(before, array, sizeof array) == 0,
+              "x = %.9g, h = %g: x is %.9g afterwards, and must be as before", (double)at, (double)h,
+              (double)array[1]);
+    LAB_CHECK(
+        fabs(got - wanted) <= 1e-6 * (fabs(wanted) + 1),
+        "f(x) = %g + %g x + %g x^2 + %g x^3 at x = %.9g, h = %g: the difference quotient is %.9g, got %.9g",
+        f.a, f.b, f.c, f.d, (double)at, (double)h, wanted, got);
+    LAB_CHECK(f.calls == 2, "f was called %d times; 2 are enough", f.calls);
+    return GS_OK;
+}
+
+static gs_status check_2_4(void) {
+    GS_TRY(check_difference((cubic){.b = 3}, 1, 0.5f));
+    GS_TRY(check_difference((cubic){.a = 1, .c = 1}, 2, 0.25f));
+    GS_TRY(check_difference((cubic){.a = -2, .b = 1, .c = -3, .d = 1}, -1, 0.125f));
+    GS_TRY(check_difference((cubic){.a = 0.5, .b = 2}, 0.1f, 0.01f));
+    return check_difference((cubic){.c = 1}, 1000,
+                            0.001f); /* 1000.001 is no float: its neighbour is 1000.00098 */
+}
+
+/* ---- 2.5: a network of them ---- */
+
+typedef struct network {
+    gs_model *model;
+    gs_device *device;
+    gs_pass pass;
+    gs_mem x, labels;
+} network;
+
+/* The loss of the batch, in double, from the logits. */
+static double network_loss(void *context) {
+    enum { MOST = 64 };
+    network *t = context;
+    gs_mem logits;
+    float y[MOST];
+    double row[MOST], sum = 0;
+    const size_t classes = (size_t)t->model->out.c;
+    if (gs_model_forward(t->model, &t->pass, t->x, &logits) != GS_OK) return NAN;
+    if (t->device->ops->read(t->device, y, logits, t->pass.n * classes * sizeof *y) != GS_OK) return NAN;
+    for (size_t i = 0; i < t->pass.n; i++) {
+        for (size_t k = 0; k < classes; k++) row[k] = (double)y[i * classes + k];
+        sum += loss_of(row, classes, ((int32_t *)t->labels.base)[i]);
+    }
+    return sum;
+}
+
+/* Every gradient that backward gives, beside the student's own difference quotient. */
+static gs_status check_network(network *t) {
+    gs_mem logits;
+    gs_model *m = t->model;
+    GS_TRY(gs_model_clear_gradients(m));
+    GS_TRY(gs_model_forward(m, &t->pass, t->x, &logits));
+    GS_TRY(gs_model_loss(m, &t->pass, logits, t->labels));
+    GS_TRY(gs_model_backward(m, &t->pass, logits, t->labels));
+    for (int p = 0; p < m->param_count; p++)
+        for (size_t i = 0; i < m->param[p]->count; i++) {
+            size_t at = m->param[p]->at + i;
+            float got = ((float *)m->gradients.base)[at];
+            double wanted = lab_difference(network_loss, t, (float *)m->weights.base + at, 1 / 64.0f);
+            LAB_CHECK(fabs((double)got - wanted) <= 2e-3,
+                      "\"%s\", %zu samples: the gradient of %s[%zu] is %.6g by your difference quotient, and "
+                      "%.6g by your "
+                      "backward",
+                      m->text, t->pass.n, m->param[p]->name, i, wanted, (double)got);
+        }
+    return GS_OK;
+}
+
+static gs_status check_whole_network(gs_device *yours, gs_device *ours) {
+    (void)ours;
+    network t = {.device = yours, .pass = {.n = 3, .training = true}};
+    float *x;
+    GS_TRY(gs_model_create(yours, "linear 5, tanh, linear 4 no_bias, sigmoid, linear 3", (gs_shape){6, 1, 1},
+                           3, GS_SOFTMAX_CROSS_ENTROPY, 1, &t.model));
+    gs_status status = array(yours, 18, 8, &x, &t.x);
+    if (status == GS_OK) status = yours->ops->alloc(yours, 3 * sizeof(int32_t), &t.labels);
+    if (status == GS_OK) {
+        memcpy(t.labels.base, (int32_t[]){2, 0, 1}, 3 * sizeof(int32_t));
+        status = check_network(&t);
+    }
+    yours->ops->free(yours, t.x);
+    yours->ops->free(yours, t.labels);
+    gs_model_free(t.model);
+    return status;
+}
+
+/* Two workers, two passes each before a sum: dw must be added to, and dx must not. */
+static gs_status train(gs_result *result) {
+    gs_settings s = gs_settings_default();
+    s.model = "flatten, linear 64, relu, linear 32, relu, linear 10";
+    s.devices = "cpu,cpu";
+    s.batch = 64;
+    s.accumulate = 2;
+    s.steps = 20;
+    s.threads = 1;
+    return gs_train(&s, NULL, result);
+}
+
+static gs_status check_2_5(void) {
+    GS_TRY(on_devices(check_whole_network));
+    gs_result yours = {0}, ours = {0};
+    gs_status status = train(&yours);
+    gs_backend_replace(NULL);
+    if (status == GS_OK) status = train(&ours);
+    for (size_t i = 0; i < ours.params && status == GS_OK; i++)
+        if (!(fabsf(yours.weights[i] - ours.weights[i]) <= 1e-3f))
+            status =
+                gs_fail(GS_E_DIFFER,
+                        "after 20 steps of training on 2 workers weight %zu is %g, with our operators %g", i,
+                        (double)yours.weights[i], (double)ours.weights[i]);
+    gs_result_free(&yours);
+    gs_result_free(&ours);
+    return status;
+}
+
+const lab_task lab_tasks[] = {
+    {"2.1", "linear backward: dx", 2, check_2_1,
+     "x[i][k] reaches every output of sample i, once, through w[o][k]: add up over o.\n"
+     "Write dx, whatever it held; do nothing where it is NULL."},
+    {"2.2", "linear backward: dw and db", 2, check_2_2,
+     "w[o][k] is used once for every sample: add up over i, onto what dw holds already."},
+    {"2.3", "softmax cross-entropy backward", 2, check_2_3,
+     "-log p[label] = log(sum of exp x[j]) - x[label]: the derivative of the first part by x[k] is p[k]."},
+    {"2.4", "finite differences", 2, check_2_4,
+     "Store x + h in a float and look at what it became. Put back the number that you kept: x + h - h is\n"
+     "not always x."},
+    {"2.5", "a network with these operators", 2, check_2_5,
+     "It uses all of them, with several layers, two workers, and two passes before each sum."},
+    {0},
+};

@@ -1,0 +1,271 @@
+/* The checks of lesson 3. */
+#include <math.h>
+#include <string.h>
+#include "data/shard.h"
+#include "lab.h"
+#include "tasks.h"
+#include "train/train.h"
+
+/* ---- 3.1: the update ---- */
+
+enum { MOST = 64 };
+
+typedef struct sgd_case {
+    size_t count;
+    float scale, lr[3], momentum, weight_decay; /* three steps */
+} sgd_case;
+
+static float value(size_t i, size_t salt) {
+    return (float)((i * 37 + salt * 11) % 19) / 8 - 1;
+}
+
+/* Three updates in memory of just the needed size, beside the same in double. */
+static gs_status run_sgd(gs_device *d, sgd_case c, gs_mem w, gs_mem v, gs_mem dw) {
+    double want_w[MOST], want_v[MOST] = {0};
+    float *got_w = w.base, *got_v = v.base, *host_dw = dw.base;
+    for (size_t i = 0; i < c.count; i++) got_w[i] = value(i, 1), want_w[i] = (double)got_w[i];
+    for (int step = 0; step < 3; step++) {
+        for (size_t i = 0; i < c.count; i++) host_dw[i] = value(i, (size_t)step + 2);
+        GS_TRY(d->ops->sgd_update(d, w, v, dw, c.count, c.scale, c.lr[step], c.momentum, c.weight_decay));
+        for (size_t i = 0; i < c.count; i++) {
+            double before = want_w[i], dwi = (double)value(i, (size_t)step + 2);
+            double g = (double)c.scale * dwi + (double)c.weight_decay * before;
+            want_v[i] = (double)c.momentum * want_v[i] + g;
+            want_w[i] -= (double)c.lr[step] * want_v[i];
+            if (fabs((double)got_w[i] - want_w[i]) > 1e-5)
+                return gs_fail(
+                    GS_E_DIFFER,
+                    "scale %g, lr %g, momentum %g, weight decay %g, step %d: w was %.6g, dw %.6g, v becomes "
+                    "%.6g: the new w is %.6g, got %.6g (i = %zu of %zu)",
+                    (double)c.scale, (double)c.lr[step], (double)c.momentum, (double)c.weight_decay, step + 1,
+                    before, dwi, want_v[i], want_w[i], (double)got_w[i], i, c.count);
+            if (got_v && fabs((double)got_v[i] - want_v[i]) > 1e-5)
+                return gs_fail(
+                    GS_E_DIFFER, "momentum %g, lr %g, step %d: w is right, but v[%zu] must be %.6g, got %.6g",
+                    (double)c.momentum, (double)c.lr[step], step + 1, i, want_v[i], (double)got_v[i]);
+        }
+    }
+    return GS_OK;
+}
+
+static gs_status check_sgd(gs_device *d, sgd_case c) {
+    gs_mem w = GS_NONE, v = GS_NONE, dw = GS_NONE;
+    size_t bytes = (c.count > 0 ? c.count : 1) * sizeof(float);
+    gs_status status = d->ops->alloc(d, bytes, &w);
+    if (status == GS_OK) status = d->ops->alloc(d, bytes, &dw);
+    if (status == GS_OK && c.momentum != 0)
+        status = d->ops->alloc(d, bytes, &v); /* without momentum there is none */
+    if (status == GS_OK) status = run_sgd(d, c, w, v, dw);
+    d->ops->free(d, w);
+    d->ops->free(d, v);
+    d->ops->free(d, dw);
+    return status;
+}
+
+static gs_status check_3_1(void) {
+    static const sgd_case cases[] = {
+        {1, 1, {1, 1, 1}, 0, 0},
+        {1, 0.5f, {0.1f, 0.1f, 0.1f}, 0, 0},
+        {3, 0.25f, {0.1f, 0.1f, 0.1f}, 0, 0.5f},
+        {1, 1, {0.5f, 0.5f, 0.5f}, 0.5f, 0},
+        {2, 0.125f, {0.5f, 0.25f, 1}, 0.9f, 0}, /* the rate changes from step to step: v must not hold it */
+        {33, 0.125f, {0.5f, 0.25f, 1}, 0.9f, 0.25f},
+        {0, 1, {1, 1, 1}, 0.9f, 0},
+    };
+    gs_device *d;
+    gs_status status = gs_device_open("cpu", 1, &d);
+    if (status != GS_OK) return status;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && status == GS_OK; i++)
+        status = check_sgd(d, cases[i]);
+    gs_device_close(d);
+    return status;
+}
+
+/* ---- 3.2: the order of an epoch ---- */
+
+enum { SAMPLES = 6000 };
+
+static const char *order_text(const uint32_t *order, size_t n) {
+    float numbers[SAMPLES];
+    for (size_t i = 0; i < n; i++) numbers[i] = (float)order[i];
+    return lab_floats(numbers, n);
+}
+
+static gs_status every_sample_once(uint64_t seed, uint64_t epoch, size_t n) {
+    static uint32_t order[SAMPLES + 1];
+    static unsigned char seen[SAMPLES];
+    memset(seen, 0, sizeof seen);
+    order[n] = 12345;
+    gs_epoch_order(seed, epoch, n, order);
+    LAB_CHECK(order[n] == 12345, "%zu samples: the place behind the last one was written to", n);
+    for (size_t i = 0; i < n; i++) {
+        LAB_CHECK(order[i] < n, "%zu samples: order[%zu] is %u; samples are 0 .. %zu", n, i, order[i], n - 1);
+        LAB_CHECK(!seen[order[i]], "%zu samples: sample %u comes twice: %s", n, order[i],
+                  order_text(order, n));
+        seen[order[i]] = 1;
+    }
+    return GS_OK;
+}
+
+static gs_status depends_on_seed_and_epoch(void) {
+    enum { N = 50 };
+    uint32_t first[N], other[N];
+    gs_epoch_order(1, 1, N, first);
+    for (int k = 0; k < 3; k++) {
+        gs_epoch_order(k == 2 ? 2 : 1, k == 1 ? 2 : 1, N, other);
+        bool same = memcmp(first, other, sizeof first) == 0;
+        LAB_CHECK(same || k != 0, "seed 1, epoch 1, asked for twice: %s and then %s", order_text(first, 8),
+                  order_text(other, 8));
+        LAB_CHECK(!same || k != 1, "seed 1: epochs 1 and 2 have the same order: %s", order_text(first, N));
+        LAB_CHECK(!same || k != 2, "epoch 1: seeds 1 and 2 have the same order: %s", order_text(first, N));
+    }
+    return GS_OK;
+}
+
+/* All orders of 3 samples, counted over many epochs. If all are equally likely, chi-squared (5 degrees of freedom) is above
+ * 36 once in a million times. */
+static gs_status all_orders_equally_likely(void) {
+    enum { EPOCHS = 24000, ORDERS = 6 };
+    static const char *const names[ORDERS] = {"012", "021", "102", "120", "201", "210"};
+    int count[ORDERS] = {0};
+    double chi = 0;
+    for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
+        uint32_t order[3];
+        gs_epoch_order(7, epoch, 3, order);
+        count[order[0] * 2 + (order[1] > order[2])]++;
+    }
+    for (int k = 0; k < ORDERS; k++) chi += pow(count[k] - EPOCHS / ORDERS, 2) / (EPOCHS / ORDERS);
+    LAB_CHECK(chi < 36,
+              "3 samples, %d epochs: each of the 6 orders should come about %d times, got %s %d, %s %d, %s "
+              "%d, %s %d, %s "
+              "%d, %s %d",
+              EPOCHS, EPOCHS / ORDERS, names[0], count[0], names[1], count[1], names[2], count[2], names[3],
+              count[3], names[4], count[4], names[5], count[5]);
+    return GS_OK;
+}
+
+static gs_status check_3_2(void) {
+    static const size_t sizes[] = {1, 2, 3, 4, 5, 10, 33, 0, SAMPLES};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (uint64_t epoch = 1; epoch <= 20; epoch++) GS_TRY(every_sample_once(epoch % 3, epoch, sizes[i]));
+    GS_TRY(depends_on_seed_and_epoch());
+    return all_orders_equally_likely();
+}
+
+/* ---- 3.3: variance, against every possible mini-batch ---- */
+
+static gs_status check_variance(size_t samples, size_t params, size_t batch) {
+    float g[MOST];
+    double mean[MOST] = {0}, total = 0;
+    size_t choices = 0;
+    for (size_t i = 0; i < samples * params; i++) g[i] = value(i, samples);
+    for (size_t i = 0; i < samples * params; i++) mean[i % params] += (double)g[i] / (double)samples;
+    for (unsigned choice = 0; choice < 1u << samples; choice++) {
+        if ((size_t)__builtin_popcount(choice) != batch) continue;
+        for (size_t p = 0; p < params; p++) {
+            double sum = 0;
+            for (size_t i = 0; i < samples; i++)
+                if (choice >> i & 1) sum += (double)g[i * params + p];
+            total += pow(sum / (double)batch - mean[p], 2);
+        }
+        choices++;
+    }
+    double wanted = total / (double)choices, got = lab_gradient_variance(g, samples, params, batch);
+    LAB_CHECK(
+        fabs(got - wanted) <= 1e-9 + 1e-5 * wanted,
+        "g (%zu,%zu) = %s, batch %zu: over all %zu mini-batches the mean squared distance is %.6g, got %.6g",
+        samples, params, lab_floats(g, samples * params), batch, choices, wanted, got);
+    return GS_OK;
+}
+
+static gs_status check_3_3(void) {
+    for (size_t samples = 1; samples <= 9; samples++)
+        for (size_t params = 1; params <= 4; params += 3)
+            for (size_t batch = 1; batch <= samples; batch++) GS_TRY(check_variance(samples, params, batch));
+    return GS_OK;
+}
+
+/* ---- 3.4: the noise scale ---- */
+
+static gs_status check_noise(double g, double s, double small, double big) {
+    double wanted = g > 0 ? s / g : (double)INFINITY;
+    double small_squared = g + s / small, big_squared = g + s / big;
+    double got = lab_noise_scale(small, small_squared, big, big_squared);
+    if (s < 0) wanted = 0;
+    LAB_CHECK(
+        got == wanted || fabs(got - wanted) <= 1e-6 * (fabs(wanted) + 1),
+        "|g|^2 is %.9g for %g samples and %.9g for %g: so G = %g, S = %g, and the scale is %.6g, got %.6g",
+        small_squared, small, big_squared, big, g, s, wanted, got);
+    return GS_OK;
+}
+
+static gs_status check_3_4(void) {
+    GS_TRY(check_noise(1, 1, 1, 2));
+    GS_TRY(check_noise(2, 8, 1, 4));
+    GS_TRY(check_noise(0.25, 100, 32, 256));
+    GS_TRY(check_noise(4, 0, 1, 2));
+    GS_TRY(check_noise(3, -0.5, 1, 4));   /* by chance */
+    GS_TRY(check_noise(-0.5, 64, 8, 16)); /* by chance */
+    return check_noise(0, 64, 8, 16);
+}
+
+/* ---- 3.5: a run ---- */
+
+static gs_status train(float momentum, gs_result *result) {
+    gs_settings s = gs_settings_default();
+    s.model = "softmax";
+    s.devices = "cpu,cpu";
+    s.epochs = 1;
+    s.threads = 1;
+    s.momentum = momentum;
+    s.weight_decay = 1e-3f;
+    s.lr_rule = GS_LR_LINEAR; /* with a warm-up, so that the rate changes */
+    s.batch = 256;
+    s.warmup = 0.5;
+    return gs_train(&s, NULL, result);
+}
+
+static gs_status check_3_5(void) {
+    gs_status status = GS_OK;
+    for (int k = 0; k < 2 && status == GS_OK; k++) {
+        const float momentum = k == 0 ? 0 : 0.9f;
+        gs_result yours = {0}, ours = {0};
+        lab_install();
+        status = train(momentum, &yours);
+        gs_backend_replace(NULL);
+        if (status == GS_OK) status = train(momentum, &ours);
+        for (size_t i = 0; i < ours.params && status == GS_OK; i++)
+            if (!(fabsf(yours.weights[i] - ours.weights[i]) <= 1e-4f))
+                status = gs_fail(
+                    GS_E_DIFFER,
+                    "softmax, one epoch in your order, momentum %g: weight %zu is %g with your update and %g "
+                    "with ours",
+                    (double)momentum, i, (double)yours.weights[i], (double)ours.weights[i]);
+        if (status == GS_OK && !(yours.test_accuracy > 0.5))
+            status = gs_fail(GS_E_DIFFER,
+                             "softmax, one epoch in your order, momentum %g: accuracy is %.1f %% on the test "
+                             "set; above 50 "
+                             "was expected",
+                             (double)momentum, 100 * yours.test_accuracy);
+        gs_result_free(&yours);
+        gs_result_free(&ours);
+    }
+    return status;
+}
+
+const lab_task lab_tasks[] = {
+    {"3.1", "the update of SGD with momentum", 3, check_3_1,
+     "Follow the three formulas in their order. The rate multiplies v when w is changed, and is not stored\n"
+     "in v: it may be another one in the next step."},
+    {"3.2", "the order of an epoch", 3, check_3_2,
+     "Fisher and Yates: from the last place down to the second, exchange what stands there with one of the\n"
+     "places up to it, itself included."},
+    {"3.3", "the variance of a mini-batch's gradient", 2, check_3_3,
+     "S / batch would be right if a sample could be drawn twice. As it cannot, a batch of all samples has "
+     "no\n"
+     "variance: which factor is 0 there, and nearly 1 for a small batch?"},
+    {"3.4", "the noise scale from two batches", 1, check_3_4,
+     "Subtract the two equations: G is gone, S remains. Look at the last two sentences of tasks.h too."},
+    {"3.5", "a run with your order and your update", 1, check_3_5, "It needs 3.1 and 3.2."},
+    {0},
+};

@@ -1,0 +1,133 @@
+/* How much does a mini-batch's gradient scatter? Measured on a real network, beside the formula of task 3.3.
+ *
+ *     make build/lessons/03/experiment && build/lessons/03/experiment
+ *
+ * The gradient g_i of every single sample gives S, the variance of one; then mini-batches are drawn, and the mean squared
+ * distance of their gradients from the whole gradient is measured. All this at the initial weights, and again after some
+ * epochs of training. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "gradsum.h"
+
+enum { SAMPLES = 6000, PIXELS = 784, MOST = 250, EPOCHS = 5 };
+static const char MODEL[] = "flatten, linear 32, relu, linear 10";
+
+typedef struct experiment {
+    gs_device *device;
+    gs_dataset *set;
+    gs_model *model;
+    gs_mem x, labels;
+    float *images; /* all samples, scaled */
+    double *sum, *whole;
+    uint32_t *order;
+} experiment;
+
+/* e->sum = the sum of the gradients of samples order[first .. first + n - 1] */
+static gs_status gradient(experiment *e, size_t first, size_t n) {
+    const gs_backend *ops = e->device->ops;
+    gs_mem logits;
+    GS_TRY(gs_model_clear_gradients(e->model));
+    for (size_t done = 0; done < n; done += MOST) {
+        gs_pass pass = {.n = n - done < MOST ? n - done : MOST, .training = true};
+        float *x = e->x.base; /* on "cpu" the memory is the host's */
+        int32_t *label = e->labels.base;
+        for (size_t i = 0; i < pass.n; i++) {
+            uint32_t sample = e->order[first + done + i];
+            for (int p = 0; p < PIXELS; p++) x[i * PIXELS + p] = e->images[(size_t)sample * PIXELS + p];
+            label[i] = e->set->labels[sample];
+        }
+        GS_TRY(gs_model_forward(e->model, &pass, e->x, &logits));
+        GS_TRY(gs_model_loss(e->model, &pass, logits, e->labels));
+        GS_TRY(gs_model_backward(e->model, &pass, logits, e->labels));
+    }
+    GS_TRY(ops->finish(e->device));
+    for (size_t p = 0; p < e->model->params; p++) e->sum[p] = (double)((float *)e->model->gradients.base)[p];
+    return GS_OK;
+}
+
+static double distance(const experiment *e, double n) {
+    double squares = 0;
+    for (size_t p = 0; p < e->model->params; p++) squares += pow(e->sum[p] / n - e->whole[p], 2);
+    return squares;
+}
+
+static gs_status measure(experiment *e, const char *when) {
+    const double all = SAMPLES;
+    double length = 0, single = 0;
+    GS_TRY(gradient(e, 0, SAMPLES));
+    for (size_t p = 0; p < e->model->params; p++) {
+        e->whole[p] = e->sum[p] / all;
+        length += e->whole[p] * e->whole[p];
+    }
+    for (size_t i = 0; i < SAMPLES; i++) {
+        GS_TRY(gradient(e, i, 1));
+        single += distance(e, 1) / (all - 1);
+    }
+    printf("# %s: |whole gradient|^2 = %.4g, S = %.4g, noise scale S / |whole gradient|^2 = %.4g\n", when,
+           length, single, single / length);
+    printf("# %-8s %-12s %-12s\n", "batch", "measured", "formula");
+    for (size_t batch = 1; batch <= SAMPLES; batch = batch < 4096 ? 2 * batch : batch + 1904) {
+        size_t draws = batch < 32 ? 256 : 8192 / batch + 8;
+        double mean = 0, b = (double)batch;
+        for (size_t k = 0; k < draws; k++) {
+            gs_epoch_order(5, k, SAMPLES, e->order); /* its first samples are a random choice */
+            GS_TRY(gradient(e, 0, batch));
+            mean += distance(e, b) / (double)draws;
+        }
+        printf("  %-8zu %-12.4g %-12.4g\n", batch, mean, single / b * (1 - b / all));
+    }
+    return GS_OK;
+}
+
+static gs_status train(experiment *e) {
+    gs_settings s = gs_settings_default();
+    gs_result result;
+    s.model = MODEL;
+    s.epochs = EPOCHS;
+    GS_TRY(gs_train(&s, NULL, &result));
+    gs_status status = gs_model_write_weights(e->model, result.weights);
+    gs_result_free(&result);
+    return status;
+}
+
+static gs_status run(experiment *e) {
+    char when[40];
+    GS_TRY(gs_device_open("cpu", 1, &e->device));
+    GS_TRY(gs_dataset_load("fashion-mnist-small", GS_TRAIN, &e->set));
+    gs_scaling s = gs_dataset_scaling(e->set);
+    GS_TRY(gs_model_create(e->device, MODEL, e->set->shape, MOST, GS_SOFTMAX_CROSS_ENTROPY, 1, &e->model));
+    GS_TRY(e->device->ops->alloc(e->device, sizeof(float) * MOST * PIXELS, &e->x));
+    GS_TRY(e->device->ops->alloc(e->device, sizeof(int32_t) * MOST, &e->labels));
+    e->images = malloc(sizeof(float) * SAMPLES * PIXELS);
+    e->sum = malloc(sizeof(double) * e->model->params);
+    e->whole = malloc(sizeof(double) * e->model->params);
+    e->order = malloc(sizeof(uint32_t) * SAMPLES);
+    if (!e->images || !e->sum || !e->whole || !e->order) return gs_fail(GS_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < (size_t)SAMPLES * PIXELS; i++)
+        e->images[i] = ((float)e->set->images[i] / 255 - s.mean) / s.std;
+    gs_epoch_order(5, 0, SAMPLES, e->order);
+    GS_TRY(measure(e, "at the beginning"));
+    GS_TRY(train(e));
+    snprintf(when, sizeof when, "after %d epochs", EPOCHS);
+    printf("\n\n");
+    return measure(e, when);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    gs_cpu_choose_kernels(argv);
+    experiment e = {0};
+    gs_status status = run(&e);
+    if (status != GS_OK) fprintf(stderr, "experiment: %s\n", gs_message());
+    if (e.device) e.device->ops->free(e.device, e.x);
+    if (e.device) e.device->ops->free(e.device, e.labels);
+    gs_model_free(e.model);
+    gs_device_close(e.device);
+    gs_dataset_free(e.set);
+    free(e.images);
+    free(e.sum);
+    free(e.whole);
+    free(e.order);
+    return status == GS_OK ? 0 : 1;
+}
