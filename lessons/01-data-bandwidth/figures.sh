@@ -1,18 +1,22 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh, anywhere. Takes about three minutes, on a machine
-# that has nothing else to do. $GRADSUM is the program, or build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [throttle] [crossover] [disks] [curves]; without a
+# word all of them, in about three minutes. The machine should have nothing else to do. $GRADSUM: the program, if it is not
+# build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/01-data-bandwidth
-number() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p"; }
+number() { grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
 best() { # the highest of three: what disturbs a run makes it slower, never faster
     for i in 1 2 3; do "$@" --json | grep '"event":"end"' | number samples_per_s; done | sort -g | tail -1
 }
 
+wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+words=$*
+
 # 1. a disk of 2 to 32 MB/s beside one step
-{
+wanted throttle && {
     echo "# gradsum profile --model lenet --threads 1 --throttle X: samples/s, and % of the time waiting"
     echo "#   MB/s     loader       step   together   predicted  waits  predicted"
-    for x in 2 4 8 12 16 20 24 28 32; do
+    for x in 4 8 12 16 20 24 28 32; do
         $gradsum profile --model lenet --threads 1 --throttle $x --json > "$here/profile.tmp" || exit 1
         loader=$(number loader_samples_per_s < "$here/profile.tmp")
         step=$(number step_samples_per_s < "$here/profile.tmp")
@@ -25,7 +29,7 @@ best() { # the highest of three: what disturbs a run makes it slower, never fast
 rm -f "$here/profile.tmp"
 
 # 2. one worker, two in one process, two processes over Gloo, for each global batch
-{
+wanted crossover && {
     echo "# gradsum train --model lenet --threads 1 --batch B: samples/s, the best of three runs"
     echo "#  batch  1 worker  2 threads  2 processes over Gloo"
     for b in 4 8 16 32 64 128 256 512 1024; do
@@ -40,17 +44,18 @@ rm -f "$here/profile.tmp"
 } > "$here/figure-crossover.txt"
 
 # 3. the disk of each, one disk for all: two workers with half of it each
-{
+wanted disks && {
     for disk in 20 10 5; do
-        echo "\$ gradsum train --model lenet --threads 1 --epochs 3 ...       disk of $disk MB/s"
+        echo "gradsum train --model lenet --threads 1 --epochs 3 ...   (a disk of $disk MB/s)"
         half=$(echo $disk | awk '{ print $1 / 2 }')
         run="train --model lenet --threads 1 --epochs 3"
-        printf "%-44s %8.0f samples/s\n" "--throttle $disk" "$(best $gradsum $run --throttle $disk)"
-        printf "%-44s %8.0f samples/s\n" "--throttle $disk --devices cpu,cpu" "$(best $gradsum $run --throttle $disk --devices cpu,cpu)"
-        printf "%-44s %8.0f samples/s\n" "--throttle $half --devices cpu,cpu" "$(best $gradsum $run --throttle $half --devices cpu,cpu)"
+        for how in "--throttle $disk" "--throttle $disk --devices cpu,cpu" "--throttle $half --devices cpu,cpu"; do
+            printf "    %-36s %8.0f samples/s\n" "$how" "$(best $gradsum $run $how)"
+        done
     done
 } > "$here/figure-disks.txt"
 
+wanted curves || exit 0
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
 gnuplot << PLOT
 set terminal svg size 640,400 font "sans-serif,13" background "white"

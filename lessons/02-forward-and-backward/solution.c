@@ -9,12 +9,8 @@
 #include "cpu/cpu.h" /* gs_cpu_floats(m), gs_cpu_ints(m): where the numbers of a gs_mem begin; NULL for GS_NONE */
 #include "lab.h"
 
-/* Of y[i][o] = b[o] + sum_k x[i][k] w[o][k], where x is (n, in), w (out, in), b (out), y (n, out). All arrays lie row by
- * row: element (o, k) of w is w[o * in + k]. */
-
-static gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out) {
-    /* task 2.1: dx[i][k] = the sum over o of dy[i][o] w[o][k]. dx is WRITTEN: what it held before does not
-     * count. It is NULL where nobody wants it. Return GS_OK. */
+gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out) {
+    /* task 2.1: for each i and k, the sum over o of dy[i][o] w[o][k]. Write it, or do nothing if dx is NULL. */
     if (!dx) return GS_OK;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < in; k++) {
@@ -26,10 +22,10 @@ static gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n,
     /* end of task 2.1 */
 }
 
-static gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
-                              size_t out) {
-    /* task 2.2: dw[o][k] += the sum over i of dy[i][o] x[i][k], and db[o] += the sum over i of dy[i][o]. Both are
-     * ADDED to: a step may come in several passes. db is NULL for a layer without bias. Return GS_OK. */
+gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
+                       size_t out) {
+    /* task 2.2: add to each dw[o][k] the sum over i of dy[i][o] x[i][k], and to each db[o], if there is one, the sum
+     * over i of dy[i][o]. */
     for (size_t i = 0; i < n; i++)
         for (size_t o = 0; o < out; o++) {
             for (size_t k = 0; k < in; k++) dw[o * in + k] += dy[i * out + o] * x[i * in + k];
@@ -40,10 +36,10 @@ static gs_status linear_dw_db(float *dw, float *db, const float *dy, const float
 }
 
 /* Of loss = the sum over i of -log softmax(x[i])[labels[i]]: p = softmax(x), from forward; all (n, classes). */
-static gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *labels, size_t n,
-                                          size_t classes) {
-    /* task 2.3: work out the derivative of the loss by x[i][k] (the README goes half of the way), and write it to
-     * dx[i][k]. It needs p and the label, no exp and no log. Return GS_OK. */
+gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *labels, size_t n,
+                                   size_t classes) {
+    /* task 2.3: work out the derivative (the README goes half of the way). It needs p and the label, no exp and no
+     * log. */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < classes; k++)
             dx[i * classes + k] = p[i * classes + k] - (k == (size_t)labels[i] ? 1.0f : 0.0f);

@@ -1,6 +1,30 @@
-/* Lesson 2: the function that you write in lab.c beside the operators. (Those have their contracts in src/backend.h.) */
+/* Lesson 2: the functions that you write in lab.c, and what they must do. All arrays lie row by row: element (o, k) of a
+ * (out, in) array is a[o * in + k].
+ *
+ * The first two are the backward of  y[i][o] = b[o] + sum_k x[i][k] w[o][k],
+ * where x is (n, in), w (out, in), b (out), y (n, out); dy (n, out) is the gradient of the loss by y. n may be 0.
+ */
 #ifndef LESSON_02_TASKS_H
 #define LESSON_02_TASKS_H
+
+#include "core/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Task 2.1. dx[i][k] = sum_o dy[i][o] w[o][k]. dx is WRITTEN: what it held before does not count. It is NULL where nobody
+ * wants it, and then nothing is to be done. Returns GS_OK. */
+gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out);
+
+/* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Both are ADDED to: a step may come in several
+ * passes. db is NULL for a layer without bias. Returns GS_OK. */
+gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
+                       size_t out);
+
+/* Task 2.3. The loss of a batch is the sum over i of -log p[i][labels[i]], where p = softmax(x), both (n, classes).
+ * dx[i][k] = the derivative of the loss by x[i][k]; written, like all dx. p comes from forward. Returns GS_OK. */
+gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *labels, size_t n,
+                                   size_t classes);
 
 /* Task 2.4. The derivative of f by x[0], from two calls of f:
  *
