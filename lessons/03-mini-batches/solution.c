@@ -1,4 +1,4 @@
-/* Lesson 3: mini-batches. The blanks are marked "task 3.1" to "task 3.4"; task 3.5 has none: it trains with what you wrote.
+/* Lesson 3: mini-batches. The blanks are marked "task 3.1" to "task 3.4".
  *
  *     make lab-03                                                  builds and grades this file
  *     build/lessons/03/gradsum train --model softmax --epochs 2    the whole program, with your parts in it
