@@ -74,7 +74,7 @@ static gs_status run(experiment *e) {
     GS_TRY(loss(e, &here));
     printf("# weight %zu, backward's gradient %.7g; how far the quotients are off, in parts of it\n", largest,
            gradient);
-    printf("# %-12s %-12s %-12s\n", "h", "one-sided", "central");
+    printf("# %-12s %-12s %s\n", "h", "one-sided", "central");
     for (int k = 1; k <= 20; k++) {
         const float h = ldexpf(1, -k), kept = *w, up = kept + h, down = kept - h;
         double above, below;
@@ -85,7 +85,7 @@ static gs_status run(experiment *e) {
         *w = kept;
         double one_sided = (above - here) / ((double)up - (double)kept);
         double central = (above - below) / ((double)up - (double)down);
-        printf("  %-12.3g %-12.2e %-12.2e\n", (double)h, fabs(one_sided / gradient - 1),
+        printf("  %-12.3g %-12.2e %.2e\n", (double)h, fabs(one_sided / gradient - 1),
                fabs(central / gradient - 1));
     }
     return GS_OK;

@@ -66,7 +66,7 @@ static gs_status measure(experiment *e, const char *when) {
     }
     printf("# %s: |whole gradient|^2 = %.4g, S = %.4g, noise scale S / |whole gradient|^2 = %.4g\n", when,
            length, single, single / length);
-    printf("# %-8s %-12s %-12s\n", "batch", "measured", "formula");
+    printf("# %-8s %-12s %s\n", "batch", "measured", "formula");
     for (size_t batch = 1; batch <= SAMPLES; batch = batch < 4096 ? 2 * batch : batch + 1904) {
         size_t draws = batch < 32 ? 256 : 8192 / batch + 8;
         double mean = 0, b = (double)batch;
@@ -75,7 +75,7 @@ static gs_status measure(experiment *e, const char *when) {
             GS_TRY(gradient(e, 0, batch));
             mean += distance(e, b) / (double)draws;
         }
-        printf("  %-8zu %-12.4g %-12.4g\n", batch, mean, single / b * (1 - b / all));
+        printf("  %-8zu %-12.4g %.4g\n", batch, mean, single / b * (1 - b / all));
     }
     return GS_OK;
 }
