@@ -146,8 +146,9 @@ static gs_status check_2_2(void) {
 /* ---- 2.3: softmax cross-entropy ---- */
 
 static double loss_of(const double *x, size_t classes, int32_t label) {
-    double sum = 0;
-    for (size_t k = 0; k < classes; k++) sum += exp(x[k] - x[label]);
+    double sum = 1; /* exp(x[label] - x[label]) */
+    for (size_t k = 0; k < classes; k++)
+        if (k != (size_t)label) sum += exp(x[k] - x[label]);
     return log(sum);
 }
 
