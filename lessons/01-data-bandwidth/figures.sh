@@ -18,23 +18,29 @@ wanted throttle && {
     $gradsum profile --model lenet --threads 1 --throttle 5 > "$here/figure-throttled.txt" || exit 1
 }
 
-# 1. a disk of 2 to 32 MB/s beside one step
+# 1. a disk of 4 to 32 MB/s beside one step; the best of three, as above
 wanted throttle && {
-    echo "# gradsum profile --model lenet --threads 1 --throttle X: samples/s, and % of the time waiting"
-    echo "#   MB/s     loader       step   together   predicted  waits  predicted"
-    for x in 4 8 12 16 20 24 28 32; do
-        $gradsum profile --model lenet --threads 1 --throttle $x --json > "$here/profile.tmp" || exit 1
-        loader=$(number loader_samples_per_s < "$here/profile.tmp")
-        step=$(number step_samples_per_s < "$here/profile.tmp")
-        together=$(number together_samples_per_s < "$here/profile.tmp")
-        waits=$(number loader_wait < "$here/profile.tmp")
-        echo "$x $loader $step $together $waits"
-    done | awk '{ mb[NR] = $1; loader[NR] = $2; together[NR] = $4; waits[NR] = $5; if ($3 > step) step = $3 }
-        END { for (i = 1; i <= NR; i++) { # the best of the measured steps is the one that nothing disturbed
-                  rate = loader[i] < step ? loader[i] : step
-                  printf "%8d %10.0f %10.0f %10.0f  %10.0f %6.1f %10.1f\n", mb[i], loader[i], step, together[i], rate, 100 * waits[i], 100 * (1 - rate / step) } }'
+    echo "# gradsum profile --model lenet --threads 1 --throttle X, the best of three runs"
+    echo "#               samples/s                            % of the time waiting"
+    echo "#   MB/s     loader       step   together  predicted    waits  predicted"
+    for x in 4 8 12 16 24 32; do
+        for i in 1 2 3; do
+            $gradsum profile --model lenet --threads 1 --throttle $x --json > "$here/profile.tmp" || exit 1
+            for name in loader_samples_per_s step_samples_per_s together_samples_per_s loader_wait; do
+                number $name < "$here/profile.tmp"
+            done | paste -s -d' ' | sed "s/^/$x /"
+        done
+    done | awk '
+        $3 > step { step = $3 }
+        !($1 in together) { mb[n++] = $1 }
+        $2 > loader[$1] { loader[$1] = $2 }
+        $4 > together[$1] { together[$1] = $4; waits[$1] = $5 }
+        END { for (i = 0; i < n; i++) {
+                  x = mb[i]
+                  rate = loader[x] < step ? loader[x] : step
+                  printf "%8d %10.0f %10.0f %10.0f %10.0f %8.1f %10.1f\n", x, loader[x], step, together[x], rate, 100 * waits[x], 100 * (1 - rate / step) } }'
+    rm -f "$here/profile.tmp"
 } > "$here/figure-throttle.txt"
-rm -f "$here/profile.tmp"
 
 # 2. one worker, two in one process, two processes over Gloo, for each global batch
 wanted crossover && {
