@@ -197,7 +197,7 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc src/*/*.hh cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch])
 lint: packages
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
