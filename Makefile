@@ -242,7 +242,7 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc src/*/*.hh cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
 lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \

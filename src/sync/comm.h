@@ -80,6 +80,7 @@ typedef struct gs_rendezvous {
     const char *address;   /* this machine's address or host name for the others; NULL: 127.0.0.1 */
     double timeout;        /* seconds to wait for the others, and for one later wait; NOT 0 */
     const char *transport; /* what the processes talk over: see gs_comm_processes_create; NULL: "auto" */
+    bool library; /* over gloo: all_reduce is Gloo's own also for 2 processes, where ours is faster */
 } gs_rendezvous;
 
 enum { GS_TIMEOUT = 30 /* seconds, where nobody says otherwise */ };

@@ -1,149 +1,41 @@
-/* Ranks as processes, over Gloo. What Gloo does not do is done here: finding out which rank is to blame when
- * an operation fails, telling it to the others, and failing at once ever after.
- *
- * How a failure spreads: a rank that fails (or calls abort) sends its message to all that are still
- * connected, and closes its connections. So each operation that waits for it fails too; that rank finds the
- * message, passes it on in the same way, and returns it. Everybody ends with the first message, not with the
- * name of a rank that only stopped because another had.
- */
+/* Ranks as processes, over Gloo. Where one is lost: gloo_lost.c. */
 #include "data/shard.h"
-#include "sync/gloo_c.h"
-#include "sync/rank_list.h"
+#include "sync/gloo_state.h"
 #include "sync/rendezvous.h"
-#include "sync/transports.h"
 
 #include <errno.h>
 #include <math.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { WHAT = 96 };
 
-typedef struct gloo_state {
-    gs_gloo *gloo;        /* NULL for a lone process */
-    const char *noun;     /* what messages call a rank: "rank" or "process" */
-    pthread_mutex_t lock; /* of the failure */
-    atomic_bool failed;   /* once true, code and message do not change */
-    gs_status code;
-    char message[GS_GLOO_WORDS];
-    gs_scratch scratch; /* of the collective under way */
-    size_t *first;      /* [size + 1]: of reduce_scatter */
-} gloo_state;
-
 static int milliseconds(double seconds) {
     double ms = ceil(seconds * 1000);
     return ms < 1 ? 1 : ms > 1e9 ? 1000000000 : (int)ms;
-}
-
-/* ---- failing ---- */
-
-static gs_status failed(const gloo_state *s) {
-    return gs_fail(s->code, "%s", s->message);
-}
-
-/* With the lock held, and for the first failure only. */
-static void set_failed(gloo_state *s, gs_status code, const char *message) {
-    snprintf(s->message, sizeof s->message, "%s", message);
-    s->code = code;
-    atomic_store(&s->failed, true);
-    if (s->gloo) gs_gloo_close(s->gloo, s->message);
-}
-
-static void gloo_fail(gs_comm *c, const char *message) {
-    gloo_state *s = c->state;
-    pthread_mutex_lock(&s->lock);
-    if (!atomic_load(&s->failed)) set_failed(s, GS_E_PEER, message);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void gloo_abort(gs_comm *c, const char *reason) {
-    const gloo_state *s = c->state;
-    char message[GS_GLOO_WORDS];
-    snprintf(message, sizeof message, "%s %d: %s", s->noun, c->rank, reason);
-    gloo_fail(c, message);
-}
-
-/* Why `what` failed with `e`: one sentence. `peer` is the one that it was done with, or -1. With the lock
- * held. */
-static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char *what, char *message,
-                       size_t size) {
-    gloo_state *s = c->state;
-    bool *lost = calloc((size_t)c->size, sizeof *lost);
-    int losses = 0;
-    char how[GS_GLOO_WORDS] = "", words[GS_GLOO_WORDS] = "";
-    for (int r = 0; lost && r < c->size; r++) {
-        char text[GS_GLOO_WORDS];
-        gs_gloo_peer_state state =
-            r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s->gloo, r, text, sizeof text);
-        if (state == GS_GLOO_LAST_WORDS) snprintf(words, sizeof words, "%s", text);
-        if (state != GS_GLOO_BROKEN) continue;
-        lost[r] = true;
-        if (losses++ == 0) snprintf(how, sizeof how, "%s", text);
-    }
-    snprintf(message, size, "%s %d: %s: ", s->noun, c->rank, what);
-    size_t used = strlen(message);
-    if (words[0]) {
-        snprintf(message, size, "%s", words);
-    } else if (losses > 0) {
-        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
-        used = strlen(message);
-        snprintf(message + used, size - used, " %s lost (%s)", losses > 1 ? "were" : "was", how);
-    } else if (e->code == GS_GLOO_TIMEOUT && lost) {
-        if (peer < 0 && c->size == 2) peer = 1 - c->rank;
-        for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
-        snprintf(message + used, size - used, "no answer within %g s from %s", c->timeout,
-                 peer < 0 ? "one of " : "");
-        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
-    } else {
-        snprintf(message + used, size - used, "%s", e->text);
-    }
-    free(lost);
-}
-
-/* Gloo failed: find the cause if this is the first failure, and return it. */
-static gs_status lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
-static gs_status lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) {
-    gloo_state *s = c->state;
-    char what[WHAT], message[GS_GLOO_WORDS];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    pthread_mutex_lock(&s->lock);
-    if (!atomic_load(&s->failed)) {
-        find_cause(c, e, peer, what, message, sizeof message);
-        set_failed(s, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
-    }
-    pthread_mutex_unlock(&s->lock);
-    return failed(s);
 }
 
 /* ---- operations ---- */
 
 /* Is there nothing to do? Then *status is the result: a failure of old, or nothing to move. */
 static bool nothing_to_do(const gs_comm *c, size_t bytes, gs_status *status) {
-    const gloo_state *s = c->state;
-    *status = atomic_load(&s->failed) ? failed(s) : GS_OK;
+    const gs_gloo_state *s = c->state;
+    *status = atomic_load(&s->failed) ? gs_gloo_failed(s) : GS_OK;
     return *status != GS_OK || c->size == 1 || bytes == 0;
 }
 
 /* The result of a collective: why `call` failed, if it did. */
 static gs_status outcome(gs_comm *c, gs_call call, gs_gloo_code code, const gs_gloo_error *e) {
-    const gloo_state *s = c->state;
+    const gs_gloo_state *s = c->state;
     if (code == GS_GLOO_OK) return GS_OK;
     char what[WHAT];
     gs_call_describe(&call, false, what, sizeof what);
-    if (!gs_operation_has_root(call.operation)) return lost(c, e, -1, "%s", what);
+    if (!gs_operation_has_root(call.operation)) return gs_gloo_lost(c, e, -1, "%s", what);
     bool to_root = call.operation == GS_REDUCE || call.operation == GS_GATHER;
-    return lost(c, e, -1, "%s %s %s %d", what, to_root ? "to" : "from", s->noun, call.root);
+    return gs_gloo_lost(c, e, -1, "%s %s %s %d", what, to_root ? "to" : "from", s->noun, call.root);
 }
 
 /* A rank alone has what it will get already, but perhaps in another place. */
@@ -157,18 +49,18 @@ static gs_gloo_reduction reduction_of(gs_type type, gs_reduction reduction) {
 }
 
 static gs_status gloo_all_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction reduction) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, count, &status)) return status;
-    gs_gloo_code code =
-        gs_gloo_all_reduce(s->gloo, data, count, reduction_of(type, reduction), milliseconds(c->timeout), &e);
+    gs_gloo_code code = (c->size == 2 && !s->library ? gs_gloo_exchange : gs_gloo_all_reduce)(
+        s->gloo, data, count, reduction_of(type, reduction), milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_ALL_REDUCE, count, type, reduction, 0}, code, &e);
 }
 
 static gs_status gloo_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction reduction,
                              int root) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     size_t bytes = count * gs_type_size(type);
@@ -185,7 +77,7 @@ static gs_status gloo_reduce(gs_comm *c, void *data, size_t count, gs_type type,
 }
 
 static gs_status gloo_broadcast(gs_comm *c, void *data, size_t count, gs_type type, int root) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     gs_check_root(c, root);
@@ -196,7 +88,7 @@ static gs_status gloo_broadcast(gs_comm *c, void *data, size_t count, gs_type ty
 }
 
 static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     size_t bytes = count * gs_type_size(type);
@@ -206,7 +98,7 @@ static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t
 }
 
 static gs_status gloo_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type, int root) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     size_t bytes = count * gs_type_size(type);
@@ -217,7 +109,7 @@ static gs_status gloo_gather(gs_comm *c, const void *mine, void *all, size_t cou
 }
 
 static gs_status gloo_scatter(gs_comm *c, const void *all, void *mine, size_t count, gs_type type, int root) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     size_t bytes = count * gs_type_size(type);
@@ -228,7 +120,7 @@ static gs_status gloo_scatter(gs_comm *c, const void *all, void *mine, size_t co
 }
 
 static gs_status gloo_all_to_all(gs_comm *c, const void *from, void *to, size_t count, gs_type type) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     size_t bytes = count * gs_type_size(type);
@@ -239,7 +131,7 @@ static gs_status gloo_all_to_all(gs_comm *c, const void *from, void *to, size_t 
 
 static gs_status gloo_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total, gs_type type,
                                      gs_reduction reduction) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_status status;
     gs_call call = {GS_REDUCE_SCATTER, total, type, reduction, 0};
     if (nothing_to_do(c, total, &status)) return alone(c, status, mine, all, total * gs_type_size(type));
@@ -249,7 +141,7 @@ static gs_status gloo_reduce_scatter(gs_comm *c, const void *all, void *mine, si
 }
 
 static gs_status gloo_barrier(gs_comm *c) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, 1, &status)) return status;
@@ -265,25 +157,25 @@ static uint32_t slot_of(int from, int to) {
 }
 
 static gs_status gloo_send_as(gs_comm *c, const void *data, size_t bytes, int process, int from, int to) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
     if (gs_gloo_send(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
         GS_GLOO_OK)
         return GS_OK;
-    return lost(c, &e, process, "send of %zu bytes to rank %d", bytes, to);
+    return gs_gloo_lost(c, &e, process, "send of %zu bytes to rank %d", bytes, to);
 }
 
 static gs_status gloo_recv_as(gs_comm *c, void *data, size_t bytes, int process, int from, int to) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
     if (gs_gloo_recv(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
         GS_GLOO_OK)
         return GS_OK;
-    return lost(c, &e, process, "recv of %zu bytes from rank %d", bytes, from);
+    return gs_gloo_lost(c, &e, process, "recv of %zu bytes from rank %d", bytes, from);
 }
 
 /* Slots of their own, so that a message which nobody has received yet is not taken for a part. */
@@ -294,11 +186,11 @@ static uint32_t slot_of_part(int from, int to) {
 static gs_status lost_part(gs_comm *c, const gs_call *call, const gs_gloo_error *e, int peer) {
     char what[WHAT];
     gs_call_describe(call, false, what, sizeof what);
-    return lost(c, e, peer, "%s", what);
+    return gs_gloo_lost(c, e, peer, "%s", what);
 }
 
 static gs_status gloo_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
@@ -308,7 +200,7 @@ static gs_status gloo_send_part(gs_comm *c, const gs_call *call, const void *dat
 }
 
 static gs_status gloo_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
@@ -330,7 +222,7 @@ static gs_status gloo_recv(gs_comm *c, void *data, size_t bytes, int from) {
 /* ---- making and freeing ---- */
 
 static void gloo_free(gs_comm *c) {
-    gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     gs_gloo_error e;
     /* A rank that closed its connections now could cut off what the others have still to read. Where one has
      * gone already the barrier fails at once; this is the end, and nothing is left to be told. */
@@ -338,13 +230,14 @@ static void gloo_free(gs_comm *c) {
     gs_gloo_free(s->gloo);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
+    gs_gloo_unwatch_processes(c->size, s->process);
     free(s->first);
     free(s);
     free(c);
 }
 
 static void gloo_of_processes(gs_comm *c) {
-    ((gloo_state *)c->state)->noun = "process";
+    ((gs_gloo_state *)c->state)->noun = "process";
 }
 
 static const gs_process_ops between_processes = {
@@ -353,7 +246,7 @@ static const gs_process_ops between_processes = {
     .recv = gloo_recv_as,
     .send_part = gloo_send_part,
     .recv_part = gloo_recv_part,
-    .fail = gloo_fail,
+    .fail = gs_gloo_fail,
 };
 
 static const gs_transport transport_gloo = {
@@ -369,7 +262,7 @@ static const gs_transport transport_gloo = {
     .reduce_scatter = gloo_reduce_scatter,
     .all_to_all = gloo_all_to_all,
     .barrier = gloo_barrier,
-    .abort = gloo_abort,
+    .abort = gs_gloo_abort,
     .free = gloo_free,
     .between = &between_processes,
 };
@@ -408,28 +301,40 @@ static gs_status connect_all(const gs_rendezvous *r, const char *address, gs_glo
                    r->rank, r->size, address, e.text);
 }
 
+static gs_status connect_to_others(const gs_rendezvous *r, const char *address, gs_gloo_state *s) {
+    long *pid = calloc((size_t)(r->size > 0 ? r->size : 1), sizeof *pid);
+    gs_status status =
+        pid ? gs_rendezvous_meet(r, pid) : gs_fail(GS_E_MEMORY, "no memory for the numbers of processes");
+    if (status == GS_OK) {
+        signal(SIGPIPE, SIG_IGN); /* a peer that has gone is an error that write returns, not the end */
+        s->process = gs_gloo_watch_processes(r->size, pid);
+        if (!s->process) status = gs_fail(GS_E_MEMORY, "no memory to watch %d processes", r->size);
+        if (status == GS_OK && r->size > 1) status = connect_all(r, address, &s->gloo);
+        gs_rendezvous_leave(r);
+    }
+    free(pid);
+    return status;
+}
+
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     const char *address = r->address ? r->address : "127.0.0.1";
     GS_TRY(check_address(address));
     gs_comm *c = malloc(sizeof *c);
-    gloo_state *s = calloc(1, sizeof *s);
+    gs_gloo_state *s = calloc(1, sizeof *s);
     if (s && r->size > 0) s->first = calloc((size_t)r->size + 1, sizeof *s->first);
     gs_status status = c && s && (s->first || r->size < 1)
                            ? GS_OK
                            : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
-    if (status == GS_OK) status = gs_rendezvous_meet(r);
-    if (status == GS_OK) {
-        signal(SIGPIPE, SIG_IGN); /* a peer that has gone is an error that write returns, not the end */
-        if (r->size > 1) status = connect_all(r, address, &s->gloo);
-        gs_rendezvous_leave(r);
-    }
+    if (status == GS_OK) status = connect_to_others(r, address, s);
     if (status != GS_OK) {
+        if (s) gs_gloo_unwatch_processes(r->size, s->process);
         if (s) free(s->first);
         free(s);
         free(c);
         return status;
     }
     s->noun = "rank";
+    s->library = r->library;
     pthread_mutex_init(&s->lock, NULL);
     *c = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     *out = c;

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +34,9 @@
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
+
+#include "sync/gloo_direct.hh"
+#include "sync/gloo_watch.hh"
 #pragma GCC diagnostic pop
 
 using gloo::transport::UnboundBuffer;
@@ -45,7 +47,7 @@ namespace {
 // A slot is a channel between two ranks. Gloo's collectives use 1 to 8 as its first byte.
 constexpr uint64_t kMessages = uint64_t(0x20) << 56;
 constexpr uint64_t kLastWords = uint64_t(0x21) << 56;
-constexpr uint64_t kProbe = uint64_t(0x22) << 56;
+constexpr uint64_t kNothing = uint64_t(0x22) << 56; // see gloo_watch.hh
 
 // A message that was sent, and is kept until the peer has it.
 struct Copy {
@@ -71,6 +73,7 @@ struct Outbox {
 struct Ear {
     std::array<char, GS_GLOO_WORDS> words{};
     std::unique_ptr<UnboundBuffer> buffer;
+    bool come = false;
 };
 
 // A sentence of Gloo without its "[/path/of/a/file.cc:123] " in front.
@@ -112,14 +115,14 @@ template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
     }
 }
 
-// Gloo takes the size of an element from a C++ type: call f with a value of one that has it.
-template <typename F> void with_elements(size_t width, F f) {
+// Gloo takes the size of an element from a C++ type.
+template <typename Options> void set_output(Options &options, void *data, size_t count, size_t width) {
     if (width == 1)
-        f(uint8_t());
+        options.setOutput(static_cast<uint8_t *>(data), count);
     else if (width == 4)
-        f(uint32_t());
+        options.setOutput(static_cast<uint32_t *>(data), count);
     else
-        f(uint64_t());
+        options.setOutput(static_cast<uint64_t *>(data), count);
 }
 
 // The files that this rank has put into the folder.
@@ -133,9 +136,12 @@ struct OwnFiles {
 } // namespace
 
 struct gs_gloo {
-    std::shared_ptr<gloo::rendezvous::Context> context;
-    std::vector<Ear> ears; // [size]
-    std::mutex lock;       // of `outboxes`, not of what is in them: only one thread sends on a slot
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gs::Mesh> context;
+    std::vector<Ear> ears;              // [size]
+    std::unique_ptr<gs::Direct> direct; // where there are two ranks, after their first exchange
+    bool closed = false;
+    std::mutex lock; // of all below and of the two above; only one thread sends on a slot
     std::map<std::pair<int, uint32_t>, Outbox> outboxes;
 };
 
@@ -151,17 +157,18 @@ gs_gloo_code gs_gloo_connect(const char *directory, int rank, int size, const ch
 
     return guarded(error, [&] {
         auto g = std::make_unique<gs_gloo>();
-        g->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+        g->device = device;
+        g->context = std::make_shared<gs::Mesh>(rank, size);
         g->context->setTimeout(milliseconds(timeout_ms));
         gloo::rendezvous::FileStore files(directory);
         OwnFiles own{files};
         gloo::rendezvous::PrefixStore store("gradsum", files);
-        g->context->connectFullMesh(store, device);
+        g->context->connect(store, device, kNothing);
         g->ears = std::vector<Ear>(size);
         for (int r = 0; r < size; r++) {
             if (r == rank) continue;
             Ear &ear = g->ears[r];
-            ear.buffer = g->context->createUnboundBuffer(ear.words.data(), ear.words.size());
+            ear.buffer = g->context->plain_buffer(ear.words.data(), ear.words.size());
             ear.buffer->recv(r, kLastWords);
         }
         // All have read all files when all have come here.
@@ -180,12 +187,41 @@ gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_re
                                 int timeout_ms, gs_gloo_error *error) {
     return guarded(error, [&] {
         gloo::AllreduceOptions options(g->context);
-        with_elements(reduction.width, [&](auto element) {
-            options.setOutput(static_cast<decltype(element) *>(data), count);
-        });
+        set_output(options, data, count, reduction.width);
         options.setReduceFunction(reduction.combine);
         options.setTimeout(milliseconds(timeout_ms));
         gloo::allreduce(options);
+    });
+}
+
+// Both ranks come here at the same time, so they can tell each other where they listen.
+static gs::Direct &direct_of(gs_gloo *g, int timeout_ms) {
+    if (g->direct) return *g->direct;
+    const size_t rank = size_t(g->context->rank);
+    auto direct = std::make_unique<gs::Direct>(
+        *g->device, int(rank), milliseconds(timeout_ms), [&](const std::vector<char> &mine) {
+            std::vector<char> all(2 * mine.size());
+            std::memcpy(all.data() + rank * mine.size(), mine.data(), mine.size());
+            gloo::AllgatherOptions options(g->context);
+            options.setOutput(all.data(), all.size());
+            options.setTimeout(milliseconds(timeout_ms));
+            gloo::allgather(options);
+            std::memcpy(all.data(), all.data() + (1 - rank) * mine.size(), mine.size());
+            all.resize(mine.size());
+            return all;
+        });
+    std::lock_guard<std::mutex> hold(g->lock);
+    if (g->closed) direct->shut();
+    g->direct = std::move(direct);
+    return *g->direct;
+}
+
+gs_gloo_code gs_gloo_exchange(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction,
+                              int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] {
+        direct_of(g, timeout_ms)
+            .all_reduce(static_cast<char *>(data), count * reduction.width, reduction.width,
+                        reduction.combine);
     });
 }
 
@@ -207,9 +243,7 @@ gs_gloo_code gs_gloo_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduct
                             int timeout_ms, gs_gloo_error *error) {
     return guarded(error, [&] {
         gloo::ReduceOptions options(g->context);
-        with_elements(reduction.width, [&](auto element) {
-            options.setOutput(static_cast<decltype(element) *>(data), count);
-        });
+        set_output(options, data, count, reduction.width);
         options.setReduceFunction(reduction.combine);
         options.setRoot(root);
         options.setTimeout(milliseconds(timeout_ms));
@@ -327,19 +361,18 @@ gs_gloo_code gs_gloo_recv(gs_gloo *g, void *data, size_t bytes, int from, uint32
 gs_gloo_peer_state gs_gloo_peer(gs_gloo *g, int peer, char *text, size_t size) {
     gs_gloo_error error;
     gs_gloo_peer_state state = GS_GLOO_CONNECTED;
-    // A connection that is broken says so when it is used; one that is not does no more than announce a
-    // message.
-    if (guarded(&error, [&] { g->context->createUnboundBuffer(nullptr, 0)->send(peer, kProbe); }) !=
-        GS_GLOO_OK) {
+    if (guarded(&error, [&] { g->context->watch().look(peer); }) != GS_GLOO_OK) {
         state = closed_here(error.text) ? GS_GLOO_CLOSED : GS_GLOO_BROKEN;
         std::snprintf(text, size, "%s", error.text);
     }
     // Last words come before the end of the connection. They are asked for only when it has ended, because a
     // wait that is in vain closes it.
-    if (state != GS_GLOO_CONNECTED &&
-        guarded(&error, [&] { g->ears[peer].buffer->waitRecv(milliseconds(1)); }) == GS_GLOO_OK) {
+    Ear &ear = g->ears[peer];
+    if (state != GS_GLOO_CONNECTED && !ear.come)
+        ear.come = guarded(&error, [&] { ear.buffer->waitRecv(milliseconds(1)); }) == GS_GLOO_OK;
+    if (ear.come) {
         state = GS_GLOO_LAST_WORDS;
-        std::snprintf(text, size, "%.*s", GS_GLOO_WORDS, g->ears[peer].words.data());
+        std::snprintf(text, size, "%.*s", GS_GLOO_WORDS, ear.words.data());
     }
     return state;
 }
@@ -352,7 +385,7 @@ void gs_gloo_close(gs_gloo *g, const char *last_words) {
     for (int r = 0; r < g->context->size; r++) {
         if (r == g->context->rank) continue;
         guarded(&error, [&] {
-            auto buffer = g->context->createUnboundBuffer(words.data(), words.size());
+            auto buffer = g->context->plain_buffer(words.data(), words.size());
             buffer->send(r, kLastWords);
             sent.push_back(std::move(buffer));
         });
@@ -362,6 +395,9 @@ void gs_gloo_close(gs_gloo *g, const char *last_words) {
     // closes all connections of the context, and fails all operations on them.
     guarded(&error, [&] {
         char nothing;
-        g->context->createUnboundBuffer(&nothing, 1)->waitRecv(milliseconds(1));
+        g->context->plain_buffer(&nothing, 1)->waitRecv(milliseconds(1));
     });
+    std::lock_guard<std::mutex> hold(g->lock);
+    g->closed = true;
+    if (g->direct) g->direct->shut();
 }

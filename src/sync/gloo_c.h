@@ -5,8 +5,8 @@
  * milliseconds of one wait, at least 1. All ranks must call the same with the same counts: Gloo ends the
  * process, from a thread of its own, when a message does not fit.
  *
- * A peer that dies is noticed at once, except by an operation that was in the middle of a message with it: Gloo
- * 0.5.0 forgets to wake that one, and it ends at the timeout.
+ * A peer that dies is noticed at once, also by an operation that was in the middle of a message with it, which Gloo
+ * 0.5.0 forgets to wake: gloo_watch.hh does.
  *
  * The library allocates memory in each call: buffers of its collectives, and what it notes of each operation. What
  * is done here for a message is kept and used again (gs_gloo_send), as far as the library lets it.
@@ -58,6 +58,10 @@ typedef struct gs_gloo_reduction {
 /* data[i] = data[i] of all ranks, reduced, by a ring: each rank ends up with the same bits. */
 gs_gloo_code gs_gloo_all_reduce(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int timeout_ms,
                                 gs_gloo_error *error);
+/* The same for 2 ranks, on a connection of their own (gloo_direct.hh): they exchange their arrays, and each combines
+ * rank 0's with rank 1's. As many bytes as by a ring, in half the rounds. */
+gs_gloo_code gs_gloo_exchange(gs_gloo *, void *data, size_t count, gs_gloo_reduction, int timeout_ms,
+                              gs_gloo_error *error);
 /* The sum of floats as a user of Gloo writes it, to compare with: by its ring, or by its BCUBE (halving and
  * doubling). */
 gs_gloo_code gs_gloo_raw_all_reduce(gs_gloo *, float *data, size_t count, int bcube, int timeout_ms,
@@ -87,7 +91,7 @@ gs_gloo_code gs_gloo_send(gs_gloo *, const void *data, size_t bytes, int to, uin
 gs_gloo_code gs_gloo_recv(gs_gloo *, void *data, size_t bytes, int from, uint32_t slot, int timeout_ms,
                           gs_gloo_error *error);
 
-/* How the connection to a peer stands, after a failure. */
+/* How the connection to a peer stands, after a failure. One thread at a time. */
 typedef enum gs_gloo_peer_state {
     GS_GLOO_CONNECTED,
     GS_GLOO_LAST_WORDS, /* the peer closed it, and said why: text */

@@ -144,8 +144,8 @@ static gs_status write_own(const gs_rendezvous *r) {
     return GS_OK;
 }
 
-/* Has `rank` come? *come says; a failure if what its file says cannot be. */
-static gs_status look_for(const gs_rendezvous *r, int rank, const char *my_place, bool *come) {
+/* Has `rank` come? *come says, and *its_pid is 0 if it runs elsewhere; a failure if what its file says cannot be. */
+static gs_status look_for(const gs_rendezvous *r, int rank, const char *my_place, bool *come, long *its_pid) {
     char path[PATH], line[LINE] = "";
     *come = false;
     file_of(r, rank, path);
@@ -176,6 +176,7 @@ static gs_status look_for(const gs_rendezvous *r, int rank, const char *my_place
             "rank %d (process %ld) has ended already: it failed, or the folder %s is left from an earlier "
             "run; it must be new for each run",
             rank, pid, r->directory);
+    *its_pid = strcmp(line + used, my_place) == 0 ? pid : 0;
     *come = true;
     return GS_OK;
 }
@@ -187,7 +188,7 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
                    r->rank, r->timeout, ranks, r->size, r->directory);
 }
 
-static gs_status wait_for_all(const gs_rendezvous *r, bool *missing) {
+static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, long *pid) {
     char place[LINE / 2];
     gs_rendezvous_place(place, sizeof place);
     double end = gs_seconds() + r->timeout;
@@ -197,7 +198,7 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing) {
         bool late = gs_seconds() >= end;
         for (int k = 0; k < r->size; k++) {
             bool come = false;
-            if (missing[k]) GS_TRY(look_for(r, k, place, &come));
+            if (missing[k]) GS_TRY(look_for(r, k, place, &come, &pid[k]));
             left -= come;
             missing[k] = missing[k] && !come;
         }
@@ -208,7 +209,7 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing) {
     }
 }
 
-gs_status gs_rendezvous_meet(const gs_rendezvous *r) {
+gs_status gs_rendezvous_meet(const gs_rendezvous *r, long *pid) {
     if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
         return gs_fail(GS_E_USAGE, "rank %d of %d processes: ranks are 0 to %d", r->rank, r->size,
                        r->size - 1);
@@ -222,7 +223,7 @@ gs_status gs_rendezvous_meet(const gs_rendezvous *r) {
     GS_TRY(write_own(r));
     bool *missing = calloc((size_t)r->size, sizeof *missing);
     gs_status status =
-        missing ? wait_for_all(r, missing) : gs_fail(GS_E_MEMORY, "no memory for %d ranks", r->size);
+        missing ? wait_for_all(r, missing, pid) : gs_fail(GS_E_MEMORY, "no memory for %d ranks", r->size);
     free(missing);
     if (status != GS_OK) gs_rendezvous_leave(r);
     return status;

@@ -7,8 +7,8 @@
 
 /* Leave this rank's file and return when the files of all ranks are there. GS_E_PEER: a rank did not come
  * within the timeout, or came and ended. GS_E_FILE: the folder cannot be used, or is not new. On failure this
- * rank's file is removed again. */
-gs_status gs_rendezvous_meet(const gs_rendezvous *);
+ * rank's file is removed again. pid[0..size-1]: the processes of the ranks; 0 where one runs elsewhere. */
+gs_status gs_rendezvous_meet(const gs_rendezvous *, long *pid);
 
 /* Remove this rank's file, and the folder if it is empty then. */
 void gs_rendezvous_leave(const gs_rendezvous *);

@@ -176,6 +176,7 @@ static gs_status connect_processes(const gs_settings *s, gs_comm **out) {
                            "--transport gloo or auto",
                            r.transport);
         r.transport = "gloo";
+        r.library = true;
     }
     return gs_comm_processes_create(&r, out);
 }

@@ -1,0 +1,157 @@
+/* Why an operation over Gloo failed. What Gloo does not do is done here: finding out which rank is to blame, telling
+ * it to the others, and failing at once ever after.
+ *
+ * How a failure spreads: a rank that fails (or calls abort) sends its message to all that are still
+ * connected, and closes its connections. So each operation that waits for it fails too; that rank finds the
+ * message, passes it on in the same way, and returns it. Everybody ends with the first message, not with the
+ * name of a rank that only stopped because another had.
+ *
+ * A message that was cut off in the middle holds up the last words behind it, and they are lost. Where the rank is a
+ * process of this machine one can still look whether it lives: if so it was not the one to blame.
+ */
+#include "sync/gloo_state.h"
+#include "sync/rank_list.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WHAT = 96 };
+
+/* ---- processes of this machine ---- */
+
+int *gs_gloo_watch_processes(int size, const long *pid) {
+    int *process = malloc((size_t)size * sizeof *process);
+    for (int r = 0; process && r < size; r++) process[r] = pid[r] > 0 ? pidfd_open((pid_t)pid[r], 0) : -1;
+    return process;
+}
+
+void gs_gloo_unwatch_processes(int size, int *process) {
+    for (int r = 0; process && r < size; r++)
+        if (process[r] >= 0) close(process[r]);
+    free(process);
+}
+
+static bool has_ended(const gs_gloo_state *s, int rank) {
+    struct pollfd p = {.fd = s->process[rank], .events = POLLIN};
+    return p.fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+static void wait_a_millisecond(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+}
+
+/* Of the ranks marked as lost those whose processes have ended, if any have. A process loses its connections a moment
+ * before it has ended. */
+static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
+    int ended = 0, losses = 0;
+    for (int ms = 0; ended == 0 && ms < 100; ms++) {
+        for (int r = 0; r < size; r++) ended += lost[r] && has_ended(s, r);
+        if (ended == 0) wait_a_millisecond();
+    }
+    for (int r = 0; r < size; r++) {
+        lost[r] = lost[r] && (ended == 0 || s->process[r] < 0 || has_ended(s, r));
+        losses += lost[r];
+    }
+    return losses;
+}
+
+/* ---- failing ---- */
+
+gs_status gs_gloo_failed(const gs_gloo_state *s) {
+    return gs_fail(s->code, "%s", s->message);
+}
+
+/* With the lock held, and for the first failure only. */
+static void set_failed(gs_gloo_state *s, gs_status code, const char *message) {
+    snprintf(s->message, sizeof s->message, "%s", message);
+    s->code = code;
+    atomic_store(&s->failed, true);
+    if (s->gloo) gs_gloo_close(s->gloo, s->message);
+}
+
+void gs_gloo_fail(gs_comm *c, const char *message) {
+    gs_gloo_state *s = c->state;
+    pthread_mutex_lock(&s->lock);
+    if (!atomic_load(&s->failed)) set_failed(s, GS_E_PEER, message);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void gs_gloo_abort(gs_comm *c, const char *reason) {
+    const gs_gloo_state *s = c->state;
+    char message[GS_GLOO_WORDS];
+    snprintf(message, sizeof message, "%s %d: %s", s->noun, c->rank, reason);
+    gs_gloo_fail(c, message);
+}
+
+/* The connection that broke may be the second one to a peer (gloo_direct.hh): wait until the first one has too,
+ * which is known to have had the peer's last words before. */
+static void wait_for_the_end_of_one(gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    char text[GS_GLOO_WORDS];
+    for (int ms = 0; ms < 1000; ms++) {
+        for (int r = 0; r < c->size; r++)
+            if (r != c->rank && gs_gloo_peer(s->gloo, r, text, sizeof text) != GS_GLOO_CONNECTED) return;
+        wait_a_millisecond();
+    }
+}
+
+/* Why `what` failed with `e`: one sentence. `peer` is the one that it was done with, or -1. With the lock
+ * held. */
+static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char *what, char *message,
+                       size_t size) {
+    gs_gloo_state *s = c->state;
+    bool *lost = calloc((size_t)c->size, sizeof *lost);
+    int losses = 0;
+    if (e->code == GS_GLOO_LOST) wait_for_the_end_of_one(c);
+    char how[GS_GLOO_WORDS] = "", words[GS_GLOO_WORDS] = "";
+    for (int r = 0; lost && r < c->size; r++) {
+        char text[GS_GLOO_WORDS];
+        gs_gloo_peer_state state =
+            r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s->gloo, r, text, sizeof text);
+        if (state == GS_GLOO_LAST_WORDS) snprintf(words, sizeof words, "%s", text);
+        if (state != GS_GLOO_BROKEN) continue;
+        lost[r] = true;
+        if (losses++ == 0) snprintf(how, sizeof how, "%s", text);
+    }
+    if (losses > 1 && !words[0]) losses = only_ended(s, c->size, lost);
+    snprintf(message, size, "%s %d: %s: ", s->noun, c->rank, what);
+    size_t used = strlen(message);
+    if (words[0]) {
+        snprintf(message, size, "%s", words);
+    } else if (losses > 0) {
+        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
+        used = strlen(message);
+        snprintf(message + used, size - used, " %s lost (%s)", losses > 1 ? "were" : "was", how);
+    } else if (e->code == GS_GLOO_TIMEOUT && lost) {
+        if (peer < 0 && c->size == 2) peer = 1 - c->rank;
+        for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
+        snprintf(message + used, size - used, "no answer within %g s from %s", c->timeout,
+                 peer < 0 ? "one of " : "");
+        gs_append_ranks(message, size, s->noun, 0, c->size, lost);
+    } else {
+        snprintf(message + used, size - used, "%s", e->text);
+    }
+    free(lost);
+}
+
+gs_status gs_gloo_lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) {
+    gs_gloo_state *s = c->state;
+    char what[WHAT], message[GS_GLOO_WORDS];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    pthread_mutex_lock(&s->lock);
+    if (!atomic_load(&s->failed)) {
+        find_cause(c, e, peer, what, message, sizeof message);
+        set_failed(s, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return gs_gloo_failed(s);
+}
