@@ -1,17 +1,12 @@
 #include "train/async_server.h"
 
+#include "train/clocks.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One worker, as the server sees it. */
-typedef struct gs_seat_of_worker {
-    float *given;  /* its gradient, while it waits to be applied */
-    size_t clock;  /* steps of this epoch that it has done */
-    uint64_t read; /* how many gradients had been applied when it took its weights */
-} seat;
 
 struct gs_server {
     pthread_mutex_t lock; /* of all that follows */
@@ -19,23 +14,20 @@ struct gs_server {
     gs_device *device; /* cpu, one thread: the updates are made here */
     gs_mem weights, velocity, gradient;
     size_t params, samples, batch; /* numbers of the training set and of a global batch */
-    int workers, bound;            /* bound: K */
     gs_lr_plan rates;
     float momentum, weight_decay;
-    seat *seats;
-    int given;             /* gradients that wait to be applied */
-    size_t steps, before;  /* of this epoch, and of those before it */
+    gs_clocks clocks;
+    float **given;         /* [rank]: its gradient, while it waits to be applied */
+    int waiting, *who;     /* how many do, and room for the ranks of these */
+    size_t before;         /* steps of the epochs before this one */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
-    uint64_t applied;      /* gradients, since the beginning */
-    gs_staleness seen;
+    gs_staleness seen;     /* its counts are those of the clocks */
     gs_status failure;
     char message[1024];
 };
 
 static gs_status create(gs_server *s, const gs_worker *w) {
     size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
-    s->workers = w->comm->size;
-    s->bound = w->settings->staleness;
     s->params = w->model->params;
     s->samples = w->train_set->count;
     s->batch = w->batch;
@@ -47,11 +39,16 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     s->seen.leads = bound + 1;
     s->seen.count = calloc(s->seen.counts, sizeof *s->seen.count);
     s->seen.lead = calloc(s->seen.leads, sizeof *s->seen.lead);
-    s->seats = calloc(workers, sizeof *s->seats);
+    s->clocks = (gs_clocks){.workers = w->comm->size, .bound = bound, .count = s->seen.count};
+    s->clocks.clock = calloc(workers, sizeof *s->clocks.clock);
+    s->clocks.read = calloc(workers, sizeof *s->clocks.read);
+    s->given = calloc(workers, sizeof *s->given);
+    s->who = calloc(workers, sizeof *s->who);
     float *initial = malloc(s->params * sizeof *initial + 1);
     gs_status status = GS_OK;
-    if (!s->seen.count || !s->seen.lead || !s->seats || !initial)
-        status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %d workers", s->workers);
+    if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who ||
+        !initial)
+        status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
     if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
@@ -81,7 +78,10 @@ void gs_server_free(gs_server *s) {
     }
     gs_device_close(s->device);
     gs_staleness_free(&s->seen);
-    free(s->seats);
+    free(s->clocks.clock);
+    free(s->clocks.read);
+    free(s->given);
+    free(s->who);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -89,10 +89,10 @@ void gs_server_free(gs_server *s) {
 
 void gs_server_begin_epoch(gs_server *s, size_t steps) {
     pthread_mutex_lock(&s->lock);
-    s->before += s->steps;
-    s->steps = steps;
+    s->before += s->clocks.steps;
+    s->clocks.steps = steps;
     memset(s->stats, 0, sizeof s->stats);
-    for (int r = 0; r < s->workers; r++) s->seats[r].clock = 0;
+    for (int r = 0; r < s->clocks.workers; r++) s->clocks.clock[r] = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -123,13 +123,6 @@ gs_status gs_server_status(gs_server *s) {
 
 /* ---- with the lock held ---- */
 
-static size_t slowest(const gs_server *s) {
-    size_t clock = s->seats[0].clock;
-    for (int r = 1; r < s->workers; r++)
-        if (s->seats[r].clock < clock) clock = s->seats[r].clock;
-    return clock;
-}
-
 static void add(float *restrict sum, const float *restrict x, size_t count) {
     for (size_t i = 0; i < count; i++) sum[i] += x[i];
 }
@@ -141,19 +134,19 @@ static void add_scaled(float *restrict sum, const float *restrict x, float scale
 /* The gradients that wait, added in the order of the ranks. They are all of the same step. */
 static float *sum_of_given(gs_server *s) {
     float *sum = NULL;
-    uint64_t applied = s->applied;
-    for (int r = 0; r < s->workers; r++) {
-        seat *from = &s->seats[r];
-        if (!from->given) continue;
+    int n = 0;
+    for (int r = 0; r < s->clocks.workers; r++) {
+        float *from = s->given[r];
+        if (!from) continue;
         if (!sum)
-            sum = from->given;
+            sum = from;
         else
-            add(sum, from->given, s->params + GS_STATS);
-        s->seen.count[applied - from->read]++;
-        s->applied++;
-        from->given = NULL;
+            add(sum, from, s->params + GS_STATS);
+        s->given[r] = NULL;
+        s->who[n++] = r;
     }
-    s->given = 0;
+    gs_clocks_apply(&s->clocks, s->who, n);
+    s->waiting = 0;
     return sum;
 }
 
@@ -192,8 +185,8 @@ static gs_status apply(gs_server *s, size_t step) {
 static gs_status read_expected(gs_server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     GS_TRY(ops->read(s->device, data, s->weights, s->params * sizeof *data));
-    if (!later || s->bound == 0 || !(s->momentum < 1)) return GS_OK;
-    float q = powf(s->momentum, 1 / (float)s->workers);
+    if (!later || s->clocks.bound == 0 || !(s->momentum < 1)) return GS_OK;
+    float q = powf(s->momentum, 1 / (float)s->clocks.workers);
     float far = gs_lr_at(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
     void *velocity;
     GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));
@@ -201,31 +194,30 @@ static gs_status read_expected(gs_server *s, size_t step, bool later, float *dat
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* May a worker that has done `clock` steps of this epoch go on? */
-static bool may_go_on(const gs_server *s, size_t clock) {
-    size_t bound = clock == s->steps ? 0 : (size_t)s->bound; /* all meet at the end of an epoch */
-    bool stopping = s->stats[GS_STAT_STOP] > 0 && s->bound > 0;
-    return clock - slowest(s) <= bound || stopping;
+/* Who was asked to stop waits for nobody, but where every step wants all. */
+static bool may_go_on(const gs_server *s, int rank) {
+    bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
+    return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
 }
 
 static gs_status exchange(gs_server *s, int rank, float *data) {
-    seat *mine = &s->seats[rank];
+    size_t *mine = &s->clocks.clock[rank];
     GS_TRY(status_locked(s));
-    mine->given = data;
-    s->given++;
+    s->given[rank] = data;
+    s->waiting++;
     /* as it comes; but where nobody may be ahead, one update from all: that is the synchronous step */
-    if (s->given == (s->bound == 0 ? s->workers : 1)) GS_TRY(apply(s, mine->clock));
-    mine->clock++;
+    if (s->waiting == (s->clocks.bound == 0 ? s->clocks.workers : 1)) GS_TRY(apply(s, *mine));
+    ++*mine;
     pthread_cond_broadcast(&s->changed);
 
-    while (s->failure == GS_OK && !may_go_on(s, mine->clock)) pthread_cond_wait(&s->changed, &s->lock);
+    while (s->failure == GS_OK && !may_go_on(s, rank)) pthread_cond_wait(&s->changed, &s->lock);
     GS_TRY(status_locked(s));
-    size_t lead = mine->clock - slowest(s);
-    if (mine->clock < s->steps && lead < s->seen.leads) s->seen.lead[lead]++;
-    mine->read = s->applied;
+    size_t lead = *mine - gs_clocks_slowest(&s->clocks);
+    if (*mine < s->clocks.steps && lead < s->seen.leads) s->seen.lead[lead]++;
+    gs_clocks_read(&s->clocks, rank);
     memcpy(data + s->params, s->stats, sizeof s->stats);
-    bool later = mine->clock < s->steps && !(s->stats[GS_STAT_STOP] > 0); /* it goes on from here */
-    return read_expected(s, mine->clock, later, data);
+    bool later = *mine < s->clocks.steps && !(s->stats[GS_STAT_STOP] > 0); /* it goes on from here */
+    return read_expected(s, *mine, later, data);
 }
 
 gs_status gs_server_exchange(gs_server *s, int rank, float *data) {

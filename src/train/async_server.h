@@ -4,7 +4,7 @@
  * and takes the weights that there are then: the server is what the lock protects.
  *
  * How far the workers may run apart is bounded, as in the stale synchronous parallel model: no worker begins a
- * step when it is more than K steps ahead of the slowest.
+ * step when it is more than K steps ahead of the slowest (clocks.h).
  *
  *     K = 2      step  1   2   3   4   5
  *     worker 0         done done done |            waits: worker 2 has done 1, and 4 would be the third ahead

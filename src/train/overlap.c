@@ -1,22 +1,19 @@
 #include "train/overlap.h"
 
 #include "core/clock.h"
+#include "train/buckets.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct bucket {
-    size_t first, count; /* elements of the flat array */
-    float *host;         /* where the thread finds them */
-} bucket;
-
 struct gs_overlap {
     gs_worker *worker;
     float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
     int buckets;
-    bucket *bucket; /* the last elements first */
+    gs_bucket *bucket; /* the last elements first */
+    float **host;      /* where the thread finds them */
     pthread_t thread;
     bool started;
 
@@ -35,10 +32,10 @@ struct gs_overlap {
 
 /* ---- the thread ---- */
 
-static gs_status sum(const gs_overlap *o, const bucket *b) {
+static gs_status sum(const gs_overlap *o, int i) {
     gs_sync *s = o->worker->sync;
-    s->tail = b == o->bucket ? GS_STATS : 0; /* the counts lie at the end of the array */
-    GS_TRY(gs_sync_run(s, b->host, b->count));
+    s->tail = i == 0 ? GS_STATS : 0; /* the counts lie at the end of the array */
+    GS_TRY(gs_sync_run(s, o->host[i], o->bucket[i].count));
     o->worker->sent += (double)s->counted.bytes;
     return GS_OK;
 }
@@ -53,10 +50,10 @@ static void *thread_main(void *argument) {
             continue;
         }
         if (o->failed == GS_OK) {
-            const bucket *b = &o->bucket[o->summed];
+            int i = o->summed;
             pthread_mutex_unlock(&o->lock);
             double start = gs_seconds();
-            gs_status status = sum(o, b);
+            gs_status status = sum(o, i);
             double took = gs_seconds() - start;
             pthread_mutex_lock(&o->lock);
             o->summing += took;
@@ -72,20 +69,20 @@ static void *thread_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-static void close_bucket(gs_overlap *o, size_t first, size_t *end) {
-    o->bucket[o->buckets++] = (bucket){first, *end - first, NULL};
-    *end = first;
-}
-
-static void cut(gs_overlap *o) {
+static gs_status cut(gs_overlap *o) {
     const gs_layer *net = o->worker->model->net;
-    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float);
-    size_t end = o->worker->model->params + GS_STATS;
-    for (int i = net->children - 1; i >= 0; i--) {
-        size_t first = net->child[i]->weight.at; /* of this layer and of what is in it */
-        if (first > 0 && end - first >= least) close_bucket(o, first, &end);
+    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float), layers = (size_t)net->children;
+    size_t *layer = malloc((layers + 1) * sizeof *layer);
+    o->bucket = calloc(layers + 1, sizeof *o->bucket);
+    o->host = calloc(layers + 1, sizeof *o->host);
+    if (!layer || !o->bucket || !o->host) {
+        free(layer);
+        return gs_fail(GS_E_MEMORY, "no memory for the buckets of %zu layers", layers);
     }
-    close_bucket(o, 0, &end);
+    for (size_t i = 0; i < layers; i++) layer[i] = net->child[i]->weight.at; /* and of what is in it */
+    o->buckets = gs_buckets_plan(layer, (int)layers, o->worker->model->params + GS_STATS, least, o->bucket);
+    free(layer);
+    return GS_OK;
 }
 
 /* OpenCL lets no kernel touch a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
@@ -97,11 +94,9 @@ static bool is_host_memory(const gs_device *d) {
 static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t count = m->params + GS_STATS;
-    o->bucket = calloc((size_t)m->net->children + 1, sizeof *o->bucket);
-    if (!is_host_memory(m->device)) o->copy = malloc(count * sizeof *o->copy);
-    if (!o->bucket || (!o->copy && !is_host_memory(m->device)))
+    GS_TRY(cut(o));
+    if (!is_host_memory(m->device) && !(o->copy = malloc(count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
-    cut(o);
     o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;
     return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no thread could be started");
 }
@@ -130,6 +125,7 @@ void gs_overlap_free(gs_overlap *o) {
     pthread_cond_destroy(&o->changed);
     pthread_mutex_destroy(&o->lock);
     free(o->bucket);
+    free(o->host);
     free(o->copy);
     free(o);
 }
@@ -144,32 +140,33 @@ size_t gs_overlap_most(const gs_overlap *o) {
 /* ---- a step ---- */
 
 /* The device is the worker's: the thread never calls it. Reading waits for the work on these gradients. */
-static gs_status show(gs_overlap *o, bucket *b) {
+static gs_status show(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
-    gs_mem place = gs_at(o->worker->model->gradients, b->first);
-    size_t bytes = b->count * sizeof *b->host;
+    gs_bucket b = o->bucket[i];
+    gs_mem place = gs_at(o->worker->model->gradients, b.first);
     void *mapped;
     if (o->copy) {
-        b->host = o->copy + b->first;
-        return d->ops->read(d, b->host, place, bytes);
+        o->host[i] = o->copy + b.first;
+        return d->ops->read(d, o->host[i], place, b.count * sizeof(float));
     }
-    GS_TRY(d->ops->map(d, place, bytes, &mapped));
-    b->host = mapped;
+    GS_TRY(d->ops->map(d, place, b.count * sizeof(float), &mapped));
+    o->host[i] = mapped;
     return GS_OK;
 }
 
-static gs_status bring_back(gs_overlap *o, const bucket *b) {
+static gs_status bring_back(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
-    gs_mem place = gs_at(o->worker->model->gradients, b->first);
-    return o->copy ? d->ops->write(d, place, b->host, b->count * sizeof *b->host)
-                   : d->ops->unmap(d, place, b->host);
+    gs_bucket b = o->bucket[i];
+    gs_mem place = gs_at(o->worker->model->gradients, b.first);
+    return o->copy ? d->ops->write(d, place, o->host[i], b.count * sizeof(float))
+                   : d->ops->unmap(d, place, o->host[i]);
 }
 
 gs_status gs_overlap_release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     /* only this thread changes `released`, so it may look at it without the lock */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
-        GS_TRY(show(o, &o->bucket[o->released]));
+        GS_TRY(show(o, o->released));
         o->handed_over = gs_seconds(); /* now, because the thread may take this core */
         pthread_mutex_lock(&o->lock);
         o->released++;
@@ -187,7 +184,7 @@ gs_status gs_overlap_finish(gs_overlap *o) {
     gs_status failed = o->failed;
     pthread_mutex_unlock(&o->lock);
     o->waited += gs_seconds() - o->handed_over;
-    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, &o->bucket[i]));
+    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, i));
     return failed == GS_OK ? GS_OK : gs_fail(failed, "%s", o->message);
 }
 

@@ -10,8 +10,8 @@
  *     its thread                              | sum of bucket 0  | sum of 1 | ...| sum of 2 |
  *                                                                           hidden | waited for
  *
- * A bucket is closed at the first layer at which it has KB * 1024 bytes; only the layers of the model's outermost
- * sequence are looked at, so that every rank cuts alike. Where a worker goes through its part of a batch in
+ * A bucket is closed at the first layer at which it has KB * 1024 bytes (buckets.h); only the layers of the model's
+ * outermost sequence are looked at, so that every rank cuts alike. Where a worker goes through its part of a batch in
  * several passes, the last one releases the buckets. Loss and counts are known before backward and travel with
  * the first bucket.
  *

@@ -3,9 +3,11 @@
  *
  *     step.c        one step, as the theory states it: load, forward, backward, sum, update
  *     overlap.c     sums that begin while backward still runs
+ *     buckets.c     where the gradients are cut for that
  *     exact.c       the same step, with the same bits for any number of workers
  *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
  *     async.c       another one: a server takes each gradient as it comes (async_server.c)
+ *     clocks.c      who may go on there, and how stale a gradient is
  *     verify.c      are the weights of all workers still the same?
  *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation

@@ -1,0 +1,26 @@
+/* Where the gradients are cut into buckets, which are summed one after the other (overlap.h).
+ *
+ * The gradients lie in one flat array in the order of the layers, the counts behind the last one. Backward goes from
+ * the last layer to the first, so the end of the array is final first, and bucket 0 lies there:
+ *
+ *     | layer 0 | layer 1 | layer 2 | layer 3 | counts |
+ *     |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
+ *
+ * A bucket begins where a layer does: what backward has finished is a whole layer. It is closed at the first layer
+ * at which it has enough; what is left when the first layer is reached is the last bucket, however small.
+ */
+#ifndef GS_TRAIN_BUCKETS_H
+#define GS_TRAIN_BUCKETS_H
+
+#include <stddef.h>
+
+typedef struct gs_bucket {
+    size_t first, count; /* elements of the flat array */
+} gs_bucket;
+
+/* Cut the elements 0 .. count - 1 into buckets of `least` elements or more, but for the last one; least > 0. layer[i]:
+ * where layer i begins, 0 <= i < layers; layer[0] is 0. A layer without weights begins where the next one does.
+ * Returns how many there are; `bucket` has room for layers + 1. */
+int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket);
+
+#endif
