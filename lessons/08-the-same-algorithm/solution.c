@@ -1,0 +1,163 @@
+/* Lesson 8: is it the same algorithm? What to write is said in task.h, and in README.md.
+ *
+ * This file takes the place of src/train/exact.c (gs_exact_*) and of src/train/verify.c (gs_verify): what is written
+ * here is what `build/lessons/08/gradsum train --exact --verify 10` does. It is shorter than those two, because it keeps
+ * the gradients of all its leaves at once, and always compares all tensors. */
+#include "lessons/08-the-same-algorithm/task.h"
+#include "lessons/lab.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+void lab_install(void) {} /* nothing: the linker takes the functions below */
+
+/* ---- the sum in one order ---- */
+
+/* sum += x. Given. */
+static inline void add(float *restrict sum, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+void tree_sum(float *const *part, int parts, size_t count) {
+    /* task 8.1: first add to each part of even number its neighbour: 0 += 1, 2 += 3, ...; then the sums that
+     * are two apart: 0 += 2, 4 += 6; and so on, until part[0] holds all. One loop in a loop, and add(). */
+    for (int distance = 1; distance < parts; distance *= 2)
+        for (int i = 0; i < parts; i += 2 * distance) add(part[i], part[i + distance], count);
+    /* end of task 8.1 */
+}
+
+gs_status tree_across(gs_comm *c, float *sum, float *arrived, size_t count) {
+    /* task 8.2: who is this worker's neighbour in the lowest level of the tree that lies between workers? Send
+     * it `sum`, receive its sum to `arrived`, add. Then the next level. c->ops->send and c->ops->recv are
+     * explained in src/sync/comm.h; all may send first and receive then. */
+    for (int distance = 1; distance < c->size; distance *= 2) {
+        int neighbour = c->rank ^ distance;
+        GS_TRY(c->ops->send(c, sum, count * sizeof *sum, neighbour));
+        GS_TRY(c->ops->recv(c, arrived, count * sizeof *sum, neighbour));
+        add(sum, arrived, count); /* a + b and b + a are the same bits */
+    }
+    return GS_OK;
+    /* end of task 8.2 */
+}
+
+/* ---- the mean of unequal parts ---- */
+
+gs_status mean_of_parts(gs_comm *c, float *mean, size_t count, size_t samples) {
+    /* task 8.4: make sums of the means, sum these and the numbers of samples over the workers, divide once. One
+     * c->ops->all_reduce(c, mean, count + 1, GS_F32, GS_SUM) does for both. Beware of the worker without
+     * samples: 0 times what is not a number is not a number either. */
+    for (size_t i = 0; i < count; i++) mean[i] = samples > 0 ? mean[i] * (float)samples : 0;
+    mean[count] = (float)samples;
+    GS_TRY(c->ops->all_reduce(c, mean, count + 1, GS_F32, GS_SUM));
+    for (size_t i = 0; i < count; i++) mean[i] /= mean[count];
+    return GS_OK;
+    /* end of task 8.4 */
+}
+
+/* ---- who differs ---- */
+
+bool first_different(const uint32_t *checksum, int workers, int tensors, int *worker, int *tensor) {
+    /* task 8.5: for each tensor in turn: find the checksum that most workers have, then the first worker that
+     * has another one. With few workers counting each against all others is fast enough. */
+    for (int t = 0; t < tensors; t++) {
+        int best = 0, best_count = 0; /* the rank whose checksum is the most frequent */
+        for (int r = 0; r < workers; r++) {
+            int count = 0;
+            for (int other = 0; other < workers; other++)
+                count += checksum[other * tensors + t] == checksum[r * tensors + t];
+            if (count > best_count) {
+                best = r;
+                best_count = count;
+            }
+        }
+        for (int r = 0; r < workers; r++) {
+            if (checksum[r * tensors + t] == checksum[best * tensors + t]) continue;
+            *worker = r;
+            *tensor = t;
+            return true;
+        }
+    }
+    return false;
+    /* end of task 8.5 */
+}
+
+/* ---- given: what --exact needs besides ---- */
+
+struct gs_exact {
+    int leaves;                   /* virtual shards of this worker */
+    size_t count;                 /* floats in the gradient array, counts included */
+    float *leaf[GS_EXACT_SHARDS]; /* the gradient of each; leaf[0] becomes their sum */
+    float *arrived;
+};
+
+gs_status gs_exact_create(gs_worker *w, gs_exact **out) {
+    gs_exact *e = *out = calloc(1, sizeof *e);
+    if (!e) return gs_fail(GS_E_MEMORY, "no memory for --exact");
+    e->leaves = GS_EXACT_SHARDS / w->comm->size;
+    e->count = w->model->params + GS_STATS;
+    e->arrived = malloc(e->count * sizeof(float));
+    bool there = e->arrived != NULL;
+    for (int i = 0; i < e->leaves && there; i++) there = (e->leaf[i] = malloc(e->count * sizeof(float)));
+    return there ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: no memory for %d gradients", e->leaves);
+}
+
+void gs_exact_free(gs_exact *e) {
+    if (!e) return;
+    for (int i = 0; i < GS_EXACT_SHARDS; i++) free(e->leaf[i]);
+    free(e->arrived);
+    free(e);
+}
+
+/* The gradient of each of this worker's leaves, computed by itself, then their sum. */
+gs_status gs_exact_gradient(gs_worker *w, size_t batch_first, size_t batch) {
+    gs_exact *e = w->exact;
+    gs_device *d = w->device;
+    for (int i = 0; i < e->leaves; i++) {
+        gs_shard part = gs_shard_of(batch, w->comm->rank * e->leaves + i, GS_EXACT_SHARDS);
+        GS_TRY(gs_model_clear_gradients(w->model));
+        GS_TRY(gs_part_gradient(w, batch_first, part));
+        GS_TRY(d->ops->read(d, e->leaf[i], w->model->gradients, e->count * sizeof(float)));
+    }
+    tree_sum(e->leaf, e->leaves, e->count);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+gs_status gs_exact_sum(gs_worker *w) {
+    const gs_exact *e = w->exact;
+    GS_TRY(tree_across(w->comm, e->leaf[0], e->arrived, e->count));
+    return w->device->ops->write(w->device, w->model->gradients, e->leaf[0], e->count * sizeof(float));
+}
+
+/* ---- given: what --verify needs besides ---- */
+
+/* The checksums of this worker's tensors go to all; then each looks at all of them. */
+static gs_status compare(const gs_worker *w, const float *weights, uint32_t *mine, uint32_t *all) {
+    const gs_model *m = w->model;
+    int worker = 0, tensor = 0;
+    for (int t = 0; t < m->param_count; t++)
+        mine[t] = (uint32_t)crc32_z(0, (const void *)(weights + m->param[t]->at),
+                                    m->param[t]->count * sizeof *weights);
+    GS_TRY(w->comm->ops->all_gather(w->comm, mine, all, (size_t)m->param_count * sizeof *mine, GS_U8));
+    if (!first_different(all, w->comm->size, m->param_count, &worker, &tensor)) return GS_OK;
+    GS_TRY(w->comm->ops->barrier(w->comm)); /* nobody leaves before all know */
+    return gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from the others'", w->step, worker,
+                   m->param[tensor]->name);
+}
+
+gs_status gs_verify(gs_worker *w) {
+    uint64_t every = w->settings->verify;
+    if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
+    size_t count = (size_t)w->model->param_count;
+    uint32_t *mine = calloc(count, sizeof *mine);
+    uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
+    float *weights = malloc(w->model->params * sizeof *weights + 1);
+    gs_status status = mine && all && weights ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --verify");
+    if (status == GS_OK) status = gs_model_read_weights(w->model, weights);
+    if (status == GS_OK) status = compare(w, weights, mine, all);
+    free(mine);
+    free(all);
+    free(weights);
+    return status;
+}
