@@ -1,0 +1,131 @@
+/* Lesson 10: hiding the communication. What to write is said in task.h, and in README.md.
+ *
+ * This file takes the place of src/train/buckets.c and of src/sync/wire.c: `build/lessons/10/gradsum train --bucket 16
+ * --wire bf16` cuts the gradients with gs_buckets_plan and rounds them with to_bf16. Here values are converted one by
+ * one; src/sync/wire.c does the same for eight at a time. */
+#include "lessons/10-hiding-communication/task.h"
+#include "lessons/lab.h"
+
+#include <math.h>
+#include <string.h>
+
+void lab_install(void) {} /* nothing: the linker takes the functions below */
+
+/* ---- buckets ---- */
+
+int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket) {
+    int buckets = 0;
+    size_t end = count; /* of the bucket that is being filled */
+    /* task 10.1: go from the last layer to the first. Where the elements from this layer on to `end` are enough
+     * for a bucket, close it and begin the next one. What is left at layer[0] is the last bucket. Return how many
+     * there are. */
+    for (int i = layers - 1; i >= 0; i--) {
+        if (layer[i] == 0 || end - layer[i] < least) continue;
+        bucket[buckets++] = (gs_bucket){layer[i], end - layer[i]};
+        end = layer[i];
+    }
+    bucket[buckets++] = (gs_bucket){0, end};
+    return buckets;
+    /* end of task 10.1 */
+}
+
+/* ---- accumulation ---- */
+
+gs_status accumulate(const sample_set *s, size_t n, int passes, float *mean) {
+    /* task 10.2: what add_gradient adds is a sum over samples. Let all passes add to the same array, and divide
+     * once, at the end. */
+    memset(mean, 0, s->params * sizeof *mean);
+    for (int k = 0; k < passes; k++) {
+        gs_shard part = gs_shard_of(n, k, passes);
+        if (part.count > 0) GS_TRY(s->add_gradient(s->context, part.first, part.count, mean));
+    }
+    for (size_t i = 0; i < s->params; i++) mean[i] /= (float)n;
+    return GS_OK;
+    /* end of task 10.2 */
+}
+
+/* ---- fewer bits ---- */
+
+static inline uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint16_t to_bf16(float f) {
+    uint32_t bits = bits_of(f);
+    /* task 10.3: the upper 16 bits, rounded by the lower ones: up if these are more than half (0x8000), down if
+     * less, and if they are half exactly, so that the last bit of the result is 0. A carry into the exponent is
+     * right. But a NaN (exponent all ones, fraction not 0) must stay one, whatever its bits are. */
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x0040);
+    uint32_t odd = bits >> 16 & 1;
+    return (uint16_t)((bits + 0x7fff + odd) >> 16);
+    /* end of task 10.3 */
+}
+
+static uint16_t to_f16(float f) {
+    uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    /* task 10.4: `size` is |f|. Four cases: NaN; what is 2^16 or more, infinity too, becomes infinity (0x7c00);
+     * what is below 2^-14 becomes a whole number of 2^-24, rounded to nearest even; all else: the exponent
+     * counts from 15 instead of 127, and 13 bits of the fraction are rounded off as in 10.3. */
+    uint32_t infinity = 0x7f800000, two_16 = (127 + 16) << 23, two_minus_14 = (127 - 14) << 23;
+    if (size > infinity) return (uint16_t)(sign | 0x7e00);
+    if (size >= two_16) return (uint16_t)(sign | 0x7c00);
+    if (size < two_minus_14) return (uint16_t)(sign | (uint32_t)lrintf(float_of(size) * 0x1p24f));
+    uint32_t odd = size >> 13 & 1;
+    return (uint16_t)(sign | (((size + 0x0fff + odd) >> 13) - ((127 - 15) << 10)));
+    /* end of task 10.4 */
+}
+
+/* ---- given: the way back, which is exact, and whole arrays ---- */
+
+static float from_bf16(uint16_t h) {
+    return float_of((uint32_t)h << 16);
+}
+
+static float from_f16(uint16_t h) {
+    float sign = h & 0x8000 ? -1 : 1;
+    int exponent = h >> 10 & 31, fraction = h & 0x3ff;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    if (exponent == 0) return sign * ldexpf((float)fraction, -24);
+    return sign * ldexpf((float)(1024 + fraction), exponent - 25);
+}
+
+static uint16_t narrow(gs_wire wire, float f) {
+    return wire == GS_WIRE_BF16 ? to_bf16(f) : to_f16(f);
+}
+
+static float widen(gs_wire wire, uint16_t h) {
+    return wire == GS_WIRE_BF16 ? from_bf16(h) : from_f16(h);
+}
+
+void gs_wire_narrow(gs_wire wire, uint16_t *restrict to, float *restrict data, size_t count) {
+    for (size_t i = 0; i < count; i++) data[i] = widen(wire, to[i] = narrow(wire, data[i]));
+}
+
+void gs_wire_widen(gs_wire wire, float *restrict to, const uint16_t *restrict from, size_t count) {
+    for (size_t i = 0; i < count; i++) to[i] = widen(wire, from[i]);
+}
+
+void gs_wire_widen_add(gs_wire wire, float *restrict sum, const uint16_t *restrict from, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += widen(wire, from[i]);
+}
+
+static const char *const names[] = {"f32", "f16", "bf16"};
+
+const char *gs_wire_name(gs_wire wire) {
+    return names[wire];
+}
+
+gs_status gs_wire_find(const char *name, gs_wire *out) {
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0) return *out = (gs_wire)i, GS_OK;
+    return gs_fail(GS_E_USAGE, "no format of values on the wire is called '%s'; there are: f32, f16, bf16",
+                   name);
+}
