@@ -1,56 +1,13 @@
-/* Lesson 8: the checks of the tasks in task.h. Sums are compared bit for bit with additions that are written out
+/* Lesson 8: the checks of the tasks in tasks.h. Sums are compared bit for bit with additions that are written out
  * here; means with double precision; and training with training. */
-#include "lessons/08-the-same-algorithm/task.h"
-#include "lessons/lab.h"
+#include "tasks.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORKERS = 8, MOST_FLOATS = 1000 };
-
-/* ---- workers that are threads ---- */
-
-typedef gs_status rank_function(gs_comm *, const void *context);
-
-typedef struct rank_thread {
-    rank_function *function;
-    gs_comm *comm;
-    const void *context;
-    gs_status status;
-    char message[400];
-} rank_thread;
-
-static void *rank_main(void *argument) {
-    rank_thread *t = argument;
-    t->status = t->function(t->comm, t->context);
-    if (t->status == GS_OK) return NULL;
-    snprintf(t->message, sizeof t->message, "%s", gs_message()); /* errors belong to a thread */
-    t->comm->ops->abort(t->comm, t->message);
-    return NULL;
-}
-
-/* Run the function on `workers` ranks. Of several failures the one that is not only about another one. */
-static gs_status on_workers(int workers, rank_function *function, const void *context) {
-    gs_comm *comm[MOST_WORKERS];
-    pthread_t id[MOST_WORKERS];
-    rank_thread thread[MOST_WORKERS];
-    const rank_thread *failed = NULL;
-    GS_TRY(gs_comm_threads_create(workers, 3, comm));
-    for (int r = 0; r < workers; r++) {
-        thread[r] = (rank_thread){.function = function, .comm = comm[r], .context = context};
-        if (pthread_create(&id[r], NULL, rank_main, &thread[r]) != 0) gs_bug("no thread for worker %d", r);
-    }
-    for (int r = 0; r < workers; r++) pthread_join(id[r], NULL);
-    for (int r = 0; r < workers; r++) {
-        if (thread[r].status == GS_OK) continue;
-        if (!failed || (failed->status == GS_E_PEER && thread[r].status != GS_E_PEER)) failed = &thread[r];
-    }
-    for (int r = 0; r < workers; r++) gs_comm_free(comm[r]);
-    return failed ? gs_fail(failed->status, "%d workers: %s", workers, failed->message) : GS_OK;
-}
 
 /* ---- what is added, and what it gives ---- */
 
@@ -118,7 +75,7 @@ static gs_status the_sum_of_a_tree(void) {
 /* ---- 8.2 ---- */
 
 /* A transport that counts. Each rank changes its own numbers alone. */
-static const gs_transport *inner;
+static const gs_transport *inner[MOST_WORKERS];
 static size_t messages[MOST_WORKERS], bytes[MOST_WORKERS];
 
 static gs_status counted_send(gs_comm *c, const void *data, size_t size, int to) {
@@ -126,22 +83,22 @@ static gs_status counted_send(gs_comm *c, const void *data, size_t size, int to)
     bytes[c->rank] += size;
     if (to < 0 || to >= c->size || to == c->rank)
         return gs_fail(GS_E_USAGE, "worker %d sends to worker %d", c->rank, to);
-    return inner->send(c, data, size, to);
+    return inner[c->rank]->send(c, data, size, to);
 }
 
 static gs_status counted_recv(gs_comm *c, void *data, size_t size, int from) {
     if (from < 0 || from >= c->size || from == c->rank)
         return gs_fail(GS_E_USAGE, "worker %d receives from worker %d", c->rank, from);
-    return inner->recv(c, data, size, from);
+    return inner[c->rank]->recv(c, data, size, from);
 }
 
-static gs_status check_across(gs_comm *c, const void *context) {
+static gs_status check_across(gs_comm *c, void *context) {
     size_t count = *(const size_t *)context;
     int leaves = 8 / c->size;
     float *sum = malloc(count * sizeof *sum), *arrived = malloc(count * sizeof *arrived);
     if (!sum || !arrived) gs_bug("no memory");
     for (size_t i = 0; i < count; i++) sum[i] = reference(c->rank * leaves, leaves, i);
-    gs_transport counting = *c->ops;
+    gs_transport counting = *(inner[c->rank] = c->ops);
     counting.send = counted_send;
     counting.recv = counted_recv;
     gs_comm mine = *c;
@@ -150,8 +107,8 @@ static gs_status check_across(gs_comm *c, const void *context) {
     for (size_t i = 0; i < count && status == GS_OK; i++) {
         float wanted = reference(0, 8, i);
         if (!same_bits(sum[i], wanted))
-            status = gs_fail(GS_E_DIFFER, "element %zu of %zu on worker %d is %.9g (%a), expected %.9g (%a)",
-                             i, count, c->rank, sum[i], sum[i], wanted, wanted);
+            status = gs_fail(GS_E_DIFFER, "element %zu of %zu is %.9g (%a), expected %.9g (%a)", i, count,
+                             sum[i], sum[i], wanted, wanted);
     }
     free(sum);
     free(arrived);
@@ -161,13 +118,10 @@ static gs_status check_across(gs_comm *c, const void *context) {
 static gs_status the_tree_between_workers(void) {
     for (int c = 0; c < COUNTS; c++)
         for (size_t workers = 1, rounds = 0; workers <= 8; workers *= 2, rounds++) {
-            gs_comm *one;
-            GS_TRY(gs_comm_threads_create(1, 1, &one));
-            inner = one->ops;
-            gs_comm_free(one);
             memset(messages, 0, sizeof messages);
             memset(bytes, 0, sizeof bytes);
-            GS_TRY(on_workers((int)workers, check_across, &counts[c]));
+            GS_TRY(gs_context(lab_run_ranks((int)workers, check_across, (void *)&counts[c]), "%zu workers",
+                              workers));
             for (size_t r = 0; r < workers; r++)
                 if (messages[r] != rounds || bytes[r] != rounds * counts[c] * sizeof(float))
                     return gs_fail(GS_E_DIFFER,
@@ -218,9 +172,22 @@ static gs_status compare_training(const gs_result *plain, const gs_result *one, 
     return GS_OK;
 }
 
+static gs_status check_leaves(void) {
+    for (int workers = 1; workers <= 8; workers *= 2)
+        for (int r = 0; r < workers; r++) {
+            gs_shard got = leaves_of(r, workers);
+            size_t count = 8 / (size_t)workers, first = (size_t)r * count;
+            LAB_CHECK(got.first == first && got.count == count,
+                      "worker %d of %d: got %zu leaves from leaf %zu on, expected %zu from leaf %zu on", r,
+                      workers, got.count, got.first, count, first);
+        }
+    return GS_OK;
+}
+
 static gs_status the_same_bits(void) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    GS_TRY(check_leaves());
     gs_result plain = {0}, one = {0};
     gs_settings s = settings(devices[0]);
     gs_status status = gs_train(&s, NULL, &plain);
@@ -249,7 +216,7 @@ static double mean_of(int rank, size_t i) {
     return i == 0 ? 1 + 4 * rank : (double)number(rank, i);
 }
 
-static gs_status check_mean(gs_comm *c, const void *context) {
+static gs_status check_mean(gs_comm *c, void *context) {
     const parts *p = context;
     enum { COUNT = 50 };
     float mean[COUNT + 1];
@@ -269,8 +236,8 @@ static gs_status check_mean(gs_comm *c, const void *context) {
             for (int r = 0; r < p->workers; r++)
                 snprintf(text + strlen(text), sizeof text - strlen(text), "%s%zu", r > 0 ? ", " : "",
                          p->samples[r]);
-            return gs_fail(GS_E_DIFFER, "%s samples%s: element %zu on worker %d is %.7g, expected %.7g", text,
-                           i == 0 ? " whose means are 1, 5, 9, ..." : "", i, c->rank, mean[i], sum / all);
+            return gs_fail(GS_E_DIFFER, "%s samples%s: element %zu is %.7g, expected %.7g", text,
+                           i == 0 ? " whose means are 1, 5, 9, ..." : "", i, mean[i], sum / all);
         }
     }
     return GS_OK;
@@ -280,7 +247,8 @@ static gs_status the_mean_of_ragged_parts(void) {
     static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
                                   {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(on_workers(cases[i].workers, check_mean, &cases[i]));
+        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_mean, (void *)&cases[i]), "%d workers",
+                          cases[i].workers));
     return GS_OK;
 }
 
@@ -365,8 +333,8 @@ const lab_task lab_tasks[] = {
      "1 + 2^-24 is 1 again, but 1 + (2^-24 + 2^-24) is not: which two are added first?"},
     {"8.2", "the levels of the tree between workers", 3, the_tree_between_workers,
      "in round k worker r and worker r xor 2^k exchange sums, and both add them"},
-    {"8.3", "training: the same bits for 1, 2, 4, 8 workers (from 8.1, 8.2)", 1, the_same_bits,
-     "nothing to write here: see what 8.1 and 8.2 say"},
+    {"8.3", "a worker's leaves; training: the same bits for 1 to 8 workers", 1, the_same_bits,
+     "8 / N leaves a worker, beside each other. The training needs 8.1 and 8.2 too"},
     {"8.4", "the mean over all samples from means of unequal parts", 2, the_mean_of_ragged_parts,
      "a mean times its number of samples is a sum again; who has no samples brings 0"},
     {"8.5", "the first tensor and worker that differ", 2, who_differs,

@@ -1,15 +1,12 @@
-/* Lesson 9: the global batch and the learning rate. What to write is said in task.h, in src/optim/lr_rule.h, and in
+/* Lesson 9: the global batch and the learning rate. What to write is said in tasks.h, in src/optim/lr_rule.h, and in
  * README.md.
  *
  * This file takes the place of src/optim/lr_rule.c: `build/lessons/09/gradsum train --lr-rule linear --warmup 1` asks
  * the functions below for the rate of each step. */
-#include "lessons/09-global-batch/task.h"
-#include "lessons/lab.h"
+#include "tasks.h"
 
 #include <math.h>
 #include <string.h>
-
-void lab_install(void) {} /* nothing: the linker takes the functions below */
 
 /* ---- given: the names of the rules ---- */
 
@@ -40,9 +37,10 @@ double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch)
 
 gs_lr_plan gs_lr_plan_of(gs_lr_rule rule, double lr, double batch, double base_batch, double warmup_epochs,
                          double steps) {
+    /* task 9.2: fill in a gs_lr_plan: the rate of the first step, the scaled rate (ask gs_lr_scaled), and how many
+     * STEPS lie between them; `steps` is the number of steps in an epoch. A rate that does not grow needs no
+     * warm-up. */
     double scaled = gs_lr_scaled(rule, lr, batch, base_batch);
-    /* task 9.2: fill in a gs_lr_plan: the rate of the first step, the scaled rate, and how many STEPS lie between
-     * them (`steps` is the number of steps in an epoch). A rate that gets smaller needs no warm-up. */
     gs_lr_plan plan = {.first = scaled, .scaled = scaled};
     if (lr < scaled) plan.warmup = warmup_epochs * steps;
     if (plan.warmup > 0) plan.first = lr;

@@ -1,7 +1,6 @@
-/* Lesson 10: the checks of the tasks in task.h. Rounding is compared with a search among all numbers of a format, in
+/* Lesson 10: the checks of the tasks in tasks.h. Rounding is compared with a search among all numbers of a format, in
  * double precision; buckets and 16 bits also with training without them. */
-#include "lessons/10-hiding-communication/task.h"
-#include "lessons/lab.h"
+#include "tasks.h"
 #include "train/train.h"
 
 #include <math.h>

@@ -5,9 +5,10 @@
  *     10.3   to_bf16           f32 -> bf16, to nearest even: src/sync/wire.h
  *     10.4   to_f16            f32 -> f16, the same
  */
-#ifndef LESSON_10_TASK_H
-#define LESSON_10_TASK_H
+#ifndef LESSON_10_TASKS_H
+#define LESSON_10_TASKS_H
 
+#include "lab.h"
 #include "data/shard.h"
 #include "sync/wire.h"
 #include "train/buckets.h"

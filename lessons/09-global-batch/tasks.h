@@ -5,9 +5,10 @@
  *     9.2   gs_lr_plan_of    from which rate to which, and in how many steps
  *     9.3   gs_lr_at         the rate of one step
  */
-#ifndef LESSON_09_TASK_H
-#define LESSON_09_TASK_H
+#ifndef LESSON_09_TASKS_H
+#define LESSON_09_TASKS_H
 
+#include "lab.h"
 #include <stdbool.h>
 #include "optim/lr_rule.h"
 

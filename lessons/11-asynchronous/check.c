@@ -1,0 +1,384 @@
+/* Lesson 11: the checks of the tasks in tasks.h. The server's book is first judged in a simulation: workers of different
+ * speeds, whose messages arrive in an order that is the same each time. Then in training. */
+#include "tasks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the simulation ---- */
+
+enum { MOST_WORKERS = 6, MOST_STEPS = 30, MOST_GRADIENTS = MOST_WORKERS * MOST_STEPS };
+
+typedef struct race {
+    int workers;
+    size_t bound, steps;
+    int duration[MOST_WORKERS]; /* of a step of each worker ... */
+    int jitter;                 /* ... and up to so much more, another amount for each step */
+} race;
+
+/* Worker r computes until done[r]; then its gradient arrives. */
+typedef struct simulation {
+    const race *race;
+    gs_clocks clocks;
+    size_t clock[MOST_WORKERS];
+    uint64_t read[MOST_WORKERS], count[MOST_GRADIENTS];
+    bool waits[MOST_WORKERS];
+    long done[MOST_WORKERS];
+    int arrived
+        [MOST_GRADIENTS]; /* whose gradients have been applied, in their order: the record that we keep */
+    size_t gradients;
+    size_t read_at[MOST_WORKERS];    /* length of that record when worker r read its weights */
+    uint64_t wanted[MOST_GRADIENTS]; /* staleness, counted from the record */
+} simulation;
+
+static int duration_of(const race *k, int rank, size_t step) {
+    uint32_t word = (uint32_t)(rank * 1000 + (int)step + 1) * 2654435761u;
+    return k->duration[rank] + (k->jitter > 0 ? (int)((word >> 8) % (uint32_t)(k->jitter + 1)) : 0);
+}
+
+static void begin_step(simulation *s, int rank, long now) {
+    s->waits[rank] = false;
+    s->read_at[rank] = s->gradients;
+    gs_clocks_read(&s->clocks, rank);
+    s->done[rank] = now + duration_of(s->race, rank, s->clock[rank]);
+}
+
+static void begin(simulation *s, const race *k) {
+    *s = (simulation){.race = k};
+    s->clocks = (gs_clocks){k->workers, k->bound, k->steps, s->clock, s->read, 0, s->count};
+    for (int r = 0; r < k->workers; r++) begin_step(s, r, 0);
+}
+
+/* Who arrives next? -1: everybody waits or has done all. The lower rank of two that come together. */
+static int next_arrival(const simulation *s) {
+    int next = -1;
+    for (int r = 0; r < s->race->workers; r++)
+        if (!s->waits[r] && s->clock[r] < s->race->steps && (next < 0 || s->done[r] < s->done[next]))
+            next = r;
+    return next;
+}
+
+/* The rule, as the theory says it. */
+static bool is_allowed(const race *k, const size_t *clock, int rank) {
+    for (int r = 0; r < k->workers; r++)
+        if (clock[rank] > clock[r] + (clock[rank] == k->steps ? 0 : k->bound)) return false;
+    return true;
+}
+
+static const char *clocks_text(const race *k, const size_t *clock) {
+    static char text[200];
+    snprintf(text, sizeof text, "K = %zu, %zu steps an epoch, clocks", k->bound, k->steps);
+    for (int r = 0; r < k->workers; r++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %zu", clock[r]);
+    return text;
+}
+
+static gs_status check_rule(const simulation *s, int rank) {
+    bool got = gs_clocks_may_go_on(&s->clocks, rank), wanted = is_allowed(s->race, s->clock, rank);
+    LAB_CHECK(got == wanted, "%s: worker %d: got %s, expected %s", clocks_text(s->race, s->clock), rank,
+              got ? "go on" : "wait", wanted ? "go on" : "wait");
+    return GS_OK;
+}
+
+/* All steps of one epoch. `rule`: ask the student who may go on; `book`: have the student count. */
+static gs_status run(simulation *s, const race *k, bool rule, bool book) {
+    begin(s, k);
+    for (int r; (r = next_arrival(s)) >= 0;) {
+        long now = s->done[r];
+        s->wanted[s->gradients - s->read_at[r]]++;
+        s->arrived[s->gradients++] = r;
+        if (book)
+            gs_clocks_apply(&s->clocks, &r, 1);
+        else
+            s->clocks.applied++;
+        s->clock[r]++;
+        s->waits[r] = true;
+        for (int other = 0; other < k->workers; other++) { /* a step of the slowest may free several */
+            if (!s->waits[other]) continue;
+            if (rule) GS_TRY(check_rule(s, other));
+            if (is_allowed(k, s->clock, other) && s->clock[other] < k->steps) begin_step(s, other, now);
+        }
+    }
+    return GS_OK;
+}
+
+static const race races[] = {
+    {1, 0, 3, {5}, 0},
+    {2, 0, 3, {5, 5}, 0},
+    {2, 1, 6, {5, 5}, 0},
+    {2, 1, 6, {1, 4}, 0},
+    {2, 3, 12, {1, 4}, 0},
+    {3, 2, 12, {3, 3, 10}, 0},
+    {4, 4, 30, {7, 8, 9, 31}, 0},
+    {4, 2, 30, {5, 5, 5, 5}, 9},
+    {6, 3, 30, {10, 11, 12, 13, 14, 40}, 20},
+};
+enum { RACES = sizeof races / sizeof *races };
+
+/* ---- 11.1 ---- */
+
+static gs_status who_may_go_on(void) {
+    static const struct {
+        race race;
+        size_t clock[3];
+    } cases[] = {
+        {{1, 0, 9, {1}, 0}, {4}},
+        {{2, 0, 9, {1, 1}, 0}, {1, 1}},
+        {{2, 0, 9, {1, 1}, 0}, {1, 0}},
+        {{2, 1, 9, {1, 1}, 0}, {1, 0}},
+        {{2, 1, 9, {1, 1}, 0}, {2, 0}},
+        {{2, 2, 9, {1, 1}, 0}, {0, 5}},
+        {{3, 2, 9, {1, 1, 1}, 0}, {3, 4, 1}},
+        {{3, 2, 9, {1, 1, 1}, 0}, {4, 4, 4}},
+        {{2, 3, 9, {1, 1}, 0}, {9, 8}}, /* the end of the epoch */
+        {{2, 3, 9, {1, 1}, 0}, {9, 9}},
+    };
+    simulation s;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int r = 0; r < cases[i].race.workers; r++) {
+            begin(&s, &cases[i].race);
+            memcpy(s.clock, cases[i].clock, sizeof cases[i].clock);
+            GS_TRY(check_rule(&s, r));
+        }
+    for (int i = 0; i < RACES; i++) GS_TRY(run(&s, &races[i], true, false));
+    return GS_OK;
+}
+
+/* ---- 11.2 ---- */
+
+static const char *counts_text(const uint64_t *count) {
+    static char text[2][200];
+    static int next;
+    char *t = text[next++ % 2];
+    t[0] = 0;
+    int last = 0;
+    for (int i = 0; i < MOST_GRADIENTS; i++)
+        if (count[i]) last = i;
+    for (int i = 0; i <= last && i < 20; i++)
+        snprintf(t + strlen(t), sizeof *text - strlen(t), "%s%llu", i > 0 ? " " : "",
+                 (unsigned long long)count[i]);
+    return t;
+}
+
+static gs_status check_race(const race *k) {
+    simulation s;
+    char order[80] = "";
+    GS_TRY(run(&s, k, false, true));
+    for (size_t i = 0; i < s.gradients && strlen(order) < 40; i++)
+        snprintf(order + strlen(order), sizeof order - strlen(order), "%d ", s.arrived[i]);
+    LAB_CHECK(s.clocks.applied == s.gradients,
+              "%d workers, K = %zu: %zu gradients came, of workers %s...: %llu were counted as applied",
+              k->workers, k->bound, s.gradients, order, (unsigned long long)s.clocks.applied);
+    LAB_CHECK(memcmp(s.count, s.wanted, sizeof s.count) == 0,
+              "%d workers, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... "
+              "was counted %s times, expected %s",
+              k->workers, k->bound, order, counts_text(s.count), counts_text(s.wanted));
+    return GS_OK;
+}
+
+/* K = 0: the gradients of all become one update, and none of them is stale. */
+static gs_status check_one_update(void) {
+    static const race k = {3, 0, 4, {1, 1, 1}, 0};
+    static const int all[] = {0, 1, 2};
+    simulation s;
+    begin(&s, &k);
+    for (int step = 1; step <= 2; step++) {
+        gs_clocks_apply(&s.clocks, all, 3);
+        for (int r = 0; r < 3; r++) gs_clocks_read(&s.clocks, r);
+        uint64_t wanted[MOST_GRADIENTS] = {3 * (uint64_t)step};
+        LAB_CHECK(s.clocks.applied == 3 * (uint64_t)step && memcmp(s.count, wanted, sizeof wanted) == 0,
+                  "3 workers, update %d from the gradients of all 3: staleness 0, 1, 2, ... was counted %s "
+                  "times, %llu applied; expected %s times, %d applied",
+                  step, counts_text(s.count), (unsigned long long)s.clocks.applied, counts_text(wanted),
+                  3 * step);
+    }
+    return GS_OK;
+}
+
+/* 6000 samples in batches of 333: nothing divides. */
+static gs_settings settings(const char *devices) {
+    gs_settings s = gs_settings_default();
+    s.model = "flatten, linear 16, tanh, linear 10";
+    s.devices = devices;
+    s.batch = 333;
+    s.steps = 20;
+    s.threads = 1;
+    s.timeout = LAB_WAIT;
+    return s;
+}
+
+static double largest_difference(const gs_result *a, const gs_result *b) {
+    double largest = 0;
+    for (size_t i = 0; i < a->params; i++) {
+        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+static gs_status check_staleness(const gs_result *r, size_t bound) {
+    uint64_t gradients = 0;
+    for (size_t i = 0; i < r->staleness.counts; i++) gradients += r->staleness.count[i];
+    size_t most = 2 * (2 * bound + 1); /* each of the others can do so many steps meanwhile */
+    LAB_CHECK(gradients == 60 && r->staleness.counts <= most + 1,
+              "train --devices cpu,cpu,cpu --sync async --staleness %zu --steps 20: %llu gradients were "
+              "counted, expected 60; the most stale one by %zu, expected at most %zu",
+              bound, (unsigned long long)gradients, r->staleness.counts - 1, most);
+    LAB_CHECK(r->staleness.leads == bound + 1 && r->staleness.lead[bound] > 0,
+              "train --sync async --staleness %zu with a slow worker: the others came only %zu steps ahead",
+              bound, r->staleness.leads - 1);
+    return GS_OK;
+}
+
+/* The server, with the student's book: K = 0 is the synchronous parameter server, and K = 2 keeps its bound. */
+static gs_status check_async_training(void) {
+    gs_settings s = settings("cpu,cpu,cpu");
+    gs_result r = {0}, synchronous = {0};
+    s.sync = "async";
+    s.staleness = 2;
+    s.slow = (gs_slow){2, 10};
+    gs_status status = gs_train(&s, NULL, &r);
+    if (status == GS_OK) status = check_staleness(&r, 2);
+    gs_result_free(&r);
+    s = settings("cpu,cpu,cpu");
+    s.sync = "ps";
+    if (status == GS_OK) status = gs_train(&s, NULL, &synchronous);
+    s.sync = "async";
+    s.staleness = 0;
+    if (status == GS_OK) status = gs_train(&s, NULL, &r);
+    if (status == GS_OK && largest_difference(&r, &synchronous) > 0)
+        status =
+            gs_fail(GS_E_DIFFER,
+                    "train --sync async --staleness 0: after 20 steps the weights differ by %g from those "
+                    "of --sync ps, expected the same",
+                    largest_difference(&r, &synchronous));
+    gs_result_free(&r);
+    gs_result_free(&synchronous);
+    return status;
+}
+
+static gs_status how_stale(void) {
+    GS_TRY(check_one_update());
+    for (int i = 0; i < RACES; i++) GS_TRY(check_race(&races[i]));
+    return check_async_training();
+}
+
+/* ---- 11.3 ---- */
+
+typedef struct parts {
+    int workers;
+    double samples[4];
+} parts;
+
+static double number(int rank, size_t i) {
+    return i == 0 ? 1 + 4 * rank : sin((double)i + 3.7 * rank) * (double)(1 + i % 13);
+}
+
+static gs_status check_average(gs_comm *c, void *context) {
+    const parts *p = context;
+    enum { COUNT = 50 };
+    float x[COUNT];
+    double all = 0;
+    gs_sync *s;
+    for (int r = 0; r < p->workers; r++) all += p->samples[r];
+    for (size_t i = 0; i < COUNT; i++) x[i] = (float)number(c->rank, i);
+    GS_TRY(gs_sync_create(&gs_sync_ps, c, COUNT, &s));
+    gs_status status = weighted_average(s, x, COUNT, p->samples[c->rank], all);
+    gs_sync_free(s);
+    GS_TRY(status);
+    for (size_t i = 0; i < COUNT; i++) {
+        double wanted = 0;
+        char text[60] = "";
+        for (int r = 0; r < p->workers; r++) {
+            wanted += p->samples[r] / all * (double)(float)number(r, i);
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%g", r > 0 ? ", " : "",
+                     p->samples[r]);
+        }
+        LAB_CHECK(fabs((double)x[i] - wanted) <= 1e-5,
+                  "workers with %s samples%s: element %zu is %.7g, expected %.7g", text,
+                  i == 0 ? " that have 1, 5, 9, ..." : "", i, x[i], wanted);
+    }
+    return GS_OK;
+}
+
+static gs_status the_average(void) {
+    static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
+                                  {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_average, (void *)&cases[i]), "%d workers",
+                          cases[i].workers));
+    return GS_OK;
+}
+
+/* ---- 11.4 ---- */
+
+/* H = 1 is the synchronous step: the mean of (W - lr mean gradient of a part), weighted, is W - lr mean gradient. */
+static gs_status check_h_1(const char *devices, float momentum) {
+    gs_settings s = settings(devices);
+    gs_result synchronous = {0}, local = {0};
+    s.momentum = momentum;
+    s.sync = "ps";
+    gs_status status = gs_train(&s, NULL, &synchronous);
+    s.sync = "local";
+    s.every = 1;
+    if (status == GS_OK) status = gs_train(&s, NULL, &local);
+    if (status == GS_OK && !(largest_difference(&local, &synchronous) <= 1e-6))
+        status =
+            gs_fail(GS_E_DIFFER,
+                    "train --devices %s --batch 333 --momentum %g --sync local --every 1: after 20 steps "
+                    "the weights differ by %g from those of --sync ps, expected rounding, at most 1e-6",
+                    devices, momentum, largest_difference(&local, &synchronous));
+    gs_result_free(&synchronous);
+    gs_result_free(&local);
+    return status;
+}
+
+static float seen[3][20]; /* by rank and step: one weight */
+
+static void note_weight(gs_worker *w) {
+    gs_mem last = gs_at(w->model->weights, w->model->params - 1);
+    float *to = &seen[w->comm->rank][w->step - 1];
+    if (w->device->ops->read(w->device, to, last, sizeof *to) != GS_OK) gs_bug("%s", gs_message());
+}
+
+/* The workers are the same after each H-th step and at the end of an epoch (step 19 of 6000 samples), and else not. */
+static gs_status check_when(int every) {
+    gs_settings s = settings("cpu,cpu,cpu");
+    gs_result r = {0};
+    s.sync = "local";
+    s.every = every;
+    s.test_hook = note_weight;
+    GS_TRY(gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    for (int step = 1; step <= 20; step++) {
+        if (step == 19) continue; /* the average of the epoch's end comes after the look */
+        bool met = seen[0][step - 1] == seen[1][step - 1] && seen[0][step - 1] == seen[2][step - 1];
+        LAB_CHECK(met == (step % every == 0),
+                  "train --sync local --every %d: after step %d the workers' weights are %s, expected %s",
+                  every, step, met ? "the same" : "different", met ? "different" : "the same");
+    }
+    return GS_OK;
+}
+
+static gs_status steps_alone(void) {
+    GS_TRY(check_h_1("cpu", 0));
+    GS_TRY(check_h_1("cpu,cpu", 0));
+    GS_TRY(check_h_1("cpu,cpu,cpu", 0.9f));
+    GS_TRY(check_h_1("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", 0.9f)); /* step 19 has 6 samples for 8 workers */
+    GS_TRY(check_when(2));
+    return check_when(7);
+}
+
+const lab_task lab_tasks[] = {
+    {"11.1", "bounded staleness: who may go on", 3, who_may_go_on,
+     "at most K ahead of the slowest is allowed, K itself too; at the end of an epoch 0"},
+    {"11.2", "the distribution of staleness; training with the book", 3, how_stale,
+     "all gradients of one update are as stale as they were before it. The training needs 11.1 too"},
+    {"11.3", "an average weighted by samples", 2, the_average,
+     "multiply what this worker has by its own share, then sum: not the other way round"},
+    {"11.4", "local SGD: a step alone, and when to meet", 2, steps_alone,
+     "divide by this worker's own samples; the H-th step is the one with w->step = H - 1. It needs 11.3 too"},
+    {0},
+};
