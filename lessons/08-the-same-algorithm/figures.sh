@@ -1,0 +1,64 @@
+#!/bin/sh
+# The figures of this lesson, from runs on this machine, in about half a minute. $GRADSUM: the program, if it is not
+# build/gradsum.
+cd "$(dirname "$0")/../.." || exit 1
+gradsum=${GRADSUM:-build/gradsum} here=lessons/08-the-same-algorithm
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# 1. what the runs of the experiment print
+for mode in "" " --exact"; do
+    for devices in cpu cpu,cpu cpu,cpu,cpu,cpu; do
+        run="train --model lenet --epochs 2 --threads 1 --devices $devices$mode"
+        echo "\$ gradsum $run"
+        $gradsum $run > "$work/out" || exit 1
+        sed -n 's/  *[0-9,]* samples.s$//; /^epoch 2/p; /^weights/p' "$work/out"
+    done
+done > "$here/figure-bits.txt"
+
+# 2. how far apart the weights of 1 and of 4 workers are, after so many steps
+weights() { # FILE: its floats, one a line; the first 8 bytes are the length of the text before them
+    length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    od -An -v -w4 -tf4 -j $((8 + length)) "$1"
+}
+after() { # STEPS FILE OPTIONS...
+    steps=$1 file=$2
+    shift 2
+    $gradsum train --model lenet --epochs 1000 --threads 1 --steps $steps --save "$work/$file" "$@" > "$work/out" || exit 1
+    weights "$work/$file" > "$work/$file.txt"
+}
+largest() { # the largest difference of two columns
+    paste "$work/$1.txt" "$work/$2.txt" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { print most + 0 }'
+}
+{
+    echo "# largest difference of any weight from those of 1 worker, lenet, after so many steps of:"
+    echo "# steps   4 workers   1 worker, another micro-batch   4 workers, --exact both   1 worker, --seed 2"
+    for steps in 1 2 5 10 20 50 100 200 400; do
+        after $steps one
+        after $steps four --devices cpu,cpu,cpu,cpu
+        after $steps cut --accumulate 2
+        after $steps seed --seed 2
+        after $steps exact1 --exact
+        after $steps exact4 --exact --devices cpu,cpu,cpu,cpu
+        echo "$steps $(largest one four) $(largest one cut) $(largest exact1 exact4) $(largest one seed)"
+    done | awk '{ printf "%7d %11.1e %24.1e %26.1e %22.1e\n", $1, $2, $3, $4, $5 }'
+} > "$here/figure-drift.txt"
+
+command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
+gnuplot << PLOT
+set terminal svg size 640,400 font "sans-serif,13" background "white"
+set output "$here/figure-drift.svg"
+set style line 1 lc rgb "#0072B2" lw 2 pt 7 ps 0.6
+set style line 2 lc rgb "#D55E00" lw 2 pt 5 ps 0.6
+set style line 3 lc rgb "#666666" lw 2 pt 9 ps 0.7
+set grid lc rgb "#dddddd"
+set logscale xy
+set format y "10^{%L}"
+set xlabel "steps"
+set ylabel "largest difference of any weight"
+set yrange [1e-9:10]
+set key left top
+plot "$here/figure-drift.txt" using 1:5 with linespoints ls 3 title "another seed", \
+     "" using 1:2 with linespoints ls 1 title "4 workers and 1", \
+     "" using 1:3 with linespoints ls 2 title "1 worker, in 2 passes and in 1"
+PLOT
