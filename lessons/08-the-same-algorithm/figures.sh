@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about half a minute. $GRADSUM: the program, if it is not
+# The figures of this lesson, from runs on this machine, in about a minute. $GRADSUM: the program, if it is not
 # build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/08-the-same-algorithm
@@ -24,24 +24,32 @@ weights() { # FILE: its floats, one a line; the first 8 bytes are the length of 
 after() { # STEPS FILE OPTIONS...
     steps=$1 file=$2
     shift 2
-    $gradsum train --model lenet --epochs 1000 --threads 1 --steps $steps --save "$work/$file" "$@" > "$work/out" || exit 1
+    $gradsum train --model "$model" --epochs 1000 --threads 1 --steps $steps --save "$work/$file" "$@" > "$work/out" || exit 1
     weights "$work/$file" > "$work/$file.txt"
 }
 largest() { # the largest difference of two columns
     paste "$work/$1.txt" "$work/$2.txt" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { print most + 0 }'
 }
+smooth="conv 6 5x5 pad 2, tanh, avg_pool 2, conv 16 5x5, tanh, avg_pool 2, flatten, linear 120, tanh, linear 84, tanh, linear 10"
 {
-    echo "# largest difference of any weight from those of 1 worker, lenet, after so many steps of:"
-    echo "# steps   4 workers   1 worker, another micro-batch   4 workers, --exact both   1 worker, --seed 2"
+    echo "# largest difference of any weight from those of 1 worker, after so many steps"
+    echo "# lenet, but for \`smooth\`: tanh for relu, average for largest"
+    echo "#          4 workers  1 worker in   4 workers   4 workers,     1 worker,"
+    echo "# steps                  2 passes      smooth  --exact both     --seed 2"
     for steps in 1 2 5 10 20 50 100 200 400; do
+        model=$smooth
+        after $steps smooth1
+        after $steps smooth4 --devices cpu,cpu,cpu,cpu
+        model=lenet
         after $steps one
         after $steps four --devices cpu,cpu,cpu,cpu
         after $steps cut --accumulate 2
         after $steps seed --seed 2
         after $steps exact1 --exact
         after $steps exact4 --exact --devices cpu,cpu,cpu,cpu
-        echo "$steps $(largest one four) $(largest one cut) $(largest exact1 exact4) $(largest one seed)"
-    done | awk '{ printf "%7d %11.1e %24.1e %26.1e %22.1e\n", $1, $2, $3, $4, $5 }'
+        echo "$steps $(largest one four) $(largest one cut) $(largest smooth1 smooth4) $(largest exact1 exact4)" \
+            "$(largest one seed)"
+    done | awk '{ printf "%7d %12.1e %12.1e %11.1e %13.1e %12.1e\n", $1, $2, $3, $4, $5, $6 }'
 } > "$here/figure-drift.txt"
 
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
@@ -57,8 +65,8 @@ set format y "10^{%L}"
 set xlabel "steps"
 set ylabel "largest difference of any weight"
 set yrange [1e-9:10]
-set key left top
-plot "$here/figure-drift.txt" using 1:5 with linespoints ls 3 title "another seed", \
-     "" using 1:2 with linespoints ls 1 title "4 workers and 1", \
-     "" using 1:3 with linespoints ls 2 title "1 worker, in 2 passes and in 1"
+set key right bottom
+plot "$here/figure-drift.txt" using 1:6 with linespoints ls 3 title "1 worker, another seed", \
+     "" using 1:2 with linespoints ls 1 title "4 workers", \
+     "" using 1:4 with linespoints ls 2 title "4 workers, smooth network"
 PLOT

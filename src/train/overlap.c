@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct bucket {
+    size_t first, count; /* elements of the flat array */
+    float *host;         /* where the thread finds them */
+} bucket;
+
 struct gs_overlap {
     gs_worker *worker;
     float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
     int buckets;
-    gs_bucket *bucket; /* the last elements first */
-    float **host;      /* where the thread finds them */
+    bucket *bucket; /* the last elements first */
     pthread_t thread;
     bool started;
 
@@ -32,10 +36,10 @@ struct gs_overlap {
 
 /* ---- the thread ---- */
 
-static gs_status sum(const gs_overlap *o, int i) {
+static gs_status sum(const gs_overlap *o, const bucket *b) {
     gs_sync *s = o->worker->sync;
-    s->tail = i == 0 ? GS_STATS : 0; /* the counts lie at the end of the array */
-    GS_TRY(gs_sync_run(s, o->host[i], o->bucket[i].count));
+    s->tail = b == o->bucket ? GS_STATS : 0; /* the counts lie at the end of the array */
+    GS_TRY(gs_sync_run(s, b->host, b->count));
     o->worker->sent += (double)s->counted.bytes;
     return GS_OK;
 }
@@ -50,10 +54,10 @@ static void *thread_main(void *argument) {
             continue;
         }
         if (o->failed == GS_OK) {
-            int i = o->summed;
+            const bucket *b = &o->bucket[o->summed];
             pthread_mutex_unlock(&o->lock);
             double start = gs_seconds();
-            gs_status status = sum(o, i);
+            gs_status status = sum(o, b);
             double took = gs_seconds() - start;
             pthread_mutex_lock(&o->lock);
             o->summing += took;
@@ -69,20 +73,22 @@ static void *thread_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
+/* o->bucket, which has room for one more than there are layers. A layer's place is that of its weights and of those in
+ * it. */
 static gs_status cut(gs_overlap *o) {
-    const gs_layer *net = o->worker->model->net;
-    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float), layers = (size_t)net->children;
+    const gs_model *m = o->worker->model;
+    size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
+           layers = (size_t)m->net->children;
     size_t *layer = malloc((layers + 1) * sizeof *layer);
-    o->bucket = calloc(layers + 1, sizeof *o->bucket);
-    o->host = calloc(layers + 1, sizeof *o->host);
-    if (!layer || !o->bucket || !o->host) {
-        free(layer);
-        return gs_fail(GS_E_MEMORY, "no memory for the buckets of %zu layers", layers);
-    }
-    for (size_t i = 0; i < layers; i++) layer[i] = net->child[i]->weight.at; /* and of what is in it */
-    o->buckets = gs_buckets_plan(layer, (int)layers, o->worker->model->params + GS_STATS, least, o->bucket);
+    gs_bucket *plan = malloc((layers + 1) * sizeof *plan);
+    gs_status status =
+        layer && plan ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
+    for (size_t i = 0; i < layers && status == GS_OK; i++) layer[i] = m->net->child[i]->weight.at;
+    if (status == GS_OK) o->buckets = gs_buckets_plan(layer, (int)layers, m->params + GS_STATS, least, plan);
+    for (int i = 0; i < o->buckets; i++) o->bucket[i] = (bucket){plan[i].first, plan[i].count, NULL};
     free(layer);
-    return GS_OK;
+    free(plan);
+    return status;
 }
 
 /* OpenCL lets no kernel touch a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
@@ -94,9 +100,11 @@ static bool is_host_memory(const gs_device *d) {
 static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t count = m->params + GS_STATS;
-    GS_TRY(cut(o));
-    if (!is_host_memory(m->device) && !(o->copy = malloc(count * sizeof *o->copy)))
+    o->bucket = calloc((size_t)m->net->children + 1, sizeof *o->bucket);
+    if (!is_host_memory(m->device)) o->copy = malloc(count * sizeof *o->copy);
+    if (!o->bucket || (!o->copy && !is_host_memory(m->device)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
+    GS_TRY(cut(o));
     o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;
     return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no thread could be started");
 }
@@ -125,7 +133,6 @@ void gs_overlap_free(gs_overlap *o) {
     pthread_cond_destroy(&o->changed);
     pthread_mutex_destroy(&o->lock);
     free(o->bucket);
-    free(o->host);
     free(o->copy);
     free(o);
 }
@@ -140,33 +147,32 @@ size_t gs_overlap_most(const gs_overlap *o) {
 /* ---- a step ---- */
 
 /* The device is the worker's: the thread never calls it. Reading waits for the work on these gradients. */
-static gs_status show(gs_overlap *o, int i) {
+static gs_status show(gs_overlap *o, bucket *b) {
     gs_device *d = o->worker->device;
-    gs_bucket b = o->bucket[i];
-    gs_mem place = gs_at(o->worker->model->gradients, b.first);
+    gs_mem place = gs_at(o->worker->model->gradients, b->first);
+    size_t bytes = b->count * sizeof *b->host;
     void *mapped;
     if (o->copy) {
-        o->host[i] = o->copy + b.first;
-        return d->ops->read(d, o->host[i], place, b.count * sizeof(float));
+        b->host = o->copy + b->first;
+        return d->ops->read(d, b->host, place, bytes);
     }
-    GS_TRY(d->ops->map(d, place, b.count * sizeof(float), &mapped));
-    o->host[i] = mapped;
+    GS_TRY(d->ops->map(d, place, bytes, &mapped));
+    b->host = mapped;
     return GS_OK;
 }
 
-static gs_status bring_back(gs_overlap *o, int i) {
+static gs_status bring_back(gs_overlap *o, const bucket *b) {
     gs_device *d = o->worker->device;
-    gs_bucket b = o->bucket[i];
-    gs_mem place = gs_at(o->worker->model->gradients, b.first);
-    return o->copy ? d->ops->write(d, place, o->host[i], b.count * sizeof(float))
-                   : d->ops->unmap(d, place, o->host[i]);
+    gs_mem place = gs_at(o->worker->model->gradients, b->first);
+    return o->copy ? d->ops->write(d, place, b->host, b->count * sizeof *b->host)
+                   : d->ops->unmap(d, place, b->host);
 }
 
 gs_status gs_overlap_release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     /* only this thread changes `released`, so it may look at it without the lock */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
-        GS_TRY(show(o, o->released));
+        GS_TRY(show(o, &o->bucket[o->released]));
         o->handed_over = gs_seconds(); /* now, because the thread may take this core */
         pthread_mutex_lock(&o->lock);
         o->released++;
@@ -184,7 +190,7 @@ gs_status gs_overlap_finish(gs_overlap *o) {
     gs_status failed = o->failed;
     pthread_mutex_unlock(&o->lock);
     o->waited += gs_seconds() - o->handed_over;
-    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, i));
+    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, &o->bucket[i]));
     return failed == GS_OK ? GS_OK : gs_fail(failed, "%s", o->message);
 }
 
