@@ -14,8 +14,9 @@ wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 
 # 1. one slow worker among four: speed and accuracy of each way to wait
 wanted slow && {
-    echo "# gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 [--slow 3:20] --sync ...: without, the best of three"
-    echo "# sync                        samples/s  with --slow 3:20  test accuracy, %"
+    echo "# gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync ...: the best of"
+    echo "# three; and the same with --slow 3:20, one run, with its test accuracy"
+    echo "# sync                       samples/s  with --slow 3:20  test accuracy, %"
     for sync in "ps" "local --every 4" "local --every 16" "async --staleness 0" "async --staleness 1" "async --staleness 4" \
                 "async --staleness 16"; do
         run="train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync $sync"
