@@ -49,7 +49,7 @@ $$(B)/lessons/$(1)/grader: $$(OBJ_GRADER) $$(B)/lessons/$(1)/list.o $$(B)/libgra
 	@echo "LINK $$@"
 	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
 
-$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $(3) $$(LAB_OBJ) lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
+$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $(3) $$(LAB_OBJ) $$(B)/mpi lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
 	$$(file >$$@,$$(LAB_SCRIPT))
 	@chmod +x $$@
 $$(B)/lessons/$(1)/grade: LAB_NUMBER = $(1)
@@ -100,8 +100,9 @@ $(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(ca
 lab-graders: $(LABS:%=$(B)/lessons/%/grade)
 
 labs: $(LABS:%=$(B)/lessons/%/grade)
-	@$(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
-	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json) &&) true
+	@{ $(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
+	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json,&& echo);) } \
+	   $(if $(JSON),,| awk '{ print; fflush() } /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
 
 ifneq ($(wildcard lessons/handout.sh),)
 # Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these alone.

@@ -65,7 +65,7 @@ set format y "10^{%L}"
 set xlabel "steps"
 set ylabel "largest difference of any weight"
 set yrange [1e-9:10]
-set key right bottom
+set key at graph 0.98,0.52
 plot "$here/figure-drift.txt" using 1:6 with linespoints ls 3 title "1 worker, another seed", \
      "" using 1:2 with linespoints ls 1 title "4 workers", \
      "" using 1:4 with linespoints ls 2 title "4 workers, smooth network"
