@@ -92,7 +92,7 @@ static void copy_strip(const gs_matmul *t, int j, int width) {
 /* Where c ends within the tile's last vector, the tile goes to a place of its own first. */
 static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *a, float *c, int columns) {
     float whole[GS_TILE_ROWS * GS_STRIP];
-    tile(t, rows, vectors, a, t->strip, (size_t)(vectors * GS_VECTOR), whole, GS_STRIP, whole, false);
+    tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, whole, false);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
             float *to = c + (size_t)i * t->c_row + j, value = whole[i * GS_STRIP + j];
@@ -105,7 +105,7 @@ static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) 
     int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
     const float *a = t->a + (size_t)(i / GS_TILE_ROWS) * t->a_block;
     const float *b = copied ? t->strip : t->b + j;
-    size_t b_row = copied ? (size_t)(vectors * GS_VECTOR) : t->b_row;
+    size_t b_row = copied ? (size_t)vectors * GS_VECTOR : t->b_row;
     float *c = t->c + (size_t)i * t->c_row + j;
     const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c_row : c + vectors * GS_VECTOR;
     if (t->columns - j < vectors * GS_VECTOR)
@@ -140,22 +140,30 @@ void GS_ISA(matmul)(const gs_matmul *t) {
 
 /* ---- transpose ---- */
 
-/* GS_VECTOR vectors of as many floats, in registers: halves change places, then quarters, ... */
+/* The first halves of two vectors, element by element, and their second halves. */
+#if defined(__AVX512F__)
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX__)
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#endif
+
+/* GS_VECTOR rows of as many floats, in registers: the upper half of the rows is dealt between the lower half, as in
+ * shuffling cards. After log2(GS_VECTOR) times rows are columns. */
 ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
-    gs_vector v[GS_VECTOR];
+    enum { HALF = GS_VECTOR / 2 };
+    gs_vector v[GS_VECTOR], dealt[GS_VECTOR];
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);
-    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
-        gs_vector_int low, high;
-        _Pragma("GCC unroll 16") for (int l = 0; l < GS_VECTOR; l++) {
-            low[l] = l & step ? GS_VECTOR + l - step : l;
-            high[l] = l & step ? GS_VECTOR + l : l + step;
+    _Pragma("GCC unroll 4") for (int moved = 1; moved < GS_VECTOR; moved *= 2) {
+        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
+            dealt[2 * i] = __builtin_shufflevector(v[i], v[i + HALF], LOW);
+            dealt[2 * i + 1] = __builtin_shufflevector(v[i], v[i + HALF], HIGH);
         }
-        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) {
-            if (i & step) continue;
-            gs_vector a = v[i], b = v[i + step];
-            v[i] = __builtin_shuffle(a, b, low);
-            v[i + step] = __builtin_shuffle(a, b, high);
-        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
     }
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) gs_store(to + (size_t)i * to_row, v[i]);
 }

@@ -1,4 +1,4 @@
-/* The product of two matrices, with all sums of a tile in registers: what linear.c is made of.
+/* The product of two matrices, with all sums of a tile in registers: what linear_small.c is made of.
  *
  *              b  | . . | x x | . . |     a tile needs GS_TILE_VECTORS vectors of each row of b
  *                 | . . | x x | . . |
@@ -10,9 +10,7 @@
  *        | . . .|   | . . | . . | . . |
  *
  * A library copies both matrices first, into the order in which it will read them. For large ones that pays. Those of
- * a linear layer have a batch of 64 or 128 on one side, so all of the weights would be copied for few products: here
- * they are read where they lie. On one core of a Xeon (AVX-512, 170 GFLOP/s), x (64, 784) times w^T (784, 512) took
- * OpenBLAS 0.50 ms and takes 0.36 ms.
+ * a linear layer with few samples have few uses for each weight, so here they are read where they lie (linear.h).
  *
  * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
  */

@@ -22,6 +22,11 @@ CASE(linear, 33, 7, 1, 0)
 CASE(linear, 33, 257, 7, 1)
 CASE(linear, 257, 33, 33, 1)
 CASE(linear, 64, 64, 64, 1)
+CASE(linear, 1, 3, 64, 1)
+CASE(linear, 5, 33, 71, 0)
+CASE(linear, 37, 257, 130, 1)
+CASE(linear, 128, 70, 65, 1)
+CASE(linear, 129, 70, 65, 1)
 CASE(linear, 128, 100, 10, 1)
 
 /*    conv2d  n, in_c, in_h, in_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, bias */
