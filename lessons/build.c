@@ -55,7 +55,7 @@ static bool includes_solution(const lab_grading *g) {
 }
 
 gs_status lab_build(const lab_grading *g, lab_grade *grade) {
-    bool worked;
+    bool worked = false;
     GS_TRY(run_command(g, "LAB_COMPILE", &worked, &grade->messages));
     if (!worked) {
         grade->problem = "it does not compile";

@@ -103,7 +103,7 @@ gs_status lab_check_half(const lab_half *h) {
     now = h;
     for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 1)
         for (int per = 1; per <= 2; per++) { /* a chunk has one element, then two, then some have one more */
-            size_t count = (size_t)(ranks * per), ragged = count + 1;
+            size_t count = (size_t)ranks * (size_t)per, ragged = count + 1;
             GS_TRY(lab_run_ranks(ranks, run_small, &count));
             GS_TRY(lab_run_ranks(ranks, run_small, &ragged));
         }

@@ -100,8 +100,9 @@ $(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(ca
 lab-graders: $(LABS:%=$(B)/lessons/%/grade)
 
 labs: $(LABS:%=$(B)/lessons/%/grade)
-	@$(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
-	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json) &&) true
+	@{ $(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
+	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json,&& echo);) } \
+	   $(if $(JSON),,| awk '{ print; fflush() } /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
 
 ifneq ($(wildcard lessons/handout.sh),)
 # Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these alone.

@@ -4,6 +4,7 @@
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
 #   - the solution gets all points, without a word
+#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is such a file
 #   - each wrong answer of tests/lessons/NN/*.patch, made from the solution, loses exactly the tasks that it names:
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
@@ -74,6 +75,16 @@ check_solution() { # NN FILE
     [ -s "$work/found" ] && { cat "$work/found"; fail "$2 does not get all points"; }
 }
 
+# What the solution is a part of works as a whole. Run after check_solution, which has built it.
+check_commands() { # NN
+    [ -f "tests/lessons/$1/commands" ] || return
+    while read -r arguments; do
+        # shellcheck disable=SC2086
+        timeout 120 "$work/$1/gradsum" $arguments >"$work/output" 2>&1 </dev/null ||
+            { cat "$work/output"; fail "lab $1, with its solution: gradsum $arguments"; }
+    done <"tests/lessons/$1/commands"
+}
+
 field() { sed -n "s/^$1: *//p" "$2" | head -n 1; }
 
 check_wrong() { # NN SOLUTION PATCH
@@ -98,6 +109,7 @@ for lesson in lessons/[0-9][0-9]-*/; do
     check_blanks "$lesson/lab.$kind" "$lesson/solution.$kind"
     check_handed_out "$number" "$lesson/lab.$kind"
     check_solution "$number" "$lesson/solution.$kind"
+    check_commands "$number"
     for patch in tests/lessons/"$number"/*.patch; do
         [ -f "$patch" ] || continue
         check_wrong "$number" "$lesson/solution.$kind" "$patch"
@@ -111,6 +123,37 @@ if [ $# = 0 ]; then
     before=$failures
     for patch in tests/lessons/grader/*.patch; do check_wrong 07 lessons/07-all-reduce/solution.c "$patch"; done
     [ $failures = "$before" ] && echo "grader: contains and names what can go wrong"
+fi
+# A folder of hand-ins, good and bad, as one table.
+check_hand_ins() {
+    folder=$work/hand-ins
+    mkdir -p "$folder/alice/07" "$folder/bob, jr" "$folder/carol/07" "$folder/dave"
+    cp lessons/07-all-reduce/solution.c "$folder/alice/07/lab.c"
+    cp lessons/07-all-reduce/lab.c "$folder/bob, jr/lab-07.c"
+    ln -s ../../alice/07/lab.c "$folder/carol/07/lab.c"
+    head -c 2000000 /dev/zero >"$folder/dave/lab-07.c"
+    echo 'int main' >"$folder/dave/lab-06.c"
+    cp lessons/07-all-reduce/lab.c "$folder/dave/lab-98.c"
+    cat >"$work/wanted.csv" <<'END'
+student,lab,tasks,points,of,note
+alice,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
+"bob, jr",07,7.1=0 7.2=0 7.3=0 7.4=0 7.5=0,0,10,7.1: not written yet: task 7.1; 7.2: not written yet: task 7.2; 7.3: not written yet: task 7.3; 7.4: not written yet: task 7.4; 7.5: not written yet: task 7.5
+carol,07,,0,,"is a link, not a file"
+dave,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,it does not compile
+dave,07,,0,,it has 2000000 bytes; a lab has at most 1048576
+dave,98,,0,,there is no lab 98
+END
+    "$build/gradsum" grade "$folder" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
+    diff "$work/wanted.csv" "$work/points.csv" || fail "gradsum grade: not the table that is wanted"
+    [ -z "$(find "$build/lessons" -name 'hand-in-*')" ] || fail "gradsum grade leaves folders behind"
+    "$build/gradsum" grade "$folder/alice" --labs 06 | cmp -s - "$work/nothing.csv" || fail "gradsum grade --labs"
+}
+
+if [ $# = 0 ]; then
+    before=$failures
+    echo "student,lab,tasks,points,of,note" >"$work/nothing.csv"
+    check_hand_ins
+    [ $failures = "$before" ] && echo "hand-ins: a table of them"
 fi
 [ $failures = 0 ] || { echo "labs: $failures failures" >&2; exit 1; }
 echo "labs: all as they should be"

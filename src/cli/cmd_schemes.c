@@ -57,11 +57,11 @@ static gs_status turn(rank *r, gs_sync *s, size_t count, int calls, double *seco
 
 /* Ranks count from 1: the sums of whole numbers are exact in every order. */
 static gs_status check(rank *r, gs_sync *s, size_t count) {
-    int n = r->comm->size;
+    int n = r->comm->size, ranks = n * (n + 1) / 2;
     for (size_t i = 0; i < count; i++) r->data[i] = (float)(r->comm->rank + 1 + (int)(i % 7));
     GS_TRY(gs_sync_run(s, r->data, count));
     for (size_t i = 0; i < count; i++) {
-        float sum = (float)(n * (n + 1) / 2 + n * (int)(i % 7));
+        float sum = (float)(ranks + n * (int)(i % 7));
         if (r->data[i] != sum)
             return gs_fail(GS_E_SHAPE, "%s of %zu floats: element %zu is %g on rank %d, wanted %g",
                            s->scheme->name, count, i, r->data[i], r->comm->rank, sum);
