@@ -49,7 +49,7 @@ $$(B)/lessons/$(1)/grader: $$(OBJ_GRADER) $$(B)/lessons/$(1)/list.o $$(B)/libgra
 	@echo "LINK $$@"
 	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
 
-$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $(3) $$(LAB_OBJ) lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
+$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $(3) $$(LAB_OBJ) $$(B)/mpi lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
 	$$(file >$$@,$$(LAB_SCRIPT))
 	@chmod +x $$@
 $$(B)/lessons/$(1)/grade: LAB_NUMBER = $(1)
