@@ -16,7 +16,7 @@ typedef enum lab_end {
 } lab_end;
 
 typedef struct lab_limits {
-    double seconds; /* by the clock; and of CPU time in each of its processes */
+    double seconds; /* of CPU time, all threads together; or by the clock, where it hardly uses any */
     size_t
         memory; /* bytes that it may have in memory (it may reserve more: AddressSanitizer reserves terabytes) */
     size_t output; /* bytes that it may print */

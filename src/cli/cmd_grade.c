@@ -144,7 +144,7 @@ static gs_status run(const grading *g, const char *const *command, char output[O
 }
 
 static gs_status build_graders(const grading *g) {
-    char output[OUTPUT], build[PATH_MAX + 2];
+    char output[OUTPUT] = "", build[PATH_MAX + 2];
     bool worked = false;
     unsetenv("MAKEFLAGS");
     snprintf(build, sizeof build, "B=%s", g->build);
@@ -165,7 +165,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 
 static gs_status grade_copy(const grading *g, gs_hand_in *h, const char *folder, const char *name,
                             cJSON **result) {
-    char script[PATH_MAX], to[2 * PATH_MAX + 60], file[PATH_MAX + 60], output[OUTPUT];
+    char script[PATH_MAX], to[2 * PATH_MAX + 60], file[PATH_MAX + 60], output[OUTPUT] = "";
     bool worked = false;
     snprintf(to, sizeof to, "%s/%s/%s", g->tree, folder, name);
     if (gs_hand_in_copy(h->path, to) != GS_OK) {
