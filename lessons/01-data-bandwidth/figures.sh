@@ -46,9 +46,9 @@ wanted throttle && {
 wanted crossover && {
     echo "# gradsum train --model lenet --threads 1 --batch B: samples/s, the best of three runs"
     echo "#  batch  1 worker  2 threads  2 processes over Gloo"
-    for b in 4 8 16 32 64 128 256 512 1024; do
-        steps=$((16384 / b))
-        [ $steps -gt 400 ] && steps=400
+    for b in 8 16 32 64 128 256 512; do
+        steps=$((12288 / b))
+        [ $steps -gt 250 ] && steps=250
         run="train --model lenet --threads 1 --epochs 1000 --steps $steps --batch $b"
         one=$(best $gradsum $run)
         two=$(best $gradsum $run --devices cpu,cpu)
@@ -100,7 +100,7 @@ unset y2tics
 set ytics mirror
 set logscale xy 2
 set yrange [*:*]
-set xtics 4,2,1024
+set xtics 8,2,512
 set format y "%.0f"
 set xlabel "global batch"
 set ylabel "samples/s"
