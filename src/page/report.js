@@ -158,7 +158,7 @@ function startTimeline() {
   $('line-arrows').addEventListener('change', () => timeline.draw());
   $('line-in').addEventListener('click', () => timeline.zoom(.6));
   $('line-out').addEventListener('click', () => timeline.zoom(1 / .6));
-  $('line-all').addEventListener('click', () => { $('line-step').value = 'all'; timeline.all(); });
+  $('line-all').addEventListener('click', () => timeline.all());
   const most = (r) => r.trace.flows.length + r.trace.rows.length; // to be seen
   const first = traced.reduce((a, b) => (most(b) > most(a) ? b : a));
   $('line-run').value = String(first.i);

@@ -69,7 +69,7 @@ class Timeline {
     this.height = y + 4;
   }
 
-  all() { this.setView(this.first, this.last); }
+  all() { $('line-step').value = 'all'; this.setView(this.first, this.last); }
 
   setView(from, to) {
     const whole = this.last - this.first || 1, size = clamp(to - from, Math.min(1, whole), whole * 1.04);
