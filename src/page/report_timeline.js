@@ -192,7 +192,8 @@ class Timeline {
     c.lineWidth = 1;
     for (const f of seen) {
       const x0 = this.x(f.sent), x1 = this.x(f.received), up = f.to < f.from;
-      const y0 = this.rows[f.from].y + (up ? 2 : LANE - 5), y1 = this.rows[f.to].y + (up ? LANE - 5 : 2);
+      const edge = (row, below) => row.y + (below ? row.lanes * LANE - 5 : 2);
+      const y0 = edge(this.rows[f.from], !up), y1 = edge(this.rows[f.to], up);
       const bend = Math.max(8, Math.abs(x1 - x0) / 2);
       c.beginPath();
       c.moveTo(x0, y0);
