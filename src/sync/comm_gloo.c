@@ -53,8 +53,11 @@ static gs_status gloo_all_reduce(gs_comm *c, void *data, size_t count, gs_type t
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, count, &status)) return status;
-    gs_gloo_code code = (c->size == 2 && !s->library ? gs_gloo_exchange : gs_gloo_all_reduce)(
-        s->gloo, data, count, reduction_of(type, reduction), milliseconds(c->timeout), &e);
+    const gs_gloo_reduction sum = reduction_of(type, reduction);
+    const int timeout = milliseconds(c->timeout);
+    gs_gloo_code code = c->size == 2 && !s->library
+                            ? gs_gloo_exchange(s->gloo, data, count, sum, timeout, &e)
+                            : gs_gloo_all_reduce(s->gloo, data, count, sum, timeout, &e);
     return outcome(c, (gs_call){GS_ALL_REDUCE, count, type, reduction, 0}, code, &e);
 }
 
