@@ -46,7 +46,7 @@ wanted throttle && {
 wanted crossover && {
     echo "# gradsum train --model lenet --threads 1 --batch B: samples/s, the best of three runs"
     echo "#  batch  1 worker  2 threads  2 processes over Gloo"
-    for b in 8 16 32 64 128 256 512; do
+    for b in 4 8 16 32 64 128 256 512; do
         steps=$((12288 / b))
         [ $steps -gt 250 ] && steps=250
         run="train --model lenet --threads 1 --epochs 1000 --steps $steps --batch $b"
@@ -100,7 +100,7 @@ unset y2tics
 set ytics mirror
 set logscale xy 2
 set yrange [*:*]
-set xtics 8,2,512
+set xtics 4,2,512
 set format y "%.0f"
 set xlabel "global batch"
 set ylabel "samples/s"
