@@ -60,13 +60,15 @@ for model in mlp lenet cnn; do
             echo "5|2 workers as threads|$(ours $model $steps --devices cpu,cpu --threads 1)" >>"$work/rows"
             has_torch && echo "6|PyTorch DDP over Gloo, 2 ranks|$("$python" "$here/bench_torch.py" $model 1 2)" >>"$work/rows"
             LAUNCH="launch -n 2 --"
-            echo "7|2 processes over Gloo|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+            echo "7|2 processes, shared memory|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+            LAUNCH="launch -n 2 --transport gloo --"
+            echo "8|2 processes over Gloo|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
             LAUNCH=
         fi
         if "$gradsum" devices | grep -q '^cl:0.0'; then
-            echo "8|cl:0.0|$(ours $model $steps --device cl:0.0)" >>"$work/rows"
+            echo "9|cl:0.0|$(ours $model $steps --device cl:0.0)" >>"$work/rows"
             if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
-                echo "9|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
+                echo "10|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
             fi
         fi
     done
@@ -74,12 +76,12 @@ for model in mlp lenet cnn; do
     flops=$(flops $model)
     base=$(sed -n 's/^1|.*|//p' "$work/rows" | median)
     [ -n "$base" ] || base=$(sed -n 's/^2|.*|//p' "$work/rows" | median)
-    for row in 1 2 3 4 5 6 7 8 9; do
+    for row in 1 2 3 4 5 6 7 8 9 10; do
         name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
         [ -n "$name" ] || continue
         value=$(sed -n "s/^$row|.*|//p" "$work/rows" | median)
         [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
-        case $row in 1 | 2) limit=$(peak 1 peak_flops) ;; 3 | 4 | 5 | 6 | 7) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
+        case $row in 1 | 2) limit=$(peak 1 peak_flops) ;; 3 | 4 | 5 | 6 | 7 | 8) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
         awk -v n="$name" -v v="$value" -v b="$base" -v f="$flops" -v l="$limit" 'BEGIN {
             printf "%-34s %14.0f %11.2fx", n, v, v / b
             if (l) printf " %12.0f %%", 100 * v * f / l
