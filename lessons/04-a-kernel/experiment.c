@@ -1,0 +1,122 @@
+/* The ladder, measured: each kernel of lab.cl against what the device can do at most.
+ *
+ *     make build/lessons/04/experiment && build/lessons/04/experiment [DEVICE...]      (LAB=FILE: with another file than lab.cl)
+ *
+ * GFLOP/s are 2 N^3 / time, for N x N matrices; the best of some runs, after one that compiles the kernel. The peak is
+ * measured on the spot: fused multiply-adds in registers, on all cores (cl/peak.cl). The last line is the library's own
+ * linear layer with the same number of operations. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "gradsum.h"
+#include "tasks.h"
+#include "train/roofline.h"
+
+enum { SIZES = 3, RUNS = 5, LARGEST = 960 };
+static const size_t sizes[SIZES] = {96, 480, LARGEST};
+static float a[LARGEST * LARGEST], b[LARGEST * LARGEST], c[LARGEST * LARGEST];
+
+typedef struct ladder {
+    gs_device *device;
+    gs_mem c, a, b;
+} ladder;
+
+static gs_status run(const ladder *l, int rung, size_t n) {
+    if (rung < LAB_RUNGS) return lab_product(l->device, rung, l->c, l->a, l->b, n, n, n);
+    return l->device->ops->linear_forward(l->device, l->c, l->a, l->b, GS_NONE, n, (int)n, (int)n);
+}
+
+static gs_status time_of(const ladder *l, int rung, size_t n, double *seconds) {
+    *seconds = INFINITY;
+    for (int i = 0; i <= RUNS; i++) {
+        double start = gs_seconds();
+        GS_TRY(run(l, rung, n));
+        GS_TRY(l->device->ops->finish(l->device));
+        if (i > 0) *seconds = fmin(*seconds, gs_seconds() - start);
+    }
+    return GS_OK;
+}
+
+/* Whether what is in C is A B, at some places: of a kernel that is wrong, the speed is of no interest. */
+static gs_status is_right(const ladder *l, size_t n, bool *right) {
+    GS_TRY(l->device->ops->read(l->device, c, l->c, n * n * sizeof(float)));
+    *right = true;
+    for (size_t place = 0; place < n * n; place += n * n / 97) {
+        float sum = 0;
+        for (size_t t = 0; t < n; t++) sum += a[place / n * n + t] * b[t * n + place % n];
+        if (c[place] != sum) *right = false;
+    }
+    return GS_OK;
+}
+
+static gs_status measure(const ladder *l) {
+    static const char *const names[] = {"4.1 an element a work-item", "4.2 tiles in local memory",
+                                        "4.3 4 x 4 in registers", "4.4 8 x float16", "the library's linear"};
+    gs_roofline peak;
+    GS_TRY(gs_roofline_measure(l->device, 1, &peak));
+    printf("# peak %.1f GFLOP/s, memory %.1f GB/s\n#  %-28s", peak.flops / 1e9,
+           peak.rate[GS_ROOFLINE_SIZES - 1] / 1e9, "GFLOP/s, % of the peak");
+    for (int s = 0; s < SIZES; s++) printf("     N = %3zu   ", sizes[s]);
+    printf("\n");
+    for (int rung = 0; rung <= LAB_RUNGS; rung++) {
+        printf("   %-28s", names[rung]);
+        for (int s = 0; s < SIZES; s++) {
+            double seconds, n = (double)sizes[s];
+            bool right = true;
+            GS_TRY(l->device->ops->fill(l->device, l->c, -12345, sizes[s] * sizes[s]));
+            GS_TRY(time_of(l, rung, sizes[s], &seconds));
+            if (rung < LAB_RUNGS) GS_TRY(is_right(l, sizes[s], &right));
+            const double flops = 2 * n * n * n / seconds;
+            if (right)
+                printf(" %7.1f %4.0f %%", flops / 1e9, 100 * flops / peak.flops);
+            else
+                printf("   not right  ");
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    return GS_OK;
+}
+
+static gs_status climb(const char *name) {
+    ladder l = {0};
+    GS_TRY(gs_device_open(name, 0, &l.device));
+    const gs_backend *ops = l.device->ops;
+    printf("# %s\n", name);
+    gs_status status = ops->alloc(l.device, sizeof c, &l.c);
+    if (status == GS_OK) status = ops->alloc(l.device, sizeof a, &l.a);
+    if (status == GS_OK) status = ops->alloc(l.device, sizeof b, &l.b);
+    if (status == GS_OK) status = ops->write(l.device, l.a, a, sizeof a);
+    if (status == GS_OK) status = ops->write(l.device, l.b, b, sizeof b);
+    if (status == GS_OK) status = measure(&l);
+    ops->free(l.device, l.c);
+    ops->free(l.device, l.a);
+    ops->free(l.device, l.b);
+    gs_device_close(l.device);
+    return status;
+}
+
+/* The kernels lie beside this program, in a folder with its name: make has copied them there. */
+static void choose_kernels(const char *program) {
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s-kernels", program);
+    setenv("GRADSUM_KERNELS", folder, 0);
+}
+
+int main(int argc, char **argv) {
+    gs_cpu_choose_kernels(argv);
+    gs_cl_choose_compiler();
+    choose_kernels(argv[0]);
+    for (size_t i = 0; i < (size_t)LARGEST * LARGEST; i++) {
+        a[i] = (float)(i * 2654435761u >> 7 & 7) -
+               3; /* small integers: every order of summation gives the same */
+        b[i] = (float)(i * 40503u >> 5 & 7) - 3;
+    }
+    gs_status status = GS_OK;
+    for (int i = 1; i < argc && status == GS_OK; i++) status = climb(argv[i]);
+    if (argc == 1) status = climb("cl");
+    if (status == GS_OK) return 0;
+    fprintf(stderr, "experiment: %s\n", gs_message());
+    return 1;
+}

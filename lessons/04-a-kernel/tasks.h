@@ -1,0 +1,28 @@
+/* Lesson 4: how the kernels of lab.cl are started. What each must do is said there. */
+#ifndef LESSON_04_TASKS_H
+#define LESSON_04_TASKS_H
+
+#include "backend.h"
+
+/* A rung of the ladder: a kernel, and its work-items. */
+typedef struct lab_rung {
+    const char *kernel;   /* in lab.cl */
+    size_t rows, columns; /* of C, that one work-item computes */
+    size_t group[2];      /* work-items of a work-group in dimensions 0 and 1 */
+    int rows_along;       /* dimension 0 counts columns of C; 1: rows */
+} lab_rung;
+
+enum { LAB_RUNGS = 4 };
+
+/*  task  kernel              elements of a work-item     work-group  get_global_id(0) counts
+ *  4.1   product_element     1 x 1                       16 x 16     columns
+ *  4.2   product_local       1 x 1                       16 x 16     columns
+ *  4.3   product_register    4 x 4                       8 x 8       columns, by 4
+ *  4.4   product_vector      8 rows x 16 columns         1           rows, by 8 */
+extern const lab_rung lab_rungs[LAB_RUNGS];
+
+/* Enqueue C = A B, by rung 0 .. LAB_RUNGS - 1; A is (m, k), B (k, n), C (m, n), each a whole allocation. As many
+ * work-groups as are needed to cover C. GS_E_OPENCL: lab.cl does not compile (the compiler's words go to standard error). */
+gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
+
+#endif
