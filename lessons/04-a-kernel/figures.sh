@@ -1,9 +1,11 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, with the kernels of solution.cl: sh figures.sh [FILE.cl]. Takes half a
-# minute, in which nothing else should run.
+# The figures of this lesson, from runs on this machine: sh figures.sh [FILE.cl]. The kernels are those of FILE.cl (from the top
+# of the source tree), or of solution.cl, or else of lab.cl. Takes half a minute, in which nothing else should run.
 cd "$(dirname "$0")/../.." || exit 1
 here=lessons/04-a-kernel
-make -s build/lessons/04/experiment LAB="${1:-$here/solution.cl}" || exit 1
+kernels=$here/solution.cl
+[ -f "$kernels" ] || kernels=$here/lab.cl
+make -s build/lessons/04/experiment LAB="${1:-$kernels}" || exit 1
 build/lessons/04/experiment > "$here/figure-ladder.txt" || exit 1
 
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no picture"; exit 0; }
