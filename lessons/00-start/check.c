@@ -147,7 +147,7 @@ static gs_status check_0_3(void) {
 
 const lab_task lab_tasks[] = {
     {"0.1", "the mean gradient of two workers", 3, check_0_1,
-     "(sum of the sums) / (sum of the counts): one division, after both sums. A mean of two means is\n"
+     "(sum of the sums) / (sum of the counts): one division, after both sums. A mean of two means is "
      "right only where both have the same number of samples."},
     {"0.2", "accuracy", 3, check_0_2,
      "Begin with the first logit as the largest so far, not with 0: all of them may be negative."},

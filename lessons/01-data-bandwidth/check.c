@@ -153,8 +153,7 @@ const lab_task lab_tasks[] = {
      "time = the serial share + the rest / workers; the speed-up is 1 / time."},
     {"1.3", "speed-up by data", 2, check_1_3,
      "With one disk for all the sum of what the workers take is limited. Compare with what ONE worker "
-     "really\n"
-     "makes, which a slow disk limits too."},
+     "really makes, which a slow disk limits too."},
     {"1.4", "from how many workers on somebody waits", 2, check_1_4,
      "n workers of one disk wait if n x step is above loader; equal is not above."},
     {"1.5", "the batch from which several workers win", 2, check_1_5,

@@ -70,6 +70,7 @@ void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
              "You predict: %.0f samples/s together, %.1f %% of the time waiting.\n"
              "speed-up with workers    1      2      4      8\n"
              "a disk for each     %s\n"
-             "one disk for all    %s   somebody waits from %d workers on",
+             "one disk for all    %s\n"
+             "With one disk somebody waits from %d workers on (0: never).",
              rate, 100 * waits, own, one, lab_data_bound_from(p->loader, p->step, true));
 }

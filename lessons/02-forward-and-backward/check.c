@@ -339,14 +339,14 @@ static gs_status check_2_5(void) {
 
 const lab_task lab_tasks[] = {
     {"2.1", "linear backward: dx", 2, check_2_1,
-     "x[i][k] reaches every output of sample i, once, through w[o][k]: add up over o.\n"
+     "x[i][k] reaches every output of sample i, once, through w[o][k]: add up over o. "
      "Write dx, whatever it held; do nothing where it is NULL."},
     {"2.2", "linear backward: dw and db", 2, check_2_2,
      "w[o][k] is used once for every sample: add up over i, onto what dw holds already."},
     {"2.3", "softmax cross-entropy backward", 2, check_2_3,
      "-log p[label] = log(sum of exp x[j]) - x[label]: the derivative of the first part by x[k] is p[k]."},
     {"2.4", "finite differences", 2, check_2_4,
-     "Store x + h in a float and look at what it became. Put back the number that you kept: x + h - h is\n"
+     "Store x + h in a float and look at what it became. Put back the number that you kept: x + h - h is "
      "not always x."},
     {"2.5", "a network with these operators", 2, check_2_5,
      "It uses all of them, with several layers, two workers, and two passes before each sum."},

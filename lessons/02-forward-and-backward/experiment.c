@@ -72,8 +72,8 @@ static gs_status run(experiment *e) {
     double gradient = (double)gradients[largest];
     float *w = (float *)e->model->weights.base + largest;
     GS_TRY(loss(e, &here));
-    printf("# weight %zu, backward's gradient %.7g; how far the quotients are off, in parts of it\n", largest,
-           gradient);
+    printf("# weight %zu, backward's gradient %.7g\n", largest, gradient);
+    printf("# how far the quotients are off, in parts of it\n");
     printf("# %-12s %-12s %s\n", "h", "one-sided", "central");
     for (int k = 1; k <= 20; k++) {
         const float h = ldexpf(1, -k), kept = *w, up = kept + h, down = kept - h;

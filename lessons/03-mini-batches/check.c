@@ -284,15 +284,14 @@ static gs_status check_3_4(void) {
 
 const lab_task lab_tasks[] = {
     {"3.1", "the update of SGD with momentum", 3, check_3_1,
-     "Follow the three formulas in their order. The rate multiplies v when w is changed, and is not stored\n"
-     "in v: it may be another one in the next step."},
+     "Follow the three formulas in their order. The rate multiplies v when w is changed, and is not stored "
+     "in v: it may be another one in the next step. Where momentum is 0, v may be NULL."},
     {"3.2", "the order of an epoch", 3, check_3_2,
-     "Fisher and Yates: from the last place down to the second, exchange what stands there with one of the\n"
-     "places up to it, itself included."},
+     "Fisher and Yates: from the last place down to the second, exchange what stands there with one of the "
+     "places up to it, itself included. Of 0 or 1 samples there is nothing to exchange."},
     {"3.3", "the variance of a mini-batch's gradient", 2, check_3_3,
      "S / batch would be right if a sample could be drawn twice. As it cannot, a batch of all samples has "
-     "no\n"
-     "variance: which factor is 0 there, and nearly 1 for a small batch?"},
+     "no variance: which factor is 0 there, and nearly 1 for a small batch?"},
     {"3.4", "the noise scale from two batches", 2, check_3_4,
      "Subtract the two equations: G is gone, S remains. Look at the last two sentences of tasks.h too."},
     {0},

@@ -64,8 +64,8 @@ static gs_status measure(experiment *e, const char *when) {
         GS_TRY(gradient(e, i, 1));
         single += distance(e, 1) / (all - 1);
     }
-    printf("# %s: |whole gradient|^2 = %.4g, S = %.4g, noise scale S / |whole gradient|^2 = %.4g\n", when,
-           length, single, single / length);
+    printf("# %s: G = |whole gradient|^2 = %.4g, S = %.4g\n", when, length, single);
+    printf("# noise scale S / G = %.4g\n", single / length);
     printf("# %-8s %-12s %s\n", "batch", "measured", "formula");
     for (size_t batch = 1; batch <= SAMPLES; batch = batch < 4096 ? 2 * batch : batch + 1904) {
         size_t draws = batch < 32 ? 256 : 8192 / batch + 8;

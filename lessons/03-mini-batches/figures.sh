@@ -24,7 +24,7 @@ wanted sweep && {
 # 2. full gradient descent beside mini-batches: the same number of epochs
 wanted all && {
     for run in "--batch all --lr 0.05" "--batch all --lr 0.5" "--batch 128 --lr 0.05" "--batch 8 --lr 0.05 --momentum 0"; do
-        echo "\$ gradsum train --model softmax --epochs 10 --threads 1 $run"
+        echo "\$ build/gradsum train --model softmax --epochs 10 --threads 1 $run"
         $gradsum train --model softmax --epochs 10 --threads 1 $run | grep -E "^epoch (1|2|5|10)/|^done"
     done > "$here/figure-all.txt"
 }

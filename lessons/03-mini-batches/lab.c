@@ -44,7 +44,7 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
     /* task 3.2: bring order[0 .. n-1] into an order in which every sample still stands once, and all n! orders
      * are equally likely; another one for each epoch and seed, but the same for the same two. random_below gives
-     * random numbers; use it with a different i each time. */
+     * random numbers; use it with a different i each time. n may be 0. */
     (void)seed, (void)epoch, (void)random_below;
     lab_blank("3.2");
     /* end of task 3.2 */

@@ -48,7 +48,7 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
     /* task 3.2: bring order[0 .. n-1] into an order in which every sample still stands once, and all n! orders
      * are equally likely; another one for each epoch and seed, but the same for the same two. random_below gives
-     * random numbers; use it with a different i each time. */
+     * random numbers; use it with a different i each time. n may be 0. */
     for (size_t i = n; i-- > 1;) {
         size_t j = random_below(seed, epoch, i, i + 1);
         uint32_t kept = order[i];

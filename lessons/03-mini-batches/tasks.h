@@ -7,7 +7,8 @@
 
 /* Task 3.3. g is (samples, params): row i is the gradient of sample i. A mini-batch is a choice of `batch` DIFFERENT
  * samples, each choice as likely as any other; its gradient is the mean of its rows. Returns the mean, over all choices, of
- * the squared distance |its gradient - the gradient of all samples|^2. 1 <= batch <= samples. */
+ * the squared distance |its gradient - the gradient of all samples|^2. 1 <= batch <= samples; there may be
+ * only one sample. */
 double lab_gradient_variance(const float *g, size_t samples, size_t params, size_t batch);
 
 /* Task 3.4. The squared length of a mini-batch's gradient is, in the mean,
