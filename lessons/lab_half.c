@@ -43,7 +43,8 @@ static gs_status check_small(const gs_comm *c, size_t count, gs_chunk part, cons
     float all = (float)((1 << c->size) - 1);
     for (size_t i = part.first; i < part.first + part.count; i++)
         LAB_CHECK(data[i] == all,
-                  "%d ranks, %zu floats: element %zu, in chunk %zu to %zu, must be the sum of ranks %s; "
+                  "%d ranks, %zu floats: element %zu, of the chunk of elements %zu to %zu, must be the sum "
+                  "of ranks %s; "
                   "got that of %s",
                   c->size, count, i, part.first, part.first + part.count - 1, ranks_in(all, c->size),
                   ranks_in(data[i], c->size));
@@ -121,8 +122,7 @@ static gs_status check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *
         gs_sync_cost got = cost(ranks, rank, &a), wanted = scheme->cost(ranks, rank, &a);
         LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
                   "rank %d of %d, %zu floats: %s counts %zu rounds, %zu messages, %zu bytes; your formula "
-                  "says %zu, "
-                  "%zu, %zu",
+                  "says %zu, %zu, %zu",
                   rank, ranks, count, scheme->name, wanted.rounds, wanted.messages, wanted.bytes, got.rounds,
                   got.messages, got.bytes);
     }

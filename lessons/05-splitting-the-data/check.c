@@ -29,8 +29,8 @@ static gs_status check_parts(size_t total, int size) {
         gs_shard got = gs_shard_of(total, r, size);
         size_t count = total / (size_t)size + ((size_t)r < total % (size_t)size ? 1 : 0);
         LAB_CHECK(got.count == count && (got.first == expected_first || count == 0),
-                  "%zu samples, part %d of %d: expected first %zu, count %zu; got first %zu, count %zu",
-                  total, r, size, expected_first, count, got.first, got.count);
+                  "%zu sample%s, part %d of %d: expected first %zu, count %zu; got first %zu, count %zu",
+                  total, total == 1 ? "" : "s", r, size, expected_first, count, got.first, got.count);
         expected_first += count;
     }
     return GS_OK;
@@ -247,8 +247,8 @@ static gs_status check_step_of(int workers, const size_t *counts) {
         if (all > 0) expected -= 0.1 * sum / (double)all;
         w = lab_step(w, 0.1, workers, parts, dw);
         LAB_CHECK(fabs(w - expected) < 1e-12,
-                  "samples %s on %d worker%s, step %d: expected w = %.9g, got %.9g", text, workers,
-                  workers > 1 ? "s" : "", step, expected, w);
+                  "%d worker%s, %s sample%s, step %d: expected w = %.9g, got %.9g", workers,
+                  workers > 1 ? "s" : "", text, all == 1 ? "" : "s", step, expected, w);
     }
     return GS_OK;
 }
@@ -272,6 +272,6 @@ const lab_task lab_tasks[] = {
     {"5.4", "find the bug: judged by what it was trained on", 2, check_split,
      "the samples that are held out may depend on the seed, and on nothing that changes during the run."},
     {"5.5", "find the bugs: one step of several workers", 2, check_step,
-     "what is in dw[r] when the second step begins? And what do 3 samples weigh against 1?"},
+     "what is in dw[r] when the second step begins? What do 3 samples weigh against 1, and what is 0 / 0?"},
     {0},
 };

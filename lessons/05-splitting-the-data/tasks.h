@@ -31,7 +31,7 @@ void lab_epochs(uint64_t seed, uint64_t epochs, size_t n, lab_order *order_of, u
 /* Task 5.4. The samples of one epoch, some of them held out to tell how good the network is on what it has not seen:
  *
  *     validation[0 .. held_out - 1]     the same samples in each epoch
- *     train[0 .. n - held_out - 1]      all the others, in this epoch's order
+ *     train[0 .. n - held_out - 1]      all the others, in an order that changes with the epoch
  *
  * Another seed holds out other samples. 0 <= held_out <= n; epochs count from 1; `order` has room for n, to work in. */
 void lab_split(uint64_t seed, uint64_t epoch, size_t n, size_t held_out, lab_order *order_of, uint32_t *order,

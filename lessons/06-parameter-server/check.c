@@ -70,7 +70,7 @@ const lab_task lab_tasks[] = {
     {"6.2", "give back: the sum to every worker", 2, check_give_back,
      "the arrows of 6.1 backwards. What a worker has now is of no use any more."},
     {"6.3", "what it costs: rounds, messages, bytes, time", 2, check_formulas,
-     "`gradsum step --sync ps --workers 3` counts it. Which rank is the slowest, and what does it do "
+     "`build/gradsum step --sync ps --workers 3` counts it. Which rank is the slowest, and what does it do "
      "meanwhile?"},
     {"6.4", "every rank the server of one chunk", 3, check_sharded,
      "3 ranks, chunks a, b, c: write down what rank 1 sends and receives in the first round, with the "

@@ -9,7 +9,7 @@
  *     gs_sync_send(s, data, chunk, to)      send this chunk of data to rank `to`
  *     gs_sync_recv(s, data, chunk, from)    receive this chunk to its place in data: what was there is gone
  *     gs_sync_recv_add(s, data, chunk, from)    receive it and add it to what is there
- *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk
+ *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk (none if it is empty)
  *
  * Sending, receiving and adding can fail; GS_TRY(call) passes the failure on. A send does not wait for its receiver, so
  * all may send first and receive then.

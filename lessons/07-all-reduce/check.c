@@ -65,11 +65,10 @@ static gs_status call_halving(gs_sync *s, float *data, size_t count) {
     gs_chunk got = gs_chunk_range(count, f.places, has.first, has.last);
     gs_chunk wanted = halving_owns(f.places, f.place, count);
     LAB_CHECK(got.first == wanted.first && got.count == wanted.count,
-              "place %d of %d ends with *has = {%d, %d}: elements %zu to %zu of %zu; expected those from "
-              "%zu, and %zu of "
-              "them",
-              f.place, f.places, has.first, has.last, got.first, got.first + got.count, count, wanted.first,
-              wanted.count);
+              "place %d of %d ends with *has = {%d, %d}, %zu of %zu elements from %zu on; expected %zu "
+              "from %zu on",
+              f.place, f.places, has.first, has.last, got.count, count, got.first, wanted.count,
+              wanted.first);
     return GS_OK;
 }
 
@@ -118,11 +117,12 @@ const lab_task lab_tasks[] = {
      "which chunk is whole here before the first round? That one goes first; what comes in is copied, not "
      "added."},
     {"7.3", "what the ring costs: rounds, messages, bytes, time", 2, check_formulas,
-     "`gradsum step --sync ring --workers 3 --size 4` shows each message. Chunks are not all of one size."},
+     "`build/gradsum step --sync ring --workers 3 --size 4` shows each message. Chunks are not all of one "
+     "size."},
     {"7.4", "halving: reduce-scatter with partners", 2, check_halving,
      "4 ranks: who meets whom at distance 1, and who at distance 2? Which half does each of them want?"},
     {"7.5", "doubling: all-gather with partners", 1, check_doubling,
-     "begin with the largest distance. After each round you have twice as many chunks, and *has* must say "
+     "begin with the largest distance. After each round you have twice as many chunks, and `has` must say "
      "so."},
     {0},
 };

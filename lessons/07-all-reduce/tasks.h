@@ -9,7 +9,7 @@
  *     gs_sync_send(s, data, chunk, to)      send this chunk of data to rank `to`
  *     gs_sync_recv(s, data, chunk, from)    receive this chunk to its place in data: what was there is gone
  *     gs_sync_recv_add(s, data, chunk, from)    receive it and add it to what is there
- *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk
+ *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk (none if it is empty)
  *
  * Each of them but the chunks can fail; GS_TRY(call) passes the failure on. A send does not wait for its receiver, so
  * all may send first and receive then.
@@ -47,10 +47,10 @@ typedef struct chunks {
  * the extra ones wait outside, and places are not ranks: partner place p is rank gs_fold_rank(f, p).) The array is cut
  * into f->places chunks.
  *
- * 7.4: before, a rank has chunks 0 .. places-1, all of them its own gradient. In the rounds of distance 1, 2, 4, ...
- * below places it meets the partner whose place differs from its own in that one bit. They halve what they have: who
- * has a 0 there keeps the first half and sends the second, who has a 1 keeps the second. What comes in is added. At the
- * end *has is one chunk, and that is the sum over all. */
+ * 7.4: before, a rank has chunks 0 .. places-1, all of them its own gradient, and *has is {0, places}. In the rounds
+ * of distance 1, 2, 4, ... below places it meets the partner whose place differs from its own in that one bit. They
+ * halve what they have: who has a 0 there keeps the first half and sends the second, who has a 1 keeps the second. What
+ * comes in is added. At the end *has is one chunk, and that is the sum over all. */
 gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks *has);
 
 /* 7.5: the same rounds backwards, distance places/2, ..., 2, 1: partners send each other what they have, and then both

@@ -53,7 +53,7 @@ static gs_status check_tree(float *const *part, int parts, size_t count) {
         if (!same_bits(part[0][i], wanted))
             return gs_fail(GS_E_DIFFER,
                            "%d parts of %zu floats%s: element %zu is %.9g (%a), expected %.9g (%a)", parts,
-                           count, i == 0 ? ", the first of them 1, 2^-24, 2^-24, ..." : "", i, part[0][i],
+                           count, i == 0 ? ", which begin with 1, 2^-24, 2^-24, ..." : "", i, part[0][i],
                            part[0][i], wanted, wanted);
     }
     return GS_OK;

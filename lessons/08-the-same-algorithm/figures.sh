@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about a minute. $GRADSUM: the program, if it is not
+# The figures of this lesson, from runs on this machine, in about two minutes. $GRADSUM: the program, if it is not
 # build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/08-the-same-algorithm

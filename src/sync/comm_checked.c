@@ -162,7 +162,8 @@ static gs_status checked_recv(gs_comm *c, void *data, size_t bytes, int from) {
     checked *k = c->state;
     note n, wanted = {(int64_t)bytes, k->got[from] + 1};
     GS_TRY(enter(c));
-    GS_TRY(keep(k, k->inner->ops->recv(k->inner, &n, sizeof n, from)));
+    gs_status status = k->inner->ops->recv(k->inner, &n, sizeof n, from);
+    if (status != GS_OK) return keep(k, gs_context(status, "the note before recv of %zu bytes", bytes));
     k->got[from]++;
     if (n.bytes == wanted.bytes && n.number == wanted.number)
         return keep(k, k->inner->ops->recv(k->inner, data, bytes, from));
