@@ -32,7 +32,8 @@ static gs_status the_rules(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = gs_lr_scaled(cases[i].rule, cases[i].lr, cases[i].batch, cases[i].base);
         if (!near(got, cases[i].wanted, 1e-12))
-            return gs_fail(GS_E_DIFFER, "rule %s, lr %g for batch %g, batch %g: got %.10g, expected %.10g",
+            return gs_fail(GS_E_DIFFER,
+                           "rule %s, lr %g at base batch %g, batch %g: got %.10g, expected %.10g",
                            gs_lr_rule_name(cases[i].rule), cases[i].lr, cases[i].base, cases[i].batch, got,
                            cases[i].wanted);
     }
@@ -58,11 +59,12 @@ static gs_status the_plan(void) {
         double warmup = scaled > lr ? cases[i].epochs * cases[i].steps : 0;
         double first = warmup > 0 ? lr : scaled;
         if (!near(p.first, first, 1e-12) || !near(p.scaled, scaled, 1e-12) || fabs(p.warmup - warmup) > 1e-9)
-            return gs_fail(GS_E_DIFFER,
-                           "rule %s, lr %g for batch %g, batch %g, %g steps an epoch, warm-up %g epochs: got "
-                           "from %g to %g in %g steps, expected from %g to %g in %g steps",
-                           gs_lr_rule_name(cases[i].rule), lr, cases[i].base, cases[i].batch, cases[i].steps,
-                           cases[i].epochs, p.first, p.scaled, p.warmup, first, scaled, warmup);
+            return gs_fail(
+                GS_E_DIFFER,
+                "rule %s, lr %g at base batch %g, batch %g, %g steps an epoch, warm-up %g epochs: got "
+                "from %g to %g in %g steps, expected from %g to %g in %g steps",
+                gs_lr_rule_name(cases[i].rule), lr, cases[i].base, cases[i].batch, cases[i].steps,
+                cases[i].epochs, p.first, p.scaled, p.warmup, first, scaled, warmup);
     }
     return GS_OK;
 }
@@ -168,7 +170,8 @@ const lab_task lab_tasks[] = {
     {"9.1", "the learning rate for a batch, by each rule", 2, the_rules,
      "how many times the base batch is this batch? that factor, or its root, or nothing"},
     {"9.2", "the plan of a warm-up (after 9.1)", 2, the_plan,
-     "a warm-up of E epochs has E times `steps` steps; with a rate that does not grow there is none"},
+     "a warm-up of E epochs has E times `steps` steps, from lr on; with a rate that does not grow there is "
+     "none. Without a warm-up the first rate is the scaled one"},
     {"9.3", "the rate of each step; training with it", 3, the_rate_of_a_step,
      "step 0 has the first rate, step number T the scaled one. The training needs 9.1 and 9.2 too"},
     {"9.4", "the critical batch of a sweep", 3, the_law_of_a_sweep,

@@ -39,7 +39,7 @@ gs_lr_plan gs_lr_plan_of(gs_lr_rule rule, double lr, double batch, double base_b
                          double steps) {
     /* task 9.2: fill in a gs_lr_plan: the rate of the first step, the scaled rate (ask gs_lr_scaled), and how many
      * STEPS lie between them; `steps` is the number of steps in an epoch. A rate that does not grow needs no
-     * warm-up. */
+     * warm-up. Without one the first step already has the scaled rate. */
     (void)rule, (void)lr, (void)batch, (void)base_batch, (void)warmup_epochs, (void)steps;
     lab_blank("9.2");
     return (gs_lr_plan){0};

@@ -39,7 +39,7 @@ gs_lr_plan gs_lr_plan_of(gs_lr_rule rule, double lr, double batch, double base_b
                          double steps) {
     /* task 9.2: fill in a gs_lr_plan: the rate of the first step, the scaled rate (ask gs_lr_scaled), and how many
      * STEPS lie between them; `steps` is the number of steps in an epoch. A rate that does not grow needs no
-     * warm-up. */
+     * warm-up. Without one the first step already has the scaled rate. */
     double scaled = gs_lr_scaled(rule, lr, batch, base_batch);
     gs_lr_plan plan = {.first = scaled, .scaled = scaled};
     if (lr < scaled) plan.warmup = warmup_epochs * steps;

@@ -69,8 +69,8 @@ static gs_status check_plan(const plan_case *k) {
     if (right) return GS_OK;
     return gs_fail(
         GS_E_DIFFER,
-        "%zu elements, layers at %s, at least %zu a bucket: got %d buckets from %s on (the last of "
-        "%zu elements), expected %d from %s on, each up to where the one before it begins",
+        "%zu elements, layers at %s, at least %zu a bucket: got %d buckets, from \"%s\" on (the last of "
+        "%zu elements), expected %d, from \"%s\" on, each up to where the one before it begins",
         k->count, layers, k->least, buckets, got, last.count, k->buckets, wanted);
 }
 
@@ -353,6 +353,7 @@ const lab_task lab_tasks[] = {
     {"10.3", "f32 to bf16, to nearest even", 2, rounding_to_bf16,
      "add 0x7fff, and 1 more if the last bit that is kept is 1; then drop 16 bits. NaN first"},
     {"10.4", "f32 to f16, to nearest even", 3, rounding_to_f16,
-     "lrintf() rounds to nearest even too: of the number in units of 2^-24 for the smallest"},
+     "decide in this order: NaN, too large, below 2^-14 (lrintf() of the number in units of 2^-24), and only "
+     "then the rest"},
     {0},
 };

@@ -5,7 +5,10 @@
  *     11.1   gs_clocks_may_go_on   who may begin the next step
  *     11.2   gs_clocks_apply       how stale is each gradient
  *
- * Tasks 11.3 and 11.4 are local SGD; what it is stands at the top of src/train/local_sgd.c.
+ * Tasks 11.3 and 11.4 are local SGD, as README.md explains it:
+ *
+ *     11.3   weighted_average      below
+ *     11.4   step_alone            below
  */
 #ifndef LAB_11_TASKS_H
 #define LAB_11_TASKS_H
@@ -24,10 +27,11 @@ typedef struct way {
     double mine, all; /* samples since the last average: of this worker, of all */
 } way;
 
-/* Task 11.4. This worker's gradients are those of its own `mine` samples of a global batch of `all`; perhaps it has none.
- * Update its weights with their mean: gs_sgd_update(w->sgd, samples) divides the gradients by `samples`, which must not
- * be 0. Count the samples. Then: *meet is true where the workers must meet after this step, the H-th one since the last
- * time; H is w->settings->every, and w->step is the number of steps before this one, since the beginning. */
+/* Task 11.4. This worker's gradients are the sum over its own `mine` samples of a global batch of `all`; perhaps it
+ * has none. Update its weights with their mean: gs_sgd_update(w->sgd, samples) divides the gradients by `samples`,
+ * which must not be 0. Count the samples. Then: *meet is true where the workers must meet after this step, the H-th
+ * one since the last time; H is w->settings->every, and w->step is the number of steps before this one, since the
+ * beginning. */
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet);
 
 #endif

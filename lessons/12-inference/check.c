@@ -74,17 +74,18 @@ static gs_status check_gather_small(void) {
         memset(seen, 7, sizeof seen); /* room to work with: whatever was there before */
         size_t missing = lab_gather(workers, from, REQUESTS, WIDTH, out, seen);
         size_t expected = workers == 0 ? 7 : workers == 3 ? 1 : 4;
-        LAB_CHECK(
-            missing == expected,
-            "7 requests; %d of the workers with the answers 4 0 2, none, 6 9 1 3: %zu are missing, got %zu",
-            workers, expected, missing);
+        LAB_CHECK(missing == expected,
+                  "7 requests; the first %d of three workers, with the answers to 4 0 2, to none, to 6 9 1 "
+                  "3: expected %zu missing, got %zu",
+                  workers, expected, missing);
         for (size_t q = 0; q < REQUESTS; q++) {
             bool there = workers > 0 && (q == 0 || q == 2 || q == 4 || (workers == 3 && q != 5));
             for (size_t k = 0; k < WIDTH; k++) {
                 float wanted = there ? (float)(10 * q + k) : -1;
                 LAB_CHECK(out[q * WIDTH + k] == wanted,
-                          "%d workers: answer to request %zu, number %zu: expected %g, got %g", workers, q, k,
-                          (double)wanted, (double)out[q * WIDTH + k]);
+                          "the first %d of three workers: float %zu of the answer to request %zu: expected "
+                          "%g, got %g",
+                          workers, k, q, (double)wanted, (double)out[q * WIDTH + k]);
             }
         }
     }
@@ -244,8 +245,10 @@ const lab_task lab_tasks[] = {
     {"12.2", "answers in the order of the requests", 2, check_gather,
      "the i-th answer of a worker is not the answer to request i."},
     {"12.3", "the best batch that holds a bound", 2, check_best_batch,
-     "the largest batch is not always the one with most requests for each ms."},
+     "only rows that hold the bound; of these the most requests for each ms, which is not always the largest "
+     "batch; of equals the smallest."},
     {"12.4", "a server that collects requests", 4, check_serve,
-     "the worker may be busy when the batch is full: then more may come in, up to `most`."},
+     "three moments decide: `most` are there, the oldest has waited, the worker is free. While it is busy "
+     "more may come in, up to `most`."},
     {0},
 };

@@ -18,10 +18,11 @@ typedef struct lab_answers {
     const float *answer;
 } lab_answers;
 
-/* Task 12.2. The answers of all workers, in the order of the requests: out[q * width ..] is that of request q. Workers may have had
- * their requests in any order. Returns how many of the requests 0 .. requests-1 have no answer; their place in `out` stays as it
- * is. The answer to a request that was never made (a number that is not below `requests`) is dropped. `seen` has room for
- * `requests` marks, to work with. */
+/* Task 12.2. The answers of all workers, in the order of the requests: out[q * width ..] is that of request q. Workers
+ * may have had their requests in any order, but no request has two answers. Returns how many of the requests 0 ..
+ * requests-1 have no answer; their place in `out` stays as it is. The answer to a request that was never made (a number
+ * that is not below `requests`) is dropped. `seen` has room for `requests` marks, to work with; what is in it before
+ * does not matter. */
 size_t lab_gather(int workers, const lab_answers *from, size_t requests, size_t width, float *out,
                   unsigned char *seen);
 

@@ -4,12 +4,12 @@
  *     scaled  = lr            none
  *               lr k          linear
  *               lr sqrt(k)    sqrt
- *     rate(t) = first + (scaled - first) min(1, t / T),    first = min(lr, scaled)
+ *     rate(t) = first + (scaled - first) min(1, t / T),    first = lr
  *
  * t: steps done, from 0. T: steps of the warm-up, epochs of it times steps an epoch, which need not be whole. So
- * the first step is made with `first`, and the first one after the warm-up with `scaled`. Where the batch is
- * smaller than the base batch the scaled rate is the lower one, and there is nothing to warm up to: it is used
- * from the first step on.
+ * the first step is made with `first`, and the first one after the warm-up with `scaled`. There is no warm-up where
+ * none is asked for, and where the scaled rate is not higher than lr: a batch smaller than the base batch has a
+ * lower one. Then T = 0, first = scaled, and every step is made with the scaled rate.
  *
  * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch
  * each, as long as the gradient changes little in between. This is not so in the first epochs, hence the warm-up.
@@ -47,7 +47,7 @@ double gs_lr_scaled(gs_lr_rule, double lr, double batch, double base_batch);
 /* The rates of a run. */
 typedef struct gs_lr_plan {
     double first, scaled;
-    double warmup; /* T, steps; 0: `scaled` from the first step on */
+    double warmup; /* T, steps; 0: none, and first = scaled */
 } gs_lr_plan;
 
 /* warmup_epochs >= 0; steps: of one epoch, > 0. */

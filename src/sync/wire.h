@@ -5,10 +5,10 @@
  *     f16        1       5        10       65504          6.1e-5            p = 10
  *     bf16       1       8         7       3.4e38         1.2e-38           p = 7
  *
- * f16 (IEEE 754 binary16) is the more exact one, within its range: what is larger than 65504 becomes infinity,
- * and what is smaller than 6.1e-5 loses bits one by one, down to 6e-8. bf16 is the upper half of an f32: no
- * gradient is too large or too small for it, but it keeps only 8 bits. gradsum's gradients are sums over a
- * batch, not means, so they are rarely small.
+ * f16 (IEEE 754 binary16) is the more exact one, within its range: what is 65520 or more, and so nearer to 2^16
+ * than to the largest, becomes infinity, and what is smaller than 6.1e-5 loses bits one by one, down to 6e-8. bf16 is
+ * the upper half of an f32: no gradient is too large or too small for it, but it keeps only 8 bits. gradsum's
+ * gradients are sums over a batch, not means, so they are rarely small.
  *
  * Both round to the nearest, of two equally near ones to the even one; a NaN stays a NaN. Sums are always made
  * in f32: only what is sent is rounded.
