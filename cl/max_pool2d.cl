@@ -68,67 +68,6 @@ static vec gather(__global const float *row, ivec places) {
     return GS_PASTE(vload, GS_VECTOR)(0, value);
 }
 
-/* The pooling that is met most: windows of 2 x 2 side by side, which cover the whole plane. V outputs come from 2 V
- * neighbours in each of two rows, taken apart into the even and the odd ones; the last V move back until they fit. */
-static bool is_2x2(pool2d_sizes s) {
-    const bool windows = (s.kernel_h == 2) & (s.kernel_w == 2) & (s.stride_h == 2) & (s.stride_w == 2);
-    return windows & (s.in_h == 2 * s.out_h) & (s.in_w == 2 * s.out_w) & (s.out_w >= 4);
-}
-
-#define TAKE(V, x, at)                                                                                       \
-    {                                                                                                        \
-        const GS_PASTE(float, V) value = x;                                                                  \
-        const GS_PASTE(int, V) wins = (value > best) | isnan(value);                                         \
-        best = wins ? value : best;                                                                          \
-        where = wins ? (at) : where;                                                                         \
-    }
-#define FORWARD_2X2(V, V2, lanes)                                                                            \
-    for (int i = 0; i < s.out_w; i += V) {                                                                   \
-        const int o = min(i, s.out_w - V);                                                                   \
-        const GS_PASTE(float, V2) upper = GS_PASTE(vload, V2)(0, x + 2 * o);                                 \
-        const GS_PASTE(float, V2) lower = GS_PASTE(vload, V2)(0, x + s.in_w + 2 * o);                        \
-        const GS_PASTE(int, V) place = 2 * (r * s.in_w + o + (lanes));                                       \
-        GS_PASTE(float, V) best = upper.even;                                                                \
-        GS_PASTE(int, V) where = place;                                                                      \
-        TAKE(V, upper.odd, place + 1)                                                                        \
-        TAKE(V, lower.even, place + s.in_w)                                                                  \
-        TAKE(V, lower.odd, place + s.in_w + 1)                                                               \
-        GS_PASTE(vstore, V)(best, 0, y + o);                                                                 \
-        GS_PASTE(vstore, V)(where, 0, index + o);                                                            \
-    }
-static void forward_2x2(__global float *y, __global int *index, __global const float *x, pool2d_sizes s) {
-    for (int r = 0; r < s.out_h; r++, y += s.out_w, index += s.out_w, x += 2 * s.in_w)
-        if (s.out_w >= 8) {
-            FORWARD_2X2(8, 16, (int8)(0, 1, 2, 3, 4, 5, 6, 7))
-        } else {
-            FORWARD_2X2(4, 8, (int4)(0, 1, 2, 3))
-        }
-}
-
-/* each dx from its only window: two rows, in which every dy stands twice */
-#define BACKWARD_2X2(V, V2, lanes)                                                                           \
-    for (int i = 0; i < s.out_w; i += V) {                                                                   \
-        const int o = min(i, s.out_w - V);                                                                   \
-        const GS_PASTE(float, V) once = GS_PASTE(vload, V)(0, dy + o);                                       \
-        const GS_PASTE(int, V) from = GS_PASTE(vload, V)(0, index + o) - 2 * (r * s.in_w + o + (lanes));     \
-        GS_PASTE(float, V2) upper, lower;                                                                    \
-        upper.even = from == 0 ? once : 0;                                                                   \
-        upper.odd = from == 1 ? once : 0;                                                                    \
-        lower.even = from == s.in_w ? once : 0;                                                              \
-        lower.odd = from == s.in_w + 1 ? once : 0;                                                           \
-        GS_PASTE(vstore, V2)(upper, 0, dx + 2 * o);                                                          \
-        GS_PASTE(vstore, V2)(lower, 0, dx + s.in_w + 2 * o);                                                 \
-    }
-static void backward_2x2(__global float *dx, __global const float *dy, __global const int *index,
-                         pool2d_sizes s) {
-    for (int r = 0; r < s.out_h; r++, dy += s.out_w, index += s.out_w, dx += 2 * s.in_w)
-        if (s.out_w >= 8) {
-            BACKWARD_2X2(8, 16, (int8)(0, 1, 2, 3, 4, 5, 6, 7))
-        } else {
-            BACKWARD_2X2(4, 8, (int4)(0, 1, 2, 3))
-        }
-}
-
 /* one work-item a plane; GS_VECTOR neighbouring outputs at once, each in a lane of its own */
 __kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
                                  __global const float *x, ulong x_at, ulong planes, pool2d_sizes s) {
@@ -137,10 +76,6 @@ __kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *in
     y += y_at + plane * s.out_h * s.out_w;
     index += index_at + plane * s.out_h * s.out_w;
     x += x_at + plane * s.in_h * s.in_w;
-    if (is_2x2(s)) {
-        forward_2x2(y, index, x, s);
-        return;
-    }
     for (int r = 0; r < s.out_h; r++, y += s.out_w, index += s.out_w) {
         const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
         for (int o = 0; o < s.out_w; o += GS_VECTOR) {
@@ -171,10 +106,6 @@ __kernel void max_pool2d_backward(__global float *restrict dx, ulong dx_at, __gl
     dx += dx_at + plane * in;
     dy += dy_at + plane * out;
     index += index_at + plane * out;
-    if (is_2x2(s)) {
-        backward_2x2(dx, dy, index, s);
-        return;
-    }
     for (size_t i = 0; i < in; i++) dx[i] = 0;
     for (size_t i = 0; i < out; i++)
         if (index[i] >= 0) dx[index[i]] += dy[i];
