@@ -1,27 +1,15 @@
 #!/bin/sh
-# bench.sh PROGRAM: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
+# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
 # every way of running this machine, side by side, and as ratios to PyTorch with one thread where Debian's
-# python3-torch is installed. Each figure is the median of three runs, taken in turn. What the machine can do at most is
+# python3-torch is installed. Each figure is the fastest of five runs, taken in turn. What the machine can do at most is
 # measured in the same turns, and the rows of the cpu are shown as a share of its multiply-adds.
 set -u
 gradsum=$1
+shift
 here=$(dirname "$0")
-python=/usr/bin/python3
 cores=$(nproc)
-
-# Each side is to choose the kernels of its libraries by itself.
-unset OPENBLAS_CORETYPE
-
-has_torch() { "$python" -c 'import torch' 2>/dev/null; }
-
-# ours MODEL STEPS ARGUMENTS...: samples/s
-ours() {
-    model=$1 steps=$2
-    shift 2
-    # shellcheck disable=SC2086
-    "$gradsum" $LAUNCH train --model "$model" --json --batch 128 --epochs 1000 --steps "$steps" "$@" |
-        sed -n 's/.*"event":"end".*"samples_per_s":\([0-9.]*\).*/\1/p'
-}
+unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries by itself
+. "$here/bench_rows.sh"
 
 # flops MODEL: floating point operations of one sample, forward + backward without the first layer's input gradient
 flops() {
@@ -30,8 +18,6 @@ flops() {
 
 # peak THREADS FIELD: what was measured of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the caches
 peak() { sed -n "s/^$1|.*\"$2\":\([0-9.e+]*\).*/\1/p" "$work/peaks" | sort -g | tail -n 1; }
-
-median() { sort -n | sed -n '2p'; }
 
 echo "gradsum on this machine:"
 "$gradsum" devices | sed 's/^/  /'
@@ -43,45 +29,45 @@ trap 'rm -rf "$work"' EXIT
 : >"$work/peaks"
 halves="cl:0.0/0of2,cl:0.0/1of2"
 
-for model in mlp lenet cnn; do
+for model in ${*:-mlp lenet cnn}; do
     case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=16 ;; esac
     : >"$work/rows"
-    for turn in 1 2 3; do
+    for turn in 1 2 3 4 5; do
         LAUNCH=
         for threads in 1 $cores; do # without the layers' rows and the speeds of the loader
             "$gradsum" profile --model softmax --device cpu --threads "$threads" --json |
                 sed "s/,\"loader_samples_per_s.*//; s/^/$threads|/" >>"$work/peaks"
         done
-        has_torch && echo "1|PyTorch, 1 thread|$("$python" "$here/bench_torch.py" $model 1)" >>"$work/rows"
-        echo "2|cpu, 1 thread|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        has_torch && row 1 "PyTorch, 1 thread" "$(torch $model 1)"
+        has_torch && row 2 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 1)"
+        row 3 "cpu, 1 thread" "$(ours $model $steps --device cpu --threads 1)"
         if [ "$cores" -ge 2 ]; then
-            has_torch && echo "3|PyTorch, 2 threads|$("$python" "$here/bench_torch.py" $model 2)" >>"$work/rows"
-            echo "4|cpu, 2 threads|$(ours $model $steps --device cpu --threads 2)" >>"$work/rows"
-            echo "5|2 workers as threads|$(ours $model $steps --devices cpu,cpu --threads 1)" >>"$work/rows"
-            has_torch && echo "6|PyTorch DDP over Gloo, 2 ranks|$("$python" "$here/bench_torch.py" $model 1 2)" >>"$work/rows"
+            has_torch && row 4 "PyTorch, 2 threads" "$(torch $model 2)"
+            row 5 "cpu, 2 threads" "$(ours $model $steps --device cpu --threads 2)"
+            row 6 "2 workers as threads" "$(ours $model $steps --devices cpu,cpu --threads 1)"
+            has_torch && row 7 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
             LAUNCH="launch -n 2 --"
-            echo "7|2 processes, shared memory|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+            row 8 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
             LAUNCH="launch -n 2 --transport gloo --"
-            echo "8|2 processes over Gloo|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+            row 9 "2 processes over Gloo" "$(ours $model $steps --device cpu --threads 1)"
             LAUNCH=
         fi
         if "$gradsum" devices | grep -q '^cl:0.0'; then
-            echo "9|cl:0.0|$(ours $model $steps --device cl:0.0)" >>"$work/rows"
+            row 10 cl:0.0 "$(ours $model $steps --device cl:0.0)"
             if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
-                echo "10|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
+                row 11 $halves "$(ours $model $steps --devices $halves)"
             fi
         fi
     done
     printf '\n%-34s %14s %12s %14s\n' "$model, global batch 128" samples/s ratio "of cpu's peak"
     flops=$(flops $model)
-    base=$(sed -n 's/^1|.*|//p' "$work/rows" | median)
-    [ -n "$base" ] || base=$(sed -n 's/^2|.*|//p' "$work/rows" | median)
-    for row in 1 2 3 4 5 6 7 8 9 10; do
-        name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
+    base=$(value_of 1)
+    [ -n "$base" ] || base=$(value_of 3)
+    for row in 1 2 3 4 5 6 7 8 9 10 11; do
+        name=$(name_of $row) value=$(value_of $row)
         [ -n "$name" ] || continue
-        value=$(sed -n "s/^$row|.*|//p" "$work/rows" | median)
         [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
-        case $row in 1 | 2) limit=$(peak 1 peak_flops) ;; 3 | 4 | 5 | 6 | 7 | 8) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
+        case $row in 1 | 2 | 3) limit=$(peak 1 peak_flops) ;; [4-9]) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
         awk -v n="$name" -v v="$value" -v b="$base" -v f="$flops" -v l="$limit" 'BEGIN {
             printf "%-34s %14.0f %11.2fx", n, v, v / b
             if (l) printf " %12.0f %%", 100 * v * f / l

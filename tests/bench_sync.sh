@@ -3,11 +3,13 @@
 #   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring and BCUBE, and between
 #      threads against Open MPI's processes, where mpirun and its compiler files are installed
 #   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
-# A number is the median of several turns; a ratio above 1 says that gradsum is faster.
+# A time of all-reduce is the median of several turns, a speed of training the fastest of five; a ratio above 1 says that
+# gradsum is faster.
 set -u
-build=$1
+build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")
-unset OPENBLAS_CORETYPE
+unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries by itself
+. "$here/bench_rows.sh"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -63,48 +65,33 @@ all_reduce() {
         }' "$work/lines"
 }
 
-"$build/gradsum" devices | sed -n '1,4p'
+"$gradsum" devices | sed -n '1,4p'
 for ranks in 2 4; do all_reduce $ranks; done
 
 # ---- 2 ----
-python=/usr/bin/python3
-has_torch() { "$python" -c 'import torch' 2>/dev/null; }
-median() { sort -n | sed -n '2p'; }
-
-# ours MODEL STEPS ARGUMENTS...: samples/s
-ours() {
-    model=$1 steps=$2
-    shift 2
-    # shellcheck disable=SC2086
-    "$build/gradsum" $LAUNCH train --model "$model" --json --batch 128 --epochs 1000 --steps "$steps" "$@" |
-        sed -n 's/.*"event":"end".*"samples_per_s":\([0-9.]*\).*/\1/p'
-}
-
 halves="cl:0.0/0of2,cl:0.0/1of2"
 for model in mlp lenet cnn; do
     case $model in mlp) steps=600 ;; lenet) steps=300 ;; cnn) steps=24 ;; esac
     : >"$work/rows"
-    for turn in 1 2 3; do
+    for turn in 1 2 3 4 5; do
         LAUNCH=
-        echo "1|1 worker|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
-        echo "2|2 workers, threads of one process|$(ours $model $steps --devices cpu,cpu --threads 1)" >>"$work/rows"
+        row 1 "1 worker" "$(ours $model $steps --device cpu --threads 1)"
+        row 2 "2 workers, threads of one process" "$(ours $model $steps --devices cpu,cpu --threads 1)"
         LAUNCH="launch -n 2 --"
-        echo "3|2 processes, shared memory|$(ours $model $steps --device cpu --threads 1)" >>"$work/rows"
-        echo "4|2 processes, Gloo's connections|$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)" >>"$work/rows"
+        row 3 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
+        row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)"
         LAUNCH=
-        has_torch && echo "5|PyTorch DDP over Gloo, 2 ranks|$("$python" "$here/bench_torch.py" $model 1 2)" >>"$work/rows"
-        if "$build/gradsum" devices | grep -q 'up to .* sub-devices'; then
-            echo "6|${halves%,*}|$(ours $model $steps --device "${halves%,*}")" >>"$work/rows"
-            echo "7|$halves|$(ours $model $steps --devices $halves)" >>"$work/rows"
+        has_torch && row 5 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
+        if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
+            row 6 "${halves%,*}" "$(ours $model $steps --device "${halves%,*}")"
+            row 7 "$halves" "$(ours $model $steps --devices $halves)"
         fi
     done
     printf '\n%-36s %12s %12s %12s\n' "training $model, global batch 128" samples/s "to 1 worker" "to DDP"
-    value_of() { sed -n "s/^$1|.*|//p" "$work/rows" | median; }
     one=$(value_of 1) ddp=$(value_of 5) half=$(value_of 6)
     for row in 1 2 3 4 5 6 7; do
-        name=$(sed -n "s/^$row|\(.*\)|.*/\1/p" "$work/rows" | head -n 1)
+        name=$(name_of $row) value=$(value_of $row) base=$one
         [ -n "$name" ] || continue
-        value=$(value_of $row) base=$one
         [ $row -ge 6 ] && base=$half
         [ -n "$value" ] || { printf '%-36s %12s\n' "$name" failed && failed=1 && continue; }
         awk -v n="$name" -v v="$value" -v b="$base" -v d="$ddp" \
