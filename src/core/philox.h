@@ -2,10 +2,10 @@
  *
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
  *
- * philox(key, counter) is a block cipher: the same key and counter give the same four words on every device
- * and in every worker, and any counter can be asked for at once. So worker 3 computes the dropout of *its*
- * samples without knowing how many numbers workers 0 to 2 have drawn, and N workers see exactly what one
- * worker would have seen.
+ * philox(key, counter) works as a block cipher does, without its secrecy: the same key and counter give the
+ * same four words on every device and in every worker, and any counter can be asked for at once. So worker 3
+ * computes the dropout of *its* samples without knowing how many numbers workers 0 to 2 have drawn, and N
+ * workers see exactly what one worker would have seen.
  *
  * The key is the user's seed. The 128-bit counter is (hi, lo): `hi` says what the numbers are for
  * (gs_stream), `lo` counts blocks of four words.

@@ -17,7 +17,7 @@
  *     for (gs_wait w = gs_wait_begin(crowded); !come && gs_wait_a_moment(&w);) continue;
  *
  * Source: Karlin, Li, Manasse, Owicki, "Empirical studies of competitive spinning for a shared-memory
- * multiprocessor" (SOSP 1991): spin about as long as a wake-up costs, and no more than twice the best is lost.
+ * multiprocessor" (SOSP 1991): spin about as long as a wake-up costs, and the wait costs twice the least at most.
  */
 #ifndef GS_CORE_WAIT_H
 #define GS_CORE_WAIT_H

@@ -1,7 +1,8 @@
 /* Images with labels, kept as bytes: the MNIST family's IDX files, gzipped or not.
  *
- * Format: http://yann.lecun.com/exdb/mnist/ : big-endian int32 magic (0x803 images, 0x801 labels), the sizes,
- * bytes. A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
+ * Format: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
+ * (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes, bytes.
+ * A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
  * t10k-labels-idx1-ubyte, each with or without ".gz".
  */
 #ifndef GS_DATA_DATASET_H

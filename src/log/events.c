@@ -5,7 +5,7 @@
  * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C (Castagnoli),
  * rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
  *
- * Source: tensorflow/core/lib/io/record_writer.h.
+ * Source: record_writer.h of TensorFlow (tensorflow/core/lib/io).
  */
 #include "log/parts.h"
 

@@ -2,7 +2,7 @@
  * threads a "thread", a span a complete event ("X", times in microseconds), and a message an arrow from the span that
  * sends it ("s") to the one that receives it ("f").
  *
- * Source: "Trace event format" of the Chromium project.
+ * Source: "Trace Event Format" of the Chromium project.
  */
 #include "log/parts.h"
 

@@ -25,7 +25,7 @@
  * Sources. linear, warm-up by a constant amount a step: Goyal et al., "Accurate, large minibatch SGD: training
  * ImageNet in 1 hour" (arXiv:1706.02677, 2017), sections 2.1 and 2.2. sqrt: Krizhevsky, "One weird trick for
  * parallelizing convolutional neural networks" (arXiv:1404.5997, 2014); Hoffer, Hubara, Soudry, "Train longer,
- * generalize better: closing the generalization gap in large batch training" (NIPS 2017).
+ * generalize better: closing the generalization gap in large batch training of neural networks" (NIPS 2017).
  */
 #ifndef GS_OPTIM_LR_RULE_H
 #define GS_OPTIM_LR_RULE_H

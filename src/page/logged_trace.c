@@ -1,6 +1,6 @@
 /* The events of a trace in Chrome's format, read one by one, so that of a file that was cut off all that is whole is
  * found. What is read: complete events ("X"), names of processes and threads ("M"), and the two ends of arrows ("s",
- * "f"). Source: "Trace Event Format" (Google, 2016), which Perfetto and chrome://tracing read. */
+ * "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and chrome://tracing read. */
 #include "page/logged.h"
 
 #include <cjson/cJSON.h>

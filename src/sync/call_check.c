@@ -16,7 +16,8 @@ static bool is_real(gs_type type) {
     return type == GS_F32 || type == GS_F64;
 }
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
+/* The finalizer of SplitMix64: mix64variant13 of Steele, Lea, Flood, "Fast splittable pseudorandom number generators"
+ * (OOPSLA 2014). */
 static uint64_t mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;

@@ -21,8 +21,10 @@
  *     bytes              2 B - chunk r+1 - chunk r+2  =  2 (N - 1) / N * B  where N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * No rank can do with fewer bytes, and every connection is used all the time: the scheme for large arrays.
- * For small ones the 2 (N - 1) times alpha count: see recursive_doubling.c.
+ * All ranks together must send 2 (N - 1) B at least: of each float N - 1 ranks give their part away before
+ * anybody has the sum, and then N - 1 ranks get the sum. Here each has an equal share of that, and every
+ * connection is used all the time: the scheme for large arrays. For small ones the 2 (N - 1) times alpha count:
+ * see recursive_doubling.c.
  *
  * Chunk c is summed in the order of the ring, beginning with rank c, so each chunk has an order of its own.
  *

@@ -18,7 +18,8 @@
  * 2013). Weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
  * asynchronous environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN
  * training through model parallelism on multi-GPU platform" (arXiv:1809.02839, 2018). Tried and left: a smaller step
- * for a staler gradient (Zhang et al., "Staleness-aware async-SGD", IJCAI 2016): mlp at lr 0.02 had 1 point less.
+ * for a staler gradient (Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
+ * 2016): mlp at lr 0.02 had 1 point less.
  */
 #ifndef GS_TRAIN_ASYNC_SERVER_H
 #define GS_TRAIN_ASYNC_SERVER_H

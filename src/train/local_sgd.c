@@ -22,7 +22,8 @@
  * The weights are averaged at the end of each epoch too: evaluation wants one model.
  *
  * Sources: Stich, "Local SGD converges fast and communicates little" (ICLR 2019). Averaging the velocity: Yu,
- * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD" (ICML 2019).
+ * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD for distributed non-convex
+ * optimization" (ICML 2019).
  */
 #include "train/modes.h"
 

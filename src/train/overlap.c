@@ -93,7 +93,7 @@ static gs_status cut(gs_overlap *o) {
     return status;
 }
 
-/* OpenCL lets no kernel touch a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
+/* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
  * writes to the rest of the gradients: so from such a device a bucket is copied. On cpu a place is a pointer. */
 static bool is_host_memory(const gs_device *d) {
     return strcmp(d->ops->name, "cpu") == 0;
