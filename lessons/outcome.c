@@ -14,6 +14,24 @@ static const char *bug_in(const char *output, int *length) {
     return at;
 }
 
+/* What the kernels' compiler has complained of (cl/build.c prints it), a line each, the first ones. */
+static bool compiler_errors(const char *output, char *text, size_t size) {
+    enum { SHOWN = 5 };
+    static const char says[] = "the OpenCL compiler says:\n";
+    const char *at = strstr(output, says);
+    if (!at) return false;
+    size_t used = (size_t)snprintf(text, size, "it does not compile:");
+    int found = 0;
+    for (at += strlen(says); *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        int length = (int)strcspn(at, "\n");
+        const char *error = strstr(at, "error: ");
+        if (error && error < at + length && found++ < SHOWN && used < size)
+            used += (size_t)snprintf(text + used, size - used, "\n%.*s", length, at);
+    }
+    if (found > SHOWN && used < size) snprintf(text + used, size - used, "\n%d more", found - SHOWN);
+    return found > 0;
+}
+
 /* It has ended, and has said nothing of its check. */
 static void without_verdict(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
@@ -49,6 +67,8 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
     } else if (!job->has_verdict) {
         o->hint = true;
         without_verdict(job, file, o);
+    } else if (!v->passed && compiler_errors(job->output, o->note, sizeof o->note)) {
+        /* what the task is about does not help here */
     } else if (!v->passed) {
         o->hint = true;
         snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");

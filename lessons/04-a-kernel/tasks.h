@@ -6,7 +6,8 @@
 
 /* A rung of the ladder: a kernel, and its work-items. */
 typedef struct lab_rung {
-    const char *kernel;   /* in lab.cl */
+    const char *file;     /* kernels/FILE.cl: lab.cl with the kernels of the other tasks left out */
+    const char *kernel;   /* its name */
     size_t rows, columns; /* of C, that one work-item computes */
     size_t group[2];      /* work-items of a work-group in dimensions 0 and 1 */
     int rows_along;       /* dimension 0 counts columns of C; 1: rows */
@@ -22,7 +23,7 @@ enum { LAB_RUNGS = 4 };
 extern const lab_rung lab_rungs[LAB_RUNGS];
 
 /* Enqueue C = A B, by rung 0 .. LAB_RUNGS - 1; A is (m, k), B (k, n), C (m, n), each a whole allocation. As many
- * work-groups as are needed to cover C. GS_E_OPENCL: lab.cl does not compile (the compiler's words go to standard error). */
+ * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard error). */
 gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
 
 #endif
