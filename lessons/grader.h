@@ -28,6 +28,7 @@ typedef struct lab_outcome {
 typedef struct lab_grade {
     const char *problem; /* why nothing could be graded: "it does not compile"; NULL: it was */
     char *messages;      /* of the compiler, or NULL */
+    const char *remark;  /* what could not be looked at, or NULL */
     int count, points, of;
     lab_outcome outcome[LAB_TASKS];
 } lab_grade;
@@ -43,8 +44,8 @@ gs_status lab_build(const lab_grading *, lab_grade *);
 /* ---- tasks.c ---- */
 
 /* Run and judge all tasks. Those of kernels that have passed are run once more, where Oclgrind is installed, under it and
- * with small shapes: where it finds a race, an access out of bounds or a read of what nobody has written there are no
- * points. */
+ * with small shapes: where it finds a race, an access out of bounds or a read of what nobody has written, or where the check
+ * finds that it has counted too many loads, there are no points. Without Oclgrind grade->remark says so. */
 gs_status lab_run_tasks(const lab_grading *, lab_grade *);
 
 /* ---- outcome.c ---- */

@@ -59,4 +59,13 @@ const char *lab_floats(const float *x, size_t count);
 /* True where a kernel runs in a simulator that is about 100 times slower (Oclgrind): tiny shapes, one of each kind. */
 bool lab_small(void);
 
+/* How often all work-items of a kernel have loaded something from memory; a vector that is loaded at once counts once. */
+typedef struct lab_loads {
+    size_t global, local;
+} lab_loads;
+
+/* Run `run`, which starts `kernel` and waits for it, and count the loads; where lab_small() is true, and nowhere else.
+ * GS_E_USAGE: Oclgrind was not told to count. lab_loads.c */
+gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const char *kernel, lab_loads *);
+
 #endif

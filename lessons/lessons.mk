@@ -23,7 +23,7 @@ LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -I
 # Everything of the program but the student's part. The sanitizers come first in it, so that tools that load a library
 # before all others (Oclgrind) do not come before them.
 LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) -static-libasan -static-libubsan
-LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
+LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/lab_loads.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
 OBJ_GRADER   = $(patsubst %.c,$(B)/%.o,$(filter-out lessons/lab%,$(wildcard lessons/*.c)))
 
 $(B)/lessons/%.o: EXTRA = -Ilessons

@@ -45,6 +45,7 @@ void lab_print(const lab_grading *g, const lab_grade *grade) {
     printf("%s%*s\n", title, COLUMNS - (int)strlen(title), name);
     if (grade->messages && *grade->messages) printf("%s\n", grade->messages);
     for (int i = 0; i < grade->count && !grade->problem; i++) print_task(&lab_tasks[i], &grade->outcome[i]);
+    if (grade->remark) print_wrapped("", grade->remark);
     printf("  total %d/%d%s%s\n", grade->points, grade->of, grade->problem ? ": " : "",
            grade->problem ? grade->problem : "");
     fflush(stdout);
@@ -59,6 +60,7 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
     cJSON_AddNumberToObject(o, "of", grade->of);
     cJSON_AddStringToObject(o, "problem", grade->problem ? grade->problem : "");
     cJSON_AddStringToObject(o, "messages", grade->messages ? grade->messages : "");
+    cJSON_AddStringToObject(o, "remark", grade->remark ? grade->remark : "");
     cJSON *tasks = cJSON_AddArrayToObject(o, "tasks");
     for (int i = 0; i < grade->count; i++) {
         cJSON *t = cJSON_CreateObject();

@@ -5,6 +5,7 @@
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
 #   - the solution gets all points, without a word
 #   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is such a file
+#   - kernels are graded without Oclgrind too, and the grader says that it is missing
 #   - each wrong answer of tests/lessons/NN/*.patch, made from the solution, loses exactly the tasks that it names:
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
@@ -85,6 +86,19 @@ check_commands() { # NN
     done <"tests/lessons/$1/commands"
 }
 
+# Where Oclgrind is missing kernels get their points, and the grader says what it could not look at.
+check_without_oclgrind() { # NN SOLUTION
+    json=$work/$1.alone.json other=$work/without-oclgrind path=
+    mkdir -p "$other" && ln -sf "$(dirname "$(command -v oclgrind)")"/* "$other" && rm "$other/oclgrind"
+    for directory in $(echo "$PATH" | tr : ' '); do
+        [ -x "$directory/oclgrind" ] && directory=$PWD/$other
+        path=$path:$directory
+    done
+    PATH=${path#:} grade "$1" "$2" "$json" || { fail "$2 cannot be graded without Oclgrind"; return; }
+    grep -q '"remark":"Oclgrind is not installed' "$json" || { cat "$json"; fail "$2: nobody says that Oclgrind is missing"; }
+    [ "$(total_of "$json")" = "$(total_of "$work/$1.solution.json")" ] || { cat "$json"; fail "$2 without Oclgrind"; }
+}
+
 field() { sed -n "s/^$1: *//p" "$2" | head -n 1; }
 
 check_wrong() { # NN SOLUTION PATCH
@@ -110,6 +124,7 @@ for lesson in lessons/[0-9][0-9]-*/; do
     check_handed_out "$number" "$lesson/lab.$kind"
     check_solution "$number" "$lesson/solution.$kind"
     check_commands "$number"
+    [ $kind = c ] || check_without_oclgrind "$number" "$lesson/solution.$kind"
     for patch in tests/lessons/"$number"/*.patch; do
         [ -f "$patch" ] || continue
         check_wrong "$number" "$lesson/solution.$kind" "$patch"

@@ -2,7 +2,8 @@
  * differs from the plain loop below is wrong.
  *
  * Behind A and B lie NaN, and behind C numbers that must stay: who goes beyond the end is seen. Under Oclgrind, which sees
- * it by itself, and reads as well, the buffers end where the matrices do. */
+ * it by itself, and reads as well, the buffers end where the matrices do; and there the loads are counted, since they, and
+ * not the result, are what the rungs differ in. */
 #include <math.h>
 #include <stdlib.h>
 #include "lab.h"
@@ -94,6 +95,49 @@ static gs_status check_sizes(gs_device *d, int rung, const sizes *s) {
     return status;
 }
 
+/* ---- loads ---- */
+
+/* What a rung loads for its products, as the README derives it. 4.2 is about global memory, those after it about both. 4.1
+ * is the first rung: it has nothing to save. */
+typedef struct theory {
+    bool global_only;
+    size_t loads, products;
+} theory;
+
+static const theory theories[LAB_RUNGS] = {
+    {0},
+    {true, 2, 16},   /* one of A and one of B, for 16 values of t */
+    {false, 8, 16},  /* 4 + 4, for 4 x 4 elements */
+    {false, 9, 128}, /* 8 + one vector, for 8 x 16 */
+};
+
+typedef struct counted {
+    gs_device *device;
+    int rung;
+    sizes s;
+} counted;
+
+static gs_status run_counted(void *context) {
+    const counted *c = context;
+    return check_sizes(c->device, c->rung, &c->s);
+}
+
+static gs_status check_loads(gs_device *d, int rung) {
+    counted c = {d, rung, {32, 32, 32}}; /* whole tiles of each kind: no edge that costs more */
+    const theory *t = &theories[rung];
+    const size_t products = c.s.m * c.s.n * c.s.k, wanted = products / t->products * t->loads;
+    lab_loads l;
+    GS_TRY(lab_count_loads(run_counted, &c, lab_rungs[rung].kernel, &l));
+    const size_t got = l.global + (t->global_only ? 0 : l.local);
+    LAB_CHECK(got <= wanted + wanted / 4,
+              "%s: m %zu, n %zu, k %zu: %zu loads from %s for %zu products, wanted %zu for every %zu: %zu, "
+              "or up to a quarter more",
+              lab_rungs[rung].kernel, c.s.m, c.s.n, c.s.k, got,
+              t->global_only ? "global memory" : "global and local memory", products, t->loads, t->products,
+              wanted);
+    return GS_OK;
+}
+
 static gs_status check_rung(int rung) {
     const sizes *s = lab_small() ? few : all;
     const size_t count = lab_small() ? sizeof few / sizeof *few : sizeof all / sizeof *all;
@@ -101,6 +145,7 @@ static gs_status check_rung(int rung) {
     GS_TRY(gs_device_open("cl", 0, &d));
     gs_status status = GS_OK;
     for (size_t i = 0; i < count && status == GS_OK; i++) status = check_sizes(d, rung, &s[i]);
+    if (status == GS_OK && lab_small() && rung > 0) status = check_loads(d, rung);
     gs_device_close(d);
     return status;
 }
