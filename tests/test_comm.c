@@ -2,6 +2,7 @@
 #include "tests/ranks.h"
 #include "sync/call.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -148,6 +149,38 @@ static gs_status messages(gs_comm *c, void *context) {
 static void messages_arrive_in_order(void **state) {
     (void)state;
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages, NULL);
+}
+
+/* Long messages from everyone to everyone, never more than one at a time for each rank: so no more letters are needed than
+ * there are ranks, though there are many more ways. AddressSanitizer's malloc() says nothing of how much it has given. */
+static gs_status long_messages(gs_comm *c, void *context) {
+    (void)context;
+    enum { LONGEST = 5 << 20 };
+    unsigned char *data = gs_test_scratch(LONGEST);
+    GS_TRY(c->ops->barrier(c));
+    struct mallinfo2 m = mallinfo2();
+    const size_t before = m.uordblks + m.hblkhd;
+    for (size_t bytes = LONGEST - 70001; bytes <= LONGEST; bytes += 70001)
+        for (int far = 1; far < c->size; far++) {
+            const int from = (c->rank + c->size - far) % c->size;
+            memset(data, c->rank * 8 + far, bytes);
+            GS_TRY(c->ops->barrier(c));
+            GS_TRY(c->ops->send(c, data, bytes, (c->rank + far) % c->size));
+            GS_TRY(c->ops->recv(c, data, bytes, from));
+            for (size_t i = 0; i < bytes; i += 4093)
+                RANK_CHECK(data[i] == from * 8 + far, "byte %zu of %zu from rank %d", i, bytes, from);
+        }
+    GS_TRY(c->ops->barrier(c));
+    m = mallinfo2();
+    RANK_CHECK(m.uordblks + m.hblkhd < before + 2 * (size_t)c->size * LONGEST,
+               "%d ranks that sent %d bytes to each other keep %zu MB", c->size, LONGEST,
+               (m.uordblks + m.hblkhd - before) >> 20);
+    return c->ops->barrier(c);
+}
+
+static void long_messages_share_their_memory(void **state) {
+    (void)state;
+    gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
 const gs_test_check gs_test_comm_checks[] = {
@@ -310,6 +343,7 @@ static void who_waits_for_a_rank_that_left_fails(void **state) {
 
 GS_TESTS(comm, cmocka_unit_test(sums_are_the_same_on_every_rank),
          cmocka_unit_test(broadcast_and_all_gather_move_every_byte),
-         cmocka_unit_test(messages_arrive_in_order), cmocka_unit_test(barriers_hold_everyone),
-         cmocka_unit_test(abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
-         cmocka_unit_test(recv_names_the_silent_rank), cmocka_unit_test(who_waits_for_a_rank_that_left_fails))
+         cmocka_unit_test(messages_arrive_in_order), cmocka_unit_test(long_messages_share_their_memory),
+         cmocka_unit_test(barriers_hold_everyone), cmocka_unit_test(abort_reaches_everyone),
+         cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(recv_names_the_silent_rank),
+         cmocka_unit_test(who_waits_for_a_rank_that_left_fails))

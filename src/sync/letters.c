@@ -6,7 +6,8 @@
  *
  * So where the messages repeat, as those of a training step do, no memory is allocated: a post has as many
  * letters as were ever under way on it, all with room for its longest message. Short messages have letters of
- * their own: the checking mode sends one before each message.
+ * their own: the checking mode sends one before each message. Those of more than 4 MB are few at a time, but would be many if
+ * each post kept its own: 16 ranks have 240 posts. So they belong to all of the team.
  */
 #include "core/wait.h"
 #include "sync/team.h"
@@ -15,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT, LONG, SHORT_ROOM = GS_LINE /* bytes */, LARGE = 1 << 22 /* bytes */ };
+enum { SMALL = GS_LINE, LARGE = 1 << 22 /* bytes, at most */ };
 
-static int kind_of(size_t bytes) {
-    return bytes > SHORT_ROOM ? LONG : SHORT;
+/* The spare letters for a message of so many bytes. */
+static gs_spare *spare_for(gs_team *t, gs_post *p, size_t bytes) {
+    return bytes <= SMALL ? &p->small : bytes <= LARGE ? &p->large : &t->huge;
 }
 
 static void free_list(gs_letter *l) {
@@ -29,10 +31,13 @@ static void free_list(gs_letter *l) {
     }
 }
 
-void gs_team_free_letters(gs_post *p) {
-    free_list(atomic_load(&p->first));
-    free_list(p->spare[SHORT]);
-    free_list(p->spare[LONG]);
+void gs_team_free_letters(gs_team *t) {
+    for (gs_post *p = t->posts; p && p < t->posts + t->size * t->size; p++) {
+        free_list(atomic_load(&p->first));
+        free_list(p->small.letters);
+        free_list(p->large.letters);
+    }
+    free_list(t->huge.letters);
 }
 
 static gs_letter *new_letter(size_t room) {
@@ -43,14 +48,13 @@ static gs_letter *new_letter(size_t room) {
 }
 
 /* An empty letter goes back, unless it is too small for the messages that came since it was made. */
-static void keep_locked(gs_post *p, gs_letter *l) {
-    if (l->room != SHORT_ROOM && l->room < p->room) {
+static void keep_locked(gs_spare *s, gs_letter *l) {
+    if (l->room < s->room) {
         free(l);
         return;
     }
-    int kind = kind_of(l->room);
-    l->next = p->spare[kind];
-    p->spare[kind] = l;
+    l->next = s->letters;
+    s->letters = l;
 }
 
 /* How far a sender runs ahead of its receiver is a matter of luck, and may be seen late; how far it can is a matter
@@ -58,37 +62,36 @@ static void keep_locked(gs_post *p, gs_letter *l) {
  * round the ring to the receiver, that is size - 1 messages. */
 static int letters_at_once(const gs_team *t, size_t room) {
     int ahead = t->size > 4 ? t->size : 4;
-    return room <= LARGE ? ahead : 2;
+    return room <= LARGE ? ahead : 1;
 }
 
 /* With none to spare, as many are made at once as may be under way. NULL: out of memory. */
-static gs_letter *make_letters(gs_team *t, gs_post *p, size_t bytes) {
-    size_t room = kind_of(bytes) == LONG ? bytes : SHORT_ROOM;
+static gs_letter *make_letters(gs_team *t, gs_spare *s, size_t room) {
     gs_letter *mine = new_letter(room);
     for (int i = 1; mine && i < letters_at_once(t, room); i++) {
         gs_letter *more = new_letter(room);
         pthread_mutex_lock(&t->lock);
-        if (more) keep_locked(p, more);
+        if (more) keep_locked(s, more);
         pthread_mutex_unlock(&t->lock);
     }
     return mine;
 }
 
 static gs_letter *take_letter(gs_team *t, gs_post *p, size_t bytes) {
-    int kind = kind_of(bytes);
-    gs_letter *small = NULL;
+    gs_spare *s = spare_for(t, p, bytes);
+    gs_letter *outgrown = NULL;
     pthread_mutex_lock(&t->lock);
-    if (kind == LONG && bytes > p->room) {
-        p->room = bytes;
-        small = p->spare[LONG];
-        p->spare[LONG] = NULL;
+    if (bytes > s->room || s->room == 0) {
+        s->room = bytes <= SMALL ? SMALL : bytes;
+        outgrown = s->letters;
+        s->letters = NULL;
     }
-    gs_letter *l = p->spare[kind];
-    if (l) p->spare[kind] = l->next;
-    size_t room = p->room;
+    gs_letter *l = s->letters;
+    if (l) s->letters = l->next;
+    size_t room = s->room;
     pthread_mutex_unlock(&t->lock);
-    free_list(small);
-    return l ? l : make_letters(t, p, kind == LONG ? room : bytes);
+    free_list(outgrown);
+    return l ? l : make_letters(t, s, room);
 }
 
 gs_status gs_team_send(gs_comm *c, const void *data, size_t bytes, int to) {
@@ -150,7 +153,7 @@ gs_status gs_team_recv(gs_comm *c, void *data, size_t bytes, int from) {
                t->first_rank + from, l->bytes);
     if (bytes > 0) memcpy(data, l->data, bytes);
     pthread_mutex_lock(&t->lock);
-    keep_locked(&t->posts[from * t->size + c->rank], l);
+    keep_locked(spare_for(t, &t->posts[from * t->size + c->rank], l->room), l);
     pthread_mutex_unlock(&t->lock);
     return GS_OK;
 }

@@ -119,7 +119,7 @@ gs_status gs_team_meet(gs_comm *c, bool leaving) {
 /* ---- making and leaving ---- */
 
 static void free_team(gs_team *t) {
-    for (int i = 0; t->posts && i < t->size * t->size; i++) gs_team_free_letters(&t->posts[i]);
+    gs_team_free_letters(t);
     free(t->missing);
     free(t->posts);
     free(t->seats);

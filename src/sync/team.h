@@ -27,13 +27,18 @@ typedef struct gs_letter {
     _Alignas(GS_LINE) unsigned char data[];
 } gs_letter;
 
+/* Received letters, to be used again; all have the same room, that of the longest message so far. */
+typedef struct gs_spare {
+    gs_letter *letters;
+    size_t room;
+} gs_spare;
+
 /* The way from one rank to another. All is changed under the lock. */
 typedef struct gs_post {
     _Alignas(
         GS_LINE) _Atomic(gs_letter *) first; /* the oldest under way; who waits for it looks without lock */
     gs_letter *last;
-    gs_letter *spare[2]; /* received ones, to be used again: short and long ones */
-    size_t room;         /* of the long ones: the longest message so far */
+    gs_spare small, large; /* its own spare letters */
 } gs_post;
 
 typedef struct gs_team {
@@ -49,6 +54,7 @@ typedef struct gs_team {
     int members;            /* comms that are not freed yet; under the lock */
     gs_seat *seats;         /* [size] */
     gs_post *posts;         /* [from * size + to] */
+    gs_spare huge;          /* spare letters of all posts; under the lock */
     bool *missing;          /* [size], for a message; under the lock */
 } gs_team;
 
@@ -84,6 +90,6 @@ bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);
 
 gs_status gs_team_send(gs_comm *, const void *data, size_t bytes, int to);
 gs_status gs_team_recv(gs_comm *, void *data, size_t bytes, int from);
-void gs_team_free_letters(gs_post *);
+void gs_team_free_letters(gs_team *);
 
 #endif
