@@ -36,29 +36,45 @@ static void write_options(const gs_cl *cl, char *options) {
                  t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
 }
 
+/* "/usr/share/pocl/include/_builtin_renames.h:140" -> "_builtin_renames.h:140": the folders of this machine say nothing, and
+ * make a line long. */
+static void leave_out_folders(char *log) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/";
+    char *to = log;
+    for (const char *from = log; *from;) {
+        bool begins = *from == '/' && (from == log || !strchr(letters, from[-1]));
+        size_t path = begins ? strspn(from, letters) : 0, folders = path;
+        while (folders > 0 && from[folders - 1] != '/') folders--;
+        if (folders > 1 && folders < path) from += folders; /* not a lone /, as in a / b */
+        *to++ = *from++;
+    }
+    *to = '\0';
+}
+
 /* Show the compiler's log, and put its first error into the message. */
-static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *path) {
+static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *file) {
     size_t size = 0;
     clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     char *log = calloc(1, size + 1);
     if (log) clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
+    if (log) leave_out_folders(log);
     const char *first = log ? strstr(log, "error") : NULL;
     while (first && first > log && first[-1] != '\n') first--;
-    if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", path, log);
-    gs_status st = gs_cl_check(error, "%s: clBuildProgram", path);
+    if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", file, log);
+    gs_status st = gs_cl_check(error, "%s: clBuildProgram", file);
     if (first) st = gs_fail(st, "%s: %.*s", gs_message(), (int)strcspn(first, "\n"), first);
     free(log);
     return st;
 }
 
-static gs_status compile(const gs_cl *cl, const char *path, const char *source, const char *options,
+static gs_status compile(const gs_cl *cl, const char *file, const char *source, const char *options,
                          cl_program *out) {
     cl_int error;
     cl_program program = clCreateProgramWithSource(cl->context, 1, &source, NULL, &error);
-    GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", path));
+    GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", file));
     error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);
     if (error != CL_SUCCESS) {
-        gs_status st = build_failed(cl, program, error, path);
+        gs_status st = build_failed(cl, program, error, file);
         clReleaseProgram(program);
         return st;
     }
@@ -115,7 +131,7 @@ void gs_cl_choose_compiler(void) {
     setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 }
 
-gs_status gs_cl_build(const gs_cl *cl, const char *path, const char *source, cl_program *out) {
+gs_status gs_cl_build(const gs_cl *cl, const char *file, const char *source, cl_program *out) {
     char options[OPTIONS], name[NAME], folder[4096];
     write_options(cl, options);
     bool keep = gs_cache_path("", folder, sizeof folder) && write_name(cl, source, options, name);
@@ -123,7 +139,7 @@ gs_status gs_cl_build(const gs_cl *cl, const char *path, const char *source, cl_
     gs_cl_lock();
     int lock = keep ? gs_cache_lock() : -1;
     if (!keep || !load(cl, name, options, out)) {
-        st = compile(cl, path, source, options, out);
+        st = compile(cl, file, source, options, out);
         if (keep && st == GS_OK) store(*out, name);
     }
     gs_cache_unlock(lock);

@@ -208,9 +208,9 @@ gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid,
     gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){__VA_ARGS__},                                    \
               (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
 
-/* Compile a program for a device, or load what an earlier run kept of it. `path` is for messages. GS_E_OPENCL: it does not
- * compile (the compiler's words go to standard error), or a call failed. cl/build.c. */
-gs_status gs_cl_build(const gs_cl *, const char *path, const char *source, cl_program *out);
+/* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for messages.
+ * GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed. cl/build.c. */
+gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_program *out);
 
 /* Release all programs and kernels of a device. */
 void gs_cl_programs_free(gs_cl *);

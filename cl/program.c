@@ -92,13 +92,12 @@ static gs_status kernel_folder(char *folder, size_t size) {
 /* ---- programs and kernels ---- */
 
 static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
-    char folder[4096], name[100], path[4400];
+    char folder[4096], name[100];
     GS_TRY(kernel_folder(folder, sizeof folder));
     snprintf(name, sizeof name, "%s.cl", file);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
     text source = {0};
     gs_status st = append_file(&source, folder, name, 0);
-    if (st == GS_OK) st = gs_cl_build(cl, path, source.bytes, out);
+    if (st == GS_OK) st = gs_cl_build(cl, name, source.bytes, out);
     free(source.bytes);
     return st;
 }

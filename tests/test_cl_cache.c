@@ -234,9 +234,33 @@ static void processes_share_the_cache(void **state) {
     free(output);
 }
 
+/* A built-in function that does not fit: PoCL names the file of its own that declares it, with all folders. */
+static void compilers_name_files_without_folders(void **state) {
+    (void)state;
+    if (!cl_is_tested()) skip();
+    static const char source[] =
+        "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
+        "    x[x_at] = min(value, 2);\n}\n";
+    char folder[400], path[500];
+    gs_device *d;
+    gs_mem m;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    snprintf(path, sizeof path, "%s/memory.cl", folder);
+    write_file(path, source, sizeof source - 1);
+    set_folder("GRADSUM_CACHE", "off");
+    set_folder("GRADSUM_KERNELS", folder);
+    assert_ok(gs_device_open("cl", 0, &d));
+    assert_ok(d->ops->alloc(d, sizeof(float), &m));
+    assert_int_equal(d->ops->fill(d, m, 7, 1), GS_E_OPENCL);
+    if (!strstr(gs_message(), "memory.cl:2:") || strchr(gs_message(), '/')) fail_msg("%s", gs_message());
+    d->ops->free(d, m);
+    gs_device_close(d);
+}
+
 GS_TESTS(cl_cache, cmocka_unit_test_teardown(an_entry_is_what_was_written, forget_folders),
          cmocka_unit_test_teardown(a_damaged_entry_is_known, forget_folders),
          cmocka_unit_test_teardown(no_cache_is_no_failure, forget_folders),
          cmocka_unit_test_teardown(kernels_are_kept, forget_folders),
          cmocka_unit_test_teardown(damaged_kernels_are_built_anew, forget_folders),
+         cmocka_unit_test_teardown(compilers_name_files_without_folders, forget_folders),
          cmocka_unit_test(processes_share_the_cache))
