@@ -307,16 +307,16 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
                 snprintf(can + used, sizeof can - used, ", %d", n);
             }
         return gs_fail(GS_E_DEVICE,
-                       "device '%s': cl:%d.%d has %d units; it can be split into %s equal parts, not %d",
-                       name, p->platform, p->device, units, can, p->parts);
+                       "device '%s': cl:%d.%d has %d unit%s; it can be split into %s equal parts, not %d",
+                       name, p->platform, p->device, units, gs_s(units), can, p->parts);
     }
     const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, units / p->parts, 0};
     cl_uint made = 0;
     GS_TRY(gs_cl_check(clCreateSubDevices(cl->id, how, 0, NULL, &made), "device '%s': clCreateSubDevices",
                        name));
     if ((int)made <= p->part)
-        return gs_fail(GS_E_DEVICE, "device '%s': OpenCL splits cl:%d.%d into %u parts only", name,
-                       p->platform, p->device, made);
+        return gs_fail(GS_E_DEVICE, "device '%s': OpenCL splits cl:%d.%d into %u part%s only", name,
+                       p->platform, p->device, made, gs_s(made));
     cl_device_id *parts = calloc(made, sizeof *parts);
     if (!parts) return gs_fail(GS_E_MEMORY, "device '%s': no memory for %u parts", name, made);
     cl_int error = clCreateSubDevices(cl->id, how, made, parts, NULL);
@@ -386,7 +386,7 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
     cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
-        snprintf(units, sizeof units, "%zu of %d units", cl->units, whole);
+        snprintf(units, sizeof units, "%zu of %d unit%s", cl->units, whole, gs_s(whole));
     else
         snprintf(units, sizeof units, "%d unit%s", whole, whole == 1 ? "" : "s");
     snprintf(d->description, sizeof d->description, "%s, %s", name, units);

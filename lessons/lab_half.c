@@ -43,21 +43,22 @@ static gs_status check_small(const gs_comm *c, size_t count, gs_chunk part, cons
     float all = (float)((1 << c->size) - 1);
     for (size_t i = part.first; i < part.first + part.count; i++)
         LAB_CHECK(data[i] == all,
-                  "%d ranks, %zu floats: element %zu, of the chunk of elements %zu to %zu, must be the sum "
+                  "%d ranks, %zu float%s: element %zu, of the chunk of elements %zu to %zu, must be the sum "
                   "of ranks %s; "
                   "got that of %s",
-                  c->size, count, i, part.first, part.first + part.count - 1, ranks_in(all, c->size),
-                  ranks_in(data[i], c->size));
+                  c->size, count, gs_s(count), i, part.first, part.first + part.count - 1,
+                  ranks_in(all, c->size), ranks_in(data[i], c->size));
     return GS_OK;
 }
 
 static gs_status check_small_cost(const gs_sync *s, size_t count) {
     const gs_sync_array a = {.count = count};
     const gs_sync_cost got = s->counted, wanted = now->cost(s->comm->size, s->comm->rank, &a);
-    LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
-              "%d ranks, %zu floats: expected %zu rounds, %zu messages and %zu bytes; got %zu, %zu and %zu",
-              s->comm->size, count, wanted.rounds, wanted.messages, wanted.bytes, got.rounds, got.messages,
-              got.bytes);
+    LAB_CHECK(
+        got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+        "%d ranks, %zu float%s: expected %zu round%s, %zu message%s and %zu byte%s; got %zu, %zu and %zu",
+        s->comm->size, count, gs_s(count), wanted.rounds, gs_s(wanted.rounds), wanted.messages,
+        gs_s(wanted.messages), wanted.bytes, gs_s(wanted.bytes), got.rounds, got.messages, got.bytes);
     return GS_OK;
 }
 
@@ -76,7 +77,8 @@ static gs_status run_small(gs_comm *c, void *context) {
     gs_status status = gs_sync_create(&scheme, c, count, &s);
     if (status == GS_OK) {
         status = gs_sync_run(s, data, count);
-        if (status != GS_OK) status = gs_context(status, "%d ranks, %zu floats", c->size, count);
+        if (status != GS_OK)
+            status = gs_context(status, "%d ranks, %zu float%s", c->size, count, gs_s(count));
         if (status == GS_OK)
             status = lab_meet(c); /* so that the first rank with a wrong sum is the one that tells */
         if (status == GS_OK) status = check_small(c, count, now->kind == LAB_SECOND ? all : own, data);
@@ -120,11 +122,13 @@ static gs_status check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *
     const gs_sync_array a = {.count = count};
     for (int rank = 0; rank < ranks; rank++) {
         gs_sync_cost got = cost(ranks, rank, &a), wanted = scheme->cost(ranks, rank, &a);
-        LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
-                  "rank %d of %d, %zu floats: %s counts %zu rounds, %zu messages, %zu bytes; your formula "
-                  "says %zu, %zu, %zu",
-                  rank, ranks, count, scheme->name, wanted.rounds, wanted.messages, wanted.bytes, got.rounds,
-                  got.messages, got.bytes);
+        LAB_CHECK(
+            got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+            "rank %d of %d, %zu float%s: %s counts %zu round%s, %zu message%s, %zu byte%s; your formula "
+            "says %zu, %zu, %zu",
+            rank, ranks, count, gs_s(count), scheme->name, wanted.rounds, gs_s(wanted.rounds),
+            wanted.messages, gs_s(wanted.messages), wanted.bytes, gs_s(wanted.bytes), got.rounds,
+            got.messages, got.bytes);
     }
     return GS_OK;
 }

@@ -25,9 +25,10 @@ static gs_status check_mean(size_t n0, size_t n1, size_t count) {
         if (!(fabsf(mean[i] - wanted[i]) <= 1e-5f))
             return gs_fail(
                 GS_E_DIFFER,
-                "worker 0: sum %g of %zu samples, worker 1: sum %g of %zu samples: the mean is %g, got "
+                "worker 0: sum %g of %zu sample%s, worker 1: sum %g of %zu sample%s: the mean is %g, got "
                 "%g (i = %zu of %zu)",
-                (double)dw0[i], n0, (double)dw1[i], n1, (double)wanted[i], (double)mean[i], i, count);
+                (double)dw0[i], n0, gs_s(n0), (double)dw1[i], n1, gs_s(n1), (double)wanted[i],
+                (double)mean[i], i, count);
     return GS_OK;
 }
 
@@ -99,15 +100,16 @@ static gs_status relu_of(gs_device *d, size_t at, size_t count, bool in_place) {
         bool inside = i >= at && i < at + count;
         float wanted = inside ? (host[i] > 0 ? host[i] : 0) : in_place ? host[i] : guard;
         if (got[i] != wanted && inside)
-            return gs_fail(GS_E_DIFFER, "%zu elements%s, x[%zu] is %g: y must be %g, got %g", count,
-                           in_place ? ", y and x the same array" : "", i - at, (double)host[i],
+            return gs_fail(GS_E_DIFFER, "%zu element%s%s, x[%zu] is %g: y must be %g, got %g", count,
+                           gs_s(count), in_place ? ", y and x the same array" : "", i - at, (double)host[i],
                            (double)wanted, (double)got[i]);
         if (got[i] != wanted)
-            return gs_fail(GS_E_DIFFER, "%zu elements: place %td of y is outside and must stay as it was",
-                           count, (ptrdiff_t)i - (ptrdiff_t)at);
+            return gs_fail(GS_E_DIFFER, "%zu element%s: place %td of y is outside and must stay as it was",
+                           count, gs_s(count), (ptrdiff_t)i - (ptrdiff_t)at);
     }
     if (memcmp(host, x_after, sizeof host) != 0)
-        return gs_fail(GS_E_DIFFER, "%zu elements: x was changed, which backward still needs", count);
+        return gs_fail(GS_E_DIFFER, "%zu element%s: x was changed, which backward still needs", count,
+                       gs_s(count));
     return GS_OK;
 }
 

@@ -105,9 +105,9 @@ static gs_status check_1_4(void) {
             int wanted = shared ? cases[i].shared : cases[i].own;
             int got = lab_data_bound_from(cases[i].loader, cases[i].step, shared);
             LAB_CHECK(got == wanted,
-                      "loader %g samples/s, step %g, %s: somebody waits from %d workers on%s, got %d",
+                      "loader %g samples/s, step %g, %s: somebody waits from %d worker%s on%s, got %d",
                       cases[i].loader, cases[i].step, shared ? "one disk for all" : "a disk for each", wanted,
-                      wanted == 0 ? " (that is: never)" : "", got);
+                      gs_s(wanted), wanted == 0 ? " (that is: never)" : "", got);
         }
     return GS_OK;
 }
@@ -134,10 +134,11 @@ static gs_status check_1_5(void) {
             size_t got = lab_crossover(step, workers, sum);
             LAB_CHECK(
                 got == wanted,
-                "%g samples/s, %d workers, a sum as long as %g samples: they win from a batch of %zu on "
+                "%g samples/s, %d worker%s, a sum as long as %g samples: they win from a batch of %zu on "
                 "(steps of %g and %g samples' time), got %zu",
-                step, workers, samples[i], wanted, step * step_seconds(wanted, workers, step, sum),
-                step * step_seconds(wanted, 1, step, sum), got);
+                step, workers, gs_s(workers), samples[i], wanted,
+                step * step_seconds(wanted, workers, step, sum), step * step_seconds(wanted, 1, step, sum),
+                got);
         }
     size_t got = lab_crossover(step, 1, 1 / step);
     LAB_CHECK(got == 0, "1 worker: it is never faster than itself, so 0; got %zu", got);

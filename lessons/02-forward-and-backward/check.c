@@ -278,11 +278,12 @@ static gs_status check_network(network *t) {
             size_t at = m->param[p]->at + i;
             float got = ((float *)m->gradients.base)[at];
             double wanted = lab_difference(network_loss, t, (float *)m->weights.base + at, 1 / 64.0f);
-            LAB_CHECK(fabs((double)got - wanted) <= 2e-3,
-                      "\"%s\", %zu samples: the gradient of %s[%zu] is %.6g by your difference quotient, and "
-                      "%.6g by your "
-                      "backward",
-                      m->text, t->pass.n, m->param[p]->name, i, wanted, (double)got);
+            LAB_CHECK(
+                fabs((double)got - wanted) <= 2e-3,
+                "\"%s\", %zu sample%s: the gradient of %s[%zu] is %.6g by your difference quotient, and "
+                "%.6g by your "
+                "backward",
+                m->text, t->pass.n, gs_s(t->pass.n), m->param[p]->name, i, wanted, (double)got);
         }
     return GS_OK;
 }

@@ -150,10 +150,11 @@ static gs_status every_sample_once(uint64_t seed, uint64_t epoch, size_t n) {
     memset(seen, 0, sizeof seen);
     order[n] = 12345;
     gs_epoch_order(seed, epoch, n, order);
-    LAB_CHECK(order[n] == 12345, "%zu samples: the place behind the last one was written to", n);
+    LAB_CHECK(order[n] == 12345, "%zu sample%s: the place behind the last one was written to", n, gs_s(n));
     for (size_t i = 0; i < n; i++) {
-        LAB_CHECK(order[i] < n, "%zu samples: order[%zu] is %u; samples are 0 .. %zu", n, i, order[i], n - 1);
-        LAB_CHECK(!seen[order[i]], "%zu samples: sample %u comes twice: %s", n, order[i],
+        LAB_CHECK(order[i] < n, "%zu sample%s: order[%zu] is %u; samples are 0 .. %zu", n, gs_s(n), i,
+                  order[i], n - 1);
+        LAB_CHECK(!seen[order[i]], "%zu sample%s: sample %u comes twice: %s", n, gs_s(n), order[i],
                   order_text(order, n));
         seen[order[i]] = 1;
     }

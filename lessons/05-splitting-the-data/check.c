@@ -53,8 +53,8 @@ static gs_status check_schedule(size_t total, size_t batch, int workers, int pas
         while (gs_schedule_next(&s, &at, &p))
             for (size_t i = p.first; i < p.first + p.n; i++) {
                 LAB_CHECK(i < total,
-                          "%zu samples, batch %zu, %d workers: worker %d takes number %zu of epoch %d", total,
-                          batch, workers, r, i, (int)p.epoch);
+                          "%zu sample%s, batch %zu, %d worker%s: worker %d takes number %zu of epoch %d",
+                          total, gs_s(total), batch, workers, gs_s(workers), r, i, (int)p.epoch);
                 used[p.epoch - 1][i]++;
             }
     }
@@ -62,8 +62,9 @@ static gs_status check_schedule(size_t total, size_t batch, int workers, int pas
         for (size_t i = 0; i < total; i++)
             LAB_CHECK(
                 used[epoch][i] == 1,
-                "%zu samples, batch %zu, %d workers, %d passes: number %zu of epoch %d is used %d times",
-                total, batch, workers, passes, i, epoch + 1, used[epoch][i]);
+                "%zu sample%s, batch %zu, %d worker%s, %d pass%s: number %zu of epoch %d is used %d time%s",
+                total, gs_s(total), batch, workers, gs_s(workers), passes, gs_es(passes), i, epoch + 1,
+                used[epoch][i], gs_s(used[epoch][i]));
     return GS_OK;
 }
 
@@ -116,8 +117,9 @@ static gs_status check_likely(void) {
     for (uint32_t i = 0; i < 3; i++)
         for (uint32_t j = 0; j < 3; j++)
             LAB_CHECK(i == j || abs(seen[i][j] - EACH) <= MARGIN,
-                      "3 samples, %d epochs: the order %u %u %u came %d times, expected %d, at most %d off",
-                      EPOCHS, (unsigned)i, (unsigned)j, (unsigned)(3 - i - j), seen[i][j], EACH, MARGIN);
+                      "3 samples, %d epochs: the order %u %u %u came %d time%s, expected %d, at most %d off",
+                      EPOCHS, (unsigned)i, (unsigned)j, (unsigned)(3 - i - j), seen[i][j], gs_s(seen[i][j]),
+                      EACH, MARGIN);
     return GS_OK;
 }
 
@@ -164,11 +166,11 @@ static gs_status check_epochs_of(uint64_t epochs, size_t n) {
         turned(11, e, n, order);
         for (size_t i = 0; i < n && at + i < d.count; i++)
             LAB_CHECK(d.epoch[at + i] == e && d.sample[at + i] == order[i],
-                      "%zu samples, epoch %d: expected the order %s; got %s", n, (int)e, numbers(order, n),
-                      numbers(d.sample + at, d.count - at < n ? d.count - at : n));
+                      "%zu sample%s, epoch %d: expected the order %s; got %s", n, gs_s(n), (int)e,
+                      numbers(order, n), numbers(d.sample + at, d.count - at < n ? d.count - at : n));
     }
-    LAB_CHECK(d.count == (size_t)epochs * n, "%zu samples, %d epochs: %zu samples were used, expected %zu", n,
-              (int)epochs, d.count, (size_t)epochs * n);
+    LAB_CHECK(d.count == (size_t)epochs * n, "%zu sample%s, %d epoch%s: used %zu sample%s, expected %zu", n,
+              gs_s(n), (int)epochs, gs_s(epochs), d.count, gs_s(d.count), (size_t)epochs * n);
     return GS_OK;
 }
 
@@ -188,27 +190,27 @@ static gs_status check_split_of(size_t n, size_t held_out) {
         train[m] = validation[held_out] = UINT32_MAX;
         lab_split(4, epoch, n, held_out, turned, room, train, validation);
         LAB_CHECK(train[m] == UINT32_MAX && validation[held_out] == UINT32_MAX,
-                  "%zu samples, %zu held out: more were written", n, held_out);
+                  "%zu sample%s, %zu held out: more were written", n, gs_s(n), held_out);
         if (epoch == 1) memcpy(first, validation, sizeof first);
         LAB_CHECK(
             memcmp(first, validation, held_out * sizeof *first) == 0,
-            "%zu samples, %zu held out: %s in epoch 1, %s in epoch %d: the network has been trained on what "
+            "%zu sample%s, %zu held out: %s in epoch 1, %s in epoch %d: the network has been trained on what "
             "it is to be judged by",
-            n, held_out, numbers(first, held_out), numbers(validation, held_out), (int)epoch);
+            n, gs_s(n), held_out, numbers(first, held_out), numbers(validation, held_out), (int)epoch);
         for (size_t i = 0; i < held_out; i++) {
-            LAB_CHECK(validation[i] < n && !held[validation[i]], "%zu samples, %zu held out: they are %s", n,
-                      held_out, numbers(validation, held_out));
+            LAB_CHECK(validation[i] < n && !held[validation[i]], "%zu sample%s, %zu held out: they are %s", n,
+                      gs_s(n), held_out, numbers(validation, held_out));
             held[validation[i]] = true;
         }
         for (size_t i = 0; i < m; i++) {
             LAB_CHECK(train[i] < n && !held[train[i]] && !seen[train[i]],
-                      "%zu samples, %zu held out (%s): epoch %d trains on %s", n, held_out,
+                      "%zu sample%s, %zu held out (%s): epoch %d trains on %s", n, gs_s(n), held_out,
                       numbers(validation, held_out), (int)epoch, numbers(train, m));
             seen[train[i]] = true;
         }
         LAB_CHECK(epoch == 1 || m < 8 || memcmp(before, train, m * sizeof *train) != 0,
-                  "%zu samples, %zu held out: epochs %d and %d train in the same order, %s", n, held_out,
-                  (int)epoch - 1, (int)epoch, numbers(train, m));
+                  "%zu sample%s, %zu held out: epochs %d and %d train in the same order, %s", n, gs_s(n),
+                  held_out, (int)epoch - 1, (int)epoch, numbers(train, m));
         memcpy(before, train, m * sizeof *train);
     }
     return GS_OK;

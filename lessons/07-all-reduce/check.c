@@ -65,9 +65,9 @@ static gs_status call_halving(gs_sync *s, float *data, size_t count) {
     gs_chunk got = gs_chunk_range(count, f.places, has.first, has.last);
     gs_chunk wanted = halving_owns(f.places, f.place, count);
     LAB_CHECK(got.first == wanted.first && got.count == wanted.count,
-              "place %d of %d ends with *has = {%d, %d}, %zu of %zu elements from %zu on; expected %zu "
+              "place %d of %d ends with *has = {%d, %d}, %zu of %zu element%s from %zu on; expected %zu "
               "from %zu on",
-              f.place, f.places, has.first, has.last, got.count, count, got.first, wanted.count,
+              f.place, f.places, has.first, has.last, got.count, count, gs_s(count), got.first, wanted.count,
               wanted.first);
     return GS_OK;
 }

@@ -52,9 +52,10 @@ static gs_status check_tree(float *const *part, int parts, size_t count) {
         float wanted = reference(0, parts, i);
         if (!same_bits(part[0][i], wanted))
             return gs_fail(GS_E_DIFFER,
-                           "%d parts of %zu floats%s: element %zu is %.9g (%a), expected %.9g (%a)", parts,
-                           count, i == 0 ? ", which begin with 1, 2^-24, 2^-24, ..." : "", i, part[0][i],
-                           part[0][i], wanted, wanted);
+                           "%d part%s of %zu float%s%s: element %zu is %.9g (%a), expected %.9g (%a)", parts,
+                           gs_s(parts), count, gs_s(count),
+                           i == 0 ? ", which begin with 1, 2^-24, 2^-24, ..." : "", i, part[0][i], part[0][i],
+                           wanted, wanted);
     }
     return GS_OK;
 }
@@ -120,15 +121,16 @@ static gs_status the_tree_between_workers(void) {
         for (size_t workers = 1, rounds = 0; workers <= 8; workers *= 2, rounds++) {
             memset(messages, 0, sizeof messages);
             memset(bytes, 0, sizeof bytes);
-            GS_TRY(gs_context(lab_run_ranks((int)workers, check_across, (void *)&counts[c]), "%zu workers",
-                              workers));
+            GS_TRY(gs_context(lab_run_ranks((int)workers, check_across, (void *)&counts[c]), "%zu worker%s",
+                              workers, gs_s(workers)));
             for (size_t r = 0; r < workers; r++)
                 if (messages[r] != rounds || bytes[r] != rounds * counts[c] * sizeof(float))
-                    return gs_fail(GS_E_DIFFER,
-                                   "%zu workers: worker %zu sends %zu messages, %zu bytes; expected log2 N = "
-                                   "%zu messages of all %zu floats, %zu bytes",
-                                   workers, r, messages[r], bytes[r], rounds, counts[c],
-                                   rounds * counts[c] * sizeof(float));
+                    return gs_fail(
+                        GS_E_DIFFER,
+                        "%zu worker%s: worker %zu sends %zu message%s, %zu bytes; expected log2 N = "
+                        "%zu message%s of all %zu float%s, %zu bytes",
+                        workers, gs_s(workers), r, messages[r], gs_s(messages[r]), bytes[r], rounds,
+                        gs_s(rounds), counts[c], gs_s(counts[c]), rounds * counts[c] * sizeof(float));
         }
     return GS_OK;
 }
@@ -161,14 +163,14 @@ static gs_status compare_training(const gs_result *plain, const gs_result *one, 
     double d = largest_difference(plain, r);
     if (!(d <= 1e-6))
         return gs_fail(GS_E_DIFFER,
-                       "%d workers, --exact: after 20 steps the weights differ by %g from those of plain "
+                       "%d worker%s, --exact: after 20 steps the weights differ by %g from those of plain "
                        "training; expected rounding alone, at most 1e-6",
-                       workers, d);
+                       workers, gs_s(workers), d);
     if (memcmp(one->weights, r->weights, r->params * sizeof(float)) != 0)
         return gs_fail(GS_E_DIFFER,
-                       "%d workers, --exact: after 20 steps the weights differ by up to %g from those of 1 "
+                       "%d worker%s, --exact: after 20 steps the weights differ by up to %g from those of 1 "
                        "worker; expected the same bits",
-                       workers, largest_difference(one, r));
+                       workers, gs_s(workers), largest_difference(one, r));
     return GS_OK;
 }
 
@@ -247,8 +249,8 @@ static gs_status the_mean_of_ragged_parts(void) {
     static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
                                   {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_mean, (void *)&cases[i]), "%d workers",
-                          cases[i].workers));
+        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_mean, (void *)&cases[i]), "%d worker%s",
+                          cases[i].workers, gs_s(cases[i].workers)));
     return GS_OK;
 }
 

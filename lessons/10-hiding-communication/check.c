@@ -69,9 +69,10 @@ static gs_status check_plan(const plan_case *k) {
     if (right) return GS_OK;
     return gs_fail(
         GS_E_DIFFER,
-        "%zu elements, layers at %s, at least %zu a bucket: got %d buckets, from \"%s\" on (the last of "
-        "%zu elements), expected %d, from \"%s\" on, each up to where the one before it begins",
-        k->count, layers, k->least, buckets, got, last.count, k->buckets, wanted);
+        "%zu element%s, layers at %s, at least %zu a bucket: got %d bucket%s, from \"%s\" on (the last of "
+        "%zu element%s), expected %d, from \"%s\" on, each up to where the one before it begins",
+        k->count, gs_s(k->count), layers, k->least, buckets, gs_s(buckets), got, last.count, gs_s(last.count),
+        k->buckets, wanted);
 }
 
 static gs_status check_buckets_in_training(const char *model, int kb, int buckets) {
@@ -82,8 +83,8 @@ static gs_status check_buckets_in_training(const char *model, int kb, int bucket
     s.bucket = kb;
     if (status == GS_OK) status = gs_train(&s, NULL, &r);
     if (status == GS_OK && r.overlap.buckets != buckets)
-        status = gs_fail(GS_E_DIFFER, "train --bucket %d --model \"%s\": %d buckets, expected %d", kb, model,
-                         r.overlap.buckets, buckets);
+        status = gs_fail(GS_E_DIFFER, "train --bucket %d --model \"%s\": %d bucket%s, expected %d", kb, model,
+                         r.overlap.buckets, gs_s(r.overlap.buckets), buckets);
     if (status == GS_OK && largest_difference(&plain, &r) > 0)
         status =
             gs_fail(GS_E_DIFFER,
@@ -161,13 +162,14 @@ static gs_status check_use(const samples *s, size_t n, int passes) {
     size_t parts = (size_t)passes < n ? (size_t)passes : n, most = (n + parts - 1) / parts;
     for (size_t i = 0; i < MOST_SAMPLES; i++)
         if (s->used[i] != (i < n))
-            return gs_fail(GS_E_DIFFER, "%zu samples, %d passes: sample %zu was used %d times", n, passes, i,
-                           s->used[i]);
+            return gs_fail(GS_E_DIFFER, "%zu sample%s, %d pass%s: sample %zu was used %d time%s", n, gs_s(n),
+                           passes, gs_es(passes), i, s->used[i], gs_s(s->used[i]));
     if (s->empty || s->calls != (int)parts || s->most > most)
         return gs_fail(GS_E_DIFFER,
-                       "%zu samples, %d passes: got %d passes of at most %zu samples, %d of them of none; "
+                       "%zu sample%s, %d pass%s: got %d pass%s of at most %zu sample%s, %d of them of none; "
                        "expected %zu of at most %zu",
-                       n, passes, s->calls, s->most, s->empty, parts, most);
+                       n, gs_s(n), passes, gs_es(passes), s->calls, gs_es(s->calls), s->most, gs_s(s->most),
+                       s->empty, parts, most);
     return GS_OK;
 }
 
@@ -187,9 +189,9 @@ static gs_status check_accumulated(samples *s, size_t n, int passes) {
     for (size_t i = 0; i < params && status == GS_OK; i++) {
         double wanted = (double)whole[i] / (double)n;
         if (!(fabs((double)mean[i] - wanted) <= 1e-6 * size))
-            status = gs_fail(GS_E_DIFFER, "%zu samples%s, %d passes: mean %zu is %.7g, expected %.7g", n,
-                             s->model ? " of a network" : " with gradients 1, 2, 3, ...", passes, i, mean[i],
-                             wanted);
+            status = gs_fail(GS_E_DIFFER, "%zu sample%s%s, %d pass%s: mean %zu is %.7g, expected %.7g", n,
+                             gs_s(n), s->model ? " of a network" : " with gradients 1, 2, 3, ...", passes,
+                             gs_es(passes), i, mean[i], wanted);
     }
     free(mean);
     free(whole);

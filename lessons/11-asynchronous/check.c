@@ -69,7 +69,7 @@ static bool is_allowed(const race *k, const size_t *clock, int rank) {
 
 static const char *clocks_text(const race *k, const size_t *clock) {
     static char text[200];
-    snprintf(text, sizeof text, "K = %zu, %zu steps an epoch, clocks", k->bound, k->steps);
+    snprintf(text, sizeof text, "K = %zu, %zu step%s an epoch, clocks", k->bound, k->steps, gs_s(k->steps));
     for (int r = 0; r < k->workers; r++)
         snprintf(text + strlen(text), sizeof text - strlen(text), " %zu", clock[r]);
     return text;
@@ -169,12 +169,13 @@ static gs_status check_race(const race *k) {
     for (size_t i = 0; i < s.gradients && strlen(order) < 40; i++)
         snprintf(order + strlen(order), sizeof order - strlen(order), "%d ", s.arrived[i]);
     LAB_CHECK(s.clocks.applied == s.gradients,
-              "%d workers, K = %zu: %zu gradients came, of workers %s...: %llu were counted as applied",
-              k->workers, k->bound, s.gradients, order, (unsigned long long)s.clocks.applied);
+              "%d worker%s, K = %zu: %zu gradient%s came, of workers %s...: %llu were counted as applied",
+              k->workers, gs_s(k->workers), k->bound, s.gradients, gs_s(s.gradients), order,
+              (unsigned long long)s.clocks.applied);
     LAB_CHECK(memcmp(s.count, s.wanted, sizeof s.count) == 0,
-              "%d workers, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... "
+              "%d worker%s, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... "
               "was counted %s times, expected %s",
-              k->workers, k->bound, order, counts_text(s.count), counts_text(s.wanted));
+              k->workers, gs_s(k->workers), k->bound, order, counts_text(s.count), counts_text(s.wanted));
     return GS_OK;
 }
 
@@ -223,12 +224,12 @@ static gs_status check_staleness(const gs_result *r, size_t bound) {
     for (size_t i = 0; i < r->staleness.counts; i++) gradients += r->staleness.count[i];
     size_t most = 2 * (2 * bound + 1); /* each of the others can do so many steps meanwhile */
     LAB_CHECK(gradients == 60 && r->staleness.counts <= most + 1,
-              "train --devices cpu,cpu,cpu --sync async --staleness %zu --steps 20: %llu gradients were "
-              "counted, expected 60; the most stale one by %zu, expected at most %zu",
-              bound, (unsigned long long)gradients, r->staleness.counts - 1, most);
+              "train --devices cpu,cpu,cpu --sync async --staleness %zu --steps 20: counted %llu gradient%s, "
+              "expected 60; the most stale one by %zu, expected at most %zu",
+              bound, (unsigned long long)gradients, gs_s(gradients), r->staleness.counts - 1, most);
     LAB_CHECK(r->staleness.leads == bound + 1 && r->staleness.lead[bound] > 0,
-              "train --sync async --staleness %zu with a slow worker: the others came only %zu steps ahead",
-              bound, r->staleness.leads - 1);
+              "train --sync async --staleness %zu with a slow worker: the others came only %zu step%s ahead",
+              bound, r->staleness.leads - 1, gs_s(r->staleness.leads - 1));
     return GS_OK;
 }
 
@@ -307,8 +308,8 @@ static gs_status the_average(void) {
     static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
                                   {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_average, (void *)&cases[i]), "%d workers",
-                          cases[i].workers));
+        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_average, (void *)&cases[i]), "%d worker%s",
+                          cases[i].workers, gs_s(cases[i].workers)));
     return GS_OK;
 }
 

@@ -37,14 +37,14 @@ static gs_status check_divide_of(size_t requests, int workers, const double *spe
     size_t count[4] = {99, 99, 99, 99}, sum = 0;
     lab_divide(requests, workers, speed, count);
     for (int r = 0; r < workers; r++) sum += count[r];
-    LAB_CHECK(sum == requests, "%zu requests, speeds %s: %zu were given away", requests,
+    LAB_CHECK(sum == requests, "%zu request%s, speeds %s: %zu were given away", requests, gs_s(requests),
               speeds_text(workers, speed), sum);
     double got = last_answer(workers, speed, count), expected = earliest(requests, workers, speed, 0, 0);
     LAB_CHECK(got <= expected * (1 + 1e-12),
-              "%zu requests, speeds %s: the last answer could come after %g ms; worker 0 gets %zu, and it "
+              "%zu request%s, speeds %s: the last answer could come after %g ms; worker 0 gets %zu, and it "
               "comes after "
               "%g ms",
-              requests, speeds_text(workers, speed), expected, count[0], got);
+              requests, gs_s(requests), speeds_text(workers, speed), expected, count[0], got);
     return GS_OK;
 }
 

@@ -13,8 +13,8 @@ static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 static void print_speeds(const gs_profile *p) {
     const gs_roofline *r = &p->roofline;
     int last = GS_ROOFLINE_SIZES - 1;
-    printf("model    %s, %s parameters, %zu samples a step\n", p->model, gs_thousands((double)p->params),
-           p->batch);
+    printf("model    %s, %s parameters, %zu sample%s a step\n", p->model, gs_thousands((double)p->params),
+           p->batch, gs_s(p->batch));
     printf("device   %s\n", p->device);
     printf("peak     %s GFLOP/s (FMA loop)\n", gs_thousands(r->flops / 1e9));
     printf("         %.1f GB/s from memory (triad of %.0f MB), %.1f from caches (%.0f kB)\n\n",

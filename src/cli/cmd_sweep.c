@@ -138,15 +138,16 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
     const gs_settings *s = &w->settings;
     int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
     printf("\nseconds: of training alone; the test set was looked at\n%d times an epoch.", GS_SWEEP_TESTS);
-    if (never > 0) printf(" never: not in %d epochs.", s->epochs);
+    if (never > 0) printf(" never: not in %d epoch%s.", s->epochs, gs_s(s->epochs));
     if (diverged > 0) printf(" NaN: the loss is no number.");
     printf("\n");
     if (w->jobs == 1) return;
     printf("%d runs side by side, %d thread%s a worker: seconds and\nsamples/s are of runs that shared the "
            "machine",
-           w->jobs, threads, threads > 1 ? "s" : "");
+           w->jobs, threads, gs_s((unsigned)threads));
     if (all > gs_cpu_cores())
-        printf(",\nwith %d threads on %d cores: longer than alone", all, gs_cpu_cores());
+        printf(",\nwith %d threads on %d core%s: longer than alone", all, gs_cpu_cores(),
+               gs_s(gs_cpu_cores()));
     printf(".\n");
 }
 
@@ -220,7 +221,8 @@ static gs_status sweep(gs_sweep *w, shown *s) {
         if (!s->json) printf("\n%s: open it in a browser\n", s->report);
     }
     if (status == GS_OK && s->whole < w->count)
-        return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d runs", s->whole, w->count);
+        return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d run%s", s->whole, w->count,
+                       gs_s((unsigned)w->count));
     return status;
 }
 

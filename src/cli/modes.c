@@ -49,7 +49,9 @@ void gs_modes_print(const gs_settings *s) {
     if (s->throttle > 0)
         printf("throttle each worker's loader brings %g MB of samples a second\n", s->throttle);
     if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
-    if (s->verify) printf("verify   all workers' weights are compared every %" PRIu64 " steps\n", s->verify);
+    if (s->verify)
+        printf("verify   all workers' weights are compared every %" PRIu64 " step%s\n", s->verify,
+               gs_s(s->verify));
 }
 
 void gs_modes_json(const gs_settings *s, cJSON *o) {

@@ -215,9 +215,9 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     }
     gs_modes_print_end(r);
     gs_worker_lines(stdout, &p->screen, r);
-    printf("done     %s steps, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
-           gs_thousands((double)r->steps), 100 * r->test_accuracy, gs_thousands(r->samples_per_s),
-           gs_peak_memory_mb());
+    printf("done     %s step%s, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
+           gs_thousands((double)r->steps), gs_s(r->steps), 100 * r->test_accuracy,
+           gs_thousands(r->samples_per_s), gs_peak_memory_mb());
     printf("loader   waited for it: %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (p->settings->save) printf("saved    %s\n", p->settings->save);

@@ -18,8 +18,8 @@ typedef struct maker {
 static gs_status check(const maker *m, int workers) {
     size_t batch = m->settings->batch;
     if (batch > m->set->count)
-        return gs_fail(GS_E_USAGE, "--batch %zu is larger than the training set, which has %zu samples",
-                       batch, m->set->count);
+        return gs_fail(GS_E_USAGE, "--batch %zu is larger than the training set, which has %zu sample%s",
+                       batch, m->set->count, gs_s(m->set->count));
     if (batch < (size_t)workers)
         return gs_fail(GS_E_USAGE, "--batch %zu is the global batch: it cannot be divided among %d workers",
                        batch, workers);

@@ -51,6 +51,14 @@ const char *gs_message(void);
 /* The general sentence for a code, such as "out of memory". */
 const char *gs_status_name(gs_status code);
 
+/* What a noun ends with after a number, in messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n), b, gs_es(b)). */
+static inline const char *gs_s(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+static inline const char *gs_es(unsigned long long n) {
+    return n == 1 ? "" : "es";
+}
+
 /* A programming mistake: print "gradsum: bug: ..." and abort. Never for anything that a user can cause. */
 void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
 

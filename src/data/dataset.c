@@ -96,8 +96,8 @@ static gs_status load_files(const char *folder, gs_split split, gs_dataset *d) {
     GS_TRY(gs_idx_load(labels_path, 1, &labels));
     d->labels = labels.data;
     if (labels.size[0] != images.size[0])
-        return gs_fail(GS_E_FORMAT, "%s has %d labels, but %s has %d images", labels_path, labels.size[0],
-                       images_path, images.size[0]);
+        return gs_fail(GS_E_FORMAT, "%s has %d label%s, but %s has %d image%s", labels_path, labels.size[0],
+                       gs_s(labels.size[0]), images_path, images.size[0], gs_s(images.size[0]));
     for (size_t i = 0; i < d->count; i++)
         if (d->labels[i] >= d->classes) d->classes = d->labels[i] + 1;
     return GS_OK;
@@ -129,8 +129,8 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
     for (size_t i = 0; i < d->count; i++)
         if (d->labels[i] >= classes)
             return gs_fail(GS_E_FORMAT,
-                           "%s: the label of sample %zu is %d, but the model has %d classes (0 to %d)",
-                           d->name, i, d->labels[i], classes, classes - 1);
+                           "%s: the label of sample %zu is %d, but the model has %d class%s (0 to %d)",
+                           d->name, i, d->labels[i], classes, gs_es(classes), classes - 1);
     return GS_OK;
 }
 

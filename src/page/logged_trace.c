@@ -241,8 +241,8 @@ static gs_status read_events(gs_logged *log, const char *at, const char *end, gs
         const char *after = NULL;
         cJSON *e = cJSON_ParseWithLengthOpts(at, (size_t)(end - at), &after, false);
         if (!e) {
-            gs_logged_say(log, "trace.json is %s after %zu events; the timeline shows those.",
-                          *at ? "cut off or damaged" : "cut off", read);
+            gs_logged_say(log, "trace.json is %s after %zu event%s; the timeline shows those.",
+                          *at ? "cut off or damaged" : "cut off", read, gs_s(read));
             return GS_OK;
         }
         gs_status status = add(&log->trace, e, processes);

@@ -216,8 +216,8 @@ static const gs_transport transport_mpi = {
 
 static gs_status check_rendezvous(const gs_rendezvous *r) {
     if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
-        return gs_fail(GS_E_USAGE, "rank %d of %d processes: ranks are 0 to %d", r->rank, r->size,
-                       r->size - 1);
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
+                       gs_es(r->size), r->size - 1);
     if (!(r->timeout > 0))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
     if (r->size > 1 && !getenv("OMPI_COMM_WORLD_SIZE"))
@@ -234,8 +234,8 @@ static gs_status begin(const gs_rendezvous *r, int *level) {
     GS_TRY(gs_mpi_begin(r->timeout, level));
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || rank != r->rank || size != r->size)
-        return gs_fail(GS_E_USAGE, "rank %d of %d processes: for MPI this is rank %d of %d", r->rank, r->size,
-                       rank, size);
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: for MPI this is rank %d of %d", r->rank, r->size,
+                       gs_es(r->size), rank, size);
     if (*level < MPI_THREAD_SERIALIZED)
         return gs_fail(GS_E_DEVICE,
                        "this MPI may only be called by one thread (level %d); wanted MPI_THREAD_SERIALIZED, "

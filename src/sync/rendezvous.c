@@ -168,8 +168,8 @@ static gs_status look_for(const gs_rendezvous *r, int rank, const char *my_place
         used == 0 || its_rank != rank)
         return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not the file of a rank", path, line);
     if (its_size != r->size)
-        return gs_fail(GS_E_PEER, "rank %d is one of %d processes, but rank %d is one of %d", r->rank,
-                       r->size, rank, its_size);
+        return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", r->rank,
+                       r->size, gs_es(r->size), rank, its_size);
     if (strcmp(line + used, my_place) == 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return gs_fail(
             GS_E_PEER,
@@ -211,8 +211,8 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, long *pid) 
 
 gs_status gs_rendezvous_meet(const gs_rendezvous *r, long *pid) {
     if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
-        return gs_fail(GS_E_USAGE, "rank %d of %d processes: ranks are 0 to %d", r->rank, r->size,
-                       r->size - 1);
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
+                       gs_es(r->size), r->size - 1);
     if (!(r->timeout > 0))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
     if (!r->directory || strlen(r->directory) > PATH - 32)

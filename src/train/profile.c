@@ -199,8 +199,8 @@ static gs_status check(const gs_settings *s, const gs_dataset *set) {
         return gs_fail(GS_E_USAGE, "--device %s: profile looks at one device at a time", s->devices);
     if (s->batch > set->count)
         return gs_fail(GS_E_USAGE,
-                       "--batch %zu is larger than the training set, which has %zu samples (--batch all)",
-                       s->batch, set->count);
+                       "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
+                       s->batch, set->count, gs_s(set->count));
     return GS_OK;
 }
 

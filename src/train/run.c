@@ -71,18 +71,19 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     size_t count = run->train_set->count, batch = run->settings.batch;
     if (batch > count)
         return gs_fail(GS_E_USAGE,
-                       "--batch %zu is larger than the training set, which has %zu samples (--batch all)",
-                       batch, count);
+                       "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
+                       batch, count, gs_s(count));
     if ((size_t)workers > count)
-        return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu samples to train on", workers, count);
+        return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,
+                       gs_s(count));
     if (batch && (size_t)workers > batch)
         return gs_fail(GS_E_USAGE, "--batch %zu is the global batch: it cannot be divided among %d workers",
                        batch, workers);
     size_t share = (batch ? batch : count) / (size_t)workers;
     if ((size_t)gs_passes(&run->settings) > share)
         return gs_fail(GS_E_USAGE,
-                       "--accumulate %d: more passes than the %zu samples of a worker's part of the batch",
-                       run->settings.accumulate, share);
+                       "--accumulate %d: more passes than the %zu sample%s of a worker's part of the batch",
+                       run->settings.accumulate, share, gs_s(share));
     return GS_OK;
 }
 

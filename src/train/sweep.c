@@ -15,8 +15,8 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
     uint64_t last = s->count > 0 ? s->run[s->count - 1].batch : 0;
     if (batch > s->samples)
         return gs_fail(GS_E_USAGE,
-                       "--batch %s: %" PRIu64 " is larger than the training set, which has %zu samples", text,
-                       batch, s->samples);
+                       "--batch %s: %" PRIu64 " is larger than the training set, which has %zu sample%s",
+                       text, batch, s->samples, gs_s(s->samples));
     if (batch <= last)
         return gs_fail(GS_E_USAGE, "--batch %s: %" PRIu64 " comes after %" PRIu64 ": the batches must grow",
                        text, batch, last);
