@@ -67,11 +67,9 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
     } else if (!job->has_verdict) {
         o->hint = true;
         without_verdict(job, file, o);
-    } else if (!v->passed && compiler_errors(job->output, o->note, sizeof o->note)) {
-        /* what the task is about does not help here */
     } else if (!v->passed) {
-        o->hint = true;
-        snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
+        o->hint = !compiler_errors(job->output, o->note, sizeof o->note);
+        if (o->hint) snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
     } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
         /* the result is right, but the memory is gone */
     } else {

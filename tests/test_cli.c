@@ -112,6 +112,10 @@ static void data_that_does_not_fit(void **state) {
                            "train --data %s --batch all --devices cpu,cpu,cpu,cpu", folder);
     gs_test_program_prints(0, "done",
                            "train --model softmax --data %s --batch 2 --devices cpu,cpu --epochs 2", folder);
+    gs_test_program_prints(0, "\ndone     1 step, ", "train --model softmax --data %s --batch 1 --steps 1",
+                           folder);
+    gs_test_program_prints(2, "than the 1 sample of a worker's part",
+                           "train --model softmax --data %s --batch 1 --accumulate 2", folder);
     folder = small_data(3, 12);
     gs_test_program_prints(1, "12", "train --model softmax --data %s --batch 3", folder);
     gs_test_program_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1",

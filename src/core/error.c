@@ -53,3 +53,11 @@ void gs_bug(const char *format, ...) {
     va_end(args);
     abort();
 }
+
+const char *gs_s(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
+const char *gs_es(unsigned long long n) {
+    return n == 1 ? "" : "es";
+}

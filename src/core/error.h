@@ -52,12 +52,8 @@ const char *gs_message(void);
 const char *gs_status_name(gs_status code);
 
 /* What a noun ends with after a number, in messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n), b, gs_es(b)). */
-static inline const char *gs_s(unsigned long long n) {
-    return n == 1 ? "" : "s";
-}
-static inline const char *gs_es(unsigned long long n) {
-    return n == 1 ? "" : "es";
-}
+const char *gs_s(unsigned long long n);
+const char *gs_es(unsigned long long n);
 
 /* A programming mistake: print "gradsum: bug: ..." and abort. Never for anything that a user can cause. */
 void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
