@@ -128,7 +128,7 @@ static void buckets_end_at_layers(void **state) {
         {MODEL, 1, 2},
         {MODEL, 1000000, 1},
         {"flatten, linear 10", 1, 1},
-        {"mlp", 1, 3},
+        {"mlp", 1, 3},   /* one for each layer: none is cut, not even the first, of 1.6 MB */
         {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
         {"mlp", 1000, 1},
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},

@@ -79,6 +79,34 @@ static void a_ring_of_three(void **state) {
     free(output);
 }
 
+/* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the longest. */
+static void an_all_reduce_in_16_bits(void **state) {
+    (void)state;
+    static const char wanted[] = "round 1 of 2\n"
+                                 "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"
+                                 "after      a    b    c\n"
+                                 "worker 0   all* 0    0\n"
+                                 "worker 1   1    all* 1\n"
+                                 "worker 2   2    2    all*\n"
+                                 "\n"
+                                 "round 2 of 2\n"
+                                 "  0 -> 1: a  0 -> 2: a  1 -> 0: b  1 -> 2: b  2 -> 0: c  2 -> 1: c\n"
+                                 "after      a    b    c\n"
+                                 "worker 0   all  all* all*\n"
+                                 "worker 1   all* all  all*\n"
+                                 "worker 2   all* all* all\n"
+                                 "\n"
+                                 "sent by             rounds           messages                      bytes\n"
+                                 "           counted formula   counted  formula       counted      formula\n"
+                                 "worker 0         2       2         4        4            24           24\n"
+                                 "worker 1         2       2         4        4            24           24\n"
+                                 "worker 2         2       2         4        4            24           24\n";
+    char *output = step("allreduce", 3, 7, "--no-pause --wire bf16");
+    if (!strstr(output, "chunks  a = 0..2  b = 3..5  c = 6\n") || !strstr(output, wanted))
+        fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
+    free(output);
+}
+
 /* What the cells say follows from the parts, so a second look says the same. */
 static void it_shows_the_same_again(void **state) {
     (void)state;
@@ -122,9 +150,14 @@ static int check_parts(const cJSON *o, int all) {
     return count;
 }
 
-static void check_json(const gs_sync_scheme *scheme, int workers, int size) {
+/* wire: NULL, or one of 16 bits; there allreduce cuts chunks of one length, so `size` must be one that the workers
+ * divide. */
+static void check_json(const gs_sync_scheme *scheme, int workers, int size, const char *wire) {
+    char more[40];
+    int width = wire ? 2 : 4; /* bytes of a value */
     int messages[16] = {0}, bytes[16] = {0}, held[16] = {0}, rounds = 0, last = 0, totals = 0, ends = 0;
-    char *output = step(scheme->name, workers, size, "--json");
+    snprintf(more, sizeof more, "--json%s%s", wire ? " --wire " : "", wire ? wire : "");
+    char *output = step(scheme->name, workers, size, more);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
         cJSON *o = cJSON_Parse(line);
         if (!o) fail_msg("not JSON: %s", line);
@@ -137,7 +170,7 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size) {
             assert_true(round >= last && round >= 1 && round <= rounds);
             last = round;
             messages[from]++;
-            bytes[from] += 4 * check_parts(o, 0);
+            bytes[from] += width * check_parts(o, 0);
         } else if (is_event(o, "holds")) {
             int round = number(o, "round"), worker = number(o, "worker");
             assert_true(round >= last);
@@ -149,7 +182,7 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size) {
             int worker = number(o, "worker");
             assert_int_equal(worker, totals++);
             const cJSON *formula = cJSON_GetObjectItemCaseSensitive(o, "formula");
-            assert_int_equal(formula != NULL, scheme->cost != NULL);
+            assert_int_equal(formula != NULL, wire || scheme->cost);
             if (formula) {
                 assert_int_equal(number(o, "messages"), messages[worker]);
                 assert_int_equal(number(o, "bytes"), bytes[worker]);
@@ -176,12 +209,17 @@ static void json_has_every_message(void **state) {
     (void)state;
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue;
-        check_json(gs_sync_schemes()[i], 1, 3);
-        check_json(gs_sync_schemes()[i], 4, 8);
-        check_json(gs_sync_schemes()[i], 7, 5);
-        check_json(gs_sync_schemes()[i], 16, 100);
+        check_json(gs_sync_schemes()[i], 1, 3, NULL);
+        check_json(gs_sync_schemes()[i], 4, 8, NULL);
+        check_json(gs_sync_schemes()[i], 7, 5, NULL);
+        check_json(gs_sync_schemes()[i], 16, 100, NULL);
+        for (int workers = 1; workers <= 4; workers++) {
+            check_json(gs_sync_schemes()[i], workers, 12, "f16");
+            check_json(gs_sync_schemes()[i], workers, 12, "bf16");
+        }
     }
     gs_test_program_prints(0, "\"sync_chosen\":", "step --sync auto --json");
+    gs_test_program_prints(0, "\"as_formula\":true", "step --sync auto --wire bf16 --json");
 }
 
 /* ---- use ---- */
@@ -229,6 +267,6 @@ static void wrong_use_is_explained(void **state) {
 }
 
 GS_TESTS(step, cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(a_ring_of_three),
-         cmocka_unit_test(it_shows_the_same_again), cmocka_unit_test(json_has_every_message),
-         cmocka_unit_test(enter_shows_the_next_round), cmocka_unit_test(the_library_cannot_be_watched),
-         cmocka_unit_test(wrong_use_is_explained))
+         cmocka_unit_test(an_all_reduce_in_16_bits), cmocka_unit_test(it_shows_the_same_again),
+         cmocka_unit_test(json_has_every_message), cmocka_unit_test(enter_shows_the_next_round),
+         cmocka_unit_test(the_library_cannot_be_watched), cmocka_unit_test(wrong_use_is_explained))

@@ -101,6 +101,23 @@ static void print_row(const gs_row *row, const gs_row *first, bool buckets) {
     fflush(stdout);
 }
 
+/* A second table, where a row's messages are counted. */
+static void print_sent(const gs_row *rows, int count, bool buckets) {
+    bool begun = false;
+    int width = name_width(buckets);
+    for (int i = 0; i < count; i++) {
+        const gs_result *r = &rows[i].result;
+        if (!(r->sent > 0)) continue;
+        if (!begun) printf("\n%-*s  bytes a step that a worker sends\n", width, "");
+        if (!begun) printf("%-*s %14s %14s\n", width, "devices", "on average", "the busiest");
+        begun = true;
+        bool fits = strlen(rows[i].devices) <= (size_t)width;
+        if (!fits) printf("%s\n", rows[i].devices);
+        printf("%-*s %14s %14s\n", width, fits ? rows[i].devices : "", gs_thousands(r->sent),
+               gs_thousands(r->sent_most));
+    }
+}
+
 static void print_json(const gs_row *row, const gs_row *first) {
     const gs_result *r = &row->result;
     cJSON *o = cJSON_CreateObject();
@@ -114,6 +131,7 @@ static void print_json(const gs_row *row, const gs_row *first) {
     for (int p = 0; p < GS_PHASES; p++)
         cJSON_AddNumberToObject(shares, phase_names[p], share(r, (gs_phase)p));
     if (r->overlap.buckets > 0) cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
+    if (r->sent > 0) cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
     cJSON_AddNumberToObject(o, "loader_wait", r->waited);
     cJSON_AddNumberToObject(o, "train_loss", r->train_loss);
     cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
@@ -167,6 +185,7 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
     gs_status status = report ? gs_compare_page_open(&page, report, argc, argv, count) : GS_OK;
     if (status == GS_OK && !json) print_header(s->bucket > 0);
     if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
+    if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
     if (status == GS_OK && !json) status = draw(rows, count);
     if (status == GS_OK && report) status = gs_compare_page_write(&page);
     if (status == GS_OK && report && !json) printf("\n%s: open it in a browser\n", report);

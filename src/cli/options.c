@@ -245,7 +245,7 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"wire", GS_OPTION_WIRE, &s->wire, 0, 0, "TYPE",
          "gradients travel as f32, f16 or bf16; sums are f32"},
         {"bucket", GS_OPTION_INT, &s->bucket, 0, 1e6, "KB",
-         "sum KB of gradients at a time while backward runs"},
+         "during backward sum whole layers, KB or more at a time"},
         {"staleness", GS_OPTION_INT, &s->staleness, 0, 1000, "K",
          "async: steps that a worker may be ahead of the slowest"},
         {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local: weights averaged every H steps"},

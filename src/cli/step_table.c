@@ -194,6 +194,10 @@ static void show_messages(const table *t, int round) {
 
 static void show_rounds(table *t, bool pause) {
     const gs_trace *s = t->step;
+    if (!s->scheme->cost)
+        printf("\nThese are two exchanges by the transport: all hand the chunk of each owner to it\n"
+               "(all_to_all), each owner sums its chunk, and all get all sums (all_gather). The\n"
+               "messages are those that are handed over, not how the transport moves them.\n");
     for (int round = 1; round <= s->rounds; round++) {
         if (pause) {
             printf("\nEnter: next round ");
@@ -210,13 +214,6 @@ static void show_rounds(table *t, bool pause) {
 static void show_unwatched(table *t) {
     if (t->step->workers == 1) {
         printf("\nOne worker has nothing to sum: no message is sent.\n");
-        return;
-    }
-    if (t->step->wire != GS_WIRE_F32) {
-        printf("\nThese are two exchanges by the transport: all hand the chunk of each owner to it\n"
-               "(all_to_all), each owner sums its chunk, and all get all sums (all_gather). There\n"
-               "are no messages of ours to watch: --sync ring has some.\n\n");
-        show_holds(t, 1);
         return;
     }
     printf("\nThis is the transport's own all_reduce: there are no messages of ours to watch.\n"

@@ -31,14 +31,17 @@
  *     sum           rank r widens what came in for its chunk and adds it, in f32, in the order of the ranks
  *     all_gather    rank r rounds its sum once, and all get all sums
  *
- *     bytes sent    (N - 1) / N * B/2 in each of the two, plus the tail
+ *     rounds        2
+ *     messages      N - 1 in each of the two, all of one length: a chunk has C = ceil(values / N) places
+ *     bytes sent    (N - 1) (2 C + 4 tail) in the first, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
  * The tail, which must not be rounded, goes to all ranks with the first exchange, and each of them sums it. Two
  * things are lost: the sum in shared memory that sends nothing, and, where processes hold several workers, that
  * only one gradient of each process travels.
  *
- * No process sends more than another, so no connection is the bottleneck: compare ps.c. The messages are the
- * library's, so they are not counted and cannot be watched; those of ring.c can.
+ * No process sends more than another, so no connection is the bottleneck: compare ps.c. With f32 the messages are the
+ * library's, so they are not counted and cannot be watched; those of ring.c can. With 16 bits they are counted as they
+ * are handed to the transport, which may take them through memory, or past other ranks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009).
@@ -53,10 +56,9 @@ typedef struct layout {
     size_t narrow, chunk, tail, words;
 } layout;
 
-static layout layout_of(const gs_sync *s) {
-    size_t ranks = (size_t)s->comm->size, tail = s->array.tail, narrow = s->array.count - tail;
-    size_t chunk = (narrow + ranks - 1) / ranks;
-    return (layout){narrow, chunk, tail, chunk + tail * sizeof(float) / sizeof(uint16_t)};
+static layout layout_of(int ranks, const gs_sync_array *a) {
+    size_t n = (size_t)ranks, narrow = a->count - a->tail, chunk = (narrow + n - 1) / n;
+    return (layout){narrow, chunk, a->tail, chunk + a->tail * sizeof(float) / sizeof(uint16_t)};
 }
 
 static gs_chunk chunk_for(const layout *l, int rank) {
@@ -89,18 +91,44 @@ static void sum_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
+/* To each of the others: its chunk, */
+static void count_all_to_all(gs_sync *s, const layout *l, const float *data) {
+    for (int r = 0; r < s->comm->size; r++)
+        if (r != s->comm->rank)
+            gs_sync_goes_out(s, data, chunk_for(l, r), r, l->words * sizeof *s->packed[0]);
+}
+
+/* and later this rank's. */
+static void count_all_gather(gs_sync *s, const layout *l, const float *data) {
+    for (int r = 0; r < s->comm->size; r++)
+        if (r != s->comm->rank)
+            gs_sync_goes_out(s, data, chunk_for(l, s->comm->rank), r, l->chunk * sizeof *s->packed[0]);
+}
+
 static gs_status sum_in_16_bits(gs_sync *s, float *data) {
-    const layout l = layout_of(s);
+    const layout l = layout_of(s->comm->size, &s->array);
     gs_comm *c = s->comm;
     gs_chunk mine = chunk_for(&l, c->rank);
     uint16_t *own = s->packed[0], *all = s->packed[1];
+    gs_sync_round(s);
     pack_messages(s, &l, data);
+    count_all_to_all(s, &l, data);
     GS_TRY(c->ops->all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
     sum_messages(s, &l, data);
+    if (l.chunk == 0) return GS_OK; /* all is tail, and summed */
+    gs_sync_round(s);
     gs_wire_narrow(s->wire, own, data + mine.first, mine.count);
+    count_all_gather(s, &l, data);
     GS_TRY(c->ops->all_gather(c, own, all, l.chunk * sizeof *own, GS_U8));
     gs_wire_widen(s->wire, data, all, l.narrow); /* the chunks lie behind each other, without a gap */
     return GS_OK;
+}
+
+static gs_sync_cost cost_in_16_bits(int ranks, int rank, const gs_sync_array *a) {
+    (void)rank; /* the same for all */
+    const layout l = layout_of(ranks, a);
+    size_t others = (size_t)ranks - 1, rounds = l.chunk > 0 ? 2 : 1;
+    return (gs_sync_cost){rounds, rounds * others, others * (l.words + l.chunk) * sizeof(uint16_t)};
 }
 
 static gs_status allreduce_sum(gs_sync *s, float *data, size_t count) {
@@ -112,16 +140,19 @@ const gs_sync_scheme gs_sync_allreduce = {
     .name = "allreduce",
     .what = "the transport's own: shared memory, or Gloo's ring",
     .sum = allreduce_sum,
+    .cost_in_16_bits = cost_in_16_bits,
 };
 
 const gs_sync_scheme gs_sync_gloo = {
     .name = "gloo",
     .what = "allreduce between processes: Gloo's ring",
     .sum = allreduce_sum,
+    .cost_in_16_bits = cost_in_16_bits,
 };
 
 const gs_sync_scheme gs_sync_hierarchical = {
     .name = "hierarchical",
     .what = "allreduce in two levels: threads, then processes",
     .sum = allreduce_sum,
+    .cost_in_16_bits = cost_in_16_bits,
 };

@@ -38,6 +38,10 @@ gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
 /* sum[i] = sum[i] + x[i] */
 void gs_sync_add(float *restrict sum, const float *restrict x, size_t count);
 
+/* A message with this part goes out in an exchange of the transport's: count its bytes, and tell an observer.
+ * gs_sync_send does so by itself. */
+void gs_sync_goes_out(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
+
 /* For the formulas: one more message, with this part of the array. */
 void gs_sync_cost_add(gs_sync_cost *, const gs_sync_array *, gs_chunk);
 

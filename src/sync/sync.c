@@ -131,17 +131,22 @@ static void move_ends(const gs_sync *s, gs_chunk part, int from, int to, double 
     s->observer->moved(s->observer->context, &m);
 }
 
+void gs_sync_goes_out(gs_sync *s, const float *data, gs_chunk part, int to, size_t bytes) {
+    s->counted.messages++;
+    s->counted.bytes += bytes;
+    if (part.count == 0 || !s->observer || !s->observer->message) return;
+    gs_sync_message m = {(int)s->counted.rounds, s->comm->rank, to, part.first, part.count,
+                         data + part.first};
+    s->observer->message(s->observer->context, &m);
+}
+
 gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     if (part.count == 0) return GS_OK;
     const void *message = pack(s, data, part);
-    if (s->observer && s->observer->message) {
-        gs_sync_message m = {(int)s->counted.rounds, s->comm->rank, to, part.first, part.count,
-                             data + part.first};
-        s->observer->message(s->observer->context, &m);
-    }
-    gs_sync_cost_add(&s->counted, &s->array, part);
+    size_t bytes = gs_sync_message_bytes(&s->array, part);
+    gs_sync_goes_out(s, data, part, to, bytes);
     double start = move_begins(s);
-    GS_TRY(s->comm->ops->send(s->comm, message, gs_sync_message_bytes(&s->array, part), to));
+    GS_TRY(s->comm->ops->send(s->comm, message, bytes, to));
     move_ends(s, part, s->comm->rank, to, start);
     return GS_OK;
 }
@@ -185,8 +190,10 @@ gs_status gs_sync_recv_add(gs_sync *s, float *data, gs_chunk part, int from) {
 
 bool gs_sync_cost_of(const gs_sync_scheme *scheme, int ranks, int rank, gs_sync_array a, gs_sync_cost *cost) {
     *cost = (gs_sync_cost){0};
-    if (!scheme->cost) return false;
-    if (ranks > 1 && a.count > 0) *cost = scheme->cost(ranks, rank, &a);
+    gs_sync_cost (*formula)(int, int, const gs_sync_array *) = scheme->cost;
+    if (!formula && a.wire != GS_WIRE_F32) formula = scheme->cost_in_16_bits;
+    if (!formula) return false;
+    if (ranks > 1 && a.count > 0) *cost = formula(ranks, rank, &a);
     return true;
 }
 

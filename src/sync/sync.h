@@ -56,8 +56,9 @@ typedef struct gs_sync_scheme {
     /* data[i] = sum over ranks of data[i], on every rank the same bits; for 2 ranks and 1 float at least */
     gs_status (*sum)(gs_sync *, float *data, size_t count);
     /* The formulas of the file's header, for 2 ranks and 1 float at least. NULL where the messages are the
-     * library's own. */
+     * library's own; then cost_in_16_bits is for a wire of 16 bits, where the scheme itself cuts and adds. */
     gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
+    gs_sync_cost (*cost_in_16_bits)(int ranks, int rank, const gs_sync_array *);
     double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
 } gs_sync_scheme;
 
@@ -108,7 +109,8 @@ typedef struct gs_sync_observer {
     void (*message)(void *context, const gs_sync_message *);
     /* `rank` has done its part of this round, and `data` is what it holds */
     void (*round_done)(void *context, int rank, int round, const float *data, size_t count);
-    /* after a message was sent, and after one was received */
+    /* after a message was sent, and after one was received; but not in the exchanges of allreduce.c, whose single
+     * messages only the transport sees */
     void (*moved)(void *context, const gs_sync_move *);
 } gs_sync_observer;
 

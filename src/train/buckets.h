@@ -6,8 +6,9 @@
  *     | layer 0 | layer 1 | layer 2 | layer 3 | counts |
  *     |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
  *
- * A bucket begins where a layer does: what backward has finished is a whole layer. It is closed at the first layer
- * at which it has enough; what is left when the first layer is reached is the last bucket, however small.
+ * A bucket begins where a layer does: what backward has finished is a whole layer, and a layer is never cut, however
+ * large it is (overlap.h says why). It is closed at the first layer at which it has enough; what is left when the first
+ * layer is reached is the last bucket, however small.
  */
 #ifndef GS_TRAIN_BUCKETS_H
 #define GS_TRAIN_BUCKETS_H

@@ -62,8 +62,8 @@ typedef struct gs_settings {
     const char *load, *save; /* safetensors files or NULL */
     bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
     int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
-    int bucket;              /* KB from which on gradients are summed during backward; 0: one sum after it */
-    gs_wire wire;            /* how gradients travel (sync/wire.h) */
+    int bucket;   /* KB of whole layers that are summed together during backward; 0: one sum after it */
+    gs_wire wire; /* how gradients travel (sync/wire.h) */
     gs_slow slow;
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
