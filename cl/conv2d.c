@@ -22,7 +22,7 @@ typedef struct product {
     cl_int grid_w, first_row, first_column, rows, columns;
     cl_int h, w, stride_h, stride_w, pad_h, pad_w;
     cl_int has_bias, relu;
-    cl_int tall, across;
+    cl_int tall, across, high;
 } product;
 
 typedef struct weights {
@@ -161,9 +161,9 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
         p.across = (int)(p.tall ? across : gs_cl_parts(across, 2));
         const bool use_low = gs_cl_parts(m, low) * low < gs_cl_parts(m, high) * high;
         if (use_low) kernel = "conv2d_product_low";
-        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high),
-                             (size_t)p.across * (p.tall ? gs_cl_parts(rows, 2) : rows), n},
-                            {1, 1, 1}};
+        const size_t tile_rows = p.tall ? gs_cl_parts(rows, 2) : rows;
+        p.high = (int)tile_rows;
+        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high), gs_cl_parts(tile_rows, (size_t)p.high), n}, {1, 1, 1}};
     }
     return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
                      GS_ARG(places), GS_ARG_STRUCT(p));

@@ -37,6 +37,7 @@ typedef struct product {
     int h, w, stride_h, stride_w, pad_h, pad_w;         /* of the result, whose planes may be phases */
     int has_bias, relu;                                 /* what is done to it at the end */
     int tall, across; /* CPU: tiles are two rows high, or two vectors wide; so many make a row */
+    int high;         /* CPU: rows of tiles that one work-item computes */
 } product;
 
 /* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
@@ -85,103 +86,117 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
 
 #else
 
-/* Store one vector of row m at position (r, s). */
-static void store_positions(vec v, __global float *y, ulong image, int m, int r, int s, product p) {
+/* Store one vector of row m at position (r, s): what of it lies in the result. */
+static void store_positions(const float *part, __global float *y, ulong image, int m, int r, int s, product p) {
     const int column = s * p.stride_w + rest(m, p.stride_w) - p.pad_w;
     __global float *to = result_row(y, image, m, r, p);
     if (!to) return;
-    if (p.stride_w == 1) {
-        if (column < p.w) store_first(v, to + column, p.w - column);
-        return;
-    }
-    float part[GS_VECTOR];
-    GS_PASTE(vstore, GS_VECTOR)(v, 0, part);
     for (int j = 0; j < GS_VECTOR; j++) {
         const int at = column + j * p.stride_w;
         if (at >= 0 && at < p.w) to[at] = part[j];
     }
 }
 
-/* The "broadcast" tile of tile.clh: `high` rows of the product x two vectors of positions in one image. They are
- * neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the other. Tiles at the right and
- * the lower edge move back until they fit: what two of them compute is the same. Only where a row is shorter than a
- * vector more is computed than stored. */
-static void product_tile(__global float *y, __global const float *w, __global const float *bias,
-                         __global const float *x, __global const int *place, product p, const int high) {
-    const int m0 = get_global_id(0) * high, tile = get_global_id(1);
+/* What a work-item computes: tiles of `high` rows of the product x two vectors of positions in one image ("broadcast" in
+ * tile.clh). The two vectors are neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the
+ * other. Tiles at the right and the lower edge move back until they fit: what two of them compute is the same. */
+typedef struct tile {
+    int r[2], s[2]; /* where the two vectors begin */
+} tile;
+static tile tile_at(int row, int across, product p) {
     const int last_row = p.first_row + p.rows - 1, last = p.first_column + max(p.columns - GS_VECTOR, 0);
-    int r[2], s[2];
-    r[0] = p.first_row + tile / p.across * (1 + p.tall);
-    r[1] = min(r[0] + p.tall, last_row);
-    s[0] = p.first_column + rest(tile, p.across) * GS_VECTOR * (2 - p.tall);
-    s[1] = min(s[0] + GS_VECTOR * (1 - p.tall), last);
-    s[0] = min(s[0], last);
-    const ulong image = get_global_id(2);
-    __global const float *x0 = x + image * p.image + (size_t)r[0] * p.grid_w + s[0],
-                         *x1 = x + image * p.image + (size_t)r[1] * p.grid_w + s[1], *from[GS_ROWS];
-    vec sum[GS_ROWS][2];
-#pragma unroll
-    for (int i = 0; i < high; i++) {
-        const int m = min(m0 + i, p.m - 1);
-        from[i] = w + (size_t)m * p.k;
-        sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[m] : 0);
-    }
-#pragma unroll GS_UNROLL
-    for (int k = 0; k < p.k; k++) {
-        const vec b0 = load(x0 + place[k]), b1 = load(x1 + place[k]);
-#pragma unroll
-        for (int i = 0; i < high; i++) {
-            const vec a = (vec)(from[i][k]);
-            sum[i][0] = fma(a, b0, sum[i][0]);
-            sum[i][1] = fma(a, b1, sum[i][1]);
-        }
-    }
-    if (p.relu) {
-#pragma unroll
-        for (int i = 0; i < high; i++) {
-            sum[i][0] = sum[i][0] < 0 ? 0 : sum[i][0];
-            sum[i][1] = sum[i][1] < 0 ? 0 : sum[i][1];
-        }
-    }
+    tile t;
+    t.r[0] = p.first_row + row * (1 + p.tall);
+    t.r[1] = min(t.r[0] + p.tall, last_row);
+    t.s[0] = p.first_column + across * GS_VECTOR * (2 - p.tall);
+    t.s[1] = min(t.s[0] + GS_VECTOR * (1 - p.tall), last);
+    t.s[0] = min(t.s[0], last);
+    return t;
+}
 
-    /* whole vectors into channels, or, one by one, whatever else there is */
-    if (p.columns >= GS_VECTOR && p.stride_h == 1 && p.stride_w == 1) {
-        const size_t plane = (size_t)p.h * p.w;
-        y += (image * p.m + m0) * plane;
-        __global float *y0 = y + (r[0] - p.pad_h) * p.w + s[0] - p.pad_w,
-                       *y1 = y + (r[1] - p.pad_h) * p.w + s[1] - p.pad_w;
+/* Only where a row is shorter than a vector more is computed than stored: rows of the result follow each other, so what
+ * is too much falls into the next ones, which the same work-item writes later. At the end of the plane it is left out. */
+static void store_row(vec v, __global float *plane, int r, int s, product p) {
+    const int at = (r - p.pad_h) * p.w + s - p.pad_w;
+    store_first(v, plane + at, p.h * p.w - at);
+}
+
+static void product_tiles(__global float *y, __global const float *w, __global const float *bias,
+                          __global const float *x, __global const int *place, product p, const int high) {
+    const int m0 = get_global_id(0) * high;
+    const ulong image = get_global_id(2);
+    const size_t plane = (size_t)p.h * p.w;
+    const bool rows_follow = p.stride_h == 1 && p.stride_w == 1;
+    x += image * p.image;
+    __global float *to = y + (image * p.m + m0) * plane; /* if rows_follow */
+    __global const float *from[GS_ROWS];
 #pragma unroll
-        for (int i = 0; i < high; i++)
-            if (m0 + i < p.m) {
-                store(sum[i][0], y0 + i * plane);
-                store(sum[i][1], y1 + i * plane);
+    for (int i = 0; i < high; i++) from[i] = w + (size_t)min(m0 + i, p.m - 1) * p.k;
+
+    int row = get_global_id(1) * p.high, across = 0;
+    const int end = min(row + p.high, p.tall ? (p.rows + 1) / 2 : p.rows);
+    while (row < end) {
+        const tile t = tile_at(row, across, p);
+        __global const float *x0 = x + (size_t)t.r[0] * p.grid_w + t.s[0],
+                             *x1 = x + (size_t)t.r[1] * p.grid_w + t.s[1];
+        vec sum[GS_ROWS][2];
+#pragma unroll
+        for (int i = 0; i < high; i++) sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[min(m0 + i, p.m - 1)] : 0);
+#pragma unroll GS_UNROLL
+        for (int k = 0; k < p.k; k++) {
+            const vec b0 = load(x0 + place[k]), b1 = load(x1 + place[k]);
+#pragma unroll
+            for (int i = 0; i < high; i++) {
+                const vec a = (vec)(from[i][k]);
+                sum[i][0] = fma(a, b0, sum[i][0]);
+                sum[i][1] = fma(a, b1, sum[i][1]);
             }
-        return;
-    }
-    float part[GS_ROWS][2][GS_VECTOR];
+        }
+        if (p.relu) {
 #pragma unroll
-    for (int i = 0; i < high; i++) {
-        GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i][0]);
-        GS_PASTE(vstore, GS_VECTOR)(sum[i][1], 0, part[i][1]);
+            for (int i = 0; i < high; i++) {
+                sum[i][0] = sum[i][0] < 0 ? 0 : sum[i][0];
+                sum[i][1] = sum[i][1] < 0 ? 0 : sum[i][1];
+            }
+        }
+        if (rows_follow) {
+#pragma unroll
+            for (int i = 0; i < high; i++)
+                if (m0 + i < p.m) {
+                    store_row(sum[i][0], to + i * plane, t.r[0], t.s[0], p);
+                    store_row(sum[i][1], to + i * plane, t.r[1], t.s[1], p);
+                }
+        } else { /* one by one */
+            float part[GS_ROWS][2][GS_VECTOR];
+#pragma unroll
+            for (int i = 0; i < high; i++) {
+                GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i][0]);
+                GS_PASTE(vstore, GS_VECTOR)(sum[i][1], 0, part[i][1]);
+            }
+#pragma unroll 1
+            for (int i = 0; i < min(high, p.m - m0); i++)
+#pragma unroll 1
+                for (int j = 0; j < 2; j++)
+                    store_positions(part[i][j], y, image, m0 + i, t.r[j], t.s[j], p);
+        }
+        if (++across == p.across) {
+            across = 0;
+            row++;
+        }
     }
-#pragma unroll 1
-    for (int i = 0; i < min(high, p.m - m0); i++)
-#pragma unroll 1
-        for (int j = 0; j < 2; j++)
-            store_positions(GS_PASTE(vload, GS_VECTOR)(0, part[i][j]), y, image, m0 + i, r[j], s[j], p);
 }
 
 __kernel void conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at,
                              __global const float *bias, ulong bias_at, __global const float *x,
                              __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS);
+    product_tiles(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS);
 }
 
 /* lower tiles, for where they fit m better: 6 channels make one of them */
 __kernel void conv2d_product_low(__global float *y, ulong y_at, __global const float *w, ulong w_at,
                                  __global const float *bias, ulong bias_at, __global const float *x,
                                  __global const int *place, ulong place_at, product p) {
-    product_tile(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS_LOW);
+    product_tiles(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS_LOW);
 }
 
 #endif

@@ -1,56 +1,60 @@
 #include "cpu/pool.h"
+#include "core/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-/* A run is one generation: the caller publishes the work, counts the generation up, and takes parts like
- * everybody else; it is over when all threads have checked in. A thread that finds no new generation looks
- * for a moment (the next operator of a step comes within microseconds), then sleeps. */
-enum { SPINS = 2000 };
+/* A run has a number and is cut into slices, each of some parts. A thread begins with the slices that are its own in
+ * every run: what the last operator wrote there lies in this core's cache. Then it takes what the others have not
+ * begun, so that nobody waits for a thread that the system has not let run yet. A slice is taken by writing the run's
+ * number to it; when the last slice is done the run is over, whichever threads have come.
+ *
+ * A thread that finds no new run waits on the ladder of core/wait.h: the next operator of a step comes within
+ * microseconds, and to wake a sleeping thread takes longer than many an operator. */
+enum { SLICES_A_THREAD = 2, SLICE_BITS = 16 };
 
 struct gs_pool {
     int threads; /* the caller included */
+    bool crowded;
     pthread_t *thread;
+    atomic_int numbered; /* threads that have got their number; the caller is 0 */
+    atomic_bool quit;
+
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    atomic_uint generation;
-    atomic_int next_part, busy_threads;
-    bool quit;
+    atomic_int sleepers; /* of the threads */
+    atomic_bool caller_sleeps;
+
+    _Atomic uint64_t run;    /* its number and its slices, in SLICE_BITS: they are to be seen together */
+    _Atomic uint64_t *taken; /* of each slice: the number of the last run in which it was taken */
+    atomic_int left;         /* slices that are not done yet */
     int parts;
     void (*work)(void *, int);
     void *context;
 };
 
-static inline void pause_a_moment(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+/* False: another thread has it, or this run is over. */
+static bool take(gs_pool *p, int slice, uint64_t number) {
+    uint64_t last = atomic_load(&p->taken[slice]);
+    return last < number && atomic_compare_exchange_strong(&p->taken[slice], &last, number);
 }
 
-static void take_parts(gs_pool *p) {
-    for (;;) {
-        int part = atomic_fetch_add(&p->next_part, 1);
-        if (part >= p->parts) return;
-        p->work(p->context, part);
-    }
+static int share(int count, int i, int n) {
+    return (int)((int64_t)count * i / n);
 }
 
-static void *thread_main(void *argument) {
-    gs_pool *p = argument;
-    unsigned seen = 0;
-    for (;;) {
-        for (int i = 0; i < SPINS && atomic_load(&p->generation) == seen; i++) pause_a_moment();
-        if (atomic_load(&p->generation) == seen) {
-            pthread_mutex_lock(&p->lock);
-            while (atomic_load(&p->generation) == seen) pthread_cond_wait(&p->wake, &p->lock);
-            pthread_mutex_unlock(&p->lock);
-        }
-        seen = atomic_load(&p->generation);
-        if (p->quit) return NULL;
-        take_parts(p);
-        if (atomic_fetch_sub(&p->busy_threads, 1) == 1) {
+/* Only a thread that has taken a slice reads what the run is about: until it is done nothing of that changes. */
+static void take_slices(gs_pool *p, uint64_t run, int thread) {
+    int slices = (int)(run & ((1 << SLICE_BITS) - 1)), own = share(slices, thread, p->threads);
+    for (int i = 0; i < slices; i++) {
+        int slice = (own + i) % slices;
+        if (!take(p, slice, run >> SLICE_BITS)) continue;
+        int end = share(p->parts, slice + 1, slices);
+        for (int part = share(p->parts, slice, slices); part < end; part++) p->work(p->context, part);
+        if (atomic_fetch_sub(&p->left, 1) == 1 && atomic_load(&p->caller_sleeps)) {
             pthread_mutex_lock(&p->lock);
             pthread_cond_signal(&p->done);
             pthread_mutex_unlock(&p->lock);
@@ -58,21 +62,64 @@ static void *thread_main(void *argument) {
     }
 }
 
-static void start_generation(gs_pool *p) {
+static void wait_for_run_after(gs_pool *p, uint64_t seen) {
+    gs_wait wait = gs_wait_begin(p->crowded);
+    do {
+        if (atomic_load(&p->run) != seen) return;
+    } while (gs_wait_a_moment(&wait));
     pthread_mutex_lock(&p->lock);
-    atomic_fetch_add(&p->generation, 1);
+    atomic_fetch_add(&p->sleepers, 1); /* from here on start_run wakes us */
+    while (atomic_load(&p->run) == seen) pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *thread_main(void *argument) {
+    gs_pool *p = argument;
+    int thread = 1 + atomic_fetch_add(&p->numbered, 1);
+    for (uint64_t run = 0;;) {
+        wait_for_run_after(p, run);
+        run = atomic_load(&p->run);
+        if (atomic_load(&p->quit)) return NULL;
+        take_slices(p, run, thread);
+    }
+}
+
+static uint64_t start_run(gs_pool *p, int slices) {
+    uint64_t number = 1 + (atomic_load(&p->run) >> SLICE_BITS), run = number << SLICE_BITS | (uint64_t)slices;
+    atomic_store(&p->left, slices);
+    atomic_store(&p->run, run);
+    if (atomic_load(&p->sleepers) == 0) return run;
+    pthread_mutex_lock(&p->lock);
     pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    return run;
+}
+
+static void wait_for_the_last_slice(gs_pool *p) {
+    gs_wait wait = gs_wait_begin(p->crowded);
+    do {
+        if (atomic_load(&p->left) == 0) return;
+    } while (gs_wait_a_moment(&wait));
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->caller_sleeps, true);
+    while (atomic_load(&p->left) > 0) pthread_cond_wait(&p->done, &p->lock);
+    atomic_store(&p->caller_sleeps, false);
     pthread_mutex_unlock(&p->lock);
 }
 
 gs_status gs_pool_create(int threads, gs_pool **out) {
-    if (threads < 1) gs_bug("gs_pool_create: %d threads", threads);
+    if (threads < 1 || threads > (1 << SLICE_BITS) / SLICES_A_THREAD - 1)
+        gs_bug("gs_pool_create: %d threads", threads);
     gs_pool *p = calloc(1, sizeof *p);
     if (p) p->thread = calloc((size_t)threads, sizeof *p->thread);
-    if (!p || !p->thread) {
+    if (p) p->taken = calloc((size_t)threads * SLICES_A_THREAD, sizeof *p->taken);
+    if (!p || !p->thread || !p->taken) {
+        if (p) free(p->thread), free(p->taken);
         free(p);
         return gs_fail(GS_E_MEMORY, "no memory for a pool of %d threads", threads);
     }
+    p->crowded = gs_wait_is_crowded(threads);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
@@ -89,12 +136,13 @@ gs_status gs_pool_create(int threads, gs_pool **out) {
 
 void gs_pool_free(gs_pool *p) {
     if (!p) return;
-    p->quit = true;
-    start_generation(p);
+    atomic_store(&p->quit, true);
+    start_run(p, 0);
     for (int i = 1; i < p->threads; i++) pthread_join(p->thread[i], NULL);
     pthread_cond_destroy(&p->done);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
+    free(p->taken);
     free(p->thread);
     free(p);
 }
@@ -111,14 +159,7 @@ void gs_pool_run(gs_pool *p, int parts, void (*work)(void *, int), void *context
     p->work = work;
     p->context = context;
     p->parts = parts;
-    atomic_store(&p->next_part, 0);
-    atomic_store(&p->busy_threads, p->threads - 1);
-    start_generation(p);
-    take_parts(p);
-    for (int i = 0; i < SPINS && atomic_load(&p->busy_threads) > 0; i++) pause_a_moment();
-    if (atomic_load(&p->busy_threads) > 0) {
-        pthread_mutex_lock(&p->lock);
-        while (atomic_load(&p->busy_threads) > 0) pthread_cond_wait(&p->done, &p->lock);
-        pthread_mutex_unlock(&p->lock);
-    }
+    int most = p->threads * SLICES_A_THREAD;
+    take_slices(p, start_run(p, parts < most ? parts : most), 0);
+    wait_for_the_last_slice(p);
 }
