@@ -242,8 +242,10 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*.cc src/*/*.hh cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] $(SRC_CXX) cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
 lint: packages $(B)/$(PROTO).pb-c.h
+	@echo "one file of C++" && ! find src cpu cl lessons tests -name '*.cc' -o -name '*.cpp' -o -name '*.cxx' -o -name '*.hh' -o -name '*.hpp' | \
+	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \

@@ -1,4 +1,4 @@
-/* Ranks as processes, over Gloo. Where one is lost: gloo_lost.c. */
+/* Ranks as processes, over Gloo. How they are connected: gloo_open.c; where one is lost: gloo_lost.c. */
 #include "data/shard.h"
 #include "sync/gloo_state.h"
 #include "sync/rendezvous.h"
@@ -12,11 +12,6 @@
 #include <unistd.h>
 
 enum { WHAT = 96 };
-
-static int milliseconds(double seconds) {
-    double ms = ceil(seconds * 1000);
-    return ms < 1 ? 1 : ms > 1e9 ? 1000000000 : (int)ms;
-}
 
 /* ---- operations ---- */
 
@@ -54,10 +49,9 @@ static gs_status gloo_all_reduce(gs_comm *c, void *data, size_t count, gs_type t
     gs_status status;
     if (nothing_to_do(c, count, &status)) return status;
     const gs_gloo_reduction sum = reduction_of(type, reduction);
-    const int timeout = milliseconds(c->timeout);
-    gs_gloo_code code = c->size == 2 && !s->library
-                            ? gs_gloo_exchange(s->gloo, data, count, sum, timeout, &e)
-                            : gs_gloo_all_reduce(s->gloo, data, count, sum, timeout, &e);
+    gs_gloo_code code =
+        s->direct ? gs_direct_all_reduce(s->direct, data, count, sum, &e)
+                  : gs_gloo_all_reduce(s->gloo, data, count, sum, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_ALL_REDUCE, count, type, reduction, 0}, code, &e);
 }
 
@@ -75,7 +69,7 @@ static gs_status gloo_reduce(gs_comm *c, void *data, size_t count, gs_type type,
         return gs_fail(GS_E_MEMORY, "%s %d: reduce: no memory for %zu bytes", s->noun, c->rank, bytes);
     if (used_up != data) memcpy(used_up, data, bytes);
     gs_gloo_code code = gs_gloo_reduce(s->gloo, used_up, count, reduction_of(type, reduction), root,
-                                       milliseconds(c->timeout), &e);
+                                       gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_REDUCE, count, type, reduction, root}, code, &e);
 }
 
@@ -85,8 +79,8 @@ static gs_status gloo_broadcast(gs_comm *c, void *data, size_t count, gs_type ty
     gs_status status;
     gs_check_root(c, root);
     if (nothing_to_do(c, count, &status)) return status;
-    gs_gloo_code code =
-        gs_gloo_broadcast(s->gloo, data, count * gs_type_size(type), root, milliseconds(c->timeout), &e);
+    gs_gloo_code code = gs_gloo_broadcast(s->gloo, data, count * gs_type_size(type), root,
+                                          gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_BROADCAST, count, type, 0, root}, code, &e);
 }
 
@@ -96,7 +90,7 @@ static gs_status gloo_all_gather(gs_comm *c, const void *mine, void *all, size_t
     gs_status status;
     size_t bytes = count * gs_type_size(type);
     if (nothing_to_do(c, count, &status)) return alone(c, status, all, mine, bytes);
-    gs_gloo_code code = gs_gloo_all_gather(s->gloo, mine, all, bytes, milliseconds(c->timeout), &e);
+    gs_gloo_code code = gs_gloo_all_gather(s->gloo, mine, all, bytes, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_ALL_GATHER, count, type, 0, 0}, code, &e);
 }
 
@@ -107,7 +101,7 @@ static gs_status gloo_gather(gs_comm *c, const void *mine, void *all, size_t cou
     size_t bytes = count * gs_type_size(type);
     gs_check_root(c, root);
     if (nothing_to_do(c, count, &status)) return alone(c, status, all, mine, bytes);
-    gs_gloo_code code = gs_gloo_gather(s->gloo, mine, all, bytes, root, milliseconds(c->timeout), &e);
+    gs_gloo_code code = gs_gloo_gather(s->gloo, mine, all, bytes, root, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_GATHER, count, type, 0, root}, code, &e);
 }
 
@@ -118,7 +112,8 @@ static gs_status gloo_scatter(gs_comm *c, const void *all, void *mine, size_t co
     size_t bytes = count * gs_type_size(type);
     gs_check_root(c, root);
     if (nothing_to_do(c, count, &status)) return alone(c, status, mine, all, bytes);
-    gs_gloo_code code = gs_gloo_scatter(s->gloo, all, mine, bytes, root, milliseconds(c->timeout), &e);
+    gs_gloo_code code =
+        gs_gloo_scatter(s->gloo, all, mine, bytes, root, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_SCATTER, count, type, 0, root}, code, &e);
 }
 
@@ -128,7 +123,7 @@ static gs_status gloo_all_to_all(gs_comm *c, const void *from, void *to, size_t 
     gs_status status;
     size_t bytes = count * gs_type_size(type);
     if (nothing_to_do(c, count, &status)) return alone(c, status, to, from, bytes);
-    gs_gloo_code code = gs_gloo_all_to_all(s->gloo, from, to, bytes, milliseconds(c->timeout), &e);
+    gs_gloo_code code = gs_gloo_all_to_all(s->gloo, from, to, bytes, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){GS_ALL_TO_ALL, count, type, 0, 0}, code, &e);
 }
 
@@ -148,7 +143,7 @@ static gs_status gloo_barrier(gs_comm *c) {
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, 1, &status)) return status;
-    gs_gloo_code code = gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e);
+    gs_gloo_code code = gs_gloo_barrier(s->gloo, gs_gloo_milliseconds(c->timeout), &e);
     return outcome(c, (gs_call){.operation = GS_BARRIER}, code, &e);
 }
 
@@ -164,7 +159,7 @@ static gs_status gloo_send_as(gs_comm *c, const void *data, size_t bytes, int pr
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
-    if (gs_gloo_send(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
+    if (gs_gloo_send(s, data, bytes, process, slot_of(from, to), gs_gloo_milliseconds(c->timeout), &e) ==
         GS_GLOO_OK)
         return GS_OK;
     return gs_gloo_lost(c, &e, process, "send of %zu bytes to rank %d", bytes, to);
@@ -175,7 +170,7 @@ static gs_status gloo_recv_as(gs_comm *c, void *data, size_t bytes, int process,
     gs_gloo_error e;
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
-    if (gs_gloo_recv(s->gloo, data, bytes, process, slot_of(from, to), milliseconds(c->timeout), &e) ==
+    if (gs_gloo_recv(s, data, bytes, process, slot_of(from, to), gs_gloo_milliseconds(c->timeout), &e) ==
         GS_GLOO_OK)
         return GS_OK;
     return gs_gloo_lost(c, &e, process, "recv of %zu bytes from rank %d", bytes, from);
@@ -198,7 +193,7 @@ static gs_status gloo_send_part(gs_comm *c, const gs_call *call, const void *dat
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
     gs_gloo_code code =
-        gs_gloo_send(s->gloo, data, bytes, to, slot_of_part(c->rank, to), milliseconds(c->timeout), &e);
+        gs_gloo_send(s, data, bytes, to, slot_of_part(c->rank, to), gs_gloo_milliseconds(c->timeout), &e);
     return code == GS_GLOO_OK ? GS_OK : lost_part(c, call, &e, to);
 }
 
@@ -208,7 +203,7 @@ static gs_status gloo_recv_part(gs_comm *c, const gs_call *call, void *data, siz
     gs_status status;
     if (nothing_to_do(c, bytes, &status)) return status;
     gs_gloo_code code =
-        gs_gloo_recv(s->gloo, data, bytes, from, slot_of_part(from, c->rank), milliseconds(c->timeout), &e);
+        gs_gloo_recv(s, data, bytes, from, slot_of_part(from, c->rank), gs_gloo_milliseconds(c->timeout), &e);
     return code == GS_GLOO_OK ? GS_OK : lost_part(c, call, &e, from);
 }
 
@@ -229,11 +224,10 @@ static void gloo_free(gs_comm *c) {
     gs_gloo_error e;
     /* A rank that closed its connections now could cut off what the others have still to read. Where one has
      * gone already the barrier fails at once; this is the end, and nothing is left to be told. */
-    if (s->gloo && !atomic_load(&s->failed)) gs_gloo_barrier(s->gloo, milliseconds(c->timeout), &e);
-    gs_gloo_free(s->gloo);
+    if (s->gloo && !atomic_load(&s->failed)) gs_gloo_barrier(s->gloo, gs_gloo_milliseconds(c->timeout), &e);
+    gs_gloo_disconnect(s, c->size);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
-    gs_gloo_unwatch_processes(c->size, s->process);
     free(s->first);
     free(s);
     free(c);
@@ -270,74 +264,20 @@ static const gs_transport transport_gloo = {
     .between = &between_processes,
 };
 
-/* Can sockets of this machine have the address? Gloo does not look at what the lookup of a name returns,
- * and loses memory where none can. */
-static gs_status check_address(const char *address) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    int error = getaddrinfo(address, NULL, &hints, &found);
-    if (error != 0)
-        return gs_fail(GS_E_USAGE, "the address '%s' for the other processes is not known: %s", address,
-                       gai_strerror(error));
-    bool usable = false;
-    for (const struct addrinfo *a = found; a && !usable; a = a->ai_next) {
-        int s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        usable = s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0;
-        if (!usable) error = errno;
-        if (s >= 0) close(s);
-    }
-    freeaddrinfo(found);
-    if (usable) return GS_OK;
-    return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
-                   strerror(error));
-}
-
-static gs_status connect_all(const gs_rendezvous *r, const char *address, gs_gloo **out) {
-    gs_gloo_error e;
-    gs_gloo_code code =
-        gs_gloo_connect(r->directory, r->rank, r->size, address, milliseconds(r->timeout), out, &e);
-    if (code == GS_GLOO_OK) return GS_OK;
-    if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", r->rank);
-    if (code == GS_GLOO_ADDRESS)
-        return gs_fail(GS_E_USAGE, "rank %d: this machine cannot be reached at the address '%s': %s", r->rank,
-                       address, e.text);
-    return gs_fail(GS_E_PEER, "rank %d: all %d ranks have come, but connecting them over %s failed: %s",
-                   r->rank, r->size, address, e.text);
-}
-
-static gs_status connect_to_others(const gs_rendezvous *r, const char *address, gs_gloo_state *s) {
-    long *pid = calloc((size_t)(r->size > 0 ? r->size : 1), sizeof *pid);
-    gs_status status =
-        pid ? gs_rendezvous_meet(r, pid) : gs_fail(GS_E_MEMORY, "no memory for the numbers of processes");
-    if (status == GS_OK) {
-        signal(SIGPIPE, SIG_IGN); /* a peer that has gone is an error that write returns, not the end */
-        s->process = gs_gloo_watch_processes(r->size, pid);
-        if (!s->process) status = gs_fail(GS_E_MEMORY, "no memory to watch %d processes", r->size);
-        if (status == GS_OK && r->size > 1) status = connect_all(r, address, &s->gloo);
-        gs_rendezvous_leave(r);
-    }
-    free(pid);
-    return status;
-}
-
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
-    const char *address = r->address ? r->address : "127.0.0.1";
-    GS_TRY(check_address(address));
     gs_comm *c = malloc(sizeof *c);
     gs_gloo_state *s = calloc(1, sizeof *s);
     if (s && r->size > 0) s->first = calloc((size_t)r->size + 1, sizeof *s->first);
     gs_status status = c && s && (s->first || r->size < 1)
-                           ? GS_OK
+                           ? gs_gloo_open(r, s)
                            : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
-    if (status == GS_OK) status = connect_to_others(r, address, s);
     if (status != GS_OK) {
-        if (s) gs_gloo_unwatch_processes(r->size, s->process);
         if (s) free(s->first);
         free(s);
         free(c);
         return status;
     }
     s->noun = "rank";
-    s->library = r->library;
     pthread_mutex_init(&s->lock, NULL);
     *c = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     *out = c;

@@ -1,14 +1,8 @@
 // Gloo behind a C face: see gloo_c.h. Its ways that are not to be guessed are said here where they matter;
 // they were read in the source of Gloo 0.5.0 and tried.
-#include "sync/gloo_c.h"
-
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
 #include <unistd.h>
@@ -34,68 +28,17 @@
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
-
-#include "sync/gloo_direct.hh"
-#include "sync/gloo_watch.hh"
 #pragma GCC diagnostic pop
+
+extern "C" {
+#include "sync/gloo_c.h"
+#include "sync/gloo_watch.h"
+}
 
 using gloo::transport::UnboundBuffer;
 using milliseconds = std::chrono::milliseconds;
 
 namespace {
-
-// A slot is a channel between two ranks. Gloo's collectives use 1 to 8 as its first byte.
-constexpr uint64_t kMessages = uint64_t(0x20) << 56;
-constexpr uint64_t kLastWords = uint64_t(0x21) << 56;
-constexpr uint64_t kNothing = uint64_t(0x22) << 56; // see gloo_watch.hh
-
-// A message that was sent, and is kept until the peer has it.
-struct Copy {
-    std::vector<char> bytes;
-    std::unique_ptr<UnboundBuffer> buffer;
-    bool under_way = false;
-};
-
-// Short messages have copies of their own, twice as many: the checking mode sends a length before each message.
-constexpr size_t kShort = 64;
-struct Outbox {
-    std::array<Copy, GS_GLOO_COPIES> copies;
-    std::array<Copy, 2 * GS_GLOO_COPIES> short_copies;
-    size_t next = 0, next_short = 0;
-
-    Copy &take(size_t bytes) {
-        if (bytes > kShort) return copies[next++ % copies.size()];
-        return short_copies[next_short++ % short_copies.size()];
-    }
-};
-
-// Where a peer's last words will arrive: Gloo is asked to receive them from the start.
-struct Ear {
-    std::array<char, GS_GLOO_WORDS> words{};
-    std::unique_ptr<UnboundBuffer> buffer;
-    bool come = false;
-};
-
-// A sentence of Gloo without its "[/path/of/a/file.cc:123] " in front.
-std::string sentence(const char *what) {
-    const char *end = what[0] == '[' ? std::strstr(what, "] ") : nullptr;
-    std::string text = end ? end + 2 : what;
-    if (text.compare(0, 25, "Connection closed by peer") == 0) return "connection closed";
-    if (text.find("reset by peer") != std::string::npos) return "connection reset";
-    return text;
-}
-
-// "Application timeout caused pair closure" is what Gloo tells every connection when one wait of this side
-// was too long (or when gs_gloo_close had it time out).
-bool closed_here(const std::string &text) {
-    return text.find("Application timeout") != std::string::npos;
-}
-
-gs_gloo_code explain(gs_gloo_error *error, gs_gloo_code code, const std::string &text) {
-    error->code = code;
-    std::snprintf(error->text, sizeof error->text, "%s", text.c_str());
-    return code;
-}
 
 // Run f and turn every exception into a code.
 template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
@@ -103,46 +46,121 @@ template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
         f();
         return GS_GLOO_OK;
     } catch (const gloo::IoException &e) {
-        std::string text = sentence(e.what());
-        bool late = text.find("Timed out") != std::string::npos || text.find("timeout") != std::string::npos;
-        return explain(error, late && !closed_here(text) ? GS_GLOO_TIMEOUT : GS_GLOO_LOST, text);
+        return gs_gloo_explain(error, GS_GLOO_LOST, e.what());
     } catch (const std::bad_alloc &) {
-        return explain(error, GS_GLOO_MEMORY, "out of memory");
+        return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
     } catch (const std::exception &e) {
-        return explain(error, GS_GLOO_OTHER, sentence(e.what()));
+        return gs_gloo_explain(error, GS_GLOO_OTHER, e.what());
     } catch (...) {
-        return explain(error, GS_GLOO_OTHER, "an exception that is no std::exception");
+        return gs_gloo_explain(error, GS_GLOO_OTHER, "an exception that is no std::exception");
     }
 }
 
-// Gloo takes the size of an element from a C++ type.
-template <typename Options> void set_output(Options &options, void *data, size_t count, size_t width) {
-    if (width == 1)
-        options.setOutput(static_cast<uint8_t *>(data), count);
-    else if (width == 4)
-        options.setOutput(static_cast<uint32_t *>(data), count);
-    else
-        options.setOutput(static_cast<uint64_t *>(data), count);
-}
+// ---- waits that the watch knows of (gloo_watch.h) ----
 
-// The files that this rank has put into the folder.
-struct OwnFiles {
-    gloo::rendezvous::FileStore &store;
-    ~OwnFiles() {
-        for (const std::string &path : store.getAllKeyFilePaths()) unlink(path.c_str());
+// A buffer of Gloo's: its waits end also when the watch has found a broken connection.
+class WatchedBuffer final : public UnboundBuffer {
+  public:
+    WatchedBuffer(gs_watch *watch, std::unique_ptr<UnboundBuffer> inner)
+        : UnboundBuffer(inner->ptr, inner->size), watch_(watch), inner_(std::move(inner)) {}
+
+    bool waitRecv(int *rank, milliseconds timeout) override {
+        return wait(false, [&] { return inner_->waitRecv(rank, timeout); });
     }
+    bool waitSend(int *rank, milliseconds timeout) override {
+        return wait(true, [&] { return inner_->waitSend(rank, timeout); });
+    }
+    void abortWaitRecv() override { inner_->abortWaitRecv(); }
+    void abortWaitSend() override { inner_->abortWaitSend(); }
+    void send(int to, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->send(to, slot, offset, bytes);
+    }
+    void recv(int from, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->recv(from, slot, offset, bytes);
+    }
+    void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->recv(std::move(from), slot, offset, bytes);
+    }
+
+  private:
+    struct Entry : gs_watched {
+        gs_watch *watch;
+        Entry(gs_watch *watch, UnboundBuffer *buffer, bool sends) : gs_watched(), watch(watch) {
+            this->buffer = reinterpret_cast<gs_gloo_buffer *>(buffer);
+            this->sends = sends;
+            gs_watch_begin(watch, this);
+        }
+        ~Entry() { gs_watch_end(watch, this); }
+    };
+    template <typename F> bool wait(bool sends, F inner_wait) {
+        Entry entry(watch_, inner_.get(), sends);
+        if (inner_wait()) return true;
+        throw gloo::IoException(gs_watch_found(watch_));
+    }
+
+    gs_watch *watch_;
+    std::unique_ptr<UnboundBuffer> inner_;
+};
+
+// Gloo's connections, but all buffers are watched.
+class WatchedConnections final : public gloo::transport::Context {
+  public:
+    WatchedConnections(gs_watch *watch, std::shared_ptr<gloo::transport::Context> inner)
+        : Context(inner->rank, inner->size), watch_(watch), inner_(std::move(inner)) {
+        setTimeout(inner_->getTimeout());
+    }
+    std::unique_ptr<gloo::transport::Pair> &getPair(int rank) override { return inner_->getPair(rank); }
+    std::unique_ptr<gloo::transport::Pair> &createPair(int rank) override { return inner_->createPair(rank); }
+    std::unique_ptr<UnboundBuffer> createUnboundBuffer(void *ptr, size_t size) override {
+        return std::make_unique<WatchedBuffer>(watch_, inner_->createUnboundBuffer(ptr, size));
+    }
+
+  private:
+    gs_watch *watch_;
+    std::shared_ptr<gloo::transport::Context> inner_;
+};
+
+// ---- connections ----
+
+// All ranks, connected with each other.
+class Mesh final : public gloo::rendezvous::Context {
+  public:
+    using Context::Context;
+    void connect(gloo::rendezvous::Store &store, std::shared_ptr<gloo::transport::Device> device) {
+        connectFullMesh(store, device);
+        plain_ = transportContext_;
+    }
+    void be_watched(gs_watch *watch) {
+        transportContext_ = std::make_shared<WatchedConnections>(watch, plain_);
+    }
+    std::unique_ptr<UnboundBuffer> buffer(void *data, size_t bytes, bool watched) {
+        return (watched ? transportContext_ : plain_)->createUnboundBuffer(data, bytes);
+    }
+
+  private:
+    std::shared_ptr<gloo::transport::Context> plain_;
+};
+
+// The files that this rank puts into the folder.
+class Files final {
+  public:
+    explicit Files(const char *directory) : files_(directory), store_("gradsum", files_) {}
+    ~Files() {
+        for (const std::string &path : files_.getAllKeyFilePaths()) unlink(path.c_str());
+    }
+    gloo::rendezvous::Store &store() { return store_; }
+
+  private:
+    gloo::rendezvous::FileStore files_;
+    gloo::rendezvous::PrefixStore store_;
 };
 
 } // namespace
 
 struct gs_gloo {
     std::shared_ptr<gloo::transport::Device> device;
-    std::shared_ptr<gs::Mesh> context;
-    std::vector<Ear> ears;              // [size]
-    std::unique_ptr<gs::Direct> direct; // where there are two ranks, after their first exchange
-    bool closed = false;
-    std::mutex lock; // of all below and of the two above; only one thread sends on a slot
-    std::map<std::pair<int, uint32_t>, Outbox> outboxes;
+    std::unique_ptr<Files> files;
+    std::shared_ptr<Mesh> mesh;
 };
 
 gs_gloo_code gs_gloo_connect(const char *directory, int rank, int size, const char *address, int timeout_ms,
@@ -158,246 +176,176 @@ gs_gloo_code gs_gloo_connect(const char *directory, int rank, int size, const ch
     return guarded(error, [&] {
         auto g = std::make_unique<gs_gloo>();
         g->device = device;
-        g->context = std::make_shared<gs::Mesh>(rank, size);
-        g->context->setTimeout(milliseconds(timeout_ms));
-        gloo::rendezvous::FileStore files(directory);
-        OwnFiles own{files};
-        gloo::rendezvous::PrefixStore store("gradsum", files);
-        g->context->connect(store, device, kNothing);
-        g->ears = std::vector<Ear>(size);
-        for (int r = 0; r < size; r++) {
-            if (r == rank) continue;
-            Ear &ear = g->ears[r];
-            ear.buffer = g->context->plain_buffer(ear.words.data(), ear.words.size());
-            ear.buffer->recv(r, kLastWords);
-        }
-        // All have read all files when all have come here.
-        gloo::BarrierOptions barrier(g->context);
-        barrier.setTimeout(milliseconds(timeout_ms));
-        gloo::barrier(barrier);
+        g->files = std::make_unique<Files>(directory);
+        g->mesh = std::make_shared<Mesh>(rank, size);
+        g->mesh->setTimeout(milliseconds(timeout_ms));
+        g->mesh->connect(g->files->store(), device);
         *out = g.release();
     });
+}
+
+gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watch *watch, gs_gloo_error *error) {
+    return guarded(error, [&] { g->mesh->be_watched(watch); });
+}
+
+void gs_gloo_remove_files(gs_gloo *g) {
+    g->files.reset();
 }
 
 void gs_gloo_free(gs_gloo *g) {
     delete g;
 }
 
-gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction,
-                                int timeout_ms, gs_gloo_error *error) {
+// ---- collectives ----
+
+template <typename Options, typename F>
+static gs_gloo_code collective(gs_gloo *g, int timeout_ms, gs_gloo_error *error, F run) {
     return guarded(error, [&] {
-        gloo::AllreduceOptions options(g->context);
-        set_output(options, data, count, reduction.width);
-        options.setReduceFunction(reduction.combine);
+        Options options(g->mesh);
         options.setTimeout(milliseconds(timeout_ms));
-        gloo::allreduce(options);
+        run(options);
     });
 }
 
-// Both ranks come here at the same time, so they can tell each other where they listen.
-static gs::Direct &direct_of(gs_gloo *g, int timeout_ms) {
-    if (g->direct) return *g->direct;
-    const size_t rank = size_t(g->context->rank);
-    auto direct = std::make_unique<gs::Direct>(
-        *g->device, int(rank), milliseconds(timeout_ms), [&](const std::vector<char> &mine) {
-            std::vector<char> all(2 * mine.size());
-            std::memcpy(all.data() + rank * mine.size(), mine.data(), mine.size());
-            gloo::AllgatherOptions options(g->context);
-            options.setOutput(all.data(), all.size());
-            options.setTimeout(milliseconds(timeout_ms));
-            gloo::allgather(options);
-            std::memcpy(all.data(), all.data() + (1 - rank) * mine.size(), mine.size());
-            all.resize(mine.size());
-            return all;
-        });
-    std::lock_guard<std::mutex> hold(g->lock);
-    if (g->closed) direct->shut();
-    g->direct = std::move(direct);
-    return *g->direct;
+// Gloo takes the size of an element from a C++ type.
+template <typename Options> static void set_output(Options &options, void *data, size_t count, size_t width) {
+    if (width == 1)
+        options.setOutput(static_cast<uint8_t *>(data), count);
+    else if (width == 4)
+        options.setOutput(static_cast<uint32_t *>(data), count);
+    else
+        options.setOutput(static_cast<uint64_t *>(data), count);
 }
 
-gs_gloo_code gs_gloo_exchange(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction,
-                              int timeout_ms, gs_gloo_error *error) {
-    return guarded(error, [&] {
-        direct_of(g, timeout_ms)
-            .all_reduce(static_cast<char *>(data), count * reduction.width, reduction.width,
-                        reduction.combine);
+// Gloo only reads its inputs, but asks for more.
+static char *input(const void *data) {
+    return static_cast<char *>(const_cast<void *>(data));
+}
+
+gs_gloo_code gs_gloo_all_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction,
+                                int timeout_ms, gs_gloo_error *error) {
+    return collective<gloo::AllreduceOptions>(g, timeout_ms, error, [&](auto &options) {
+        set_output(options, data, count, reduction.width);
+        options.setReduceFunction(reduction.combine);
+        gloo::allreduce(options);
     });
 }
 
 gs_gloo_code gs_gloo_raw_all_reduce(gs_gloo *g, float *data, size_t count, int bcube, int timeout_ms,
                                     gs_gloo_error *error) {
-    return guarded(error, [&] {
-        using Options = gloo::AllreduceOptions;
-        Options options(g->context);
+    using Options = gloo::AllreduceOptions;
+    return collective<Options>(g, timeout_ms, error, [&](Options &options) {
         options.setOutput(data, count);
         options.setAlgorithm(bcube ? Options::Algorithm::BCUBE : Options::Algorithm::RING);
         options.setReduceFunction(
             static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::allreduce(options);
     });
 }
 
 gs_gloo_code gs_gloo_reduce(gs_gloo *g, void *data, size_t count, gs_gloo_reduction reduction, int root,
                             int timeout_ms, gs_gloo_error *error) {
-    return guarded(error, [&] {
-        gloo::ReduceOptions options(g->context);
+    return collective<gloo::ReduceOptions>(g, timeout_ms, error, [&](auto &options) {
         set_output(options, data, count, reduction.width);
         options.setReduceFunction(reduction.combine);
         options.setRoot(root);
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::reduce(options);
     });
 }
 
 gs_gloo_code gs_gloo_broadcast(gs_gloo *g, void *data, size_t bytes, int root, int timeout_ms,
                                gs_gloo_error *error) {
-    return guarded(error, [&] {
-        gloo::BroadcastOptions options(g->context);
+    return collective<gloo::BroadcastOptions>(g, timeout_ms, error, [&](auto &options) {
         options.setOutput(static_cast<char *>(data), bytes);
         options.setRoot(root);
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::broadcast(options);
     });
 }
 
 gs_gloo_code gs_gloo_all_gather(gs_gloo *g, const void *mine, void *all, size_t bytes, int timeout_ms,
                                 gs_gloo_error *error) {
-    return guarded(error, [&] {
-        // In place: Gloo's own copy from an input buffer would overlap when `mine` lies in `all`.
-        char *place = static_cast<char *>(all) + size_t(g->context->rank) * bytes;
-        if (place != mine) std::memcpy(place, mine, bytes);
-        gloo::AllgatherOptions options(g->context);
-        options.setOutput(static_cast<char *>(all), bytes * size_t(g->context->size));
-        options.setTimeout(milliseconds(timeout_ms));
+    // In place: Gloo's own copy from an input buffer would overlap when `mine` lies in `all`.
+    char *place = static_cast<char *>(all) + size_t(g->mesh->rank) * bytes;
+    if (place != mine) std::memcpy(place, mine, bytes);
+    return collective<gloo::AllgatherOptions>(g, timeout_ms, error, [&](auto &options) {
+        options.setOutput(static_cast<char *>(all), bytes * size_t(g->mesh->size));
         gloo::allgather(options);
     });
 }
 
 gs_gloo_code gs_gloo_gather(gs_gloo *g, const void *mine, void *all, size_t bytes, int root, int timeout_ms,
                             gs_gloo_error *error) {
-    return guarded(error, [&] {
-        // Gloo copies the root's own part from its input to its place, and the two may be the same.
-        gloo::GatherOptions options(g->context);
-        options.setInput(static_cast<char *>(const_cast<void *>(mine)), bytes);
-        if (g->context->rank == root)
-            options.setOutput(static_cast<char *>(all), bytes * size_t(g->context->size));
+    // Gloo copies the root's own part from its input to its place, and the two may be the same.
+    return collective<gloo::GatherOptions>(g, timeout_ms, error, [&](auto &options) {
+        options.setInput(input(mine), bytes);
+        if (g->mesh->rank == root) options.setOutput(static_cast<char *>(all), bytes * size_t(g->mesh->size));
         options.setRoot(root);
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::gather(options);
     });
 }
 
 gs_gloo_code gs_gloo_scatter(gs_gloo *g, const void *all, void *mine, size_t bytes, int root, int timeout_ms,
                              gs_gloo_error *error) {
-    return guarded(error, [&] {
-        gloo::ScatterOptions options(g->context);
-        if (g->context->rank == root) {
+    return collective<gloo::ScatterOptions>(g, timeout_ms, error, [&](auto &options) {
+        if (g->mesh->rank == root) {
             std::vector<char *> parts;
-            for (int r = 0; r < g->context->size; r++)
-                parts.push_back(static_cast<char *>(const_cast<void *>(all)) + size_t(r) * bytes);
+            for (int r = 0; r < g->mesh->size; r++) parts.push_back(input(all) + size_t(r) * bytes);
             options.setInputs(parts, bytes);
         }
         options.setOutput(static_cast<char *>(mine), bytes);
         options.setRoot(root);
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::scatter(options);
     });
 }
 
 gs_gloo_code gs_gloo_all_to_all(gs_gloo *g, const void *from, void *to, size_t bytes, int timeout_ms,
                                 gs_gloo_error *error) {
-    return guarded(error, [&] {
-        size_t all = bytes * size_t(g->context->size);
-        gloo::AlltoallOptions options(g->context);
-        options.setInput(static_cast<char *>(const_cast<void *>(from)), all);
+    return collective<gloo::AlltoallOptions>(g, timeout_ms, error, [&](auto &options) {
+        size_t all = bytes * size_t(g->mesh->size);
+        options.setInput(input(from), all);
         options.setOutput(static_cast<char *>(to), all);
-        options.setTimeout(milliseconds(timeout_ms));
         gloo::alltoall(options);
     });
 }
 
 gs_gloo_code gs_gloo_barrier(gs_gloo *g, int timeout_ms, gs_gloo_error *error) {
+    return collective<gloo::BarrierOptions>(g, timeout_ms, error,
+                                            [&](auto &options) { gloo::barrier(options); });
+}
+
+// ---- messages ----
+
+static UnboundBuffer *of(gs_gloo_buffer *buffer) {
+    return reinterpret_cast<UnboundBuffer *>(buffer);
+}
+
+gs_gloo_code gs_gloo_buffer_create(gs_gloo *g, void *data, size_t bytes, bool watched, gs_gloo_buffer **out,
+                                   gs_gloo_error *error) {
     return guarded(error, [&] {
-        gloo::BarrierOptions options(g->context);
-        options.setTimeout(milliseconds(timeout_ms));
-        gloo::barrier(options);
+        *out = reinterpret_cast<gs_gloo_buffer *>(g->mesh->buffer(data, bytes, watched).release());
     });
 }
 
-gs_gloo_code gs_gloo_send(gs_gloo *g, const void *data, size_t bytes, int to, uint32_t slot, int timeout_ms,
-                          gs_gloo_error *error) {
-    return guarded(error, [&] {
-        Outbox *box;
-        {
-            std::lock_guard<std::mutex> hold(g->lock);
-            box = &g->outboxes[{to, slot}]; // stays where it is when others are added
-        }
-        Copy &copy = box->take(bytes);
-        if (copy.under_way) copy.buffer->waitSend(milliseconds(timeout_ms));
-        copy.under_way = false;
-        if (copy.bytes.size() != bytes ||
-            !copy.buffer) { // else the memory and Gloo's buffer over it serve again
-            copy.buffer.reset();
-            copy.bytes.resize(bytes);
-            copy.buffer = g->context->createUnboundBuffer(copy.bytes.data(), bytes);
-        }
-        std::memcpy(copy.bytes.data(), data, bytes);
-        copy.buffer->send(to, kMessages | slot);
-        copy.under_way = true;
-    });
+void gs_gloo_buffer_free(gs_gloo_buffer *buffer) {
+    delete of(buffer);
 }
 
-gs_gloo_code gs_gloo_recv(gs_gloo *g, void *data, size_t bytes, int from, uint32_t slot, int timeout_ms,
-                          gs_gloo_error *error) {
-    return guarded(error, [&] {
-        auto buffer = g->context->createUnboundBuffer(data, bytes);
-        buffer->recv(from, kMessages | slot);
-        buffer->waitRecv(milliseconds(timeout_ms));
-    });
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->send(to, slot); });
 }
 
-gs_gloo_peer_state gs_gloo_peer(gs_gloo *g, int peer, char *text, size_t size) {
-    gs_gloo_error error;
-    gs_gloo_peer_state state = GS_GLOO_CONNECTED;
-    if (guarded(&error, [&] { g->context->watch().look(peer); }) != GS_GLOO_OK) {
-        state = closed_here(error.text) ? GS_GLOO_CLOSED : GS_GLOO_BROKEN;
-        std::snprintf(text, size, "%s", error.text);
-    }
-    // Last words come before the end of the connection. They are asked for only when it has ended, because a
-    // wait that is in vain closes it.
-    Ear &ear = g->ears[peer];
-    if (state != GS_GLOO_CONNECTED && !ear.come)
-        ear.come = guarded(&error, [&] { ear.buffer->waitRecv(milliseconds(1)); }) == GS_GLOO_OK;
-    if (ear.come) {
-        state = GS_GLOO_LAST_WORDS;
-        std::snprintf(text, size, "%.*s", GS_GLOO_WORDS, ear.words.data());
-    }
-    return state;
+gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *buffer, int from, uint64_t slot, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->recv(from, slot); });
 }
 
-void gs_gloo_close(gs_gloo *g, const char *last_words) {
-    std::array<char, GS_GLOO_WORDS> words{};
-    std::snprintf(words.data(), words.size(), "%s", last_words);
-    gs_gloo_error error;
-    std::vector<std::unique_ptr<UnboundBuffer>> sent;
-    for (int r = 0; r < g->context->size; r++) {
-        if (r == g->context->rank) continue;
-        guarded(&error, [&] {
-            auto buffer = g->context->plain_buffer(words.data(), words.size());
-            buffer->send(r, kLastWords);
-            sent.push_back(std::move(buffer));
-        });
-    }
-    for (auto &buffer : sent) guarded(&error, [&] { buffer->waitSend(milliseconds(500)); });
-    // Closing a connection does not wake those who wait for it here, but a wait that is too long does both:
-    // closes all connections of the context, and fails all operations on them.
-    guarded(&error, [&] {
-        char nothing;
-        g->context->plain_buffer(&nothing, 1)->waitRecv(milliseconds(1));
-    });
-    std::lock_guard<std::mutex> hold(g->lock);
-    g->closed = true;
-    if (g->direct) g->direct->shut();
+gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->waitSend(milliseconds(timeout_ms)); });
+}
+
+gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->waitRecv(milliseconds(timeout_ms)); });
+}
+
+void gs_gloo_wake(gs_gloo_buffer *buffer, bool sends) {
+    sends ? of(buffer)->abortWaitSend() : of(buffer)->abortWaitRecv();
 }

@@ -68,17 +68,18 @@ gs_status gs_gloo_failed(const gs_gloo_state *s) {
 }
 
 /* With the lock held, and for the first failure only. */
-static void set_failed(gs_gloo_state *s, gs_status code, const char *message) {
+static void set_failed(const gs_comm *c, gs_status code, const char *message) {
+    gs_gloo_state *s = c->state;
     snprintf(s->message, sizeof s->message, "%s", message);
     s->code = code;
     atomic_store(&s->failed, true);
-    if (s->gloo) gs_gloo_close(s->gloo, s->message);
+    if (s->gloo) gs_gloo_close(c, s->message);
 }
 
 void gs_gloo_fail(gs_comm *c, const char *message) {
     gs_gloo_state *s = c->state;
     pthread_mutex_lock(&s->lock);
-    if (!atomic_load(&s->failed)) set_failed(s, GS_E_PEER, message);
+    if (!atomic_load(&s->failed)) set_failed(c, GS_E_PEER, message);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -89,14 +90,14 @@ void gs_gloo_abort(gs_comm *c, const char *reason) {
     gs_gloo_fail(c, message);
 }
 
-/* The connection that broke may be the second one to a peer (gloo_direct.hh): wait until the first one has too,
+/* The connection that broke may be the second one to a peer (gloo_direct.h): wait until the first one has too,
  * which is known to have had the peer's last words before. */
-static void wait_for_the_end_of_one(gs_comm *c) {
-    const gs_gloo_state *s = c->state;
+static void wait_for_the_end_of_one(const gs_comm *c) {
+    gs_gloo_state *s = c->state;
     char text[GS_GLOO_WORDS];
     for (int ms = 0; ms < 1000; ms++) {
         for (int r = 0; r < c->size; r++)
-            if (r != c->rank && gs_gloo_peer(s->gloo, r, text, sizeof text) != GS_GLOO_CONNECTED) return;
+            if (r != c->rank && gs_gloo_peer(s, r, text, sizeof text) != GS_GLOO_CONNECTED) return;
         wait_a_millisecond();
     }
 }
@@ -112,8 +113,7 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     char how[GS_GLOO_WORDS] = "", words[GS_GLOO_WORDS] = "";
     for (int r = 0; lost && r < c->size; r++) {
         char text[GS_GLOO_WORDS];
-        gs_gloo_peer_state state =
-            r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s->gloo, r, text, sizeof text);
+        gs_gloo_peer_state state = r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s, r, text, sizeof text);
         if (state == GS_GLOO_LAST_WORDS) snprintf(words, sizeof words, "%s", text);
         if (state != GS_GLOO_BROKEN) continue;
         lost[r] = true;
@@ -150,7 +150,7 @@ gs_status gs_gloo_lost(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) {
         find_cause(c, e, peer, what, message, sizeof message);
-        set_failed(s, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
+        set_failed(c, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
     }
     pthread_mutex_unlock(&s->lock);
     return gs_gloo_failed(s);

@@ -1,0 +1,131 @@
+#include "sync/gloo_watch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { TICK_NS = 20 * 1000 * 1000, SECOND_NS = 1000 * 1000 * 1000 };
+
+struct gs_watch {
+    int size;
+    gs_gloo_buffer **line; /* [size] a receive that nobody answers; NULL: this rank's own */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* of all below, and of the looks at lines */
+    pthread_cond_t end;
+    bool ends;
+    gs_watched *waiting;
+    bool broken; /* once true, found does not change */
+    gs_gloo_error found;
+};
+
+/* ---- who waits ---- */
+
+void gs_watch_begin(gs_watch *w, gs_watched *one) {
+    pthread_mutex_lock(&w->lock);
+    *one = (gs_watched){.buffer = one->buffer, .sends = one->sends, .next = w->waiting};
+    if (one->next) one->next->before = one;
+    w->waiting = one;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void gs_watch_end(gs_watch *w, gs_watched *one) {
+    pthread_mutex_lock(&w->lock);
+    if (one->next) one->next->before = one->before;
+    *(one->before ? &one->before->next : &w->waiting) = one->next;
+    pthread_mutex_unlock(&w->lock);
+}
+
+const char *gs_watch_found(gs_watch *w) {
+    pthread_mutex_lock(&w->lock); /* so that what the thread wrote is seen here */
+    pthread_mutex_unlock(&w->lock);
+    return w->found.text;
+}
+
+/* ---- looking ---- */
+
+/* A wait that is woken beforehand only looks: it returns at once, or fails. By two threads at once it could be woken
+ * twice but wait for both, and a wait in vain closes all connections. */
+static gs_gloo_code look_locked(gs_watch *w, int peer, gs_gloo_error *error) {
+    gs_gloo_wake(w->line[peer], false);
+    return gs_gloo_wait_recv(w->line[peer], 1, error);
+}
+
+gs_gloo_code gs_watch_look(gs_watch *w, int peer, gs_gloo_error *error) {
+    pthread_mutex_lock(&w->lock);
+    gs_gloo_code code = look_locked(w, peer, error);
+    pthread_mutex_unlock(&w->lock);
+    return code;
+}
+
+static void tick_locked(gs_watch *w) {
+    for (int r = 0; w->waiting && !w->broken && r < w->size; r++)
+        w->broken = w->line[r] && look_locked(w, r, &w->found) != GS_GLOO_OK;
+    for (gs_watched *one = w->waiting; one; one = one->next) {
+        if (w->broken && one->long_ago) gs_gloo_wake(one->buffer, one->sends);
+        one->long_ago = true;
+    }
+}
+
+static void *watch_main(void *argument) {
+    gs_watch *w = argument;
+    struct timespec tick;
+    pthread_mutex_lock(&w->lock);
+    while (!w->ends) {
+        clock_gettime(CLOCK_MONOTONIC, &tick);
+        tick.tv_nsec += TICK_NS;
+        if (tick.tv_nsec >= SECOND_NS) tick = (struct timespec){tick.tv_sec + 1, tick.tv_nsec - SECOND_NS};
+        while (!w->ends && pthread_cond_timedwait(&w->end, &w->lock, &tick) != ETIMEDOUT) continue;
+        tick_locked(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* ---- making and freeing ---- */
+
+static void create_lock(gs_watch *w) {
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_gloo_error *error) {
+    gs_watch *w = calloc(1, sizeof *w);
+    if (!w) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    create_lock(w);
+    w->size = size;
+    w->line = calloc((size_t)size, sizeof *w->line);
+    gs_gloo_code code = w->line ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
+        if (r == rank) continue;
+        code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r], error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCHED, error);
+    }
+    if (code == GS_GLOO_OK) w->running = pthread_create(&w->thread, NULL, watch_main, w) == 0;
+    if (code == GS_GLOO_OK && !w->running)
+        code = gs_gloo_explain(error, GS_GLOO_OTHER, "no thread can be started to watch the connections");
+    if (code == GS_GLOO_OK)
+        *out = w;
+    else
+        gs_watch_free(w);
+    return code;
+}
+
+void gs_watch_free(gs_watch *w) {
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    w->ends = true;
+    pthread_cond_signal(&w->end);
+    pthread_mutex_unlock(&w->lock);
+    if (w->running) pthread_join(w->thread, NULL);
+    for (int r = 0; w->line && r < w->size; r++) gs_gloo_buffer_free(w->line[r]);
+    free(w->line);
+    pthread_cond_destroy(&w->end);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

@@ -1,0 +1,138 @@
+/* Processes over Gloo: what is special about them. That all collectives and schemes are right over Gloo is tested where
+ * they are tested over shared memory (ranks.c runs both); that a killed process is named: test_killed.c.
+ */
+#include "tests/program.h"
+#include "tests/ranks.h"
+
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sync/call_check.h"
+
+static const gs_test_layout two = {"2 processes", 2, {1, 1}};
+static const gs_test_layout mixed = {"3 processes of 1, 2 and 1 threads", 3, {1, 2, 1}};
+
+static void all_ok(const gs_test_layout *layout, gs_test_body body) {
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    memset(outcome, 0, sizeof outcome);
+    gs_test_run_ranks(layout, 60, body, NULL, outcome);
+    for (int r = 0; r < gs_test_layout_size(layout); r++)
+        if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
+}
+
+/* ---- two ranks: arrays that end just before, at, and behind the end of a piece of 128 KiB (gloo_direct.c) ---- */
+
+static gs_status around_pieces(gs_comm *c, void *context) {
+    static const size_t counts[] = {1, 32767, 32768, 32769, 65536, 131072, 200003};
+    static const gs_type types[] = {GS_U8, GS_F32, GS_F64};
+    (void)context;
+    char *data = gs_test_scratch(8 * 200003);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            gs_call call = {GS_ALL_REDUCE, counts[i], types[t], types[t] == GS_U8 ? GS_MAX : GS_SUM, 0};
+            gs_call_fill(&call, c->rank, c->size, data, data);
+            GS_TRY(gs_call_run(c, &call, data, data));
+            GS_TRY(gs_call_verify(&call, c->rank, c->size, data, data));
+        }
+    }
+    return GS_OK;
+}
+
+static void pieces_end_anywhere(void **state) {
+    (void)state;
+    all_ok(&two, around_pieces);
+}
+
+/* Rank 1 aborts and keeps its connections; rank 0, which waits on the direct one, ends nevertheless, long before its
+ * timeout of 600 s. */
+static gs_status abort_and_stay(gs_comm *c, void *context) {
+    atomic_bool *ended = context;
+    float x = 0;
+    if (c->rank == 0) {
+        gs_status status = c->ops->all_reduce(c, &x, 1, GS_F32, GS_SUM);
+        atomic_store(ended, true);
+        return status;
+    }
+    c->ops->abort(c, "enough");
+    for (int i = 0; i < 6000 && !atomic_load(ended); i++) usleep(10000);
+    RANK_CHECK(atomic_load(ended), "rank 0 still waits");
+    return GS_OK;
+}
+
+static void an_abort_ends_an_exchange(void **state) {
+    (void)state;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    atomic_bool ended = false;
+    memset(outcome, 0, sizeof outcome);
+    gs_test_run_ranks(&two, 600, abort_and_stay, &ended, outcome);
+    assert_int_equal(outcome[0].status, GS_E_PEER);
+    assert_string_equal(outcome[0].message, "rank 1: enough");
+    if (outcome[1].status != GS_OK) fail_msg("%s", outcome[1].message);
+}
+
+/* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (gloo_letters.c) ---- */
+
+static gs_status letters_of_all_lengths(gs_comm *c, void *context) {
+    static const size_t lengths[] = {1, 63, 64, 65, 4096, 100000, 3, 1000003, 64, 64, 0, 7};
+    (void)context;
+    unsigned char *data = gs_test_scratch(1000003), *got = gs_test_scratch(1000003);
+    int right = (c->rank + 1) % c->size, left = (c->rank + c->size - 1) % c->size;
+    for (size_t i = 0; i + 1 < sizeof lengths / sizeof *lengths; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            for (size_t b = 0; b < lengths[i + k]; b++)
+                data[b] = (unsigned char)(b * 7 + i + k + (size_t)c->rank);
+            GS_TRY(c->ops->send(c, data, lengths[i + k], right));
+        }
+        for (size_t k = 0; k < 2; k++) {
+            GS_TRY(c->ops->recv(c, got, lengths[i + k], left));
+            for (size_t b = 0; b < lengths[i + k]; b++)
+                RANK_CHECK(got[b] == (unsigned char)(b * 7 + i + k + (size_t)left),
+                           "byte %zu of %zu is wrong", b, lengths[i + k]);
+        }
+    }
+    return GS_OK;
+}
+
+static void letters_have_any_length(void **state) {
+    (void)state;
+    all_ok(&two, letters_of_all_lengths);
+    all_ok(&mixed, letters_of_all_lengths);
+}
+
+/* ---- counts that differ: this program, started again as two processes ---- */
+
+static gs_status sum_another_count(void) {
+    gs_rendezvous r;
+    gs_comm *c;
+    float data[200] = {0};
+    GS_TRY(gs_rendezvous_from_environment(&r));
+    GS_TRY(gs_comm_gloo_create(&r, &c));
+    gs_status status = c->ops->all_reduce(c, data, r.rank == 0 ? 100 : 200, GS_F32, GS_SUM);
+    gs_comm_free(c);
+    return status;
+}
+
+__attribute__((constructor)) static void maybe_be_a_process(void) {
+    if (!getenv("GS_TEST_COUNTS")) return;
+    if (sum_another_count() != GS_OK) printf("%s\n", gs_message());
+    exit(0);
+}
+
+static void counts_that_differ_are_a_bug(void **state) {
+    (void)state;
+    char folder[400], *output;
+    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    gs_test_shell(&output,
+                  "export GS_TEST_COUNTS=1 GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=60\n"
+                  "(GRADSUM_RANK=0 %s/gradsum-test & GRADSUM_RANK=1 %s/gradsum-test; wait) 2>&1",
+                  folder, GS_BUILD_DIR, GS_BUILD_DIR);
+    if (!strstr(output, "bug: all_reduce of 400 bytes on rank 0, of 800 on rank 1") &&
+        !strstr(output, "bug: all_reduce of 800 bytes on rank 1, of 400 on rank 0"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+GS_TESTS(gloo, cmocka_unit_test(pieces_end_anywhere), cmocka_unit_test(an_abort_ends_an_exchange),
+         cmocka_unit_test(letters_have_any_length), cmocka_unit_test(counts_that_differ_are_a_bug))
