@@ -1,12 +1,13 @@
 /* How processes wait for each other in shared memory, and how they learn that one of them is gone.
  *
- * A rank that waits looks again and again for a moment, because the others are mostly there within
- * microseconds and waking a process takes 50; then it gives its core away between two looks; then it sleeps. Who
- * changes something wakes the sleepers. A process that is killed wakes nobody, so a sleeper gets up ten times a
- * second and looks whether those that it waits for still live.
+ * A rank that waits looks for a moment (core/wait.h), because the others are mostly there within microseconds; then it
+ * sleeps. Who changes something wakes the sleepers. A process that is killed wakes nobody, so a sleeper gets up ten
+ * times a second and looks whether those that it waits for still live.
  */
-#include "sync/shm.h"
+#include "core/clock.h"
+#include "core/wait.h"
 #include "sync/rank_list.h"
+#include "sync/shm.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -18,10 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/clock.h"
-
-static const double spin_seconds = 20e-6, yield_seconds = 2e-3;
-enum { PAUSES = 64, SLICE_MS = 100 };
+enum { SLICE_MS = 100 };
 
 /* ---- failing ---- */
 
@@ -137,31 +135,14 @@ static void look_for_losses(const gs_shm_wait *w, bool late) {
 
 /* ---- waiting ---- */
 
-static void pause_core(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 gs_status gs_shm_wait_for(const gs_shm_wait *w) {
-    for (int i = 0; i < PAUSES; i++) { /* most waits end here, before the clock is read */
+    gs_wait wait = gs_wait_begin(!w->shm->spins);
+    do {
         if (is_over(w)) goto over;
-        pause_core();
-    }
-    double start = gs_seconds();
-    while (w->shm->spins && gs_seconds() - start < spin_seconds) {
-        for (int i = 0; i < PAUSES; i++) {
-            if (is_over(w)) goto over;
-            pause_core();
-        }
-    }
-    while (gs_seconds() - start < yield_seconds) {
-        if (is_over(w)) goto over;
-        sched_yield();
-    }
+    } while (gs_wait_a_moment(&wait));
     while (!is_over(w)) {
         sleep_once(w);
-        if (!is_over(w)) look_for_losses(w, gs_seconds() - start >= w->timeout);
+        if (!is_over(w)) look_for_losses(w, gs_seconds() - wait.begin >= w->timeout);
     }
 over:
     return is_there(w) ? GS_OK : gs_shm_failed(w->shm);
