@@ -1,15 +1,9 @@
 /* Ranks as processes, over Gloo. How they are connected: gloo_open.c; where one is lost: gloo_lost.c. */
 #include "data/shard.h"
 #include "sync/gloo_state.h"
-#include "sync/rendezvous.h"
 
-#include <errno.h>
-#include <math.h>
-#include <netdb.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WHAT = 96 };
 

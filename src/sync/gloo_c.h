@@ -94,9 +94,9 @@ gs_gloo_code gs_gloo_barrier(gs_gloo *, int timeout_ms, gs_gloo_error *error);
 /* Memory that is sent or received as one message. Gloo moves it only when both sides have begun; messages of one slot
  * from one rank to another arrive in order. Slots are channels: Gloo's collectives use 1 to 8 as their first byte. */
 #define GS_GLOO_SLOT(kind) ((uint64_t)(kind) << 56)
-#define GS_GLOO_LETTERS GS_GLOO_SLOT(0x20)
-#define GS_GLOO_LAST_WORDS_SLOT GS_GLOO_SLOT(0x21)
-#define GS_GLOO_WATCHED GS_GLOO_SLOT(0x22)
+#define GS_GLOO_LETTER_SLOTS GS_GLOO_SLOT(0x20)
+#define GS_GLOO_WORDS_SLOT GS_GLOO_SLOT(0x21)
+#define GS_GLOO_WATCH_SLOT GS_GLOO_SLOT(0x22)
 
 typedef struct gs_gloo_buffer gs_gloo_buffer;
 

@@ -84,7 +84,7 @@ gs_gloo_code gs_gloo_send(gs_gloo_state *s, const void *data, size_t bytes, int 
     if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes, e);
     if (code != GS_GLOO_OK) return code;
     memcpy(k->bytes, data, bytes);
-    code = gs_gloo_begin_send(k->buffer, to, GS_GLOO_LETTERS | slot, e);
+    code = gs_gloo_begin_send(k->buffer, to, GS_GLOO_LETTER_SLOTS | slot, e);
     k->under_way = code == GS_GLOO_OK;
     return code;
 }
@@ -93,7 +93,7 @@ gs_gloo_code gs_gloo_recv(gs_gloo_state *s, void *data, size_t bytes, int from, 
                           gs_gloo_error *e) {
     gs_gloo_buffer *buffer = NULL;
     gs_gloo_code code = gs_gloo_buffer_create(s->gloo, data, bytes, true, &buffer, e);
-    if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(buffer, from, GS_GLOO_LETTERS | slot, e);
+    if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(buffer, from, GS_GLOO_LETTER_SLOTS | slot, e);
     if (code == GS_GLOO_OK) code = gs_gloo_wait_recv(buffer, timeout_ms, e);
     gs_gloo_buffer_free(buffer);
     return code;

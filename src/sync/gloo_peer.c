@@ -44,7 +44,7 @@ gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error 
         gs_gloo_ear *ear = &s->ears[r];
         if (r == rank) continue;
         code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer, error);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_LAST_WORDS_SLOT, error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT, error);
     }
     return code;
 }
@@ -87,7 +87,7 @@ static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
     gs_gloo_error error;
     gs_gloo_buffer *buffer = NULL;
     if (gs_gloo_buffer_create(g, words, GS_GLOO_WORDS, false, &buffer, &error) == GS_GLOO_OK &&
-        gs_gloo_begin_send(buffer, peer, GS_GLOO_LAST_WORDS_SLOT, &error) == GS_GLOO_OK)
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, &error) == GS_GLOO_OK)
         return buffer;
     gs_gloo_buffer_free(buffer);
     return NULL;

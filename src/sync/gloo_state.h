@@ -17,7 +17,7 @@ typedef struct gs_gloo_ear gs_gloo_ear;
 typedef struct gs_gloo_state {
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
     gs_watch *watch;
-    gs_direct *direct;    /* NULL unless there are two */
+    gs_direct *direct;    /* NULL unless there are two, or where all_reduce is to be Gloo's own */
     gs_gloo_ear *ears;    /* [size] */
     pthread_mutex_t post; /* of the list of outboxes */
     gs_gloo_outbox *outboxes;
@@ -28,7 +28,6 @@ typedef struct gs_gloo_state {
     char message[GS_GLOO_WORDS];
     gs_scratch scratch; /* of the collective under way */
     size_t *first;      /* [size + 1]: of reduce_scatter */
-    bool library;       /* all_reduce is Gloo's own everywhere */
     int *process; /* [size]: a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
 

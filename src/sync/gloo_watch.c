@@ -104,7 +104,7 @@ gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_
     for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
         if (r == rank) continue;
         code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r], error);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCHED, error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCH_SLOT, error);
     }
     if (code == GS_GLOO_OK) w->running = pthread_create(&w->thread, NULL, watch_main, w) == 0;
     if (code == GS_GLOO_OK && !w->running)
