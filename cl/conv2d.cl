@@ -87,7 +87,8 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
 #else
 
 /* Store one vector of row m at position (r, s): what of it lies in the result. */
-static void store_positions(const float *part, __global float *y, ulong image, int m, int r, int s, product p) {
+static void store_positions(const float *part, __global float *y, ulong image, int m, int r, int s,
+                            product p) {
     const int column = s * p.stride_w + rest(m, p.stride_w) - p.pad_w;
     __global float *to = result_row(y, image, m, r, p);
     if (!to) return;
@@ -114,21 +115,14 @@ static tile tile_at(int row, int across, product p) {
     return t;
 }
 
-/* Only where a row is shorter than a vector more is computed than stored: rows of the result follow each other, so what
- * is too much falls into the next ones, which the same work-item writes later. At the end of the plane it is left out. */
-static void store_row(vec v, __global float *plane, int r, int s, product p) {
-    const int at = (r - p.pad_h) * p.w + s - p.pad_w;
-    store_first(v, plane + at, p.h * p.w - at);
-}
-
-static void product_tiles(__global float *y, __global const float *w, __global const float *bias,
-                          __global const float *x, __global const int *place, product p, const int high) {
+/* always_inline: `high` is then a constant, and the loops over it can be unrolled */
+__attribute__((always_inline)) static void product_tiles(__global float *y, __global const float *w,
+                                                         __global const float *bias, __global const float *x,
+                                                         __global const int *place, product p,
+                                                         const int high) {
     const int m0 = get_global_id(0) * high;
     const ulong image = get_global_id(2);
-    const size_t plane = (size_t)p.h * p.w;
-    const bool rows_follow = p.stride_h == 1 && p.stride_w == 1;
     x += image * p.image;
-    __global float *to = y + (image * p.m + m0) * plane; /* if rows_follow */
     __global const float *from[GS_ROWS];
 #pragma unroll
     for (int i = 0; i < high; i++) from[i] = w + (size_t)min(m0 + i, p.m - 1) * p.k;
@@ -141,7 +135,8 @@ static void product_tiles(__global float *y, __global const float *w, __global c
                              *x1 = x + (size_t)t.r[1] * p.grid_w + t.s[1];
         vec sum[GS_ROWS][2];
 #pragma unroll
-        for (int i = 0; i < high; i++) sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[min(m0 + i, p.m - 1)] : 0);
+        for (int i = 0; i < high; i++)
+            sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[min(m0 + i, p.m - 1)] : 0);
 #pragma unroll GS_UNROLL
         for (int k = 0; k < p.k; k++) {
             const vec b0 = load(x0 + place[k]), b1 = load(x1 + place[k]);
@@ -159,14 +154,19 @@ static void product_tiles(__global float *y, __global const float *w, __global c
                 sum[i][1] = sum[i][1] < 0 ? 0 : sum[i][1];
             }
         }
-        if (rows_follow) {
+        /* Without strides the rows of the result follow each other: where one is shorter than a vector, what was computed
+         * too much falls into the next ones, which this work-item writes later. Else, and at the end: one by one. */
+        const int at0 = (t.r[0] - p.pad_h) * p.w + t.s[0] - p.pad_w,
+                  at1 = (t.r[1] - p.pad_h) * p.w + t.s[1] - p.pad_w;
+        if (p.stride_h == 1 && p.stride_w == 1 && at1 + GS_VECTOR <= p.h * p.w) {
+            __global float *to = y + (image * p.m + m0) * p.h * p.w;
 #pragma unroll
-            for (int i = 0; i < high; i++)
+            for (int i = 0; i < high; i++, to += p.h * p.w)
                 if (m0 + i < p.m) {
-                    store_row(sum[i][0], to + i * plane, t.r[0], t.s[0], p);
-                    store_row(sum[i][1], to + i * plane, t.r[1], t.s[1], p);
+                    store(sum[i][0], to + at0);
+                    store(sum[i][1], to + at1);
                 }
-        } else { /* one by one */
+        } else {
             float part[GS_ROWS][2][GS_VECTOR];
 #pragma unroll
             for (int i = 0; i < high; i++) {
@@ -176,8 +176,7 @@ static void product_tiles(__global float *y, __global const float *w, __global c
 #pragma unroll 1
             for (int i = 0; i < min(high, p.m - m0); i++)
 #pragma unroll 1
-                for (int j = 0; j < 2; j++)
-                    store_positions(part[i][j], y, image, m0 + i, t.r[j], t.s[j], p);
+                for (int j = 0; j < 2; j++) store_positions(part[i][j], y, image, m0 + i, t.r[j], t.s[j], p);
         }
         if (++across == p.across) {
             across = 0;

@@ -55,17 +55,6 @@ __kernel void gemm_plain(__global float *c, ulong c_at, __global const float *a,
     *c = s.add ? *c + sum : PASSED(sum, s);
 }
 
-/* Store the last `count` elements of v, which belongs to to[0 .. GS_VECTOR - 1]; add: add them to what is there. */
-static void store_last(vec v, __global float *to, long count, int add) {
-    if (count >= GS_VECTOR) {
-        store(add ? load(to) + v : v, to);
-        return;
-    }
-    float part[GS_VECTOR];
-    GS_PASTE(vstore, GS_VECTOR)(v, 0, part);
-    for (int j = GS_VECTOR - (int)count; j < GS_VECTOR; j++) to[j] = add ? to[j] + part[j] : part[j];
-}
-
 /* GS_ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
  * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
  * edge compute the last row several times, and store it once. So the loop is the same for all. */
@@ -93,14 +82,31 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
         }
         b += s.b_row;
     }
-    c += c_at;
+    c += c_at + row * s.n;
+    const int rows = (int)min(s.m - row, (ulong)GS_ROWS);
+    if (column + 2 * GS_VECTOR <= s.n) {
 #pragma unroll
-    for (int r = 0; r < GS_ROWS; r++)
-        if (row + r < s.m) {
-            __global float *to = c + (row + r) * s.n;
-            store_last(sum[r][0], to + left, (long)(s.n - column), s.add);
-            if (column + GS_VECTOR < s.n)
-                store_last(sum[r][1], to + right, (long)(s.n - column - GS_VECTOR), s.add);
+        for (int r = 0; r < GS_ROWS; r++)
+            if (r < rows) {
+                __global float *to = c + r * s.n + column;
+                store(s.add ? load(to) + sum[r][0] : sum[r][0], to);
+                store(s.add ? load(to + GS_VECTOR) + sum[r][1] : sum[r][1], to + GS_VECTOR);
+            }
+        return;
+    }
+    /* one by one, through memory: of `left` and of `right` the columns that are not those of the tile before */
+    float part[GS_ROWS][2][GS_VECTOR];
+#pragma unroll
+    for (int r = 0; r < GS_ROWS; r++) {
+        GS_PASTE(vstore, GS_VECTOR)(sum[r][0], 0, part[r][0]);
+        GS_PASTE(vstore, GS_VECTOR)(sum[r][1], 0, part[r][1]);
+    }
+#pragma unroll 1
+    for (int r = 0; r < rows; r++, c += s.n)
+#pragma unroll 1
+        for (ulong j = column; j < s.n; j++) {
+            const float value = j < column + GS_VECTOR ? part[r][0][j - left] : part[r][1][j - right];
+            c[j] = s.add ? c[j] + value : value;
         }
 }
 

@@ -1,4 +1,5 @@
-/* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept. */
+/* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept.
+ * What every training step needs is built as one program. */
 #include "cl/cl.h"
 
 #include <errno.h>
@@ -24,6 +25,8 @@ struct gs_cl_kernel {
 typedef struct text {
     char *bytes;
     size_t used, size;
+    char whole[32][200]; /* files that are in it from beginning to end */
+    int wholes;
 } text;
 
 static gs_status append(text *t, const char *bytes, size_t count) {
@@ -59,8 +62,14 @@ static bool included(const char *line, char *file, size_t size) {
     return true;
 }
 
-/* Add folder/file, with the files that it includes in their place. (-I would do it too, but PoCL 3.1 takes no folder
- * whose name contains a space.) */
+static bool is_in(const text *t, const char *file) {
+    for (int i = 0; i < t->wholes; i++)
+        if (strcmp(t->whole[i], file) == 0) return true;
+    return false;
+}
+
+/* Add folder/file, with the files that it includes in their place, each once. (-I would do it too, but PoCL 3.1 takes no
+ * folder whose name contains a space.) */
 static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
     char path[4400], line[1024], other[200];
     snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -73,9 +82,11 @@ static gs_status append_file(text *t, const char *folder, const char *file, int 
             st = append(t, line, strlen(line));
             continue;
         }
-        st = append_file(t, folder, other, depth + 1);
+        if (!is_in(t, other)) st = append_file(t, folder, other, depth + 1);
         if (st == GS_OK) st = append_place(t, number + 1, file);
     }
+    if ((size_t)t->wholes < sizeof t->whole / sizeof *t->whole)
+        snprintf(t->whole[t->wholes++], sizeof *t->whole, "%s", file);
     if (st == GS_OK && ferror(f)) st = gs_fail(GS_E_FILE, "cannot read the kernels in %s", path);
     fclose(f);
     return st;
@@ -102,7 +113,17 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     return st;
 }
 
+/* The file of the program in which the kernels of `file` are. */
+static const char *program_of(const char *file) {
+    static const char *const in_training[] = {"data", "linear", "memory", "sgd", "softmax_cross_entropy",
+                                              "stats"};
+    for (size_t i = 0; i < sizeof in_training / sizeof *in_training; i++)
+        if (strcmp(file, in_training[i]) == 0) return "training";
+    return file;
+}
+
 static gs_status find_program(gs_cl *cl, const char *file, cl_program *out) {
+    file = program_of(file);
     for (int i = 0; i < cl->program_count; i++)
         if (strcmp(cl->programs[i].file, file) == 0) {
             *out = cl->programs[i].program;

@@ -130,17 +130,26 @@ static float filled(void) {
     return got;
 }
 
+/* A folder of kernels with this memory.cl alone, and with the program that it is a part of. */
+static void write_memory_cl(const char *folder, const char *source, size_t bytes) {
+    static const char program[] = "#include \"memory.cl\"\n";
+    char path[600];
+    snprintf(path, sizeof path, "%s/training.cl", folder);
+    write_file(path, program, sizeof program - 1);
+    snprintf(path, sizeof path, "%s/memory.cl", folder);
+    write_file(path, source, bytes);
+}
+
 /* A folder whose memory.cl writes value + `more`, and nothing else. */
 static void make_kernels(char *folder, size_t size, int more) {
-    char path[600], source[400];
+    char source[400];
     snprintf(folder, size, "%s", gs_test_folder());
-    snprintf(path, sizeof path, "%s/memory.cl", folder);
     int n = snprintf(source, sizeof source,
                      "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
                      "    size_t i = get_global_id(0);\n"
                      "    if (i < count) x[x_at + i] = value + %d;\n}\n",
                      more);
-    write_file(path, source, (size_t)n);
+    write_memory_cl(folder, source, (size_t)n);
 }
 
 /* The names of the entries; returns how many. */
@@ -241,12 +250,11 @@ static void compilers_name_files_without_folders(void **state) {
     static const char source[] =
         "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
         "    x[x_at] = min(value, 2);\n}\n";
-    char folder[400], path[500];
+    char folder[400];
     gs_device *d;
     gs_mem m;
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    snprintf(path, sizeof path, "%s/memory.cl", folder);
-    write_file(path, source, sizeof source - 1);
+    write_memory_cl(folder, source, sizeof source - 1);
     set_folder("GRADSUM_CACHE", "off");
     set_folder("GRADSUM_KERNELS", folder);
     assert_ok(gs_device_open("cl", 0, &d));
