@@ -63,14 +63,20 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
     return avx512 ? "SkylakeX" : NULL;
 }
 
+/* Set for the second start: the kernels that OpenBLAS had chosen by itself in the first. */
+static const char LEFT_TO_ITSELF[] = "GRADSUM_OPENBLAS_ALONE";
+
 void gs_cpu_choose_kernels(char **argv) {
     if (getenv("OPENBLAS_CORETYPE")) return; /* the user has chosen, or this is the second start */
-    const char *better = gs_cpu_better_kernels(openblas_get_corename(), gs_cpu_has_avx512());
-    if (!better || setenv("OPENBLAS_CORETYPE", better, 1) != 0) return;
+    const char *chosen = openblas_get_corename(),
+               *better = gs_cpu_better_kernels(chosen, gs_cpu_has_avx512());
+    if (!better || setenv(LEFT_TO_ITSELF, chosen, 1) != 0 || setenv("OPENBLAS_CORETYPE", better, 1) != 0)
+        return;
     setenv("OPENBLAS_NUM_THREADS", "1",
            0); /* its threads would spin for 30 ms and then never be used: see pool.h */
     execv("/proc/self/exe", argv);
     unsetenv("OPENBLAS_CORETYPE"); /* could not start again: go on with the kernels that there are */
+    unsetenv(LEFT_TO_ITSELF);
 }
 
 /* Cores that this process may use: what taskset, a container or a job scheduler left of the machine. */
@@ -124,10 +130,15 @@ gs_status gs_cpu_info(gs_device_info *info) {
     *info = (gs_device_info){.name = "cpu", .kind = "cpu", .units = gs_cpu_cores()};
     cpu_model(info->description, sizeof info->description);
     info->memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    const char *forced = getenv("OPENBLAS_CORETYPE");
-    const char *better = gs_cpu_better_kernels(openblas_get_corename(), gs_cpu_has_avx512());
-    snprintf(info->note, sizeof info->note, "own loops: %s; OpenBLAS kernels: %s%s%s%s%s", isa,
-             openblas_get_corename(), forced ? " (set by OPENBLAS_CORETYPE" : "",
-             forced && better ? "; faster here: " : "", forced && better ? better : "", forced ? ")" : "");
+    const char *kernels = openblas_get_corename(),
+               *better = gs_cpu_better_kernels(kernels, gs_cpu_has_avx512());
+    const char *forced = getenv("OPENBLAS_CORETYPE"), *alone = getenv(LEFT_TO_ITSELF);
+    char why[100] = "";
+    if (forced && alone)
+        snprintf(why, sizeof why, " (OpenBLAS alone: %s)", alone);
+    else if (forced)
+        snprintf(why, sizeof why, " (set by OPENBLAS_CORETYPE%s%s)", better ? "; faster here: " : "",
+                 better ? better : "");
+    snprintf(info->note, sizeof info->note, "own loops: %s; OpenBLAS kernels: %s%s", isa, kernels, why);
     return GS_OK;
 }

@@ -223,7 +223,7 @@ void gs_device_close(gs_device *);
 gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
 
 /* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the
- * speed. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
+ * speed, or worse. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
  * and start again: call this first in main(), with main's argv; it returns if there is nothing to correct or
  * the variable is set. */
 void gs_cpu_choose_kernels(char **argv);
