@@ -56,9 +56,9 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
         snprintf(o->note, sizeof o->note, "not written yet: task %s", v->blank);
     } else if (job->end == LAB_TOO_LONG) {
         o->hint = true;
-        snprintf(o->note, sizeof o->note,
-                 "did not end within %g s: an endless loop, or a wait for a message that nobody sends",
-                 g->seconds);
+        snprintf(o->note, sizeof o->note, "did not end within %g s: an endless loop, or a wait for %s",
+                 g->seconds,
+                 g->kernels ? "work-items that never come to the barrier" : "a message that nobody sends");
     } else if (job->end == LAB_TOO_LARGE) {
         snprintf(o->note, sizeof o->note, "wanted more than %zu MB of memory", job->limits.memory >> 20);
     } else if (job->end == LAB_TOO_TALKATIVE) {

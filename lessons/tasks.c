@@ -31,7 +31,7 @@ static void add(task_jobs *t, const lab_grading *g, int task, bool simulated) {
     snprintf(t->number[i], sizeof t->number[i], "%s", lab_tasks[task].number);
     snprintf(t->program, sizeof t->program, "%s/gradsum", g->folder);
     if (simulated) {
-        snprintf(t->log[i], sizeof t->log[i], "%s/oclgrind-%d.log", g->folder, task);
+        snprintf(t->log[i], sizeof t->log[i], "%s/oclgrind-%s.log", g->folder, lab_tasks[task].number);
         const char *before[SIMULATOR + 1] = {"oclgrind",      "--data-races", "--uninitialized",
                                              "--inst-counts", "--log",        t->log[i]};
         for (; words < SIMULATOR + 1; words++) command[words] = (char *)before[words];
@@ -77,21 +77,24 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl". Between them are the kernel and its
- * work-items, and behind it a line of the source after #include, which is not the student's. */
+/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl"; for a race both lines. Between them are
+ * the kernel and its work-items, and behind each a line of the source after #include, which is not the student's. */
 static bool read_finding(const char *log, char *text, size_t size) {
-    char line[300];
+    char line[2000];
+    int places = 0;
     *text = '\0';
     FILE *f = fopen(log, "r");
     while (f && fgets(line, sizeof line, f)) {
         const char *begin = line + strspn(line, " \t\n");
         int length = (int)strcspn(begin, "\n");
         bool place = strncmp(begin, "At line", 7) == 0;
+        if (*text && length > 0 && begin == line) break; /* the next finding; this one's lines are indented */
         if (length == 0 || (*text && !place)) continue;
         size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%.*s", used > 0 ? ". " : "", place ? length - 1 : length,
-                 begin);
-        if (place) break;
+        const char *join = places > 0 ? ", and a" : used > 0 ? ". A" : "";
+        if (place) begin++, length -= 2; /* without "A" and the colon */
+        snprintf(text + used, size - used, "%s%.*s", join, length, begin);
+        places += place;
     }
     if (f) fclose(f);
     return *text != '\0';

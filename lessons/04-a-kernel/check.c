@@ -63,8 +63,9 @@ static gs_status judge(const product *p, const char *kernel, const sizes *s, siz
         }
     for (size_t i = 0; i < guard; i++)
         LAB_CHECK(p->host_c[s->m * s->n + i] == UNTOUCHED,
-                  "%s: m %zu, n %zu, k %zu: wrote %g beyond the end of C, which has %zu floats, at %zu",
-                  kernel, s->m, s->n, s->k, (double)p->host_c[s->m * s->n + i], s->m * s->n, s->m * s->n + i);
+                  "%s: m %zu, n %zu, k %zu: wrote %g to c[%zu], beyond the end of C, whose last is c[%zu]",
+                  kernel, s->m, s->n, s->k, (double)p->host_c[s->m * s->n + i], s->m * s->n + i,
+                  s->m * s->n - 1);
     return GS_OK;
 }
 
@@ -170,10 +171,13 @@ const lab_task lab_tasks[] = {
     {"4.1", "one element for each work-item", 2, check_element,
      "which work-items have no element of C? And by how much does the address in B grow when t grows by 1?"},
     {"4.2", "tiles of 16 x 16 through local memory", 3, check_local,
-     "two barriers a round, which all work-items reach. What must be in a tile where A or B has ended?"},
+     "two barriers a round, which all work-items reach: one that returns before them spoils the others. What "
+     "must be in a tile where A or B has ended?"},
     {"4.3", "4 x 4 elements in registers", 2, check_register,
-     "draw the last work-item of a 5 x 5 matrix: what does it load, and what does it store?"},
+     "do all sums begin at 0? For each t load 4 + 4 numbers first, then use each 4 times. Draw the last "
+     "work-item of a 5 x 5 matrix: what does it load, and what does it store?"},
     {"4.4", "8 rows of float16, with a ragged right edge", 3, check_vector,
-     "vload16 and vstore16 touch 16 floats, always. How many are left in the row?"},
+     "do all sums begin at 0? vload16 and vstore16 touch 16 floats, always: how many are left in the row? "
+     "And how many of the 8 rows are there?"},
     {0},
 };

@@ -7,7 +7,8 @@
  * thrown away. There are always whole work-groups, so at the lower and the right edge there are work-items without an
  * element of C.
  *
- * tasks.h says how many work-items each kernel is started with. Write fma(x, y, sum) for sum + x * y.
+ * tasks.h says how many work-items each kernel is started with. Write fma(x, y, sum) for sum + x * y. min(x, y) wants
+ * both of one type: "call to '_cl_min' is ambiguous" means that they are not.
  *
  * Each kernel is compiled by itself, with TASK = 1 for 4.1, 2 for 4.2, ...: what does not compile in one costs nothing in
  * the others.
@@ -102,14 +103,16 @@ __kernel void product_register(__global float *c, __global const float *a, __glo
 #endif
 
 #if TASK == 4
-/* HIGH rows of VECTOR elements for each work-item. Here get_global_id(0) counts rows: work-items that a core runs one after
- * the other use the same columns of B, which are still in its cache. */
+/* HIGH rows of VECTOR elements for each work-item. Here get_global_id(0) counts rows: work-items that a core runs one
+ * after the other use the same columns of B, which are still in its cache. */
 __kernel void product_vector(__global float *c, __global const float *a, __global const float *b, ulong m,
                              ulong n, ulong k) {
     const size_t row = get_global_id(0) * HIGH, column = get_global_id(1) * VECTOR; /* of the first element */
-    /* task 4.4: as before, with a float16 for each row: for each t one vector of B, vload16(0, address), and fma of (float16)(a
-     * number of A) and it, for each row; at the end vstore16(vector, 0, address). At the lower edge as in task 4.3. At the right
-     * edge, where less than VECTOR columns are left, compute the elements one by one, as in task 4.1. */
+    /* task 4.4: as before, with a float16 (16 floats) for each row: for each t one vector of B, vload16(0, address), and fma
+     * of (float16)(a number of A), which copies it into all 16 places, and that vector, for each row; at the end
+     * vstore16(vector, 0, address). (The 0 counts vectors from the address.) Work out where each row of A begins before the
+     * loop over t (#pragma unroll here too): it is faster. At the lower edge as in task 4.3. At the right edge, where less
+     * than VECTOR columns are left, compute the elements of all rows one by one, as in task 4.1. */
     if (row >= m || column >= n) return;
     if (column + VECTOR > n) {
         for (size_t i = row; i < min(row + HIGH, (size_t)m); i++)
