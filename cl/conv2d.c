@@ -163,7 +163,8 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
         if (use_low) kernel = "conv2d_product_low";
         const size_t tile_rows = p.tall ? gs_cl_parts(rows, 2) : rows;
         p.high = (int)tile_rows;
-        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high), gs_cl_parts(tile_rows, (size_t)p.high), n}, {1, 1, 1}};
+        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high), gs_cl_parts(tile_rows, (size_t)p.high), n},
+                            {1, 1, 1}};
     }
     return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
                      GS_ARG(places), GS_ARG_STRUCT(p));
