@@ -241,7 +241,8 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
         {"timeout", GS_OPTION_DOUBLE, &s->timeout, 0.1, 86400, "S", "seconds to wait for another worker"},
     };
     const gs_option train[] = {
-        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME", "a scheme (gradsum step --help), local, async"},
+        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME",
+         "a scheme (gradsum step --help), sharded-update, local, async"},
         {"wire", GS_OPTION_WIRE, &s->wire, 0, 0, "TYPE",
          "gradients travel as f32, f16 or bf16; sums are f32"},
         {"bucket", GS_OPTION_INT, &s->bucket, 0, 1e6, "KB",

@@ -215,10 +215,13 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
 }
 
-/* With --sync local the array of gradients carries weights at the end of an epoch: there are none to show. */
+/* With --sync local the array of gradients carries weights at the end of an epoch, with sharded-update only a part of it is
+ * the sum: there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     const gs_log_epoch e = {r, log->time};
-    float scale = log->rank0->local || !(log->last_samples > 0) ? 0 : (float)(1 / log->last_samples);
+    float scale = log->rank0->local || log->rank0->sharded || !(log->last_samples > 0)
+                      ? 0
+                      : (float)(1 / log->last_samples);
     GS_TRY(gs_metrics_epoch(log->metrics, &e));
     GS_TRY(gs_events_epoch(log->events, r));
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);

@@ -25,8 +25,16 @@ void gs_sgd_free(gs_sgd *s) {
 }
 
 gs_status gs_sgd_update(gs_sgd *s, double samples) {
-    if (!(samples > 0)) gs_bug("sgd: an update from %g samples", samples);
+    return gs_sgd_update_part(s, samples, 0, s->model->params);
+}
+
+gs_status gs_sgd_update_part(gs_sgd *s, double samples, size_t first, size_t count) {
     gs_model *m = s->model;
-    return m->device->ops->sgd_update(m->device, m->weights, s->velocity, m->gradients, m->params,
-                                      (float)(1.0 / samples), s->lr, s->momentum, s->weight_decay);
+    if (!(samples > 0)) gs_bug("sgd: an update from %g samples", samples);
+    if (first > m->params || count > m->params - first)
+        gs_bug("sgd: an update of %zu parameters from %zu on, of %zu", count, first, m->params);
+    gs_mem velocity = s->velocity.base ? gs_at(s->velocity, first) : GS_NONE;
+    return m->device->ops->sgd_update(m->device, gs_at(m->weights, first), velocity,
+                                      gs_at(m->gradients, first), count, (float)(1.0 / samples), s->lr,
+                                      s->momentum, s->weight_decay);
 }

@@ -23,4 +23,7 @@ void gs_sgd_free(gs_sgd *);
 /* One update from model->gradients, which hold the sum over `samples` samples. */
 gs_status gs_sgd_update(gs_sgd *, double samples);
 
+/* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. */
+gs_status gs_sgd_update_part(gs_sgd *, double samples, size_t first, size_t count);
+
 #endif

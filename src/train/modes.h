@@ -38,8 +38,9 @@ gs_schedule gs_worker_schedule(const gs_worker *);
 
 /* ---- settings.c ---- */
 
-bool gs_is_local(const gs_settings *); /* --sync local */
-bool gs_is_async(const gs_settings *); /* --sync async */
+bool gs_is_local(const gs_settings *);   /* --sync local */
+bool gs_is_async(const gs_settings *);   /* --sync async */
+bool gs_is_sharded(const gs_settings *); /* --sync sharded-update */
 
 /* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
@@ -99,6 +100,11 @@ gs_status gs_exact_gradient(gs_worker *, size_t batch_first, size_t batch);
 
 /* gradients = the sum over all workers, by the rest of the tree */
 gs_status gs_exact_sum(gs_worker *);
+
+/* ---- sharded_update.c ---- */
+
+/* In the place of the sum of the gradients and of the update; *score as of the sum. */
+gs_status gs_sharded_sum_and_update(gs_worker *, gs_score *);
 
 /* ---- local_sgd.c ---- */
 

@@ -24,10 +24,15 @@ bool gs_is_async(const gs_settings *s) {
     return strcmp(s->sync, "async") == 0;
 }
 
+bool gs_is_sharded(const gs_settings *s) {
+    return strcmp(s->sync, "sharded-update") == 0;
+}
+
 gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
-    if (gs_is_local(s) || gs_is_async(s)) return gs_sync_find(gs_settings_default().sync, out);
+    if (gs_is_local(s) || gs_is_async(s) || gs_is_sharded(s))
+        return gs_sync_find(gs_settings_default().sync, out);
     gs_status status = gs_sync_find(s->sync, out);
-    return status == GS_OK ? status : gs_fail(status, "%s, local, async", gs_message());
+    return status == GS_OK ? status : gs_fail(status, "%s, sharded-update, local, async", gs_message());
 }
 
 static gs_status check_local(const gs_settings *s) {
@@ -82,6 +87,23 @@ static gs_status check_exact(const gs_settings *s) {
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE, "--exact adds in an order of its own: it does not go with --sync %s",
                        s->sync);
+    return GS_OK;
+}
+
+/* --sync sharded-update has a reduce-scatter and an all-gather of its own. */
+static gs_status check_sharded(const gs_settings *s) {
+    if (!gs_is_sharded(s)) return GS_OK;
+    if (s->bucket)
+        return gs_fail(
+            GS_E_USAGE,
+            "--sync sharded-update cuts the gradients among the workers, not by layers: it does not "
+            "go with --bucket");
+    if (s->wire != GS_WIRE_F32)
+        return gs_fail(
+            GS_E_USAGE,
+            "--sync sharded-update sends weights too, which must not be rounded; it does not go with "
+            "--wire %s",
+            gs_wire_name(s->wire));
     return GS_OK;
 }
 
@@ -147,6 +169,7 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(check_wire(s));
     GS_TRY(check_lr_rule(s));
     if (s->exact) GS_TRY(check_exact(s));
+    GS_TRY(check_sharded(s));
     GS_TRY(check_local(s));
     return check_async(s);
 }

@@ -98,6 +98,11 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
     else
         GS_TRY(gs_part_gradient(w, batch_first, mine));
 
+    if (w->sharded) {
+        GS_TRY(tell_wish_to_stop(w));
+        return gs_sharded_sum_and_update(w, score);
+    }
+
     /* dW = dW_1 + ... + dW_N, on every worker; with --bucket most of it has been done during backward */
     GS_TRY(sum_gradients(w, score));
 

@@ -5,6 +5,7 @@
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     exact.c       the same step, with the same bits for any number of workers
+ *     sharded_update.c  the same step, each worker making its part of the update
  *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
  *     async.c       another one: a server takes each gradient as it comes (async_server.c)
  *     clocks.c      who may go on there, and how stale a gradient is
@@ -47,7 +48,7 @@ typedef struct gs_settings {
     const char *model;   /* name or text; NULL: the one in the file `load` */
     const char *data;    /* see gs_dataset_load */
     const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme (sync/sync.h), "local" or "async" */
+    const char *sync;    /* name of a scheme (sync/sync.h), "sharded-update", "local" or "async" */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
@@ -118,6 +119,7 @@ typedef struct gs_worker {
     gs_model *model;
     gs_sgd *sgd;             /* NULL where nothing is trained */
     gs_lr_plan rates;        /* of its steps */
+    bool sharded;            /* --sync sharded-update */
     gs_exact *exact;         /* of --exact, else NULL */
     gs_local *local;         /* of --sync local, else NULL */
     gs_async *async;         /* of --sync async, else NULL */

@@ -79,6 +79,7 @@ static gs_status create(gs_worker *w, const char *device, int local) {
     if (s->load) GS_TRY(load_weights(w));
     if (w->train_set) GS_TRY(gs_sgd_create(w->model, s->lr, s->momentum, s->weight_decay, &w->sgd));
     if (w->train_set) w->rates = gs_rates_of(s, w->batch, w->train_set->count);
+    w->sharded = gs_is_sharded(s);
     if (w->train_set && s->exact) GS_TRY(gs_exact_create(w, &w->exact));
     if (w->train_set && gs_is_local(s)) GS_TRY(gs_local_create(&w->local));
     if (w->train_set && gs_is_async(s)) GS_TRY(gs_async_create(w, &w->async));

@@ -1,0 +1,72 @@
+/* --sync sharded-update: the same algorithm, but each worker makes only its part of the update.
+ *
+ * After an all-reduce all N workers make the same update of all weights, N times the same work. But an all-reduce is a
+ * reduce-scatter and an all-gather, and the update fits in between:
+ *
+ *                 gradients       reduce-scatter     update          all-gather
+ *     worker 0    | a0 | b0 |     | a |   |          | A |   |       | A | B |      a = a0 + a1
+ *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
+ *
+ * The same bytes travel, half of them as weights; each worker reads and writes 1/N of weights and velocity, instead of
+ * all. (So only this part of its velocity is ever used: that each worker might hold no more of it is what sharded
+ * optimiser state means.) Every weight is computed from the same numbers as after `allreduce`, so between threads of one
+ * process it has the same bits.
+ *
+ * What does not divide by N, fewer than N weights, and with them loss, correct answers and samples, is summed on all
+ * workers, and updated by all.
+ *
+ * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
+ * (SC 2020): its first stage.
+ */
+#include "train/modes.h"
+
+/* Of the parameters, which lie in one array: this worker's part, and what is everybody's. */
+typedef struct parts {
+    size_t own_first, own, common_first, common;
+} parts;
+
+static parts parts_of(const gs_worker *w) {
+    size_t params = w->model->params, workers = (size_t)w->comm->size, own = params / workers;
+    return (parts){own * (size_t)w->comm->rank, own, own * workers, params - own * workers};
+}
+
+static gs_status sum_gradients(gs_worker *w, const parts *p) {
+    const gs_backend *ops = w->device->ops;
+    gs_mem gradients = w->model->gradients;
+    gs_comm *c = w->comm;
+    void *host;
+    GS_TRY(ops->map(w->device, gradients, (w->model->params + GS_STATS) * sizeof(float), &host));
+    float *dw = host;
+    gs_status status = c->ops->reduce_scatter(c, dw, dw + p->own_first, p->common_first, GS_F32, GS_SUM);
+    if (status == GS_OK)
+        status = c->ops->all_reduce(c, dw + p->common_first, p->common + GS_STATS, GS_F32, GS_SUM);
+    gs_status unmapped = ops->unmap(w->device, gradients, host);
+    return status == GS_OK ? unmapped : status;
+}
+
+static gs_status gather_weights(gs_worker *w, const parts *p) {
+    const gs_backend *ops = w->device->ops;
+    gs_comm *c = w->comm;
+    void *host;
+    GS_TRY(ops->map(w->device, w->model->weights, p->common_first * sizeof(float), &host));
+    float *weights = host;
+    gs_status status = c->ops->all_gather(c, weights + p->own_first, weights, p->own, GS_F32);
+    gs_status unmapped = ops->unmap(w->device, w->model->weights, host);
+    return status == GS_OK ? unmapped : status;
+}
+
+gs_status gs_sharded_sum_and_update(gs_worker *w, gs_score *score) {
+    const parts p = parts_of(w);
+    float sum[GS_STATS];
+    GS_TRY(sum_gradients(w, &p));
+    GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum));
+    *score = gs_score_of(sum);
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+
+    GS_TRY(gs_sgd_update_part(w->sgd, score->samples, p.own_first, p.own));
+    GS_TRY(gs_sgd_update_part(w->sgd, score->samples, p.common_first, p.common));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
+
+    if (p.own > 0) GS_TRY(gather_weights(w, &p));
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
