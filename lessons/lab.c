@@ -35,7 +35,7 @@ const char *__lsan_default_suppressions(void) {
     return "leak:libpocl.so\nleak:libLLVM\nleak:libclang\nleak:liboclgrind\n";
 }
 
-/* ---- blanks ---- */
+/* ---- the verdict ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char blank[sizeof((lab_verdict *)0)->blank];
@@ -48,6 +48,24 @@ static _Noreturn void send_verdict(void) {
     ssize_t sent = send(listener, &verdict, sizeof verdict, MSG_NOSIGNAL);
     _exit(sent == sizeof verdict ? 0 : 1);
 }
+
+/* ---- exit() ---- */
+
+/* The linker's --wrap=exit: the C library's exit(), and what is called in its place. */
+_Noreturn void __real_exit(int status);
+_Noreturn void __wrap_exit(int status);
+
+static bool checking; /* set before there are other threads */
+
+/* Ranks are threads, and a second exit() while the first is under way is undefined (C11, 7.22.4.4): now and then it
+ * crashes, and the grader would speak of a bad pointer. So during a check exit() ends the process at once. */
+_Noreturn void __wrap_exit(int status) {
+    if (!checking) __real_exit(status);
+    fflush(stdout);
+    _exit(status);
+}
+
+/* ---- blanks ---- */
 
 gs_status lab_blank(const char *task) {
     pthread_mutex_lock(&lock);
@@ -98,6 +116,7 @@ static int grade_task(const char *number) {
         return 2;
     }
     look_for_blank_in_kernels(number);
+    checking = true;
     verdict.passed = task->check() == GS_OK;
     if (!verdict.passed) snprintf(verdict.message, sizeof verdict.message, "%s", gs_message());
     if (verdict.passed) verdict.leaks = __lsan_do_recoverable_leak_check() != 0;

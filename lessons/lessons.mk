@@ -87,7 +87,7 @@ LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) -fmax-errors=5 -Ilessons/$(LESSON) -M
 LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh "$$2/cl" && \
                  $(if $(wildcard lessons/$(LESSON)/kernels/*),cp lessons/$(LESSON)/kernels/* "$$2/cl" &&) cp "$$1" "$$2/cl/lab.cl" && \
                  $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
-LAB_LINK       = $(CC) $(LAB_SANITIZE) -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
+LAB_LINK       = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels
 
 lab_objects = $(patsubst lessons/$(1)/%.c,$(B)/lessons/$(call lab_number,$(1))/%.o,$(wildcard lessons/$(1)/check*.c)) \

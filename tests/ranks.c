@@ -1,6 +1,7 @@
 #include "tests/ranks.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ typedef struct world_test {
     gs_test_outcome *outcome;
     const char *folder;
     bool checked;
+    atomic_int ready;   /* comms that are made */
+    atomic_bool unmade; /* one could not be */
 } world_test;
 
 typedef struct worker {
@@ -80,8 +83,16 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
     return GS_OK;
 }
 
+/* No body begins before all comms are made: a rank that fails at once would make that fail in other processes. */
+static gs_status begin_together(gs_comm *c, void *context) {
+    world_test *t = context;
+    atomic_fetch_add(&t->ready, 1);
+    while (atomic_load(&t->ready) < gs_test_layout_size(t->layout) && !atomic_load(&t->unmade)) usleep(100);
+    return t->body(c, t->context);
+}
+
 static gs_status run_process(const process *p) {
-    const world_test *t = p->test;
+    world_test *t = p->test;
     gs_comm *processes = NULL;
     int first;
     if (t->layout->processes > 0) {
@@ -93,13 +104,14 @@ static gs_status run_process(const process *p) {
         GS_TRY(gs_comm_processes_create(&r, &processes));
         processes->timeout = t->timeout;
     }
-    return gs_test_run_process(processes, t->layout->workers[p->number], t->timeout, t->checked, t->body,
-                               t->context, t->outcome, &first);
+    return gs_test_run_process(processes, t->layout->workers[p->number], t->timeout, t->checked,
+                               begin_together, t, t->outcome, &first);
 }
 
 static void *process_main(void *argument) {
     process *p = argument;
     p->status = run_process(p);
+    if (p->status != GS_OK) atomic_store(&p->test->unmade, true);
     snprintf(p->message, sizeof p->message, "%s", p->status == GS_OK ? "" : gs_message());
     return NULL;
 }
@@ -109,7 +121,7 @@ static void run_ranks(const gs_test_layout *layout, double timeout, bool checked
     char folder[400];
     snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
-    world_test test = {layout, timeout, body, context, outcome, folder, checked};
+    world_test test = {layout, timeout, body, context, outcome, folder, checked, 0, false};
     process processes[GS_TEST_RANKS];
     int count = layout->processes > 0 ? layout->processes : 1;
     for (int p = 0; p < count; p++) {

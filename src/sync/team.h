@@ -18,6 +18,7 @@ typedef struct gs_seat {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has come to a meeting */
     bool left;                 /* its comm was freed; under the lock */
+    int ahead, most_ahead;     /* huge letters sent, less those received: now, at most; likewise */
 } gs_seat;
 
 /* A message from one rank to another. */
@@ -55,6 +56,8 @@ typedef struct gs_team {
     gs_seat *seats;         /* [size] */
     gs_post *posts;         /* [from * size + to] */
     gs_spare huge;          /* spare letters of all posts; under the lock */
+    int huge_made;          /* how many there are, spare or under way, of huge.room; likewise */
+    int huge_wanted;        /* the sum of most_ahead; likewise */
     bool *missing;          /* [size], for a message; under the lock */
 } gs_team;
 
