@@ -78,6 +78,7 @@ for model in mlp lenet cnn; do
         row 1 "1 worker" "$(ours $model $steps --device cpu --threads 1)"
         row 2 "2 workers, threads of one process" "$(ours $model $steps --devices cpu,cpu --threads 1)"
         LAUNCH="launch -n 2 --"
+        row 8 "2 workers, the update sharded" "$(ours $model $steps --devices cpu,cpu --threads 1 --sync sharded-update)"
         row 3 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
         row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)"
         LAUNCH=
@@ -89,10 +90,10 @@ for model in mlp lenet cnn; do
     done
     printf '\n%-36s %12s %12s %12s\n' "training $model, global batch 128" samples/s "to 1 worker" "to DDP"
     one=$(value_of 1) ddp=$(value_of 5) half=$(value_of 6)
-    for row in 1 2 3 4 5 6 7; do
+    for row in 1 2 8 3 4 5 6 7; do
         name=$(name_of $row) value=$(value_of $row) base=$one
         [ -n "$name" ] || continue
-        [ $row -ge 6 ] && base=$half
+        case $row in 6 | 7) base=$half ;; esac
         [ -n "$value" ] || { printf '%-36s %12s\n' "$name" failed && failed=1 && continue; }
         awk -v n="$name" -v v="$value" -v b="$base" -v d="$ddp" \
             'BEGIN { printf "%-36s %12.0f %11.2fx %12s\n", n, v, v / b, (d > 0 ? sprintf("%.2fx", v / d) : "") }'

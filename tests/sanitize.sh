@@ -17,7 +17,7 @@ tsan)
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$(realpath "$here")/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu
-    for group in pool comm gloo meeting collectives checked shm sync wire wire_bytes overlap loader train async trace; do "$program" $group; done
+    for group in pool comm gloo meeting collectives checked shm sync wire wire_bytes overlap sharded_update loader train async trace; do "$program" $group; done
     ;;
 *)
     echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2

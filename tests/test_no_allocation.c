@@ -176,6 +176,9 @@ static void a_step_of_every_mode_allocates_nothing(void **state) {
     s = settings_for("cpu,cpu");
     s.exact = true;
     assert_steps_allocate_nothing(&s, "--exact");
+    s = settings_for("cpu,cpu,cpu");
+    s.sync = "sharded-update";
+    assert_steps_allocate_nothing(&s, "--sync sharded-update");
     s = settings_for("cpu,cpu");
     s.sync = "local";
     s.every = 2;
