@@ -77,8 +77,8 @@ for model in mlp lenet cnn; do
         LAUNCH=
         row 1 "1 worker" "$(ours $model $steps --device cpu --threads 1)"
         row 2 "2 workers, threads of one process" "$(ours $model $steps --devices cpu,cpu --threads 1)"
-        LAUNCH="launch -n 2 --"
         row 8 "2 workers, the update sharded" "$(ours $model $steps --devices cpu,cpu --threads 1 --sync sharded-update)"
+        LAUNCH="launch -n 2 --"
         row 3 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
         row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)"
         LAUNCH=
