@@ -242,7 +242,7 @@ const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *
     };
     const gs_option train[] = {
         {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME",
-         "a scheme (gradsum step --help), sharded-update, local, async"},
+         "a scheme (step --help), sharded-update, local, async"},
         {"wire", GS_OPTION_WIRE, &s->wire, 0, 0, "TYPE",
          "gradients travel as f32, f16 or bf16; sums are f32"},
         {"bucket", GS_OPTION_INT, &s->bucket, 0, 1e6, "KB",
