@@ -32,28 +32,6 @@ static gs_status around_blocks(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-/* Messages of all lengths, two under way, longer ones after shorter ones. */
-static gs_status letters_of_all_lengths(gs_comm *c, void *context) {
-    static const size_t lengths[] = {1, 63, 64, 65, 4096, 100000, 3, 1000003, 64, 2000001, 0, 7};
-    (void)context;
-    unsigned char *data = gs_test_scratch(2000001), *got = gs_test_scratch(2000001);
-    int right = (c->rank + 1) % c->size, left = (c->rank + c->size - 1) % c->size;
-    for (size_t i = 0; i + 1 < sizeof lengths / sizeof *lengths; i++) {
-        for (size_t k = 0; k < 2; k++) {
-            for (size_t b = 0; b < lengths[i + k]; b++)
-                data[b] = (unsigned char)(b * 7 + i + k + (size_t)c->rank);
-            GS_TRY(c->ops->send(c, data, lengths[i + k], right));
-        }
-        for (size_t k = 0; k < 2; k++) {
-            GS_TRY(c->ops->recv(c, got, lengths[i + k], left));
-            for (size_t b = 0; b < lengths[i + k]; b++)
-                RANK_CHECK(got[b] == (unsigned char)(b * 7 + i + k + (size_t)left),
-                           "byte %zu of %zu is wrong", b, lengths[i + k]);
-        }
-    }
-    return GS_OK;
-}
-
 static void over_shm(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,
                      gs_test_outcome outcome[GS_TEST_RANKS]) {
     memset(outcome, 0, GS_TEST_RANKS * sizeof *outcome);
@@ -76,8 +54,8 @@ static void blocks_end_anywhere(void **state) {
 
 static void letters_have_any_length(void **state) {
     (void)state;
-    all_ok(&three, letters_of_all_lengths);
-    all_ok(&mixed, letters_of_all_lengths);
+    all_ok(&three, gs_test_letters_of_all_lengths);
+    all_ok(&mixed, gs_test_letters_of_all_lengths);
 }
 
 /* ---- failures ---- */
