@@ -163,7 +163,8 @@ void gs_test_ranks_checked_ok(const gs_test_layout *layout, gs_test_body body, v
 }
 
 gs_status gs_test_letters_of_all_lengths(gs_comm *c, void *context) {
-    static const size_t lengths[] = {1, 63, 64, 65, 4096, 100000, 3, 1000003, 64, 2000001, 0, 7};
+    static const size_t lengths[] = {1,  63,      64, 65, 4096, 100000, 3,   1000003,
+                                     64, 2000001, 0,  7,  5000, 100,    5000};
     (void)context;
     unsigned char *data = gs_test_scratch(2000001), *got = gs_test_scratch(2000001);
     int right = (c->rank + 1) % c->size, left = (c->rank + c->size - 1) % c->size;

@@ -51,7 +51,7 @@ extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
 extern const gs_test_check gs_test_comm_checks[];       /* test_comm.c */
 
 /* A body, for any transport between processes: messages of all lengths go around the ring, two under way, longer ones after
- * shorter ones. */
+ * shorter ones and shorter ones after longer ones. */
 gs_status gs_test_letters_of_all_lengths(gs_comm *, void *context);
 
 /* For bodies (RANK_CHECK is in scheme_checks.h, because cmocka's own assertions work in the main thread only):
