@@ -208,9 +208,9 @@ gs_status gs_cl_conv2d_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
     return forward(d, y, x, w, b, n, s, true);
 }
 
-/* dw += dy x^T and db += dy 1^T over n images */
-static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem x_places,
-                             size_t n, const gs_conv2d_sizes *s, const plan *p) {
+/* dw = dy x^T and db = dy 1^T over n images, or += with `add` */
+static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem x_places,
+                                  size_t n, const gs_conv2d_sizes *s, const plan *p, bool add) {
     const gs_cl *cl = gs_cl_of(d);
     const bool bias = db.base != NULL;
     weights t = {.lead = p->dy.lead,
@@ -248,7 +248,8 @@ static gs_status add_weights(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_m
                       : (gs_cl_grid){{gs_cl_parts(columns, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
     elements.groups[1] = m;
     return GS_CL_RUN(d, "conv2d", "conv2d_weights_sum", elements, GS_ARG(dw), GS_ARG(bias ? db : dw),
-                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs));
+                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs),
+                     GS_ARG((int)add));
 }
 
 /* *out = w^T, a row for each phase of each input channel */
@@ -264,11 +265,11 @@ static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, c
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where relu_y > 0 */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    if (n == 0) return GS_OK;
+                          gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
+    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
     GS_TRY(make_places(d, s, &p, dx.base != NULL, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,
@@ -291,7 +292,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
         const gs_mem gate = relu_y.base ? gs_at(relu_y, first * p.y_size) : GS_NONE;
         GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
         GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), gate, images, p.dy, &dy_planes));
-        GS_TRY(add_weights(d, dw, db, dy_planes, x_planes, x_places, images, s, &p));
+        GS_TRY(weights_gradient(d, dw, db, dy_planes, x_planes, x_places, images, s, &p, add || first > 0));
         if (dx.base)
             GS_TRY(
                 multiply(d, gs_at(dx, first * p.x_size), w_t, GS_NONE, dy_planes, dy_places, images, back));
@@ -300,11 +301,11 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
 }
 
 gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, const gs_conv2d_sizes *s) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s);
+                                size_t n, const gs_conv2d_sizes *s, bool add) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s, add);
 }
 
 gs_status gs_cl_conv2d_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, s);
+                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, s, add);
 }

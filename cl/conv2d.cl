@@ -266,10 +266,10 @@ __kernel void conv2d_weights(__global float *part, __global const float *dy, __g
 
 #endif
 
-/* dw += the sum of the groups, in order, and db += that of the last column if there is one more than dw has; work-item
- * (GS_VECTOR columns, row) */
+/* dw = the sum of the groups, in order, and db = that of the last column if there is one more than dw has, or += with
+ * `add`; work-item (GS_VECTOR columns, row) */
 __kernel void conv2d_weights_sum(__global float *dw, ulong dw_at, __global float *db, ulong db_at,
-                                 __global const float *part, ulong groups, int n, int columns) {
+                                 __global const float *part, ulong groups, int n, int columns, int add) {
     const size_t column = GS_FIRST, row = get_global_id(1), each = n * get_global_size(1);
     if (column >= n) return;
     part += row * n;
@@ -277,15 +277,13 @@ __kernel void conv2d_weights_sum(__global float *dw, ulong dw_at, __global float
     if (column + GS_VECTOR <= columns) {
         vec sum = 0;
         for (size_t g = 0; g < groups; g++) sum += load(part + g * each + column);
-        store(load(dw + column) + sum, dw + column);
+        store(add ? load(dw + column) + sum : sum, dw + column);
         return;
     }
     for (size_t i = column; i < min(column + GS_VECTOR, (size_t)n); i++) {
         float sum = 0;
         for (size_t g = 0; g < groups; g++) sum += part[g * each + i];
-        if (i < columns)
-            dw[i] += sum;
-        else
-            db[db_at + row] += sum;
+        __global float *to = i < columns ? dw + i : db + db_at + row;
+        *to = add ? *to + sum : sum;
     }
 }

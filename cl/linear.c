@@ -22,7 +22,7 @@ gs_status gs_cl_linear_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
 
 /* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one pass.
  * On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
-static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out) {
+static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
     const gs_cl *cl = gs_cl_of(d);
     const bool gpu = cl->tiles.gpu, has_db = db.base != NULL;
     const int relu = y.base && !gpu;
@@ -37,31 +37,32 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
                           : (gs_cl_grid){{gs_cl_parts(out, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
     return GS_CL_RUN(d, "linear", "linear_db", grid, GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n),
                      GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu),
-                     GS_ARG((int)has_db));
+                     GS_ARG((int)has_db), GS_ARG((int)add));
 }
 
 /* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass only
  * where relu_y > 0 */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, int in, int out) {
+                          gs_mem w, size_t n, int in, int out, bool add) {
     size_t k = (size_t)in, m = (size_t)out;
-    if (n == 0) return GS_OK;
-    GS_TRY(sum_db(d, db, &dy, relu_y, n, m));
+    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
+    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
     if (dx.base)
         GS_TRY(gs_cl_gemm(
             d, dx, dy, w, GS_NONE,
             (gs_cl_gemm_sizes){.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}));
     return gs_cl_gemm(
         d, dw, dy, x, GS_NONE,
-        (gs_cl_gemm_sizes){.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = 1});
+        (gs_cl_gemm_sizes){
+            .m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add});
 }
 
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, int in, int out) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out);
+                                size_t n, int in, int out, bool add) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out, add);
 }
 
 gs_status gs_cl_linear_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, int in, int out) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, in, out);
+                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, in, out, add);
 }

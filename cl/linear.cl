@@ -2,11 +2,11 @@
 
 /* The products are those of gemm.cl; this is what is left of linear. */
 
-/* db[o] += sum_i dy[i][o], in the order of i; one work-item for GS_VECTOR neighbouring o. With `relu` only that dy counts
+/* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for GS_VECTOR neighbouring o. With `relu` only that dy counts
  * whose y is larger than 0, and it is kept in `passed` for the products; else y and passed are not touched. */
 __kernel void linear_db(__global float *db, ulong db_at, __global const float *dy, ulong dy_at, ulong n,
                         ulong out, __global const float *y, ulong y_at, __global float *passed, int relu,
-                        int has_db) {
+                        int has_db, int add) {
     const size_t o = GS_FIRST;
     db += db_at;
     dy += dy_at;
@@ -21,7 +21,7 @@ __kernel void linear_db(__global float *db, ulong db_at, __global const float *d
             }
             sum += value;
         }
-        if (has_db) store(load(db + o) + sum, db + o);
+        if (has_db) store(add ? load(db + o) + sum : sum, db + o);
         return;
     }
     for (size_t k = o; k < out; k++) {
@@ -31,6 +31,6 @@ __kernel void linear_db(__global float *db, ulong db_at, __global const float *d
             if (relu) passed[i * out + k] = value = y[i * out + k] > 0 ? value : 0;
             sum += value;
         }
-        if (has_db) db[k] += sum;
+        if (has_db) db[k] = add ? db[k] + sum : sum;
     }
 }

@@ -74,7 +74,7 @@ static gs_status fill(place *p, const work *w) {
     return st;
 }
 
-/* One of GS_TUNE_CASES. In a linear layer dw is added to, so a later call gives another dw. */
+/* One of GS_TUNE_CASES. */
 static gs_status run(place *p, const work *w, int number) {
     gs_device *d = p->device;
     gs_mem *at = p->at;
@@ -87,11 +87,12 @@ static gs_status run(place *p, const work *w, int number) {
             d, at[DX], at[Y], at[W], GS_NONE,
             (gs_cl_gemm_sizes){.m = n, .n = in, .k = out, .a_row = out, .a_col = 1, .b_row = in, .b_col = 1});
     case GS_TUNE_DW:
-        return d->ops->linear_backward(d, GS_NONE, at[DW], GS_NONE, at[Y], at[X], at[W], n, w->in, w->out);
+        return d->ops->linear_backward(d, GS_NONE, at[DW], GS_NONE, at[Y], at[X], at[W], n, w->in, w->out,
+                                       false);
     default:
         GS_TRY(d->ops->conv2d_forward(d, at[CY], at[CX], at[CW], at[CB], w->images, &w->conv));
         return d->ops->conv2d_backward(d, at[CDX], at[CDW], at[CB], at[CY], at[CX], at[CW], w->images,
-                                       &w->conv);
+                                       &w->conv, false);
     }
 }
 
@@ -109,7 +110,7 @@ static gs_status results(place *p, float **out, size_t *count) {
         st = d->ops->linear_forward(d, p->at[Y], p->at[X], p->at[W], p->at[B], small.n, small.in, small.out);
     if (st == GS_OK)
         st = d->ops->linear_backward(d, p->at[DX], p->at[DW], p->at[B], p->at[Y], p->at[X], p->at[W], small.n,
-                                     small.in, small.out);
+                                     small.in, small.out, false);
     if (st == GS_OK) st = run(p, &small, GS_TUNE_CONV2D);
     float *to = *out;
     for (int i = 0; i < ARRAYS && st == GS_OK; to += size[i++])

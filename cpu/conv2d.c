@@ -7,7 +7,7 @@
  * kernel, and p = (r, o), an output position:
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
- *     backward   dw[o][k] += sum_p dy[o][p] X[at[k] + p]
+ *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p]
  *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
  * The last is a product again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Where
@@ -230,10 +230,11 @@ static void backward_part(void *context, int part) {
 }
 
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    if (n == 0) return GS_OK;
+                          gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
     gs_conv_work t = work_of(d, s, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
+    if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
+    if (n == 0) return GS_OK;
     t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
     t.relu_y = gs_cpu_floats(relu_y);
@@ -264,11 +265,11 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
 }
 
 gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s);
+                                  gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s, add);
 }
 
 gs_status GS_ISA(conv2d_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, s);
+                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, s, add);
 }

@@ -75,19 +75,19 @@ gs_status GS_ISA(one_hot)(gs_device *, gs_mem y, gs_mem labels, size_t n, int cl
 gs_status GS_ISA(linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                  int out);
 gs_status GS_ISA(linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                  size_t n, int in, int out);
+                                  size_t n, int in, int out, bool add);
 gs_status GS_ISA(conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *);
 gs_status GS_ISA(conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                  size_t n, const gs_conv2d_sizes *);
+                                  size_t n, const gs_conv2d_sizes *, bool add);
 gs_status GS_ISA(linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                       int out);
 gs_status GS_ISA(linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, int in, int out);
+                                       gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
 gs_status GS_ISA(conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                       const gs_conv2d_sizes *);
 gs_status GS_ISA(conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *);
+                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
 gs_status GS_ISA(max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                      const gs_pool2d_sizes *);
 gs_status GS_ISA(max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
@@ -122,6 +122,8 @@ gs_status gs_cpu_read(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cpu_map(gs_device *, gs_mem, size_t bytes, void **host);
 gs_status gs_cpu_unmap(gs_device *, gs_mem, void *host);
 gs_status gs_cpu_fill(gs_device *, gs_mem x, float value, size_t count);
+/* dw and db, which may be GS_NONE, become zeros. */
+gs_status gs_cpu_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 gs_status gs_cpu_copy(gs_device *, gs_mem to, gs_mem from, size_t count);
 gs_status gs_cpu_finish(gs_device *);
 void gs_cpu_close(gs_device *);

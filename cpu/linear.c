@@ -6,8 +6,8 @@
  *
  *     forward    y  (n, out)  = x (n, in)  w^T        + b
  *     backward   dx (n, in)   = dy (n, out) w
- *                dw (out, in) += dy^T x
- *                db (out)     += column sums of dy
+ *                dw (out, in) (+)= dy^T x             (+)=: += with `add`, else =
+ *                db (out)     (+)= column sums of dy
  *
  * With a relu after it, forward puts it on each block of y while that is in the cache, and backward first writes
  * the dy that the relu lets through.
@@ -20,6 +20,7 @@ typedef struct gs_linear_work {
     const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
     float *passed;       /* backward with relu_y: the dy that counts */
     bool relu;           /* forward: y = max(y, 0) */
+    bool add;            /* backward: to what dw and db hold */
     int n, in, out, parts;
 } gs_linear_work;
 
@@ -77,6 +78,7 @@ gs_status GS_ISA(linear_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
 static void dy_part(void *context, int part) {
     const gs_linear_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
+    for (size_t o = r.begin; o < r.end && t->db && !t->add; o++) t->db[o] = 0;
     for (size_t row = 0; row < (size_t)t->n; row++) {
         const float *dy = t->dy + row * (size_t)t->out;
         if (t->relu_y) {
@@ -98,10 +100,10 @@ static void dw_part(void *context, int part) {
     if (count == 0) return;
     if (by_rows)
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, t->in, t->n, 1, t->dy + begin, t->out,
-                    t->x, t->in, 1, t->dw + (size_t)begin * (size_t)t->in, t->in);
+                    t->x, t->in, t->add ? 1.0f : 0.0f, t->dw + (size_t)begin * (size_t)t->in, t->in);
     else
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t->out, count, t->n, 1, t->dy, t->out,
-                    t->x + begin, t->in, 1, t->dw + begin, t->in);
+                    t->x + begin, t->in, t->add ? 1.0f : 0.0f, t->dw + begin, t->in);
 }
 
 static void dx_part(void *context, int part) {
@@ -120,10 +122,10 @@ static void dx_part(void *context, int part) {
 }
 
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, int in, int out) {
-    if (n == 0) return GS_OK;
+                          gs_mem w, size_t n, int in, int out, bool add) {
+    if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
     if (gs_linear_is_small(n, in, out))
-        return GS_ISA(linear_small_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out);
+        return GS_ISA(linear_small_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
     gs_linear_work t = {.dx = gs_cpu_floats(dx),
                         .dw = gs_cpu_floats(dw),
                         .db = gs_cpu_floats(db),
@@ -131,6 +133,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
                         .relu_y = gs_cpu_floats(relu_y),
+                        .add = add,
                         .n = (int)n,
                         .in = in,
                         .out = out};
@@ -148,11 +151,11 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
 }
 
 gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, int in, int out) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out);
+                                  gs_mem w, size_t n, int in, int out, bool add) {
+    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out, add);
 }
 
 gs_status GS_ISA(linear_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, int in, int out) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, in, out);
+                                       gs_mem x, gs_mem w, size_t n, int in, int out, bool add) {
+    return backward(d, dx, dw, db, dy, y, x, w, n, in, out, add);
 }

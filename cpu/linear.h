@@ -27,6 +27,7 @@ static inline bool gs_linear_is_small(size_t n, int in, int out) {
 gs_status GS_ISA(linear_small_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                        int out, bool relu);
 gs_status GS_ISA(linear_small_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out);
+                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
+                                        bool add);
 
 #endif

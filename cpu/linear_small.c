@@ -9,7 +9,7 @@
  *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are turned around on the way
  *     backward   dx (n, in)   = dy (n, out) w
  *                dw (out, in) += dy^T x                       dy^T is packed in blocks first
- *                db (out)     += column sums of dy
+ *                db (out)     (+)= column sums of dy
  *
  * With a relu after it, forward puts it on y while that is turned around, and backward first writes the dy that the
  * relu lets through.
@@ -19,6 +19,7 @@ typedef struct gs_linear_work {
     const float *x, *w, *b, *dy;
     const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
     bool relu;           /* forward: y = max(y, 0) */
+    bool add;            /* backward: to what dw and db hold */
     int n, in, out;
     int parts;       /* how often a product is cut */
     bool by_samples; /* forward: how it is cut */
@@ -96,6 +97,7 @@ static void dy_part(void *context, int part) {
     const gs_linear_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
     size_t n = (size_t)t->n, out = (size_t)t->out;
+    for (size_t o = r.begin; o < r.end && t->db && !t->add; o++) t->db[o] = 0;
     for (size_t s = 0; s < n; s++) {
         const float *dy = t->dy + s * out;
         if (t->relu_y) {
@@ -130,7 +132,7 @@ static void dw_part(const gs_linear_work *t, int part) {
                    .b_row = in,
                    .c = by_rows ? t->dw + r.begin * in : t->dw + r.begin,
                    .c_row = in,
-                   .add = true,
+                   .add = t->add,
                    .strip = t->scratch + (size_t)part * t->scratch_part};
     GS_ISA(matmul)(&m);
 }
@@ -165,8 +167,8 @@ static void product_part(void *context, int part) {
 }
 
 gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out) {
-    if (n == 0) return GS_OK;
+                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
+                                        bool add) {
     gs_linear_work t = {.dx = gs_cpu_floats(dx),
                         .dw = gs_cpu_floats(dw),
                         .db = gs_cpu_floats(db),
@@ -174,6 +176,7 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
                         .relu_y = gs_cpu_floats(relu_y),
+                        .add = add,
                         .n = (int)n,
                         .in = in,
                         .out = out};

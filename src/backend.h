@@ -4,9 +4,10 @@
  * uses. Everything is f32 in row-major order; a batch is (n, c, h, w) and a batch of vectors is (n, k).
  *
  * - Each operator takes any n from 0 (then it does nothing).
- * - A forward writes y. A backward states the forward it differentiates, *writes* dx, and *adds* to dw and
- * db, so that one step may run in several micro-batches; the caller clears dw once a step. Gradients are sums
- * over the batch, never means: the division by the global number of samples happens once, in sgd_update.
+ * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw and
+ * db, so that one step may run in several micro-batches; without, in the first of them, it *writes* them, which saves
+ * clearing them before (zeros if n is 0). Gradients are sums over the batch, never means: the division by the global
+ * number of samples happens once, in sgd_update.
  * - dx may be GS_NONE where nobody wants it (the first layer); b and db may be GS_NONE for a layer without
  * bias.
  * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
@@ -100,18 +101,18 @@ typedef struct gs_backend {
     /* y[i][o] = b[o] + sum_k x[i][k] w[o][k];  x (n, in), w (out, in), b (out), y (n, out) */
     gs_status (*linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                 int out);
-    /* dx = dy w;  dw += dy^T x;  db[o] += sum_i dy[i][o] */
+    /* dx = dy w;  dw (+)= dy^T x;  db[o] (+)= sum_i dy[i][o];  (+)=: += with `add`, else = */
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, int in, int out);
+                                 size_t n, int in, int out, bool add);
 
     /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w]
      * w[o][c][u][v], where x outside of the image is 0 */
     gs_status (*conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                 const gs_conv2d_sizes *);
-    /* dw[o][c][u][v] += sum_{i,r,s} dy[i][o][r][s] x[i][c][...];  db[o] += sum_{i,r,s} dy[i][o][r][s];
+    /* dw[o][c][u][v] (+)= sum_{i,r,s} dy[i][o][r][s] x[i][c][...];  db[o] (+)= sum_{i,r,s} dy[i][o][r][s];
      * dx gathers, for each pixel, dy times w over all windows that contain it */
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, const gs_conv2d_sizes *);
+                                 size_t n, const gs_conv2d_sizes *, bool add);
 
     /* The same two layers with the relu that follows: y = max(linear(x), 0), and backward takes this y to let dy
      * pass only where y > 0. A backend that gains nothing from it leaves the four NULL, and relu's own operator
@@ -119,11 +120,11 @@ typedef struct gs_backend {
     gs_status (*linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                      int out);
     gs_status (*linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                      gs_mem x, gs_mem w, size_t n, int in, int out);
+                                      gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
     gs_status (*conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                      const gs_conv2d_sizes *);
     gs_status (*conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *);
+                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
 
     /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
      * + w in its channel's plane, the first in reading order on a tie; NaN wins over numbers */

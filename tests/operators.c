@@ -42,9 +42,9 @@ static gs_status linear_backward(const instance *t) {
     const gs_mem *p = t->place;
     if (t->relu)
         return t->device->ops->linear_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
-                                                    (size_t)a[0], a[1], a[2]);
+                                                    (size_t)a[0], a[1], a[2], t->add);
     return t->device->ops->linear_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W], (size_t)a[0],
-                                           a[1], a[2]);
+                                           a[1], a[2], t->add);
 }
 
 static int out_size(int in, int kernel, int stride, int pad) {
@@ -89,9 +89,9 @@ static gs_status conv2d_backward(const instance *t) {
     const gs_mem *p = t->place;
     if (t->relu)
         return t->device->ops->conv2d_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
-                                                    (size_t)t->c->arg[0], &s);
+                                                    (size_t)t->c->arg[0], &s, t->add);
     return t->device->ops->conv2d_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W],
-                                           (size_t)t->c->arg[0], &s);
+                                           (size_t)t->c->arg[0], &s, t->add);
 }
 
 static gs_pool2d_sizes pool2d_sizes(const int *a) {
@@ -304,8 +304,7 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         size_t total = t->count[i] + 2 * offset;
         assert_ok(device->ops->alloc(device, total * sizeof(float), &t->base[i]));
         t->place[i] = gs_at(t->base[i], offset);
-        bool garbage =
-            i == Y || i == INDEX || i == DX; /* to be written, not read or added to: NaN would show */
+        bool garbage = i != STATS; /* to be written, not read or added to: NaN would show */
         if (i < INPUTS) {
             write_guarded(t, (tensor)i);
         } else {

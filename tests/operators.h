@@ -38,6 +38,7 @@ struct instance {
     const operator_case *c;
     gs_device *device;
     bool relu;     /* linear, conv2d: with the relu that follows, as one operator */
+    bool add;      /* backward adds to dw and db */
     size_t offset; /* elements before and after each tensor that nobody may touch */
     size_t count[TENSORS];
     float *host[TENSORS];  /* inputs, and what instance_read got; INDEX and LABELS are int32_t in truth */
@@ -51,8 +52,8 @@ const operator_case *next_case(const char *op, const operator_case *c);
 /* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */
 const char *operator_case_name(const operator_case *);
 
-/* Allocate all tensors `offset` elements into allocations of their own, write the inputs; y, dx and index
- * begin as garbage, stats, dw and db as zeros. */
+/* Allocate all tensors `offset` elements into allocations of their own, write the inputs; outputs begin
+ * as garbage, but stats, which are added to, as zeros. */
 void instance_open(instance *, gs_device *, const operator_case *, size_t offset);
 void instance_close(instance *);
 

@@ -172,11 +172,13 @@ static void check_offsets(const instance *want) {
     instance_close(&t);
 }
 
-/* dw, db and stats are added to, the other outputs written. */
-static void check_adds_up(const instance *want) {
+/* With `add` dw and db are added to, stats always; the other outputs are written. */
+static void check_adds_up(const instance *want, bool relu) {
     instance t;
     instance_open(&t, want->device, want->c, 1);
+    t.relu = relu;
     forward_backward(&t);
+    t.add = true;
     forward_backward(&t);
     check_same(&t, want, 2, "a second time");
     instance_close(&t);
@@ -207,7 +209,7 @@ static void check_in_place(const instance *want) {
     instance_close(&t);
 }
 
-static void check_untouched(const instance *t) {
+static void check_no_sums(const instance *t) {
     const tensor sums[] = {STATS, DW, DB};
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < t->count[sums[k]]; i++) assert_true(t->host[sums[k]][i] == 0);
@@ -223,10 +225,10 @@ static void any_call(void **state) {
             instance_open(&want, devices[d], c, 0);
             forward_backward(&want);
             check_offsets(&want);
-            check_adds_up(&want);
+            check_adds_up(&want, false);
             if (want.count[DW]) check_without_dx(&want);
             if (want.op->element_wise) check_in_place(&want);
-            if (c->arg[0] == 0) check_untouched(&want);
+            if (c->arg[0] == 0) check_no_sums(&want);
             instance_close(&want);
         }
 }
@@ -252,6 +254,7 @@ static void with_relu(void **state) {
             const tensor outputs[] = {Y, DX, DW, DB};
             for (int i = 0; i < 4; i++) instance_read(&want, outputs[i]);
             check_same(&t, &want, 1, "with relu");
+            check_adds_up(&want, true);
             instance_close(&t);
             instance_close(&want);
         }

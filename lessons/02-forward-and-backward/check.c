@@ -110,7 +110,7 @@ static gs_status check_large(gs_device *ours, bool dx) {
     if (status == GS_OK)
         status = ours->ops->linear_backward(ours, (gs_mem){b.dx, 0}, (gs_mem){b.dw, 0}, (gs_mem){b.db, 0},
                                             (gs_mem){b.dy, 0}, (gs_mem){b.x, 0}, (gs_mem){b.w, 0}, c.n,
-                                            (int)c.in, (int)c.out);
+                                            (int)c.in, (int)c.out, true);
     const float *got[] = {a.dx, a.dw, a.db}, *wanted[] = {b.dx, b.dw, b.db};
     const size_t count[] = {c.n * c.in, c.out * c.in, c.out};
     static const char *const names[] = {"dx", "dw", "db"};

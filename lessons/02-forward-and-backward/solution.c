@@ -63,8 +63,10 @@ double lab_difference(double (*f)(void *context), void *context, float *x, float
  * gs_cpu_floats(m) and gs_cpu_ints(m) are pointers to it. */
 
 static gs_status linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, int in, int out) {
-    (void)d;
+                                 size_t n, int in, int out, bool add) {
+    /* Not a task: without `add` the gradients hold nothing yet. */
+    if (!add) GS_TRY(d->ops->fill(d, dw, 0, (size_t)in * (size_t)out));
+    if (!add && db.base) GS_TRY(d->ops->fill(d, db, 0, (size_t)out));
     /* task 2.5: call linear_dx and linear_dw_db, each within GS_TRY(...), which passes a failure on. Return GS_OK. */
     GS_TRY(linear_dx(gs_cpu_floats(dx), gs_cpu_floats(dy), gs_cpu_floats(w), n, (size_t)in, (size_t)out));
     GS_TRY(linear_dw_db(gs_cpu_floats(dw), gs_cpu_floats(db), gs_cpu_floats(dy), gs_cpu_floats(x), n,

@@ -45,9 +45,9 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     *dx = l->dx;
     if (l->fused)
         return l->device->ops->conv2d_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w,
-                                                    pass->n, &me->sizes);
+                                                    pass->n, &me->sizes, !pass->fresh);
     return l->device->ops->conv2d_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n,
-                                           &me->sizes);
+                                           &me->sizes, !pass->fresh);
 }
 
 static bool conv2d_fuses_relu(const gs_backend *ops) {

@@ -37,8 +37,9 @@ typedef struct gs_param {
 
 /* What all layers share during one forward and backward over one micro-batch. */
 typedef struct gs_pass {
-    size_t n;            /* samples; at most the max_batch that the layer was bound for */
-    bool training;       /* dropout is active */
+    size_t n;      /* samples; at most the max_batch that the layer was bound for */
+    bool training; /* dropout is active */
+    bool fresh;    /* the gradients hold nothing yet: backward writes dw and db, to which it else adds */
     uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
@@ -65,7 +66,8 @@ typedef struct gs_layer_ops {
     gs_status (*bind)(gs_layer *, size_t max_batch);
     /* *y = where the output lies, normally layer->y. Remembers x. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
-    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db. */
+    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db, or
+     * writes them if the pass is the first of its step. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);

@@ -29,14 +29,14 @@ static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
                                                                        pass->n, l->in.c, l->out.c);
 }
 
-/* Of y = x w^T + b: dx = dy w, dw += dy^T x, db += the sum of dy over the samples. */
+/* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
 static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->dx;
     if (l->fused)
         return l->device->ops->linear_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w,
-                                                    pass->n, l->in.c, l->out.c);
+                                                    pass->n, l->in.c, l->out.c, !pass->fresh);
     return l->device->ops->linear_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n, l->in.c,
-                                           l->out.c);
+                                           l->out.c, !pass->fresh);
 }
 
 static bool linear_fuses_relu(const gs_backend *ops) {

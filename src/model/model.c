@@ -133,6 +133,10 @@ gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *l
     return gs_layer_forward(m->net, pass, x, logits);
 }
 
+gs_status gs_model_clear_stats(gs_model *m) {
+    return m->device->ops->fill(m->device, gs_model_stats(m), 0, GS_STATS);
+}
+
 gs_status gs_model_clear_gradients(gs_model *m) {
     return m->device->ops->fill(m->device, m->gradients, 0, m->params + GS_STATS);
 }

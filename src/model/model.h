@@ -53,11 +53,14 @@ gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits
 /* Adds (loss, correct, samples) of these logits against n int32 labels to the tail of `gradients`. */
 gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
-/* Adds to `gradients` the gradient of the *sum* of the samples' losses. After forward and loss of this pass. */
+/* Adds to `gradients` the gradient of the *sum* of the samples' losses, or, where the pass is `fresh`, writes it there
+ * (not the stats, which are loss's). After forward and loss of this pass. */
 gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
 
-/* gradients = 0, stats included: once at the start of a step */
+/* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and the
+ * step's first backward is `fresh`. */
 gs_status gs_model_clear_gradients(gs_model *);
+gs_status gs_model_clear_stats(gs_model *);
 
 /* The place of the GS_STATS floats. */
 static inline gs_mem gs_model_stats(const gs_model *m) {

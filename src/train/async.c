@@ -157,8 +157,7 @@ static gs_status exchange(gs_async *a) {
 
 gs_status gs_async_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
     gs_async *a = w->async;
-    GS_TRY(gs_model_clear_gradients(w->model));
-    GS_TRY(gs_part_gradient(w, batch_first, gs_shard_of(batch, w->comm->rank, w->comm->size)));
+    GS_TRY(gs_fresh_gradient(w, batch_first, gs_shard_of(batch, w->comm->rank, w->comm->size)));
     GS_TRY(w->device->ops->read(w->device, a->data, w->model->gradients, bytes_of(a)));
     *score = gs_score_of(a->data + a->params);
     if (gs_stop_requested) a->data[a->params + GS_STAT_STOP] = 1;

@@ -23,8 +23,8 @@
  *
  * A virtual shard may be empty: then it adds zeros in its place. Counts and loss travel in the same array.
  *
- * The price: products of an eighth of the batch, which are slower than larger ones; a clear and an addition
- * of all gradients for each leaf; log2 N rounds with the whole array, where a ring sends less than two.
+ * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients
+ * for each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two.
  *
  * Source of recursive doubling: Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH" (International Journal of High Performance Computing Applications 19, 2005).
@@ -74,8 +74,7 @@ typedef struct tree {
 } tree;
 
 static gs_status leaf(const tree *t, int shard) {
-    GS_TRY(gs_model_clear_gradients(t->w->model));
-    return gs_part_gradient(t->w, t->batch_first, gs_shard_of(t->batch, shard, GS_EXACT_SHARDS));
+    return gs_fresh_gradient(t->w, t->batch_first, gs_shard_of(t->batch, shard, GS_EXACT_SHARDS));
 }
 
 /* gradients = the sum of `leaves` virtual shards from `first` on */

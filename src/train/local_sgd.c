@@ -82,8 +82,7 @@ gs_status gs_local_step(gs_worker *w, size_t batch_first, size_t batch, gs_score
     gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
     float stats[GS_STATS];
 
-    GS_TRY(gs_model_clear_gradients(w->model));
-    GS_TRY(gs_part_gradient(w, batch_first, mine));
+    GS_TRY(gs_fresh_gradient(w, batch_first, mine));
     GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
     if (mine.count > 0) GS_TRY(gs_sgd_update(w->sgd, (double)mine.count));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));

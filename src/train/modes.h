@@ -17,6 +17,9 @@
  * order: in the pieces that the loader brings (data/schedule.h). */
 gs_status gs_part_gradient(gs_worker *, size_t batch_first, gs_shard part);
 
+/* The same, in place of what the gradients and their counts were: the beginning of a step. */
+gs_status gs_fresh_gradient(gs_worker *, size_t batch_first, gs_shard part);
+
 /* The phase that just ended took the time since the last one ended. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);
 

@@ -67,7 +67,7 @@ static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
 
 static gs_status piece(profiler *p, size_t left, size_t *n) {
     gs_worker *w = &p->worker;
-    gs_pass pass = {.training = true, .seed = w->settings->seed, .step = w->step};
+    gs_pass pass = {.training = true, .fresh = left == w->batch, .seed = w->settings->seed, .step = w->step};
     gs_mem logits;
     GS_TRY(bring_samples(p, left, n));
     pass.n = *n;
@@ -90,8 +90,7 @@ static gs_status step(profiler *p, double *samples) {
     float sum[GS_STATS];
     size_t all = 0, n;
     GS_TRY(mark(p));
-    GS_TRY(gs_model_clear_gradients(w->model));
-    GS_TRY(part_ends(p, ROW_UPDATE, GS_FORWARD, 0, 4 * params));
+    GS_TRY(gs_model_clear_stats(w->model));
     for (size_t i = 0; i < p->pieces; i++, all += n) GS_TRY(piece(p, w->batch - all, &n));
     GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
     GS_TRY(mark(p));

@@ -23,7 +23,7 @@ typedef struct gs_profile_cell {
     double least; /* seconds by the roofline */
 } gs_profile_cell;
 
-/* A layer; or "data" (bytes to the device, bytes to numbers), "loss", "update" (forward: gradients to 0). */
+/* A layer; or "data" (bytes to the device, bytes to numbers), "loss", "update". */
 typedef struct gs_profile_row {
     char name[48], what[96];
     gs_profile_cell cell[GS_DIRECTIONS];

@@ -26,10 +26,12 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
 }
 
 /* Forward and backward over the next n samples, as many as the loader brings, from place `first` of the global batch on:
- * adds to the gradients. `left` samples are still to come; in the last pass of a step the gradients are final, layer by
+ * adds to the gradients, or, if they are `fresh`, writes them. `left` samples are still to come; in the last pass of a step the gradients are final, layer by
  * layer, and can be summed. */
-static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, size_t left, size_t *n) {
-    gs_pass pass = {.training = true, .seed = w->settings->seed, .step = w->step, .first = first};
+static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, size_t left, bool fresh,
+                                size_t *n) {
+    gs_pass pass = {
+        .training = true, .fresh = fresh, .seed = w->settings->seed, .step = w->step, .first = first};
     gs_mem logits;
 
     GS_TRY(gs_worker_next(w, batch_first + first, &pass.n));
@@ -48,16 +50,27 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
     return gs_phase_ends(w, GS_PHASE_BACKWARD);
 }
 
-gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
-    for (size_t done = 0, n = 0; done < part.count; done += n)
-        GS_TRY(local_gradient(w, batch_first, part.first + done, part.count - done, &n));
+static gs_status part_gradient(gs_worker *w, size_t batch_first, gs_shard part, bool fresh) {
+    for (size_t done = 0, n = 0; done < part.count; done += n, fresh = false)
+        GS_TRY(local_gradient(w, batch_first, part.first + done, part.count - done, fresh, &n));
     return GS_OK;
+}
+
+gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
+    return part_gradient(w, batch_first, part, false);
 }
 
 static gs_status tell_wish_to_stop(gs_worker *w) {
     float one = 1;
     if (!gs_stop_requested) return GS_OK;
     return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
+}
+
+gs_status gs_fresh_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
+    /* without samples there is no backward that would write them */
+    GS_TRY((part.count > 0 ? gs_model_clear_stats : gs_model_clear_gradients)(w->model));
+    if (w->overlap) GS_TRY(tell_wish_to_stop(w)); /* what backward releases first has the counts in it */
+    return part_gradient(w, batch_first, part, true);
 }
 
 /* The sum over all workers of the gradients, and with them of loss, correct answers, samples and wishes to
@@ -91,12 +104,10 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
     gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
 
     /* dW_r: this worker's gradient, in micro-batches that fit its memory */
-    GS_TRY(gs_model_clear_gradients(w->model));
-    if (w->overlap) GS_TRY(tell_wish_to_stop(w)); /* what backward releases first has the counts in it */
     if (w->exact)
         GS_TRY(gs_exact_gradient(w, batch_first, batch));
     else
-        GS_TRY(gs_part_gradient(w, batch_first, mine));
+        GS_TRY(gs_fresh_gradient(w, batch_first, mine));
 
     if (w->sharded) {
         GS_TRY(tell_wish_to_stop(w));
