@@ -1,8 +1,9 @@
 #!/bin/sh
 # bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
-# every way of running this machine, side by side, and as ratios to PyTorch with one thread where Debian's
-# python3-torch is installed. Each figure is the fastest of five runs, taken in turn. What the machine can do at most is
-# measured in the same turns, and the rows of the cpu are shown as a share of its multiply-adds.
+# every way of running this machine, side by side, and as ratios to PyTorch where Debian's python3-torch is installed: a
+# row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of seven runs,
+# taken in turn. What the machine can do at most is measured in the same turns, and the rows of the cpu are shown as a
+# share of its multiply-adds.
 set -u
 gradsum=$1
 shift
@@ -30,9 +31,9 @@ trap 'rm -rf "$work"' EXIT
 halves="cl:0.0/0of2,cl:0.0/1of2"
 
 for model in ${*:-mlp lenet cnn}; do
-    case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=16 ;; esac
+    case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=12 ;; esac
     : >"$work/rows"
-    for turn in 1 2 3 4 5; do
+    for turn in 1 2 3 4 5 6 7; do
         LAUNCH=
         for threads in 1 $cores; do # without the layers' rows and the speeds of the loader
             "$gradsum" profile --model softmax --device cpu --threads "$threads" --json |
@@ -43,6 +44,7 @@ for model in ${*:-mlp lenet cnn}; do
         row 3 "cpu, 1 thread" "$(ours $model $steps --device cpu --threads 1)"
         if [ "$cores" -ge 2 ]; then
             has_torch && row 4 "PyTorch, 2 threads" "$(torch $model 2)"
+            has_torch && row 12 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 2)"
             row 5 "cpu, 2 threads" "$(ours $model $steps --device cpu --threads 2)"
             row 6 "2 workers as threads" "$(ours $model $steps --devices cpu,cpu --threads 1)"
             has_torch && row 7 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
@@ -59,20 +61,28 @@ for model in ${*:-mlp lenet cnn}; do
             fi
         fi
     done
-    printf '\n%-34s %14s %12s %14s\n' "$model, global batch 128" samples/s ratio "of cpu's peak"
+    printf '\n%-35s %10s %9s %14s %8s\n' "$model, global batch 128" samples/s "to PyTorch" "as installed" "of peak"
     flops=$(flops $model)
-    base=$(value_of 1)
-    [ -n "$base" ] || base=$(value_of 3)
-    for row in 1 2 3 4 5 6 7 8 9 10 11; do
+    for row in 1 2 3 4 12 5 6 7 8 9 10 11; do
         name=$(name_of $row) value=$(value_of $row)
         [ -n "$name" ] || continue
         [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
-        case $row in 1 | 2 | 3) limit=$(peak 1 peak_flops) ;; [4-9]) limit=$(peak "$cores" peak_flops) ;; *) limit= ;; esac
-        awk -v n="$name" -v v="$value" -v b="$base" -v f="$flops" -v l="$limit" 'BEGIN {
-            printf "%-34s %14.0f %11.2fx", n, v, v / b
-            if (l) printf " %12.0f %%", 100 * v * f / l
+        case $row in
+        1 | 2 | 3) limit=$(peak 1 peak_flops) torch=$(value_of 1) installed=$(value_of 2) ;;
+        *) limit=$(peak "$cores" peak_flops) torch=$(value_of 4) installed=$(value_of 12) ;;
+        esac
+        case $row in 10 | 11) limit= ;; esac
+        awk -v n="$name" -v v="$value" -v t="$torch" -v i="$installed" -v f="$flops" -v l="$limit" 'BEGIN {
+            printf "%-35s %10.0f", n, v
+            printf t ? " %9.2fx" : " %10s", t ? v / t : ""
+            printf i ? " %13.2fx" : " %14s", i ? v / i : ""
+            if (l) printf " %6.0f %%", 100 * v * f / l
             printf "\n" }'
     done
+    awk -v one="$(value_of 3)" -v two="$(value_of 5)" -v cl="$(value_of 10)" 'BEGIN {
+        if (one && two) printf "cpu, 2 threads to 1: %.2fx", two / one
+        if (two && cl) printf "; cl to 2 threads: %.2fx", cl / two
+        if (one && two) printf "\n" }'
 done
 printf '\nthe cpu alone, the best of all turns\n'
 for threads in $(sed 's/|.*//' "$work/peaks" | sort -nu); do
