@@ -133,12 +133,14 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     return GS_OK;
 }
 
-gs_status gs_agree(gs_worker *w) {
+gs_status gs_agree(gs_worker *w, bool *found_by_all) {
+    *found_by_all = false;
     if (w->comm->size == 1) return GS_OK;
     gs_agreement mine, *all = calloc((size_t)w->comm->size, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the settings of %d ranks", w->comm->size);
     gs_status status = agreement_of(w, &mine);
     if (status == GS_OK) status = w->comm->ops->all_gather(w->comm, &mine, all, sizeof mine, GS_U8);
+    *found_by_all = status == GS_OK;
     for (int rank = 1; rank < w->comm->size && status == GS_OK; rank++)
         status = compare(rank, &all[rank], &all[0]);
     free(all);

@@ -33,6 +33,7 @@ typedef struct gs_run_worker {
     gs_worker worker;
     gs_result result;
     gs_status status;
+    bool found_by_all;  /* what is wrong all workers find by themselves: see worker_main */
     char message[1024]; /* errors belong to a thread; this carries one out of it */
 } gs_run_worker;
 
@@ -148,12 +149,15 @@ static gs_status work(gs_run_worker *me) {
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->scaling,
                             run->train_set, run->test_set));
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
-    GS_TRY(gs_agree(&me->worker));
+    GS_TRY(gs_agree(&me->worker, &me->found_by_all));
+    if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, me->comm->size));
+    me->found_by_all = false;
     if (run->job == JOB_EVAL) return evaluate(me);
-    GS_TRY(check_sizes(run, me->comm->size));
     return gs_train_epochs(&me->worker, run->observer, &me->result);
 }
 
+/* A worker that fails tells the others, or they would wait for it. But where each finds the same mistake in the same facts,
+ * one that is told before it has looked would take it for the loss of a worker, and end with another exit status. */
 static void *worker_main(void *argument) {
     gs_run_worker *me = argument;
     me->result.workers = me->comm->size;
@@ -161,7 +165,7 @@ static void *worker_main(void *argument) {
     me->status = work(me);
     if (me->status != GS_OK) {
         snprintf(me->message, sizeof me->message, "%s", gs_message());
-        me->comm->ops->abort(me->comm, me->message);
+        if (!me->found_by_all) me->comm->ops->abort(me->comm, me->message);
     }
     gs_worker_free(&me->worker);
     return NULL;

@@ -176,8 +176,9 @@ gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
  * all. */
 gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
 
-/* GS_E_USAGE if not all ranks have the same settings and data: the message names the rank and the option. */
-gs_status gs_agree(gs_worker *);
+/* GS_E_USAGE if not all ranks have the same settings and data: the message names the rank and the option.
+ * *found_by_all: every rank looks at the same facts and finds the same, so that none has to be told. */
+gs_status gs_agree(gs_worker *, bool *found_by_all);
 
 /* What a run reports while it goes, from rank 0 only, in its thread. Any may be NULL. */
 typedef struct gs_epoch_report {
