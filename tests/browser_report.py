@@ -217,6 +217,7 @@ def real_logs():
     equal(b.execute_script("return [timeline.workers, timeline.steps]"), [[f"worker {w} (cpu)" for w in range(3)], [4, 5, 6, 7]], "the timeline")
     equal(b.execute_script("return timeline.flows.length"), 4 * 3 * 2 * 2, "arrows of 4 steps, 3 workers, 2 (3 - 1) rounds")
     check(b.execute_script("return timeline.flows.every((f) => f.received >= f.sent)"), "a message comes before it was sent")
+    check("41,888" in rows()[0], "2 (3 - 1) / 3 of 7850 gradients and 4 sums, as f32")
     check(one("#memory").is_displayed() and "--sync ring" in one("#runs-made").text, "memory and the command")
     no_complaints("a trained run")
 

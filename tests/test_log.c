@@ -98,6 +98,32 @@ static uint32_t number_of(const unsigned char *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* With a parameter server of four workers three send B and one 3 B. Threads need no Gloo, processes meet over it. */
+static void what_was_sent_and_over_what(void **state) {
+    (void)state;
+    const char *folder = gs_test_new_log();
+    char threads[600], processes[600];
+    const double B = 4 * (7850 + 4);
+    snprintf(threads, sizeof threads, "%s", folder);
+    snprintf(processes, sizeof processes, "%s-2", folder);
+    gs_test_program_prints(
+        0, "done", "train --model softmax --steps 3 --sync ps --devices cpu,cpu,cpu,cpu --log %s", threads);
+    gs_test_program_prints(0, "done", "launch -n 2 -- train --model softmax --steps 3 --log %s", processes);
+    cJSON *four = gs_test_json(threads, "run.json"), *two = gs_test_json(processes, "run.json");
+    const cJSON *ended = gs_test_get(four, "ended");
+    assert_int_equal(gs_test_number(ended, "sent_bytes_a_step"), (3 + 1 + 1 + 1) * B / 4);
+    assert_int_equal(gs_test_number(ended, "sent_bytes_a_step_most"), 3 * B);
+    assert_null(cJSON_GetObjectItem(gs_test_get(four, "versions"), "gloo"));
+    assert_null(
+        cJSON_GetObjectItem(gs_test_get(two, "ended"), "sent_bytes_a_step")); /* shared memory's own sum */
+    int part[3], end = 0;
+    const char *gloo = gs_test_text_of(gs_test_get(two, "versions"), "gloo");
+    assert_int_equal(sscanf(gloo, "%d.%d.%d%n", &part[0], &part[1], &part[2], &end), 3);
+    assert_int_equal(gloo[end], 0);
+    cJSON_Delete(four);
+    cJSON_Delete(two);
+}
+
 static bool crc_fits(const unsigned char *p, size_t n) {
     uint32_t crc = crc32c(p, n);
     return number_of(p + n) == ((crc >> 15 | crc << 17) + 0xa282ead8);
@@ -187,5 +213,5 @@ static void histograms_hold_all_numbers(void **state) {
 }
 
 GS_TESTS(log, cmocka_unit_test(lines_are_what_train_prints), cmocka_unit_test(fewer_lines_hold_means),
-         cmocka_unit_test(crc_is_castagnolis), cmocka_unit_test(event_files_are_records),
-         cmocka_unit_test(histograms_hold_all_numbers))
+         cmocka_unit_test(what_was_sent_and_over_what), cmocka_unit_test(crc_is_castagnolis),
+         cmocka_unit_test(event_files_are_records), cmocka_unit_test(histograms_hold_all_numbers))

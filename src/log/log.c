@@ -255,6 +255,7 @@ static gs_status write_end(gs_log *log, gs_status ended, const char *message, co
     gs_log_end_of_run end = {.why = why, .seconds = log->time, .test_accuracy = -1};
     end.steps = log->total;
     if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
+    if (ended == GS_OK) end.sent = r->sent, end.sent_most = r->sent_most;
     GS_TRY(gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory));
     gs_status status = gs_metrics_close(log->metrics);
     log->metrics = -1;

@@ -18,6 +18,7 @@ typedef struct gs_log_run {
 typedef struct gs_log_end_of_run {
     const char *why; /* "done", "interrupted", "failed: ..." */
     double seconds, test_accuracy;
+    double sent, sent_most; /* as in gs_result */
     uint64_t steps;
 } gs_log_end_of_run;
 

@@ -115,6 +115,11 @@ static void add_devices(cJSON *o, const gs_log_run *run) {
     }
 }
 
+/* Those that share memory have met over Gloo too. */
+static bool meet_over_gloo(const gs_rendezvous *p) {
+    return p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0);
+}
+
 /* OpenBLAS's kernels are in the description of the device. */
 static void add_versions(cJSON *o, const gs_log_run *run) {
     cJSON *versions = cJSON_AddObjectToObject(o, "versions");
@@ -123,6 +128,8 @@ static void add_versions(cJSON *o, const gs_log_run *run) {
     int count, r = 0;
     cJSON_AddStringToObject(versions, "gradsum", GRADSUM_VERSION);
     cJSON_AddStringToObject(versions, "compiler", __VERSION__);
+    if (meet_over_gloo(run->rank0->settings->processes))
+        cJSON_AddStringToObject(versions, "gloo", gs_comm_gloo_version());
     while (r < run->workers && strncmp(run->devices[r].device, "cl", 2) != 0) r++;
     if (r == run->workers || gs_device_list(&list, &count, &problem) != GS_OK) return;
     for (int i = 0; i < count; i++)
@@ -196,6 +203,10 @@ gs_status gs_log_write_end(const char *path, const char *text, const gs_log_end_
     cJSON_AddNumberToObject(e, "seconds", end->seconds);
     cJSON_AddNumberToObject(e, "steps", (double)end->steps);
     if (end->test_accuracy >= 0) cJSON_AddNumberToObject(e, "test_accuracy", end->test_accuracy);
+    if (end->sent > 0) {
+        cJSON_AddNumberToObject(e, "sent_bytes_a_step", end->sent);
+        cJSON_AddNumberToObject(e, "sent_bytes_a_step_most", end->sent_most);
+    }
     cJSON *m = cJSON_AddObjectToObject(o, "memory");
     cJSON_AddNumberToObject(m, "weights", memory->weights);
     cJSON_AddNumberToObject(m, "gradients", memory->gradients);

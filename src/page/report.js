@@ -48,6 +48,12 @@ function chips() {
 
 /* ---- tables ---- */
 
+/* By a worker on average, and by the one with most, which may be a server. */
+function bytesSent({ sent_bytes_a_step: mean, sent_bytes_a_step_most: most }) {
+  if (typeof mean !== 'number') return null;
+  return typeof most === 'number' && most > 1.01 * mean ? `${grouped(mean)}; busiest ${grouped(most)}` : grouped(mean);
+}
+
 const COLUMNS = [
   ['run', (r) => r.name],
   ['workers', (r) => r.workers],
@@ -60,6 +66,7 @@ const COLUMNS = [
   ['seconds', (r) => fixed(r.seconds, 2)],
   ['training loss', (r) => fixed(r.loss, 4)],
   ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy],
+  ['bytes sent a step', (r) => bytesSent(r.about.ended ?? {})],
   ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
   ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
 ];

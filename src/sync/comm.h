@@ -98,6 +98,9 @@ gs_status gs_rendezvous_from_environment(gs_rendezvous *);
  * ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
+/* "0.5.0": of the Gloo with whose headers this was built. */
+const char *gs_comm_gloo_version(void);
+
 /* The same processes in shared memory: `gloo` connects them, and stays the caller's. *out is NULL, on all ranks,
  * where that cannot be, and `why` says why: a rank runs on another machine, say. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size);

@@ -258,6 +258,10 @@ static const gs_transport transport_gloo = {
     .between = &between_processes,
 };
 
+const char *gs_comm_gloo_version(void) {
+    return gs_gloo_version();
+}
+
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     gs_comm *c = malloc(sizeof *c);
     gs_gloo_state *s = calloc(1, sizeof *s);

@@ -20,6 +20,7 @@
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/config.h>
 #include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
@@ -162,6 +163,13 @@ struct gs_gloo {
     std::unique_ptr<Files> files;
     std::shared_ptr<Mesh> mesh;
 };
+
+const char *gs_gloo_version(void) {
+    static const std::string version = std::to_string(GLOO_VERSION_MAJOR) + "." +
+                                       std::to_string(GLOO_VERSION_MINOR) + "." +
+                                       std::to_string(GLOO_VERSION_PATCH);
+    return version.c_str();
+}
 
 gs_gloo_code gs_gloo_connect(const char *directory, int rank, int size, const char *address, int timeout_ms,
                              gs_gloo **out, gs_gloo_error *error) {

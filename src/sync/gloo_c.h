@@ -41,6 +41,9 @@ typedef struct gs_gloo_error {
  * those that tell of a wait which was too long become GS_GLOO_TIMEOUT. In gloo_peer.c; returns the code. */
 gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what);
 
+/* "0.5.0": of the headers. */
+const char *gs_gloo_version(void);
+
 /* ---- connections ---- */
 
 /* Connect `size` >= 2 ranks with each other through the folder, in which all ranks must be already: rank 0
