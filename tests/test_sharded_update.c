@@ -74,8 +74,10 @@ static void between_processes(void **state) {
     }
 }
 
-static void what_does_not_go_with_it(void **state) {
+static void what_it_says_and_what_does_not_go_with_it(void **state) {
     (void)state;
+    gs_test_program_prints(0, "each updates its part of the weights",
+                           "train --model softmax --sync sharded-update --devices cpu,cpu --steps 1");
     gs_test_program_prints(2, "does not go with --bucket", "train --sync sharded-update --bucket 10");
     gs_test_program_prints(2, "does not go with --wire bf16", "train --sync sharded-update --wire bf16");
     gs_test_program_prints(2, "does not go with --sync sharded-update",
@@ -85,4 +87,4 @@ static void what_does_not_go_with_it(void **state) {
 
 GS_TESTS(sharded_update, cmocka_unit_test(the_same_bits_as_allreduce),
          cmocka_unit_test(fewer_parameters_than_workers), cmocka_unit_test(on_opencl_too),
-         cmocka_unit_test(between_processes), cmocka_unit_test(what_does_not_go_with_it))
+         cmocka_unit_test(between_processes), cmocka_unit_test(what_it_says_and_what_does_not_go_with_it))

@@ -252,6 +252,7 @@ static void the_library_cannot_be_watched(void **state) {
     gs_test_program_prints(0, "no messages of ours to watch", "step --sync gloo --no-pause");
     gs_test_program_prints(0, "all*", "step --sync hierarchical --no-pause");
     gs_test_program_prints(0, "\"watched\":false", "step --sync allreduce --json");
+    gs_test_program_prints(0, "Threads send nothing here", "step --sync allreduce --no-pause");
     gs_test_program_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
 }
 

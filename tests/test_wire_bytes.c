@@ -208,6 +208,8 @@ static void bytes_are_printed(void **state) {
     gs_test_program_prints(0, "sent     31,416 bytes a step by each worker", "train %s", args);
     gs_test_program_prints(0, "sent     15,716 bytes", "train %s --wire bf16", args);
     gs_test_program_prints(0, "wire     gradients travel as f16", "train %s --wire f16", args);
+    gs_test_program_prints(0, "alone    one worker has nobody to sum with",
+                           "train --model softmax --steps 1 --wire f16");
     gs_test_program_prints(0, "\"sent_bytes_a_step\":15716", "train %s --wire f16 --json", args);
     gs_test_program_prints(0, "\"wire\":\"f16\"", "train %s --wire f16 --json", args);
     gs_test_program_prints(0, "sent     15,716 bytes",

@@ -108,7 +108,7 @@ struct cJSON;
 /* What becomes of the gradients: "gradients summed by allreduce". Static. */
 const char *gs_modes_sum(const gs_settings *);
 /* A line for each other option that was chosen. */
-void gs_modes_print(const gs_settings *);
+void gs_modes_print(const gs_settings *, int workers);
 /* Them all as fields of the first JSON line. */
 void gs_modes_json(const gs_settings *, struct cJSON *);
 

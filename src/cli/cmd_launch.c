@@ -21,7 +21,8 @@ static void help(void) {
            "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
            "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
            "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines,\n"
-           "start each process yourself with these set.\n\n"
+           "start each process yourself with these set. The folder must be new for each run:\n"
+           "it is removed when all have come.\n\n"
            "example:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n",
            GS_LAUNCH_MOST, GS_TIMEOUT);
 }

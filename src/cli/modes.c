@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[80];
@@ -13,6 +14,8 @@ const char *gs_modes_sum(const gs_settings *s) {
                  s->staleness == 1 ? "" : "s");
     else if (s->exact)
         snprintf(text, sizeof text, "gradients summed in one fixed tree");
+    else if (strcmp(s->sync, "sharded-update") == 0)
+        snprintf(text, sizeof text, "each updates its part of the weights");
     else
         snprintf(text, sizeof text, "gradients summed by %s", s->sync);
     return text;
@@ -38,11 +41,13 @@ void gs_modes_json_rates(const gs_settings *s, const gs_worker *w, cJSON *o) {
     cJSON_AddNumberToObject(o, "warmup_steps", w->rates.warmup);
 }
 
-void gs_modes_print(const gs_settings *s) {
-    if (s->bucket)
+void gs_modes_print(const gs_settings *s, int workers) {
+    if (s->bucket && workers > 1)
         printf("buckets  of at least %d KB, summed while backward goes on with earlier layers\n", s->bucket);
-    if (s->wire != GS_WIRE_F32)
+    if (s->wire != GS_WIRE_F32 && workers > 1)
         printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
+    if ((s->bucket || s->wire != GS_WIRE_F32) && workers == 1)
+        printf("alone    one worker has nobody to sum with: --bucket and --wire change nothing\n");
     if (s->accumulate > 1)
         printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
     if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);

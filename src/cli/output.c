@@ -138,7 +138,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
     gs_modes_print_rates(s, w);
-    gs_modes_print(s);
+    gs_modes_print(s, w->comm->size);
     fflush(stdout);
 }
 

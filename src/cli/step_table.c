@@ -219,7 +219,8 @@ static void show_unwatched(table *t) {
     printf("\nThis is the transport's own all_reduce: there are no messages of ours to watch.\n"
            "These workers are threads of one process, so none is sent at all: each of them\n"
            "sums one slice over all arrays in shared memory, and writes the sum to all.\n"
-           "Between processes Gloo sends its own, in a ring: --sync ring shows how.\n\n");
+           "Between processes of one machine slices go through memory that they share. Over\n"
+           "Gloo two exchange their arrays, and more send in a ring: --sync ring shows how.\n\n");
     show_holds(t, 1);
 }
 
@@ -227,7 +228,7 @@ static void show_totals(const table *t) {
     const gs_trace *s = t->step;
     gs_sync_cost formula;
     if (!gs_sync_cost_of(s->scheme, s->workers, 0, gs_trace_array(s), &formula)) {
-        printf("\nRounds, messages and bytes are the library's: there is nothing to count.\n");
+        printf("\nThreads send nothing here: there are no rounds, messages and bytes to count.\n");
         return;
     }
     printf("\n%-*s %15s  %17s  %25s\n", t->label, "sent by", "rounds", "messages", "bytes");
