@@ -1,6 +1,7 @@
 #include "common.clh"
 
-/* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.
+/* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.  v of less than FLT_MIN is 0: below
+ * it a CPU is slow (cpu/sgd.c says more).
  * Each array is read once and written once: the update is bound by memory. Without momentum v is left alone. */
 __kernel void sgd_update(__global float *w, ulong w_at, __global float *v, ulong v_at,
                          __global const float *dw, ulong dw_at, ulong count, float scale, float lr,
@@ -13,13 +14,17 @@ __kernel void sgd_update(__global float *w, ulong w_at, __global float *v, ulong
         vec weight = load(w + i), g = scale * load(dw + i) + weight_decay * weight;
         if (momentum != 0) {
             g += momentum * load(v + i);
+            g = fabs(g) < FLT_MIN ? (vec)0 : g;
             store(g, v + i);
         }
         store(weight - lr * g, w + i);
     } else {
         for (; i < count; i++) {
             float g = scale * dw[i] + weight_decay * w[i];
-            if (momentum != 0) v[i] = g += momentum * v[i];
+            if (momentum != 0) {
+                g += momentum * v[i];
+                v[i] = g = fabs(g) < FLT_MIN ? 0 : g;
+            }
             w[i] -= lr * g;
         }
     }

@@ -179,6 +179,7 @@ typedef struct gs_backend {
     /* ---- optimiser ---- */
 
     /* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.
+     * v of less than FLT_MIN becomes 0: a gradient that stays 0 would leave it among the subnormal floats, which are slow.
      * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);

@@ -1,6 +1,7 @@
 /* One table of cases (operator_cases.h), every operator, every device: against PyTorch, against finite
  * differences, against the cpu device with one thread, and in all the ways in which an operator may be
  * called. */
+#include <float.h>
 #include <math.h>
 #include "tests/devices.h"
 #include "tests/golden.h"
@@ -313,6 +314,37 @@ static void sgd_update(void **state) {
         }
 }
 
+/* Without a gradient the velocity falls by a tenth each step, and ends: 19 elements, so vectors and single ones. */
+static void velocity_ends_at_zero(void **state) {
+    (void)state;
+    enum { N = 19 };
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++) {
+        const gs_backend *ops = devices[d]->ops;
+        gs_mem w, v, dw;
+        float x[N], y[N];
+        for (int i = 0; i < N; i++) x[i] = (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
+        x[N - 1] = NAN; /* is to be seen, not cleared */
+        assert_ok(ops->alloc(devices[d], sizeof x, &w));
+        assert_ok(ops->alloc(devices[d], sizeof x, &v));
+        assert_ok(ops->alloc(devices[d], sizeof x, &dw));
+        assert_ok(ops->fill(devices[d], w, 0, N));
+        assert_ok(ops->fill(devices[d], dw, 0, N));
+        assert_ok(ops->write(devices[d], v, x, sizeof x));
+        assert_ok(ops->sgd_update(devices[d], w, v, dw, N, 1, 0.05f, 0.9f, 0));
+        assert_ok(ops->read(devices[d], y, v, sizeof y));
+        for (int i = 0; i < N - 1; i++) {
+            if (i % 3) assert_true(y[i] == 0);
+            if (i % 3 == 0) assert_near(y[i], 0.9f * x[i], 0.01 * FLT_MIN, 0);
+        }
+        assert_true(isnan(y[N - 1]));
+        ops->free(devices[d], w);
+        ops->free(devices[d], v);
+        ops->free(devices[d], dw);
+    }
+}
+
 /* Tests have a name for each operator, as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's.
  */
 #define OPERATOR(op)                                                                                         \
@@ -325,4 +357,5 @@ static void sgd_update(void **state) {
 GS_TESTS(operators, OPERATOR(linear), OPERATOR(conv2d), OPERATOR(max_pool2d), OPERATOR(avg_pool2d),
          OPERATOR(relu), OPERATOR(tanh), OPERATOR(sigmoid), OPERATOR(softmax_cross_entropy),
          OPERATOR(mean_squared_error), {"with relu linear", with_relu, NULL, NULL, "linear"},
-         {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(sgd_update))
+         {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(sgd_update),
+         cmocka_unit_test(velocity_ends_at_zero))
