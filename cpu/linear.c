@@ -21,7 +21,7 @@ typedef struct gs_linear_work {
     float *passed;       /* backward with relu_y: the dy that counts */
     bool relu;           /* forward: y = max(y, 0) */
     bool add;            /* backward: to what dw and db hold */
-    int n, in, out, parts;
+    int n, in, out, parts, dw_parts;
 } gs_linear_work;
 
 static void forward_part(void *context, int part) {
@@ -92,10 +92,9 @@ static void dy_part(void *context, int part) {
     }
 }
 
-static void dw_part(void *context, int part) {
-    const gs_linear_work *t = context;
+static void dw_part(const gs_linear_work *t, int part) {
     bool by_rows = t->out >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->out : t->in), part, t->parts);
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->out : t->in), part, t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
     if (count == 0) return;
     if (by_rows)
@@ -106,10 +105,9 @@ static void dw_part(void *context, int part) {
                     t->x + begin, t->in, t->add ? 1.0f : 0.0f, t->dw + begin, t->in);
 }
 
-static void dx_part(void *context, int part) {
-    const gs_linear_work *t = context;
+static void dx_part(const gs_linear_work *t, int part) {
     bool by_rows = t->n >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->parts);
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->parts - t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
     if (count == 0) return;
     if (by_rows)
@@ -119,6 +117,15 @@ static void dx_part(void *context, int part) {
     else
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t->n, count, t->out, 1, t->dy, t->out,
                     t->w + begin, t->in, 0, t->dx + begin, t->in);
+}
+
+/* All parts of dw, then all of dx: they want nothing of each other, so no thread waits between them. */
+static void product_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    if (part < t->dw_parts)
+        dw_part(t, part);
+    else
+        dx_part(t, part - t->dw_parts);
 }
 
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
@@ -142,11 +149,9 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
     if (t.db || t.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.relu_y) t.dy = t.passed;
-    t.parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
-    gs_pool_run(pool, t.parts, dw_part, &t);
-    if (!t.dx) return GS_OK;
-    t.parts = gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
-    gs_pool_run(pool, t.parts, dx_part, &t);
+    t.parts = t.dw_parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
+    if (t.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
+    gs_pool_run(pool, t.parts, product_part, &t);
     return GS_OK;
 }
 

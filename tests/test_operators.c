@@ -142,26 +142,28 @@ static void check_same(const instance *t, const instance *want, float factor, co
     }
 }
 
-/* On every device as on the cpu with one thread. */
+/* On every device as on the cpu with one thread, and with so many that some find nothing to do. */
 static void like_cpu(void **state) {
     if (gs_test_small()) skip();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_device *cpu;
+    gs_device *cpu, *threads;
     assert_ok(gs_device_open("cpu", 1, &cpu));
+    assert_ok(gs_device_open("cpu", 5, &threads));
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want;
         instance_open(&want, cpu, c, 0);
         forward_backward(&want);
-        for (int d = 0; d < count; d++) {
+        for (int d = 0; d <= count; d++) {
             instance t;
-            instance_open(&t, devices[d], c, 0);
+            instance_open(&t, d < count ? devices[d] : threads, c, 0);
             forward_backward(&t);
-            check_same(&t, &want, 1, "beside the cpu");
+            check_same(&t, &want, 1, d < count ? "beside the cpu" : "with 5 threads");
             instance_close(&t);
         }
         instance_close(&want);
     }
+    gs_device_close(threads);
     gs_device_close(cpu);
 }
 
