@@ -68,10 +68,9 @@ gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
 /* Memory that operators use between two of their kernels; each of these is one buffer that grows to the largest need
  * and is freed when the device is closed. */
 typedef enum gs_cl_scratch_use {
-    GS_CL_SCRATCH_X,       /* images with their padding */
+    GS_CL_SCRATCH_X,       /* images as a convolution sees them */
     GS_CL_SCRATCH_DY,      /* gradients with theirs */
     GS_CL_SCRATCH_W,       /* weights in another order */
-    GS_CL_SCRATCH_PLACES,  /* where each row of a product begins */
     GS_CL_SCRATCH_PARTIAL, /* partial sums */
     GS_CL_SCRATCH_TILES,   /* the tiles of a product's two sides */
     GS_CL_SCRATCH_PASSED,  /* what of dy passes a relu */
@@ -85,6 +84,12 @@ typedef struct gs_cl_staging {
     size_t size;
     cl_event done; /* the copy is on the device; NULL: the place was never used */
 } gs_cl_staging;
+
+/* Numbers that follow from the sizes of a convolution, made once for each of them (conv2d.h). */
+typedef struct gs_cl_table {
+    gs_conv2d_sizes sizes;
+    gs_mem table;
+} gs_cl_table;
 
 /* What device->state points to. */
 typedef struct gs_cl {
@@ -107,6 +112,9 @@ typedef struct gs_cl {
 
     gs_cl_staging staging[GS_STAGES]; /* used in turn */
     unsigned long writes;             /* so far */
+
+    gs_cl_table *tables; /* made so far */
+    int table_count;
 
     gs_mem scratch[GS_CL_SCRATCHES];
     size_t scratch_count[GS_CL_SCRATCHES]; /* floats in each */

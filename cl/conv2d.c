@@ -1,8 +1,10 @@
-/* Convolution as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their planes need
- * little memory and are still in a CPU's cache when the product reads them. */
-#include "cl/cl.h"
+/* Convolution. On a GPU as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their
+ * planes need little memory. On a CPU: conv2d_rows.c. */
+#include "cl/conv2d.h"
 
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* These three are also declared in conv2d.cl and conv2d_planes.clh. */
 
@@ -22,7 +24,6 @@ typedef struct product {
     cl_int grid_w, first_row, first_column, rows, columns;
     cl_int h, w, stride_h, stride_w, pad_h, pad_w;
     cl_int has_bias, relu;
-    cl_int tall, across, high;
 } product;
 
 typedef struct weights {
@@ -90,10 +91,42 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
+gs_status gs_cl_conv2d_table(gs_device *d, const gs_conv2d_sizes *s, size_t count,
+                             void (*fill)(const gs_conv2d_sizes *, cl_int *table), gs_mem *table) {
+    gs_cl *cl = gs_cl_of(d);
+    for (int i = 0; i < cl->table_count; i++)
+        if (memcmp(&cl->tables[i].sizes, s, sizeof *s) == 0) {
+            *table = cl->tables[i].table;
+            return GS_OK;
+        }
+    gs_cl_table *grown = realloc(cl->tables, ((size_t)cl->table_count + 1) * sizeof *grown);
+    cl_int *places = grown ? malloc(count * sizeof *places) : NULL;
+    if (grown) cl->tables = grown;
+    if (!places) return gs_fail(GS_E_MEMORY, "conv2d: no memory for a table of %zu numbers", count);
+    fill(s, places);
+    gs_status st = gs_cl_alloc(d, count * sizeof *places, table);
+    if (st == GS_OK) {
+        cl->tables[cl->table_count++] = (gs_cl_table){*s, *table};
+        st = gs_cl_write(d, *table, places, count * sizeof *places);
+    }
+    free(places);
+    return st;
+}
+
+gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem part,
+                                   size_t groups, const gs_conv2d_sizes *s, bool add) {
+    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    const int inputs = s->in_c * s->kernel_h * s->kernel_w, columns = inputs + (db.base != NULL);
+    gs_cl_grid grid = gs_cl_items(t->gpu ? (size_t)columns : gs_cl_parts((size_t)columns, (size_t)t->vector),
+                                  t->gpu ? 64 : 1);
+    grid.groups[1] = (size_t)s->out_c;
+    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, GS_ARG(dw), GS_ARG(db.base ? db : dw),
+                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(columns), GS_ARG(inputs), GS_ARG((int)add));
+}
+
 /* How many images at once. */
 static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
-    size_t budget = cl->tiles.gpu ? (size_t)256 << 20 : (size_t)4 << 20,
-           limit = 65535; /* of a grid's third dimension */
+    size_t budget = (size_t)256 << 20, limit = 65535; /* of a grid's third dimension */
     if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
     size_t images = budget / (largest * sizeof(cl_float));
@@ -106,8 +139,7 @@ static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
 static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, gs_mem gate, size_t n,
                              planes p, gs_mem *out) {
     const size_t count = p.image / p.plane;
-    gs_cl_grid grid = gs_cl_of(d)->tiles.gpu ? gs_cl_planes(d, count, (size_t)p.grid_h)
-                                             : (gs_cl_grid){{count, 1, 1}, {1, 1, 1}};
+    gs_cl_grid grid = gs_cl_planes(d, count, (size_t)p.grid_h);
     grid.groups[2] = n;
     p.gated = gate.base != NULL;
     if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
@@ -116,17 +148,29 @@ static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, g
                      GS_ARG_STRUCT(p));
 }
 
-/* The tables of places: that of x first, then that of dy. */
-static gs_status make_places(gs_device *d, const gs_conv2d_sizes *s, const plan *p, bool for_dy, gs_mem *x,
-                             gs_mem *dy) {
-    size_t x_count = p->inputs + 1, dy_count = (size_t)s->out_c * (size_t)p->taps_h * (size_t)p->taps_w;
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PLACES, x_count + dy_count, x));
+/* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u and v
+ * count the kernel places that fall on one phase. */
+static void fill_places(const gs_conv2d_sizes *s, cl_int *place) {
+    plan p;
+    if (make_plan(s, &p) != GS_OK) return; /* whoever asks for a table has made the plan */
+    const int plane = (int)p.x.plane, grid_w = p.x.grid_w;
+    for (int c = 0; c < s->in_c; c++)
+        for (int u = 0; u < s->kernel_h; u++)
+            for (int v = 0; v < s->kernel_w; v++) {
+                const int number = (c * s->stride_h + u % s->stride_h) * s->stride_w + v % s->stride_w;
+                *place++ = number * plane + u / s->stride_h * grid_w + v / s->stride_w;
+            }
+    *place++ = s->in_c * s->stride_h * s->stride_w * plane;
+    for (int o = 0; o < s->out_c; o++)
+        for (int u = 0; u < p.taps_h; u++)
+            for (int v = 0; v < p.taps_w; v++) *place++ = (int)p.dy.lead + o * plane - u * grid_w - v;
+}
+
+static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan *p, gs_mem *x, gs_mem *dy) {
+    const size_t x_count = p->inputs + 1, dy_count = (size_t)s->out_c * (size_t)p->taps_h * (size_t)p->taps_w;
+    GS_TRY(gs_cl_conv2d_table(d, s, x_count + dy_count, fill_places, x));
     *dy = gs_at(*x, x_count);
-    GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_places_x", gs_cl_items(x_count, 64), GS_ARG(*x),
-                     GS_ARG((int)x_count), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG_STRUCT(p->x)));
-    if (!for_dy) return GS_OK;
-    return GS_CL_RUN(d, "conv2d", "conv2d_places_dy", gs_cl_items(dy_count, 64), GS_ARG(*dy),
-                     GS_ARG((int)dy_count), GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG_STRUCT(p->dy));
+    return GS_OK;
 }
 
 /* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
@@ -142,42 +186,26 @@ static void join_rows(product *p) {
 static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem x, gs_mem places, size_t n,
                           product p) {
     const gs_cl *cl = gs_cl_of(d);
-    const size_t m = (size_t)p.m, vector = (size_t)cl->tiles.vector;
-    const char *kernel = "conv2d_product";
-    gs_cl_grid grid;
+    const size_t tile = (size_t)cl->tiles.tile;
     join_rows(&p);
-    const size_t rows = (size_t)p.rows, columns = (size_t)p.columns;
     p.has_bias = bias.base != NULL;
     if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
-    if (cl->tiles.gpu) {
-        grid = (gs_cl_grid){
-            {gs_cl_parts(rows * columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), n},
-            {gs_cl_group(&cl->tiles), 1, 1}};
-    } else {
-        /* tiles two vectors wide where they waste no more of a row's end than two rows high */
-        const size_t across = gs_cl_parts(columns, vector), high = (size_t)cl->tiles.rows,
-                     low = (size_t)gs_cl_rows_low(&cl->tiles);
-        p.tall = across % 2 == 1 && rows > 1;
-        p.across = (int)(p.tall ? across : gs_cl_parts(across, 2));
-        const bool use_low = gs_cl_parts(m, low) * low < gs_cl_parts(m, high) * high;
-        if (use_low) kernel = "conv2d_product_low";
-        const size_t tile_rows = p.tall ? gs_cl_parts(rows, 2) : rows;
-        p.high = (int)tile_rows;
-        grid = (gs_cl_grid){{gs_cl_parts(m, use_low ? low : high), gs_cl_parts(tile_rows, (size_t)p.high), n},
-                            {1, 1, 1}};
-    }
-    return GS_CL_RUN(d, "conv2d", kernel, grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
-                     GS_ARG(places), GS_ARG_STRUCT(p));
+    const gs_cl_grid grid = {
+        {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
+        {gs_cl_group(&cl->tiles), 1, 1}};
+    return GS_CL_RUN(d, "conv2d", "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias),
+                     GS_ARG_BUFFER(x), GS_ARG(places), GS_ARG_STRUCT(p));
 }
 
 /* y = w x + b, or max(w x + b, 0) */
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                          const gs_conv2d_sizes *s, bool relu) {
     if (n == 0) return GS_OK;
+    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, relu);
     plan p;
     gs_mem x_planes, x_places, dy_places;
     GS_TRY(make_plan(s, &p));
-    GS_TRY(make_places(d, s, &p, false, &x_places, &dy_places));
+    GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product times_w = {.image = p.x.image,
                        .m = s->out_c,
                        .k = (int)p.inputs,
@@ -222,34 +250,20 @@ static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy,
                  .n = (int)p->inputs + bias,
                  .positions = (s->out_h - 1) * p->dy.grid_w + s->out_w};
     const size_t m = (size_t)t.m, columns = (size_t)t.n;
-    /* A group of images is summed in registers; the groups' sums are added up after that. On a CPU so many images that
-     * the rows which a tile reads stay in the first cache; on a GPU so few that there is work for all of it. */
-    gs_cl_grid grid;
-    if (cl->tiles.gpu) {
-        enum { ENOUGH = 512 };
-        grid = (gs_cl_grid){
-            {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},
-            {gs_cl_group(&cl->tiles), 1, 1}};
-        t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
-    } else {
-        enum { POSITIONS = 1500 };
-        grid = (gs_cl_grid){
-            {gs_cl_parts(columns, GS_DOT_COLUMNS), gs_cl_parts(m, (size_t)cl->tiles.dot_rows), 1}, {1, 1, 1}};
-        t.group = gs_cl_parts(POSITIONS, p->dy.plane);
-    }
+    /* A group of images is summed in registers; the groups' sums are added up after that. So few images that there is
+     * work for all of a GPU. */
+    enum { ENOUGH = 512 };
+    gs_cl_grid grid = {
+        {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},
+        {gs_cl_group(&cl->tiles), 1, 1}};
+    t.group = gs_cl_parts(n * grid.groups[0] * grid.groups[1], ENOUGH);
     if (t.group > n) t.group = n;
     const size_t groups = grid.groups[2] = gs_cl_parts(n, t.group);
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
                      GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
-    gs_cl_grid elements =
-        cl->tiles.gpu ? gs_cl_items(columns, 64)
-                      : (gs_cl_grid){{gs_cl_parts(columns, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
-    elements.groups[1] = m;
-    return GS_CL_RUN(d, "conv2d", "conv2d_weights_sum", elements, GS_ARG(dw), GS_ARG(bias ? db : dw),
-                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(t.n), GS_ARG((int)p->inputs),
-                     GS_ARG((int)add));
+    return gs_cl_conv2d_weights_sum(d, "conv2d", dw, db, part, groups, s, add);
 }
 
 /* *out = w^T, a row for each phase of each input channel */
@@ -270,7 +284,9 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
-    GS_TRY(make_places(d, s, &p, dx.base != NULL, &x_places, &dy_places));
+    if (!gs_cl_of(d)->tiles.gpu)
+        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, relu_y, x, w, n, s, add);
+    GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,
                     .k = s->out_c * p.taps_h * p.taps_w,

@@ -1,6 +1,7 @@
 #include "conv2d_planes.clh"
+#include "conv2d_sum.clh"
 
-/* Convolution without im2col.
+/* Convolution on a GPU, without im2col. (On a CPU: conv2d_rows.cl.)
  *
  * The usual way copies every window of x into the column of a matrix and multiplies that by w; for a 3 x 3 kernel the
  * matrix is nine times as large as x, and has to be written and read. But its rows are already in memory, if
@@ -36,8 +37,6 @@ typedef struct product {
     int grid_w, first_row, first_column, rows, columns; /* the positions that are computed */
     int h, w, stride_h, stride_w, pad_h, pad_w;         /* of the result, whose planes may be phases */
     int has_bias, relu;                                 /* what is done to it at the end */
-    int tall, across; /* CPU: tiles are two rows high, or two vectors wide; so many make a row */
-    int high;         /* CPU: rows of tiles that one work-item computes */
 } product;
 
 /* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
@@ -48,8 +47,6 @@ static __global float *result_row(__global float *y, ulong image, int m, int r, 
     if (h < 0 || h >= p.h) return 0;
     return y + ((image * channels + channel) * p.h + h) * p.w;
 }
-
-#ifdef GS_GPU
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at, __global const float *bias,
@@ -84,122 +81,6 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
         }
 }
 
-#else
-
-/* Store one vector of row m at position (r, s): what of it lies in the result. */
-static void store_positions(const float *part, __global float *y, ulong image, int m, int r, int s,
-                            product p) {
-    const int column = s * p.stride_w + rest(m, p.stride_w) - p.pad_w;
-    __global float *to = result_row(y, image, m, r, p);
-    if (!to) return;
-    for (int j = 0; j < GS_VECTOR; j++) {
-        const int at = column + j * p.stride_w;
-        if (at >= 0 && at < p.w) to[at] = part[j];
-    }
-}
-
-/* What a work-item computes: tiles of `high` rows of the product x two vectors of positions in one image ("broadcast" in
- * tile.clh). The two vectors are neighbours in one row of the grid, or, if `tall`, lie in two rows of it, one below the
- * other. Tiles at the right and the lower edge move back until they fit: what two of them compute is the same. */
-typedef struct tile {
-    int r[2], s[2]; /* where the two vectors begin */
-} tile;
-static tile tile_at(int row, int across, product p) {
-    const int last_row = p.first_row + p.rows - 1, last = p.first_column + max(p.columns - GS_VECTOR, 0);
-    tile t;
-    t.r[0] = p.first_row + row * (1 + p.tall);
-    t.r[1] = min(t.r[0] + p.tall, last_row);
-    t.s[0] = p.first_column + across * GS_VECTOR * (2 - p.tall);
-    t.s[1] = min(t.s[0] + GS_VECTOR * (1 - p.tall), last);
-    t.s[0] = min(t.s[0], last);
-    return t;
-}
-
-/* always_inline: `high` is then a constant, and the loops over it can be unrolled */
-__attribute__((always_inline)) static void product_tiles(__global float *y, __global const float *w,
-                                                         __global const float *bias, __global const float *x,
-                                                         __global const int *place, product p,
-                                                         const int high) {
-    const int m0 = get_global_id(0) * high;
-    const ulong image = get_global_id(2);
-    x += image * p.image;
-    __global const float *from[GS_ROWS];
-#pragma unroll
-    for (int i = 0; i < high; i++) from[i] = w + (size_t)min(m0 + i, p.m - 1) * p.k;
-
-    int row = get_global_id(1) * p.high, across = 0;
-    const int end = min(row + p.high, p.tall ? (p.rows + 1) / 2 : p.rows);
-    while (row < end) {
-        const tile t = tile_at(row, across, p);
-        __global const float *x0 = x + (size_t)t.r[0] * p.grid_w + t.s[0],
-                             *x1 = x + (size_t)t.r[1] * p.grid_w + t.s[1];
-        vec sum[GS_ROWS][2];
-#pragma unroll
-        for (int i = 0; i < high; i++)
-            sum[i][0] = sum[i][1] = (vec)(p.has_bias ? bias[min(m0 + i, p.m - 1)] : 0);
-#pragma unroll GS_UNROLL
-        for (int k = 0; k < p.k; k++) {
-            const vec b0 = load(x0 + place[k]), b1 = load(x1 + place[k]);
-#pragma unroll
-            for (int i = 0; i < high; i++) {
-                const vec a = (vec)(from[i][k]);
-                sum[i][0] = fma(a, b0, sum[i][0]);
-                sum[i][1] = fma(a, b1, sum[i][1]);
-            }
-        }
-        if (p.relu) {
-#pragma unroll
-            for (int i = 0; i < high; i++) {
-                sum[i][0] = sum[i][0] < 0 ? 0 : sum[i][0];
-                sum[i][1] = sum[i][1] < 0 ? 0 : sum[i][1];
-            }
-        }
-        /* Without strides the rows of the result follow each other: where one is shorter than a vector, what was computed
-         * too much falls into the next ones, which this work-item writes later. Else, and at the end: one by one. */
-        const int at0 = (t.r[0] - p.pad_h) * p.w + t.s[0] - p.pad_w,
-                  at1 = (t.r[1] - p.pad_h) * p.w + t.s[1] - p.pad_w;
-        if (p.stride_h == 1 && p.stride_w == 1 && at1 + GS_VECTOR <= p.h * p.w) {
-            __global float *to = y + (image * p.m + m0) * p.h * p.w;
-#pragma unroll
-            for (int i = 0; i < high; i++, to += p.h * p.w)
-                if (m0 + i < p.m) {
-                    store(sum[i][0], to + at0);
-                    store(sum[i][1], to + at1);
-                }
-        } else {
-            float part[GS_ROWS][2][GS_VECTOR];
-#pragma unroll
-            for (int i = 0; i < high; i++) {
-                GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i][0]);
-                GS_PASTE(vstore, GS_VECTOR)(sum[i][1], 0, part[i][1]);
-            }
-#pragma unroll 1
-            for (int i = 0; i < min(high, p.m - m0); i++)
-#pragma unroll 1
-                for (int j = 0; j < 2; j++) store_positions(part[i][j], y, image, m0 + i, t.r[j], t.s[j], p);
-        }
-        if (++across == p.across) {
-            across = 0;
-            row++;
-        }
-    }
-}
-
-__kernel void conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at,
-                             __global const float *bias, ulong bias_at, __global const float *x,
-                             __global const int *place, ulong place_at, product p) {
-    product_tiles(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS);
-}
-
-/* lower tiles, for where they fit m better: 6 channels make one of them */
-__kernel void conv2d_product_low(__global float *y, ulong y_at, __global const float *w, ulong w_at,
-                                 __global const float *bias, ulong bias_at, __global const float *x,
-                                 __global const int *place, ulong place_at, product p) {
-    product_tiles(y + y_at, w + w_at, bias + bias_at, x, place + place_at, p, GS_ROWS_LOW);
-}
-
-#endif
-
 /* ---- dw = dy x^T ---- */
 
 /* As gs_cl_conv2d_weights in cl/conv2d.c. */
@@ -210,8 +91,6 @@ typedef struct weights {
 } weights;
 
 /* part[group][o][q] = sum over the group's images and over positions of dy[o][position] x[q][position] */
-
-#ifdef GS_GPU
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_weights(__global float *part, __global const float *dy, __global const float *x,
@@ -233,57 +112,4 @@ conv2d_weights(__global float *part, __global const float *dy, __global const fl
             const int m = m0 + TILE_ROW(i), n = n0 + TILE_COLUMN(j);
             if (m < p.m && n < p.n) part[(group * p.m + m) * p.n + n] = sum[i][j];
         }
-}
-
-#else
-
-/* The "dot" tile of tile.clh. The last vector goes beyond the last position, where dy's plane has zeros. */
-__kernel void conv2d_weights(__global float *part, __global const float *dy, __global const float *x,
-                             __global const int *place, ulong place_at, weights p) {
-    const int n0 = get_global_id(0) * GS_DOT_COLUMNS, m0 = get_global_id(1) * GS_DOT_ROWS;
-    const ulong group = get_global_id(2), last = min((group + 1) * p.group, p.images);
-    vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
-    ulong a[GS_DOT_ROWS], b[GS_DOT_COLUMNS];
-#pragma unroll
-    for (int r = 0; r < GS_DOT_ROWS; r++) {
-        a[r] = p.lead + min(m0 + r, p.m - 1) * p.plane;
-#pragma unroll
-        for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
-    }
-#pragma unroll
-    for (int j = 0; j < GS_DOT_COLUMNS; j++) b[j] = place[place_at + min(n0 + j, p.n - 1)];
-    for (ulong image = group * p.group; image < last; image++) {
-        __global const float *dy_image = dy + image * p.dy_image, *x_image = x + image * p.x_image;
-        for (int k = 0; k < p.positions; k += GS_VECTOR)
-            DOT_STEP(sum, load(dy_image + a[r] + k), load(x_image + b[j] + k))
-    }
-    __global float *to = part + (group * p.m + m0) * p.n + n0;
-#pragma unroll
-    for (int r = 0; r < GS_DOT_ROWS; r++)
-        if (m0 + r < p.m)
-            store_first4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]), to + (size_t)r * p.n, p.n - n0);
-}
-
-#endif
-
-/* dw = the sum of the groups, in order, and db = that of the last column if there is one more than dw has, or += with
- * `add`; work-item (GS_VECTOR columns, row) */
-__kernel void conv2d_weights_sum(__global float *dw, ulong dw_at, __global float *db, ulong db_at,
-                                 __global const float *part, ulong groups, int n, int columns, int add) {
-    const size_t column = GS_FIRST, row = get_global_id(1), each = n * get_global_size(1);
-    if (column >= n) return;
-    part += row * n;
-    dw += dw_at + row * columns;
-    if (column + GS_VECTOR <= columns) {
-        vec sum = 0;
-        for (size_t g = 0; g < groups; g++) sum += load(part + g * each + column);
-        store(add ? load(dw + column) + sum : sum, dw + column);
-        return;
-    }
-    for (size_t i = column; i < min(column + GS_VECTOR, (size_t)n); i++) {
-        float sum = 0;
-        for (size_t g = 0; g < groups; g++) sum += part[g * each + i];
-        __global float *to = i < columns ? dw + i : db + db_at + row;
-        *to = add ? *to + sum : sum;
-    }
 }

@@ -1,0 +1,153 @@
+/* Convolution on a CPU, image by image: conv2d_rows.cl tells how. Two kernels that each do all for some images: what a core
+ * writes, it finds in its own cache, and there is little to wait for between kernels. */
+#include "cl/conv2d.h"
+
+#include <limits.h>
+
+/* Also declared in conv2d_rows.cl. */
+typedef struct conv_rows {
+    cl_ulong images, group;
+    cl_ulong memory;
+    cl_ulong slack;
+    cl_ulong phase, plane, size;
+    cl_ulong margin, dy_plane;
+    cl_int samples;
+    gs_conv2d_sizes s;
+    cl_int bias, relu, has_dx, low;
+} conv_rows;
+
+static size_t depth_of(const gs_conv2d_sizes *s) {
+    return (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+}
+
+/* What follows from the sizes; in whole vectors of any width. */
+static conv_rows shape_of(const gs_conv2d_sizes *s) {
+    enum { ROUND = 16 };
+    const size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, out_w = (size_t)s->out_w;
+    conv_rows r = {.s = *s, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
+    r.plane = gs_cl_parts((size_t)s->stride_h * r.phase, ROUND) * ROUND + ROUND;
+    r.size = (size_t)s->in_c * (size_t)s->kernel_w * r.plane;
+    r.slack = gs_cl_parts((size_t)s->kernel_w + (size_t)s->pad_w, ROUND) * ROUND + 2 * ROUND;
+    const size_t above = (size_t)((s->kernel_h - 1) / s->stride_h) * out_w;
+    r.margin = gs_cl_parts(above, ROUND) * ROUND;
+    r.dy_plane = r.margin + gs_cl_parts(r.phase, ROUND) * ROUND + ROUND;
+    return r;
+}
+
+/* ---- the table ---- */
+
+static size_t table_size(const gs_conv2d_sizes *s) {
+    return 2 * depth_of(s) + (size_t)s->out_c + (size_t)(s->in_c * s->kernel_w) +
+           2 * (size_t)(s->out_c * s->kernel_h);
+}
+
+/* The places of the kernel in the order (c, v, u), in which neighbours share a plane: each where its row of X begins, and
+ * where it is in a row of w; the rows of w; those of w^T, which are (c, v); and for each phase of dX the columns (o, u) of
+ * w^T: where in the copy of dy they begin, and where they are in w. */
+static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
+    const conv_rows r = shape_of(s);
+    const int depth = (int)depth_of(s), kernel = s->kernel_h * s->kernel_w;
+    for (int c = 0; c < s->in_c; c++)
+        for (int v = 0; v < s->kernel_w; v++)
+            for (int u = 0; u < s->kernel_h; u++) {
+                *to++ = (c * s->kernel_w + v) * (int)r.plane + u % s->stride_h * (int)r.phase +
+                        u / s->stride_h * s->out_w;
+                *to++ = c * kernel + u * s->kernel_w + v;
+            }
+    for (int o = 0; o < s->out_c; o++) *to++ = o * depth;
+    for (int c = 0; c < s->in_c; c++)
+        for (int v = 0; v < s->kernel_w; v++) *to++ = c * kernel + v;
+    for (int phase = 0; phase < s->stride_h; phase++) {
+        const int before = s->pad_h - phase,
+                  first = before > 0 ? (before + s->stride_h - 1) / s->stride_h : 0;
+        for (int o = 0; o < s->out_c; o++)
+            for (int u = phase, tap = 0; u < s->kernel_h; u += s->stride_h, tap++) {
+                *to++ = o * (int)r.dy_plane + (int)r.margin + (first - tap) * s->out_w;
+                *to++ = o * depth + u * s->kernel_w;
+            }
+    }
+}
+
+/* ---- the kernels ---- */
+
+/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product. */
+static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
+    const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t), vector = (size_t)t->vector;
+    return gs_cl_parts(rows, low) * low * gs_cl_parts(columns, 3 * vector) * 3 <
+           gs_cl_parts(rows, high) * high * gs_cl_parts(columns, 2 * vector) * 2;
+}
+
+/* Floats of a packed matrix. */
+static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t depth) {
+    const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
+    return gs_cl_parts(rows, height) * height * depth;
+}
+
+/* How many images a work-item gets: some work-items for each core, so that none waits long for the other, but not so many
+ * that their memory outgrows what a device has. */
+static gs_status share(gs_device *d, conv_rows *r, size_t n, size_t per_core) {
+    const gs_cl *cl = gs_cl_of(d);
+    const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), most = cl->max_alloc / 2 / sizeof(cl_float);
+    size_t items = per_core * cl->units, can = budget / r->memory;
+    if (can < cl->units) can = cl->units;
+    if (can > most / r->memory) can = most / r->memory;
+    if (can == 0 || r->size > INT_MAX || (size_t)r->s.out_c * r->dy_plane > INT_MAX ||
+        (size_t)r->s.out_c * depth_of(&r->s) > INT_MAX)
+        return gs_fail(
+            GS_E_MEMORY,
+            "conv2d: for an image of (%d,%d,%d) and %d kernels of %d x %d this device is too small",
+            r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
+    if (items > can) items = can;
+    r->images = n;
+    r->group = gs_cl_parts(n, items);
+    return GS_OK;
+}
+
+gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                    const gs_conv2d_sizes *s, bool relu) {
+    enum { PER_CORE = 16 };
+    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    conv_rows r = shape_of(s);
+    gs_mem scratch, table;
+    r.relu = relu;
+    r.bias = b.base != NULL;
+    r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
+    r.memory = r.size + 2 * r.slack + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));
+    GS_TRY(share(d, &r, n, PER_CORE));
+    GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
+    const size_t items = gs_cl_parts(n, r.group);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, items * r.memory, &scratch));
+    return GS_CL_RUN(d, "conv2d_rows", "conv2d_rows_forward", gs_cl_items(items, 1), GS_ARG(y), GS_ARG(x),
+                     GS_ARG(w), GS_ARG(r.bias ? b : w), GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table),
+                     GS_ARG_STRUCT(r));
+}
+
+gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
+                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+    enum { PER_CORE = 8, CACHED = 1 << 15 }; /* CACHED: about so many floats stay in a core's second cache */
+    conv_rows r = shape_of(s);
+    gs_mem scratch, part, table;
+    const size_t out_c = (size_t)s->out_c;
+    r.relu = relu_y.base != NULL;
+    r.bias = db.base != NULL;
+    r.has_dx = dx.base != NULL;
+    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
+    r.low = use_low(t, rows, gs_cl_parts((size_t)s->in_h, (size_t)s->stride_h) * (size_t)s->out_w);
+    const size_t of_sample = r.size + out_c * r.dy_plane,
+                 of_all = r.size + 3 * r.slack + packed_size(t, r.low, rows, out_c * (size_t)s->kernel_h);
+    r.samples = (int)(CACHED / of_sample) + 1;
+    r.memory = (size_t)r.samples * of_sample + of_all;
+    GS_TRY(share(d, &r, n, PER_CORE));
+    if ((size_t)r.samples > r.group) r.samples = (int)r.group;
+    r.memory = (size_t)r.samples * of_sample + of_all;
+    GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
+    const size_t items = gs_cl_parts(n, r.group);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, items * r.memory, &scratch));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, items * out_c * (depth_of(s) + (size_t)r.bias), &part));
+    GS_TRY(GS_CL_RUN(d, "conv2d_rows", "conv2d_rows_backward", gs_cl_items(items, 1),
+                     GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
+                     GS_ARG(r.relu ? relu_y : dy), GS_ARG(x), GS_ARG(w), GS_ARG_BUFFER(scratch),
+                     GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+    return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, items, s, add);
+}

@@ -1,0 +1,389 @@
+#include "tile.clh"
+#include "conv2d_sum.clh"
+
+/* Convolution on a CPU: as cpu/conv2d.c does it, image by image, with all that a work-item needs of an image in its
+ * cache. The matrix of patches that im2col would write has a row for each k = (c, u, v), with the inputs that all
+ * positions p = (r, o) of the output see through that place of the kernel. Rows of the same (c, v) and different u hold
+ * the same numbers, moved by a row of the image. So only the plane of each (c, v) is written:
+ *
+ *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
+ *
+ * and row k of the patches is that plane from its row u on, X[at[k] + p]: all positions lie one after the other. With a
+ * stride a plane holds the rows of each h mod stride_h ("phase") together. Then
+ *
+ *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
+ *     backward   dw[o][k] = sum_p dy[o][p] X[at[k] + p]
+ *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
+ *
+ * The last is the first again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Each phase of it is
+ * a product of its own, with those u that it sees.
+ */
+
+/* As conv_rows in cl/conv2d_rows.c. */
+typedef struct conv_rows {
+    ulong images, group;      /* how many; how many of them one work-item computes */
+    ulong memory;             /* floats of scratch that each work-item has: */
+    ulong slack;              /* room before and after the planes of an image */
+    ulong phase, plane, size; /* floats of a phase, of a plane, of all planes of an image */
+    ulong margin, dy_plane;   /* zeros before the copy of dy's plane; all of it, with zeros after it */
+    int samples;              /* backward: images whose planes are in the cache together */
+    int in_c, in_h, in_w, out_c, out_h, out_w;
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int bias, relu, has_dx, low; /* low: tiles of fewer rows fit out_c better */
+} conv_rows;
+
+/* ---- from an image to planes, and back ---- */
+
+static void clear(__global float *to, size_t count) {
+    size_t i = 0;
+    for (; i + GS_VECTOR <= count; i += GS_VECTOR) store((vec)(0), to + i);
+    for (; i < count; i++) to[i] = 0;
+}
+
+/* to[i] = from[i], i < count: by vectors, the last of which is laid over the one before */
+typedef struct __attribute__((packed)) eight {
+    float8 v;
+} eight;
+static void copy_row(__global float *to, __global const float *from, int count) {
+    if (count >= GS_VECTOR) {
+        for (int i = 0; i < count - GS_VECTOR; i += GS_VECTOR) store(load(from + i), to + i);
+        store(load(from + (count - GS_VECTOR)), to + (count - GS_VECTOR));
+    } else if (count >= 8) {
+        const eight first = *(__global const eight *)from, last = *(__global const eight *)(from + count - 8);
+        *(__global eight *)to = first;
+        *(__global eight *)(to + count - 8) = last;
+    } else
+        for (int i = 0; i < count; i++) to[i] = from[i];
+}
+
+/* The outputs first .. end - 1 see a pixel of the image through column v of the kernel. */
+typedef struct span {
+    int first, end;
+} span;
+static span inside(int v, conv_rows s) {
+    const int before = s.pad_w - v, room = s.in_w - 1 + before;
+    span o = {before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0, room < 0 ? 0 : room / s.stride_w + 1};
+    o.end = min(o.end, s.out_w);
+    o.first = min(o.first, o.end);
+    return o;
+}
+
+/* Where the rows of the image begin in a plane, one after the other. */
+typedef struct walk {
+    size_t at;
+    int phase;
+} walk;
+static walk first_row(conv_rows s) {
+    const int phase = rest(s.pad_h, s.stride_h);
+    walk w = {phase * s.phase + (size_t)(s.pad_h / s.stride_h) * s.out_w, phase};
+    return w;
+}
+static walk next_row(walk w, conv_rows s) {
+    w.at += s.phase;
+    if (++w.phase == s.stride_h) {
+        w.phase = 0;
+        w.at += s.out_w - s.stride_h * s.phase;
+    }
+    return w;
+}
+
+/* Write the planes of image x, where there are zeros or an earlier image. */
+static void planes_from_image(__global float *plane, __global const float *x, conv_rows s) {
+    for (int c = 0; c < s.in_c; c++, x += s.in_h * s.in_w)
+        for (int v = 0; v < s.kernel_w; v++, plane += s.plane) {
+            const span o = inside(v, s);
+            __global const float *from = x + (o.first * s.stride_w + v - s.pad_w);
+            walk row = first_row(s);
+            for (int h = 0; h < s.in_h; h++, from += s.in_w, row = next_row(row, s)) {
+                __global float *to = plane + row.at + o.first;
+                if (s.stride_w == 1)
+                    copy_row(to, from, o.end - o.first);
+                else
+                    for (int i = 0; i < o.end - o.first; i++) to[i] = from[i * s.stride_w];
+            }
+        }
+}
+
+/* The gradient of that: dx = for each pixel, the sum over the places to which it was copied. With stride_w 1 a vector of
+ * pixels is the sum of kernel_w vectors, each moved by its v, without what lies outside of the row. It may go past the
+ * row's end, where the next row will be written. */
+static void add_up_rows(__global float *dx, __global const float *plane, conv_rows s) {
+    __global const float *end = dx + (size_t)s.in_c * s.in_h * s.in_w;
+    for (int c = 0; c < s.in_c; c++, plane += s.kernel_w * s.plane) {
+        walk row = first_row(s);
+        for (int h = 0; h < s.in_h; h++, dx += s.in_w, row = next_row(row, s))
+            for (int w = 0; w < s.in_w; w += GS_VECTOR) {
+                vec sum = 0;
+                for (int v = 0, o = w + s.pad_w; v < s.kernel_w; v++, o--) {
+                    const ivec at = o + lane_numbers();
+                    sum += ((at >= 0) & (at < s.out_w)) ? load(plane + row.at + v * s.plane + o) : 0;
+                }
+                if (dx + w + GS_VECTOR <= end)
+                    store(sum, dx + w);
+                else
+                    store_first(sum, dx + w, s.in_w - w);
+            }
+    }
+}
+
+static void image_from_planes(__global float *dx, __global const float *plane, conv_rows s) {
+    if (s.stride_w == 1) {
+        add_up_rows(dx, plane, s);
+        return;
+    }
+    clear(dx, (size_t)s.in_c * s.in_h * s.in_w);
+    for (int c = 0; c < s.in_c; c++, dx += s.in_h * s.in_w)
+        for (int v = 0; v < s.kernel_w; v++, plane += s.plane) {
+            const span o = inside(v, s);
+            walk row = first_row(s);
+            for (int h = 0; h < s.in_h; h++, row = next_row(row, s))
+                for (int i = o.first; i < o.end; i++)
+                    dx[h * s.in_w + i * s.stride_w + v - s.pad_w] += plane[row.at + i];
+        }
+}
+
+/* ---- y = w X, and dX = w^T dy ---- */
+
+enum { WIDE = 3 }; /* vectors in a row of a tile, at most */
+
+typedef struct product {
+    int rows, depth, columns;
+    size_t y_row;               /* floats from row to row of y */
+    __global const float *w;    /* tiles of rows, see pack */
+    __global const float *bias; /* NULL, or one for each row */
+    __global const int *place;  /* for each k: where its row of X begins, and where it is in a row of w */
+    int relu;
+} product;
+
+/* to[tile][k][i] = w(row tile high + i, k), so that a tile is read in one stream; rows beyond the last are the last again.
+ * row: where in w each row begins. */
+static void pack(__global float *to, __global const float *w, __global const int *row, product p, int high) {
+    for (int first = 0; first < p.rows; first += high, to += high * p.depth)
+        for (int i = 0; i < high; i++) {
+            __global const float *from = w + row[min(first + i, p.rows - 1)];
+            for (int k = 0; k < p.depth; k++) to[k * high + i] = from[p.place[2 * k + 1]];
+        }
+}
+
+/* Tiles of `high` rows x `wide` vectors ("broadcast" in tile.clh). Those at the right edge are laid over the ones before.
+ * always_inline: high and wide are then constants, and only what lies below them is left of the unrolled loops. */
+#define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
+#define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
+__attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
+                                                 const int high, const int wide) {
+    const int last = max(p.columns - GS_VECTOR, 0);
+    for (int column = 0; column < p.columns; column += wide * GS_VECTOR) {
+        __global const float *a = p.w;
+        int at[WIDE];
+        EACH_VECTOR at[j] = min(column + j * GS_VECTOR, last);
+        for (int row = 0; row < p.rows; row += high) {
+            vec sum[GS_ROWS][WIDE];
+            EACH_ROW EACH_VECTOR sum[i][j] = (vec)(p.bias ? p.bias[min(row + i, p.rows - 1)] : 0);
+            __global const int *place = p.place, *end = place + 2 * p.depth;
+#pragma unroll GS_UNROLL
+            for (; place < end; place += 2, a += high) {
+                vec b[WIDE];
+                EACH_VECTOR b[j] = load(x + *place + at[j]);
+                EACH_ROW EACH_VECTOR sum[i][j] = fma((vec)(a[i]), b[j], sum[i][j]);
+            }
+            if (p.relu) {
+                EACH_ROW EACH_VECTOR sum[i][j] = sum[i][j] < 0 ? 0 : sum[i][j];
+            }
+            __global float *to = y + row * p.y_row;
+            if (p.columns >= GS_VECTOR) {
+                EACH_ROW if (row + i < p.rows) {
+                    EACH_VECTOR store(sum[i][j], to + i * p.y_row + at[j]);
+                }
+            } else { /* narrower than a vector: one by one, through memory */
+                float part[GS_ROWS][GS_VECTOR];
+                EACH_ROW GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i]);
+#pragma unroll 1
+                for (int i = 0; i < min(high, p.rows - row); i++, to += p.y_row)
+#pragma unroll 1
+                    for (int j = 0; j < p.columns; j++) to[j] = part[i][j];
+            }
+        }
+    }
+}
+
+/* low: tiles of fewer rows, but wider; they fit some shapes better (cl/conv2d_rows.c) */
+static int height(int low) {
+    return low ? GS_ROWS_LOW : GS_ROWS;
+}
+static void multiply(__global float *y, __global const float *x, product p, int low) {
+    if (low)
+        tiles(y, x, p, GS_ROWS_LOW, 3);
+    else
+        tiles(y, x, p, GS_ROWS, 2);
+}
+
+/* The table begins with the places of y = w X and dw = dy X^T, out_c rows of w, and in_c kernel_w rows of w^T. */
+__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+                                  __global const float *w, ulong w_at, __global const float *bias,
+                                  ulong bias_at, __global float *scratch, __global const int *table,
+                                  conv_rows s) {
+    const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
+    const size_t begin = get_global_id(0) * s.group, end = min(begin + s.group, (size_t)s.images);
+    const int depth = s.in_c * s.kernel_h * s.kernel_w;
+    scratch += get_global_id(0) * s.memory;
+    __global float *planes = scratch + s.slack, *packed = planes + s.size + s.slack;
+    const product p = {.rows = s.out_c,
+                       .depth = depth,
+                       .columns = s.out_h * s.out_w,
+                       .y_row = s.out_h * s.out_w,
+                       .w = packed,
+                       .bias = s.bias ? bias + bias_at : 0,
+                       .place = table,
+                       .relu = s.relu};
+    clear(scratch, s.size + 2 * s.slack);
+    pack(packed, w + w_at, table + 2 * depth, p, height(s.low));
+    for (size_t image = begin; image < end; image++) {
+        planes_from_image(planes, x + x_at + image * in, s);
+        multiply(y + y_at + image * out, planes, p, s.low);
+    }
+}
+
+/* ---- dw and dx ---- */
+
+/* part[o][k] += sum over images and positions of dy[o][position] X[k][position]: the "dot" tile of tile.clh. The last
+ * vector goes beyond the last position, where dy's plane has zeros. */
+static void add_weights(__global float *part, __global const float *dy, __global const float *x,
+                        __global const int *place, int images, conv_rows s) {
+    const int depth = s.in_c * s.kernel_h * s.kernel_w, positions = s.out_h * s.out_w;
+    for (int o = 0; o < s.out_c; o += GS_DOT_ROWS)
+        for (int k = 0; k < depth; k += GS_DOT_COLUMNS) {
+            size_t a[GS_DOT_ROWS];
+            int b[GS_DOT_COLUMNS];
+            vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
+#pragma unroll
+            for (int j = 0; j < GS_DOT_COLUMNS; j++) b[j] = place[2 * min(k + j, depth - 1)];
+#pragma unroll
+            for (int r = 0; r < GS_DOT_ROWS; r++) {
+                a[r] = min(o + r, s.out_c - 1) * s.dy_plane;
+#pragma unroll
+                for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
+            }
+            for (int i = 0; i < images; i++) {
+                __global const float *dy_image = dy + i * s.out_c * s.dy_plane, *x_image = x + i * s.size;
+                for (int at = 0; at < positions; at += GS_VECTOR)
+                    DOT_STEP(sum, load(dy_image + a[r] + at), load(x_image + b[j] + at))
+            }
+#pragma unroll
+            for (int r = 0; r < GS_DOT_ROWS; r++)
+                if (o + r < s.out_c) {
+                    float four[4];
+                    vstore4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]), 0, four);
+                    __global float *to = part + (o + r) * (depth + s.bias);
+#pragma unroll
+                    for (int j = 0; j < GS_DOT_COLUMNS; j++)
+                        if (k + j < depth) to[place[2 * (k + j) + 1]] += four[j];
+                }
+        }
+}
+
+/* Copy one image of dy between its margins of zeros, without what a relu after y holds back; add its sums to db, of which
+ * there is one every db_row floats. */
+static void copy_dy(__global float *to, __global const float *dy, __global const float *relu_y,
+                    __global float *db, size_t db_row, conv_rows s) {
+    const int positions = s.out_h * s.out_w;
+    to += s.margin;
+    for (int o = 0; o < s.out_c; o++, to += s.dy_plane, dy += positions, relu_y += positions) {
+        vec sums = 0;
+        float part[GS_VECTOR], sum = 0;
+        int i = 0;
+        for (; i + GS_VECTOR <= positions; i += GS_VECTOR) {
+            vec value = load(dy + i);
+            if (s.relu) value = load(relu_y + i) > 0 ? value : 0;
+            store(value, to + i);
+            sums += value;
+        }
+        GS_PASTE(vstore, GS_VECTOR)(sums, 0, part);
+        for (int j = 0; j < GS_VECTOR; j++) sum += part[j];
+        for (; i < positions; i++) {
+            const float value = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
+            to[i] = value;
+            sum += value;
+        }
+        if (s.bias) db[o * db_row] += sum;
+    }
+}
+
+/* One phase of dX: its rows first .. end - 1 belong to the image, not to its padding, and see `taps` rows of the kernel. */
+typedef struct phase_of {
+    int first, end, taps;
+} phase_of;
+static phase_of find_phase(int number, conv_rows s) {
+    const int before = s.pad_h - number, last = s.in_h - 1 + before;
+    phase_of f = {before > 0 ? (before + s.stride_h - 1) / s.stride_h : 0,
+                  last < 0 ? 0 : last / s.stride_h + 1,
+                  number < s.kernel_h ? (s.kernel_h - 1 - number) / s.stride_h + 1 : 0};
+    return f;
+}
+
+static product find_product(int number, phase_of f, conv_rows s) {
+    const product p = {.rows = s.in_c * s.kernel_w,
+                       .depth = s.out_c * f.taps,
+                       .columns = (f.end - f.first) * s.out_w,
+                       .y_row = s.plane};
+    return p;
+}
+
+static void pack_phases(__global float *to, __global const float *w, __global const int *row, conv_rows s) {
+    __global const int *place = row + s.in_c * s.kernel_w;
+    for (int number = 0; number < s.stride_h; number++) {
+        product p = find_product(number, find_phase(number, s), s);
+        p.place = place;
+        pack(to, w, row, p, height(s.low));
+        place += 2 * p.depth;
+        to += (p.rows + height(s.low) - 1) / height(s.low) * height(s.low) * p.depth;
+    }
+}
+
+static void image_gradient(__global float *dx, __global float *planes, __global const float *dy,
+                           __global const float *packed, __global const int *place, conv_rows s) {
+    for (int number = 0; number < s.stride_h; number++) {
+        const phase_of f = find_phase(number, s);
+        product p = find_product(number, f, s);
+        p.place = place;
+        p.w = packed;
+        multiply(planes + number * s.phase + f.first * s.out_w, dy, p, s.low);
+        place += 2 * p.depth;
+        packed += (p.rows + height(s.low) - 1) / height(s.low) * height(s.low) * p.depth;
+    }
+    image_from_planes(dx, planes, s);
+}
+
+/* part[group] = the sums of dw, and db behind each row of it, over the group's images; conv2d_weights_sum adds the groups
+ * up. And dx of these images. */
+__kernel void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
+                                   __global const float *dy, ulong dy_at, __global const float *relu_y,
+                                   ulong relu_y_at, __global const float *x, ulong x_at,
+                                   __global const float *w, ulong w_at, __global float *scratch,
+                                   __global const int *table, conv_rows s) {
+    const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
+    const size_t begin = get_global_id(0) * s.group, end = min(begin + s.group, (size_t)s.images);
+    const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
+    __global float *planes = scratch + get_global_id(0) * s.memory + s.slack;
+    __global float *dx_planes = planes + s.samples * s.size + s.slack,
+                   *dy_planes = dx_planes + s.size + s.slack,
+                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
+    __global const int *row = table + 2 * depth + s.out_c;
+    part += get_global_id(0) * s.out_c * dw_row;
+    clear(part, s.out_c * dw_row);
+    clear(planes - s.slack, packed - (planes - s.slack));
+    if (s.has_dx) pack_phases(packed, w + w_at, row, s);
+    for (size_t first = begin; first < end; first += s.samples) {
+        const int images = min(end - first, (size_t)s.samples);
+        for (int i = 0; i < images; i++) {
+            const size_t image = first + i;
+            planes_from_image(planes + i * s.size, x + x_at + image * in, s);
+            copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + dy_at + image * out,
+                    relu_y + relu_y_at + image * out, part + depth, dw_row, s);
+        }
+        add_weights(part, dy_planes + s.margin, planes, table, images, s);
+        if (!s.has_dx) continue;
+        for (int i = 0; i < images; i++)
+            image_gradient(dx + dx_at + (first + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane,
+                           packed, row + s.in_c * s.kernel_w, s);
+    }
+}
