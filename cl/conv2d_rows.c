@@ -70,7 +70,8 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product. */
+/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product. (Backward has
+ * them only: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t), vector = (size_t)t->vector;
     return gs_cl_parts(rows, low) * low * gs_cl_parts(columns, 3 * vector) * 3 <
@@ -133,9 +134,8 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     r.has_dx = dx.base != NULL;
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
-    r.low = use_low(t, rows, gs_cl_parts((size_t)s->in_h, (size_t)s->stride_h) * (size_t)s->out_w);
     const size_t of_sample = r.size + out_c * r.dy_plane,
-                 of_all = r.size + 3 * r.slack + packed_size(t, r.low, rows, out_c * (size_t)s->kernel_h);
+                 of_all = r.size + 3 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
     r.samples = (int)(CACHED / of_sample) + 1;
     r.memory = (size_t)r.samples * of_sample + of_all;
     GS_TRY(share(d, &r, n, PER_CORE));

@@ -29,15 +29,13 @@ typedef struct conv_rows {
     int samples;              /* backward: images whose planes are in the cache together */
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
-    int bias, relu, has_dx, low; /* low: tiles of fewer rows fit out_c better */
+    int bias, relu, has_dx, low; /* low: forward, with tiles of fewer rows, but wider */
 } conv_rows;
 
 /* ---- from an image to planes, and back ---- */
 
 static void clear(__global float *to, size_t count) {
-    size_t i = 0;
-    for (; i + GS_VECTOR <= count; i += GS_VECTOR) store((vec)(0), to + i);
-    for (; i < count; i++) to[i] = 0;
+    for (size_t i = 0; i < count; i++) to[i] = 0;
 }
 
 /* to[i] = from[i], i < count: by vectors, the last of which is laid over the one before */
@@ -118,10 +116,14 @@ static void add_up_rows(__global float *dx, __global const float *plane, conv_ro
                     const ivec at = o + lane_numbers();
                     sum += ((at >= 0) & (at < s.out_w)) ? load(plane + row.at + v * s.plane + o) : 0;
                 }
-                if (dx + w + GS_VECTOR <= end)
+                if (dx + w + GS_VECTOR <= end) {
                     store(sum, dx + w);
-                else
-                    store_first(sum, dx + w, s.in_w - w);
+                } else {
+                    float part[GS_VECTOR];
+                    GS_PASTE(vstore, GS_VECTOR)(sum, 0, part);
+#pragma unroll 1
+                    for (int j = 0; j < min(s.in_w - w, GS_VECTOR); j++) dx[w + j] = part[j];
+                }
             }
     }
 }
@@ -206,17 +208,6 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
     }
 }
 
-/* low: tiles of fewer rows, but wider; they fit some shapes better (cl/conv2d_rows.c) */
-static int height(int low) {
-    return low ? GS_ROWS_LOW : GS_ROWS;
-}
-static void multiply(__global float *y, __global const float *x, product p, int low) {
-    if (low)
-        tiles(y, x, p, GS_ROWS_LOW, 3);
-    else
-        tiles(y, x, p, GS_ROWS, 2);
-}
-
 /* The table begins with the places of y = w X and dw = dy X^T, out_c rows of w, and in_c kernel_w rows of w^T. */
 __kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
                                   __global const float *w, ulong w_at, __global const float *bias,
@@ -236,10 +227,13 @@ __kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const 
                        .place = table,
                        .relu = s.relu};
     clear(scratch, s.size + 2 * s.slack);
-    pack(packed, w + w_at, table + 2 * depth, p, height(s.low));
+    pack(packed, w + w_at, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
     for (size_t image = begin; image < end; image++) {
         planes_from_image(planes, x + x_at + image * in, s);
-        multiply(y + y_at + image * out, planes, p, s.low);
+        if (s.low)
+            tiles(y + y_at + image * out, planes, p, GS_ROWS_LOW, 3);
+        else
+            tiles(y + y_at + image * out, planes, p, GS_ROWS, 2);
     }
 }
 
@@ -328,14 +322,18 @@ static product find_product(int number, phase_of f, conv_rows s) {
     return p;
 }
 
+static int packed_size(product p) {
+    return (p.rows + GS_ROWS_LOW - 1) / GS_ROWS_LOW * GS_ROWS_LOW * p.depth;
+}
+
 static void pack_phases(__global float *to, __global const float *w, __global const int *row, conv_rows s) {
     __global const int *place = row + s.in_c * s.kernel_w;
     for (int number = 0; number < s.stride_h; number++) {
         product p = find_product(number, find_phase(number, s), s);
         p.place = place;
-        pack(to, w, row, p, height(s.low));
+        pack(to, w, row, p, GS_ROWS_LOW);
         place += 2 * p.depth;
-        to += (p.rows + height(s.low) - 1) / height(s.low) * height(s.low) * p.depth;
+        to += packed_size(p);
     }
 }
 
@@ -346,9 +344,9 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
         product p = find_product(number, f, s);
         p.place = place;
         p.w = packed;
-        multiply(planes + number * s.phase + f.first * s.out_w, dy, p, s.low);
+        tiles(planes + number * s.phase + f.first * s.out_w, dy, p, GS_ROWS_LOW, 3);
         place += 2 * p.depth;
-        packed += (p.rows + height(s.low) - 1) / height(s.low) * height(s.low) * p.depth;
+        packed += packed_size(p);
     }
     image_from_planes(dx, planes, s);
 }

@@ -8,6 +8,6 @@ gs_status gs_cl_bytes_to_float(gs_device *d, gs_mem y, gs_mem bytes, float scale
 }
 
 gs_status gs_cl_one_hot(gs_device *d, gs_mem y, gs_mem labels, size_t n, int classes) {
-    return GS_CL_RUN(d, "data", "one_hot", gs_cl_items(n, 8), GS_ARG(y), GS_ARG(labels), GS_ARG(n),
+    return GS_CL_RUN(d, "one_hot", "one_hot", gs_cl_items(n, 8), GS_ARG(y), GS_ARG(labels), GS_ARG(n),
                      GS_ARG(classes));
 }

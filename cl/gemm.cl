@@ -40,21 +40,6 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 #else
 
-/* One element of C for each work-item (j, i): what a product is, in the plainest words. Used where C is narrower than a
- * vector, or the sum shorter than one. */
-__kernel void gemm_plain(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                         __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                         gemm_sizes s) {
-    const size_t j = get_global_id(0), i = get_global_id(1);
-    if (j >= s.n) return;
-    a += a_at + i * s.a_row;
-    b += b_at + j * s.b_col;
-    c += c_at + i * s.n + j;
-    float sum = s.has_bias ? bias[bias_at + j] : 0;
-    for (size_t k = 0; k < s.k; k++) sum = fma(a[k * s.a_col], b[k * s.b_row], sum);
-    *c = s.add ? *c + sum : PASSED(sum, s);
-}
-
 /* GS_ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
  * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
  * edge compute the last row several times, and store it once. So the loop is the same for all. */

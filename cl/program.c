@@ -1,5 +1,5 @@
 /* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept.
- * What every training step needs is built as one program. */
+ * What most training steps need together is built as one program. */
 #include "cl/cl.h"
 
 #include <errno.h>
@@ -115,10 +115,13 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
 
 /* The file of the program in which the kernels of `file` are. */
 static const char *program_of(const char *file) {
-    static const char *const in_training[] = {"data", "linear", "memory", "sgd", "softmax_cross_entropy",
-                                              "stats"};
-    for (size_t i = 0; i < sizeof in_training / sizeof *in_training; i++)
-        if (strcmp(file, in_training[i]) == 0) return "training";
+    static const struct {
+        const char *file, *program;
+    } together[] = {{"data", "training"},   {"gemm", "training"},     {"linear", "training"},
+                    {"memory", "training"}, {"sgd", "training"},      {"softmax_cross_entropy", "training"},
+                    {"stats", "training"},  {"conv2d_rows", "images"}};
+    for (size_t i = 0; i < sizeof together / sizeof *together; i++)
+        if (strcmp(file, together[i].file) == 0) return together[i].program;
     return file;
 }
 

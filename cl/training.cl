@@ -1,6 +1,7 @@
-/* The small kernels that every training step needs, as one program: PoCL 3.1 takes 0.2 s for each program before it comes
+/* The kernels that every training step needs, as one program: PoCL 3.1 takes half a second for each program before it comes
  * to the kernels. */
 #include "data.cl"
+#include "gemm.cl"
 #include "linear.cl"
 #include "memory.cl"
 #include "sgd.cl"
