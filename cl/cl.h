@@ -56,7 +56,7 @@ static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
     return t->rows > 1 ? t->rows * 3 / 4 : 1;
 }
 
-/* "cpu vector=16 rows=8 dot_rows=4 unroll=1 pack=500" or "gpu tile=64 each=4 step=16". */
+/* "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=500" or "gpu tile=64 each=4 step=16". */
 enum { GS_CL_TILES_TEXT = 80 };
 void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
 /* The other way round; what the text does not name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other

@@ -14,7 +14,7 @@ gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
     return (gs_cl_tiles){.gpu = gpu,
                          .vector = vector,
                          .rows = vector == 16 ? 8 : 6,
-                         .dot_rows = vector == 16 ? 4 : 3,
+                         .dot_rows = vector == 16 ? 6 : 3,
                          .unroll = 1,
                          .pack = 500,
                          .tile = 64,
