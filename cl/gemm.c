@@ -77,6 +77,6 @@ gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs
         return GS_CL_RUN(d, "gemm", "gemm_dot", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
                          GS_ARG_STRUCT(s));
     }
-    return GS_CL_RUN(d, "gemm_plain", "gemm_plain", elements(&s), GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
-                     GS_ARG_STRUCT(s));
+    return GS_CL_RUN(d, "gemm_plain", "gemm_plain", elements(&s), GS_ARG(c), GS_ARG(a), GS_ARG(b),
+                     GS_ARG(bias), GS_ARG_STRUCT(s));
 }
