@@ -24,7 +24,7 @@ static size_t depth_of(const gs_conv2d_sizes *s) {
 static conv_rows shape_of(const gs_conv2d_sizes *s) {
     enum { ROUND = 16 };
     const size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, out_w = (size_t)s->out_w;
-    conv_rows r = {.s = *s, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
+    conv_rows r = {.s = *s, .group = 1, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
     r.plane = gs_cl_parts((size_t)s->stride_h * r.phase, ROUND) * ROUND + ROUND;
     r.size = (size_t)s->in_c * (size_t)s->kernel_w * r.plane;
     r.slack = gs_cl_parts((size_t)s->kernel_w + (size_t)s->pad_w, ROUND) * ROUND + 2 * ROUND;
@@ -98,9 +98,9 @@ static gs_status share(gs_device *d, conv_rows *r, size_t n, size_t per_core) {
             GS_E_MEMORY,
             "conv2d: for an image of (%d,%d,%d) and %d kernels of %d x %d this device is too small",
             r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
-    if (items > can) items = can;
+    if (items == 0 || items > can) items = can;
     r->images = n;
-    r->group = gs_cl_parts(n, items);
+    r->group = n > items ? 1 + (n - 1) / items : 1;
     return GS_OK;
 }
 
