@@ -122,21 +122,62 @@ void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *
 
 /* ---- c += y X^T ---- */
 
-ALWAYS_INLINE float sum_of_lanes(gs_vector v) {
-    float sum[GS_VECTOR];
-    gs_store(sum, v);
-    for (int half = GS_VECTOR / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) sum[i] += sum[i + half];
-    return sum[0];
+/* The first halves of two vectors, element by element, and their second halves; the second half of one. */
+#if defined(__AVX512F__)
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX__)
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#endif
+
+/* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
+ * become one, whose even lanes hold what was the first, added up to half as many parts, and whose odd lanes the second:
+ *
+ *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
+ *
+ * So all sums together take count - 1 times two shuffles and an addition; one by one they would take log2(GS_VECTOR)
+ * times a shuffle and an addition each. */
+ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
+#define PAIR_UP(half)                                                                                        \
+    if (count > half)                                                                                        \
+        UNROLL for (int i = 0; i < half; i++) v[i] = __builtin_shufflevector(v[i], v[i + half], LOW) +       \
+                                                     __builtin_shufflevector(v[i], v[i + half], HIGH);
+    PAIR_UP(8)
+    PAIR_UP(4)
+    PAIR_UP(2)
+    PAIR_UP(1)
+    float lanes[GS_VECTOR]; /* lane i is a part of sum i mod count */
+    gs_store(lanes, v[0]);
+    for (int i = 0; i < count; i++) {
+        sums[i] = lanes[i];
+        for (int part = i + count; part < GS_VECTOR; part += count) sums[i] += lanes[part];
+    }
+}
+
+/* The same for any number of vectors. */
+ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count) {
+    const int rest = count % GS_VECTOR;
+    _Pragma("GCC unroll 8") for (int i = 0; i < count - rest; i += GS_VECTOR)
+        sums_of_lanes(sums + i, v + i, GS_VECTOR);
+    sums += count - rest, v += count - rest;
+    if (rest & 8) sums_of_lanes(sums, v, 8);
+    sums += rest & 8, v += rest & 8;
+    if (rest & 4) sums_of_lanes(sums, v, 4);
+    sums += rest & 4, v += rest & 4;
+    if (rest & 2) sums_of_lanes(sums, v, 2);
+    sums += rest & 2, v += rest & 2;
+    if (rest & 1) sums_of_lanes(sums, v, 1);
 }
 
 /* One tile of c: each of its sums is a vector of partial sums until the end. */
 ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns, float *c, const float *y,
                             const float *x, const size_t *at) {
-    gs_vector sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int j = 0; j < columns; j++) sum[i][j] = (gs_vector){0};
-    }
+    gs_vector sum[GS_DOT_ROWS * GS_DOT_COLUMNS];
+    _Pragma("GCC unroll 24") for (int i = 0; i < rows * columns; i++) sum[i] = (gs_vector){0};
     for (int s = 0; s < t->samples; s++, y += t->y_sample, x += t->x_sample) {
         const float *row[GS_DOT_COLUMNS];
         UNROLL for (int j = 0; j < columns; j++) row[j] = x + at[j];
@@ -146,13 +187,15 @@ ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns,
             UNROLL for (int j = 0; j < columns; j++) {
                 gs_vector b = gs_load(row[j] + p);
                 KEEP_IN_REGISTER(b);
-                UNROLL for (int i = 0; i < rows; i++) sum[i][j] += a[i] * b;
+                UNROLL for (int i = 0; i < rows; i++) sum[i * columns + j] += a[i] * b;
             }
         }
     }
+    float sums[GS_DOT_ROWS * GS_DOT_COLUMNS];
+    all_sums_of_lanes(sums, sum, rows * columns);
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < columns; j++) c[(size_t)i * (size_t)t->depth + (size_t)j] +=
-            sum_of_lanes(sum[i][j]);
+            sums[i * columns + j];
     }
 }
 
