@@ -24,7 +24,7 @@ typedef struct gs_conv_work {
     bool relu;           /* forward: y = max(y, 0) */
     size_t n, in, out;   /* images; floats of one image of x and of y */
     int parts, depth, positions;
-    int samples; /* images whose rows are in the cache together in backward */
+    int samples; /* images that backward has in the cache together */
     /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
     size_t margin, dy_plane;
     /* tables and packed weights that all parts share */
@@ -34,8 +34,8 @@ typedef struct gs_conv_work {
     size_t scratch_part;
 } gs_conv_work;
 
-/* About this many floats of image rows stay in a core's second-level cache. */
-enum { CACHED_FLOATS = 1 << 17 };
+/* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. */
+enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10 };
 
 static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
     return (gs_conv_work){.s = s,
@@ -242,7 +242,9 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     size_t margin_rows = t.dx ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
     t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
     t.dy_plane = t.margin + gs_round_up(t.dx ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
-    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts, fit = CACHED_FLOATS / t.rows.size + 1;
+    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts;
+    size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane) + 1;
+    if (near < fit) fit = near; /* all tiles of a row of dw see the same rows of dy */
     t.samples = (int)(fit < most ? fit : most);
     t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * out_c * t.dy_plane +
                      (size_t)(t.samples + 1) * t.rows.size + 2 * t.rows.slack;

@@ -12,12 +12,16 @@
 
 /* ---- y = a X ---- */
 
-/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. */
+/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. Memory is
+ * told at once where the tile will go, and brings it while the sums are computed. */
 ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int vectors, const float *a,
                                 const float *bias, float *y, size_t ld, const float *x) {
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (gs_vector){0} + (bias ? bias[i] : 0.0f);
+        UNROLL for (int j = 0; j < vectors; j++) {
+            sum[i][j] = (gs_vector){0} + (bias ? bias[i] : 0.0f);
+            __builtin_prefetch(y + (size_t)i * ld + j * GS_VECTOR, 1);
+        }
     }
     for (int k = 0; k < t->depth; k++, a += rows) {
         const float *row = x + t->at[k];
