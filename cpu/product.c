@@ -109,10 +109,17 @@ void GS_ISA(product)(const gs_product *t, float *y, size_t ld, const float *x) {
     int p = 0;
     for (; p + GS_TILE_VECTORS * GS_VECTOR <= t->columns; p += GS_TILE_VECTORS * GS_VECTOR)
         product_columns(t, GS_TILE_VECTORS, y + p, ld, x + p);
-    for (; p < t->columns; p += GS_VECTOR) { /* the last vector is laid over the one before */
-        int at = p + GS_VECTOR <= t->columns ? p : t->columns - GS_VECTOR;
-        product_columns(t, 1, y + at, ld, x + at);
-    }
+    /* The last tile is laid over the one before; where there is none, vectors are. */
+    int left = (t->columns - p + GS_VECTOR - 1) / GS_VECTOR, last = t->columns - left * GS_VECTOR;
+    if (left == 3 && last >= 0)
+        product_columns(t, 3, y + last, ld, x + last);
+    else if (left == 2 && last >= 0)
+        product_columns(t, 2, y + last, ld, x + last);
+    else
+        for (; p < t->columns; p += GS_VECTOR) {
+            int at = p + GS_VECTOR <= t->columns ? p : t->columns - GS_VECTOR;
+            product_columns(t, 1, y + at, ld, x + at);
+        }
 }
 
 void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
@@ -126,18 +133,6 @@ void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *
 
 /* ---- c += y X^T ---- */
 
-/* The first halves of two vectors, element by element, and their second halves; the second half of one. */
-#if defined(__AVX512F__)
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif defined(__AVX__)
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#endif
-
 /* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
  * become one, whose even lanes hold what was the first, added up to half as many parts, and whose odd lanes the second:
  *
@@ -148,8 +143,7 @@ void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *
 ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
 #define PAIR_UP(half)                                                                                        \
     if (count > half)                                                                                        \
-        UNROLL for (int i = 0; i < half; i++) v[i] = __builtin_shufflevector(v[i], v[i + half], LOW) +       \
-                                                     __builtin_shufflevector(v[i], v[i + half], HIGH);
+        UNROLL for (int i = 0; i < half; i++) v[i] = gs_low(v[i], v[i + half]) + gs_high(v[i], v[i + half]);
     PAIR_UP(8)
     PAIR_UP(4)
     PAIR_UP(2)
