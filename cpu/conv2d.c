@@ -1,4 +1,5 @@
 #include "cpu/conv2d_rows.h"
+#include "cpu/winograd.h"
 
 #include <string.h>
 
@@ -13,6 +14,8 @@
  * The last is a product again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Where
  * the stride is not 1, row h of dX sees only those u with u = h mod stride_h; each such phase is a product.
  *
+ * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h.
+ *
  * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
  */
 typedef struct gs_conv_work {
@@ -24,18 +27,20 @@ typedef struct gs_conv_work {
     bool relu;           /* forward: y = max(y, 0) */
     size_t n, in, out;   /* images; floats of one image of x and of y */
     int parts, depth, positions;
-    int samples; /* images whose rows are in the cache together in backward */
+    int samples; /* images that backward has in the cache together */
     /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
     size_t margin, dy_plane;
     /* tables and packed weights that all parts share */
     size_t *x_at, *w_at, *dx_at;
     float *packed;
+    bool fast; /* forward, or dx, is what winograd.h computes, from this: */
+    gs_winograd winograd;
     float *scratch; /* parts of scratch_part floats */
     size_t scratch_part;
 } gs_conv_work;
 
-/* About this many floats of image rows stay in a core's second-level cache. */
-enum { CACHED_FLOATS = 1 << 17 };
+/* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. */
+enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10 };
 
 static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
     return (gs_conv_work){.s = s,
@@ -50,7 +55,8 @@ static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
 
 /* Reserve the scratch memory: `tables` places for shared tables, the packed weights, and each part's own. */
 static gs_status reserve(gs_device *d, gs_conv_work *t, size_t tables, size_t **table) {
-    size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->depth);
+    size_t kernel = t->fast ? GS_WINOGRAD_PLACES : (size_t)(t->s->kernel_h * t->s->kernel_w);
+    size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->s->in_c * kernel);
     size_t shared = gs_round_up(tables * sizeof(size_t) / sizeof(float)) + weights;
     float *memory;
     t->scratch_part = gs_round_up(t->scratch_part);
@@ -94,12 +100,44 @@ static void forward_part(void *context, int part) {
     }
 }
 
+/* The same with fewer multiplications (winograd.h). */
+static void fast_forward_part(void *context, int part) {
+    const gs_conv_work *t = context;
+    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    float *memory = t->scratch + t->scratch_part * (size_t)part;
+    GS_ISA(winograd)(&t->winograd, t->y + begin * t->out, t->x + begin * t->in, t->in, end - begin, memory);
+}
+
+static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
+    const gs_conv2d_sizes *s = t->s;
+    size_t *no_table;
+    t->fast = true;
+    t->winograd = (gs_winograd){.in_c = s->in_c,
+                                .in_h = s->in_h,
+                                .in_w = s->in_w,
+                                .out_c = s->out_c,
+                                .out_h = s->out_h,
+                                .out_w = s->out_w,
+                                .pad_h = s->pad_h,
+                                .pad_w = s->pad_w,
+                                .x_plane = (size_t)s->in_h * (size_t)s->in_w,
+                                .bias = t->b,
+                                .relu = t->relu};
+    t->scratch_part = GS_ISA(winograd_memory)(&t->winograd);
+    GS_TRY(reserve(d, t, 0, &no_table));
+    t->winograd.u = t->packed;
+    GS_ISA(winograd_kernels)(&t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
+    gs_pool_run(gs_cpu_of(d)->pool, t->parts, fast_forward_part, t);
+    return GS_OK;
+}
+
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                          const gs_conv2d_sizes *s, bool relu) {
     if (n == 0) return GS_OK;
     gs_conv_work t = work_of(d, s, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
     t.relu = relu;
+    if (gs_winograd_pays(s)) return fast_forward(d, &t);
     t.scratch_part = t.rows.size + 2 * t.rows.slack;
     size_t depth = (size_t)t.depth, *row_at;
     GS_TRY(reserve(d, &t, 2 * depth + (size_t)s->out_c, &t.x_at));
@@ -223,10 +261,26 @@ static void backward_part(void *context, int part) {
             copy_dy(t, dy + i * dots.y_sample, first + i, db);
         }
         GS_ISA(dot_products)(&dots, dw, dy + t->margin, rows);
-        for (size_t i = 0; i < (size_t)dots.samples && t->dx; i++)
-            image_gradient(t, t->dx + (first + i) * t->in, dy + i * dots.y_sample,
-                           rows + (size_t)t->samples * dots.x_sample);
+        float *memory = rows + (size_t)t->samples * dots.x_sample, *dx = t->dx ? t->dx + first * t->in : NULL;
+        if (t->dx && t->fast)
+            GS_ISA(winograd)(&t->winograd, dx, dy + t->margin, dots.y_sample, (size_t)dots.samples, memory);
+        for (size_t i = 0; i < (size_t)dots.samples && t->dx && !t->fast; i++)
+            image_gradient(t, dx + i * t->in, dy + i * dots.y_sample, memory);
     }
+}
+
+/* dx is a convolution itself: of dy, with each kernel turned by 180 degrees. */
+static gs_winograd fast_dx(const gs_conv_work *t) {
+    const gs_conv2d_sizes *s = t->s;
+    return (gs_winograd){.in_c = s->out_c,
+                         .in_h = s->out_h,
+                         .in_w = s->out_w,
+                         .out_c = s->in_c,
+                         .out_h = s->in_h,
+                         .out_w = s->in_w,
+                         .pad_h = 2 - s->pad_h,
+                         .pad_w = 2 - s->pad_w,
+                         .x_plane = t->dy_plane};
 }
 
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
@@ -239,20 +293,28 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
     t.relu_y = gs_cpu_floats(relu_y);
 
-    size_t margin_rows = t.dx ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
+    t.fast = t.dx && gs_winograd_pays(s);
+    size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
     t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
-    t.dy_plane = t.margin + gs_round_up(t.dx ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
-    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts, fit = CACHED_FLOATS / t.rows.size + 1;
+    t.dy_plane = t.margin + gs_round_up(t.dx && !t.fast ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
+    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts;
+    size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane);
+    if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw see the same rows of dy */
     t.samples = (int)(fit < most ? fit : most);
-    t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * out_c * t.dy_plane +
-                     (size_t)(t.samples + 1) * t.rows.size + 2 * t.rows.slack;
+    t.winograd = fast_dx(&t);
+    t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
+                     2 * t.rows.slack + (t.fast ? GS_ISA(winograd_memory)(&t.winograd) : t.rows.size);
     size_t taps = out_c * (size_t)s->kernel_h;
     GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
     t.w_at = t.x_at + depth;
     t.dx_at = t.w_at + depth;
     row_at = t.dx_at + 2 * taps;
     list_patch_rows(&t, t.x_at, t.w_at);
-    if (t.dx) prepare_dx(&t, row_at, t.dx_at + taps);
+    t.winograd.u = t.packed;
+    if (t.fast)
+        GS_ISA(winograd_kernels)(&t.winograd, t.packed, t.w, 9, depth, true);
+    else if (t.dx)
+        prepare_dx(&t, row_at, t.dx_at + taps);
 
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     for (int part = 0; part < t.parts; part++) {

@@ -2,20 +2,6 @@
 
 #include <string.h>
 
-/* to[0..n-1] = from[0..n-1] for a short row: whole vectors, the last one laid over the one before. */
-static inline void copy_row(float *restrict to, const float *restrict from, int n) {
-    if (n >= 16) {
-        for (int i = 0; i < n - 16; i += 16) *(gs_float16 *)(to + i) = *(const gs_float16 *)(from + i);
-        *(gs_float16 *)(to + n - 16) = *(const gs_float16 *)(from + n - 16);
-    } else if (n >= 8) {
-        gs_float8 begin = *(const gs_float8 *)from, end = *(const gs_float8 *)(from + n - 8);
-        *(gs_float8 *)to = begin;
-        *(gs_float8 *)(to + n - 8) = end;
-    } else {
-        for (int i = 0; i < n; i++) to[i] = from[i];
-    }
-}
-
 /* The outputs o for which o stride_w + v - pad_w lies in the image: first..end-1. */
 typedef struct gs_span {
     int first, end;
@@ -30,24 +16,53 @@ static gs_span outputs_inside(const gs_conv2d_sizes *s, int v) {
     return span;
 }
 
+/* first, first + 1, ... */
+static inline gs_vector_int lanes_from(int first) {
+    gs_vector_int lane = {0};
+    _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) lane[i] = i;
+    return lane + first;
+}
+
+/* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last vector
+ * reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first, and those
+ * before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
+static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, gs_span span, const float *x,
+                        const float *x_end) {
+    int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;
+    for (int o = last; o >= 0; o -= GS_VECTOR) {
+        gs_vector_int lane = lanes_from(o), inside = (lane >= span.first) & (lane < span.end);
+        ptrdiff_t at = o;
+        for (int h = 0; h < s->in_h; h++, at += s->in_w) {
+            gs_vector v = {0};
+            if (at >= x - from && at + GS_VECTOR <= x_end - from)
+                v = gs_where(inside, gs_load(from + at));
+            else
+                for (int i = 0; i < GS_VECTOR; i++)
+                    if (inside[i]) v[i] = from[at + i];
+            gs_store(to + h * s->out_w + o, v);
+        }
+    }
+}
+
 /* The sizes are copied first: the compiler then knows that no store of a float changes them. */
 
 void GS_ISA(conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const float *x) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;
     r.s = &s;
+    const float *begin = x, *end = x + (size_t)s.in_c * (size_t)s.in_h * (size_t)s.in_w;
     for (int c = 0; c < s.in_c; c++, x += (size_t)s.in_h * (size_t)s.in_w)
         for (int v = 0; v < s.kernel_w; v++, rows += r.plane) {
             gs_span span = outputs_inside(&s, v);
-            int n = span.end - span.first;
-            const float *from = x + (ptrdiff_t)span.first * s.stride_w + v - s.pad_w;
+            if (s.stride_h == 1 && s.stride_w == 1) {
+                shift_plane(&s, rows + s.pad_h * s.out_w, x + v - s.pad_w, span, begin, end);
+                continue;
+            }
+            const float *from = x + v - s.pad_w;
             gs_conv_walk walk = gs_conv_walk_from(&r, s.pad_h);
             for (int h = 0; h < s.in_h; h++, from += s.in_w, gs_conv_walk_on(&r, &walk)) {
-                float *to = rows + walk.at + span.first;
-                if (s.stride_w == 1)
-                    copy_row(to, from, n);
-                else
-                    for (int o = 0; o < n; o++) to[o] = from[o * s.stride_w];
+                float *to = rows + walk.at;
+                for (int o = span.first; o < span.end; o++) to[o] = from[o * s.stride_w];
             }
         }
 }
@@ -59,8 +74,6 @@ static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows
     gs_conv_rows r = *shape;
     r.s = &s;
     const float *end = dx + (size_t)s.in_c * (size_t)s.in_h * (size_t)s.in_w;
-    gs_vector_int lane = {0};
-    for (int i = 0; i < GS_VECTOR; i++) lane[i] = i;
     for (int c = 0; c < s.in_c; c++, drows += (size_t)s.kernel_w * r.plane) {
         gs_conv_walk walk = gs_conv_walk_from(&r, s.pad_h);
         for (int h = 0; h < s.in_h; h++, dx += s.in_w, gs_conv_walk_on(&r, &walk)) {
@@ -69,7 +82,7 @@ static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows
                 gs_vector sum = {0};
                 for (int v = 0; v < s.kernel_w; v++) {
                     int o = w + s.pad_w - v;
-                    gs_vector_int at = lane + o;
+                    gs_vector_int at = lanes_from(o);
                     sum += gs_where((at >= 0) & (at < s.out_w),
                                     gs_load(row + (size_t)v * r.plane + (ptrdiff_t)o));
                 }

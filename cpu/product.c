@@ -12,12 +12,16 @@
 
 /* ---- y = a X ---- */
 
-/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. */
+/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. Memory is
+ * told at once where the tile will go, and brings it while the sums are computed. */
 ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int vectors, const float *a,
                                 const float *bias, float *y, size_t ld, const float *x) {
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (gs_vector){0} + (bias ? bias[i] : 0.0f);
+        UNROLL for (int j = 0; j < vectors; j++) {
+            sum[i][j] = (gs_vector){0} + (bias ? bias[i] : 0.0f);
+            __builtin_prefetch(y + (size_t)i * ld + j * GS_VECTOR, 1);
+        }
     }
     for (int k = 0; k < t->depth; k++, a += rows) {
         const float *row = x + t->at[k];
@@ -105,10 +109,17 @@ void GS_ISA(product)(const gs_product *t, float *y, size_t ld, const float *x) {
     int p = 0;
     for (; p + GS_TILE_VECTORS * GS_VECTOR <= t->columns; p += GS_TILE_VECTORS * GS_VECTOR)
         product_columns(t, GS_TILE_VECTORS, y + p, ld, x + p);
-    for (; p < t->columns; p += GS_VECTOR) { /* the last vector is laid over the one before */
-        int at = p + GS_VECTOR <= t->columns ? p : t->columns - GS_VECTOR;
-        product_columns(t, 1, y + at, ld, x + at);
-    }
+    /* The last tile is laid over the one before; where there is none, vectors are. */
+    int left = (t->columns - p + GS_VECTOR - 1) / GS_VECTOR, last = t->columns - left * GS_VECTOR;
+    if (left == 3 && last >= 0)
+        product_columns(t, 3, y + last, ld, x + last);
+    else if (left == 2 && last >= 0)
+        product_columns(t, 2, y + last, ld, x + last);
+    else
+        for (; p < t->columns; p += GS_VECTOR) {
+            int at = p + GS_VECTOR <= t->columns ? p : t->columns - GS_VECTOR;
+            product_columns(t, 1, y + at, ld, x + at);
+        }
 }
 
 void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
@@ -122,21 +133,49 @@ void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *
 
 /* ---- c += y X^T ---- */
 
-ALWAYS_INLINE float sum_of_lanes(gs_vector v) {
-    float sum[GS_VECTOR];
-    gs_store(sum, v);
-    for (int half = GS_VECTOR / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) sum[i] += sum[i + half];
-    return sum[0];
+/* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
+ * become one, whose even lanes hold what was the first, added up to half as many parts, and whose odd lanes the second:
+ *
+ *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
+ *
+ * So all sums together take count - 1 times two shuffles and an addition; one by one they would take log2(GS_VECTOR)
+ * times a shuffle and an addition each. */
+ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
+#define PAIR_UP(half)                                                                                        \
+    if (count > half)                                                                                        \
+        UNROLL for (int i = 0; i < half; i++) v[i] = gs_low(v[i], v[i + half]) + gs_high(v[i], v[i + half]);
+    PAIR_UP(8)
+    PAIR_UP(4)
+    PAIR_UP(2)
+    PAIR_UP(1)
+    float lanes[GS_VECTOR]; /* lane i is a part of sum i mod count */
+    gs_store(lanes, v[0]);
+    for (int i = 0; i < count; i++) {
+        sums[i] = lanes[i];
+        for (int part = i + count; part < GS_VECTOR; part += count) sums[i] += lanes[part];
+    }
+}
+
+/* The same for any number of vectors. */
+ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count) {
+    const int rest = count % GS_VECTOR;
+    _Pragma("GCC unroll 8") for (int i = 0; i < count - rest; i += GS_VECTOR)
+        sums_of_lanes(sums + i, v + i, GS_VECTOR);
+    sums += count - rest, v += count - rest;
+    if (rest & 8) sums_of_lanes(sums, v, 8);
+    sums += rest & 8, v += rest & 8;
+    if (rest & 4) sums_of_lanes(sums, v, 4);
+    sums += rest & 4, v += rest & 4;
+    if (rest & 2) sums_of_lanes(sums, v, 2);
+    sums += rest & 2, v += rest & 2;
+    if (rest & 1) sums_of_lanes(sums, v, 1);
 }
 
 /* One tile of c: each of its sums is a vector of partial sums until the end. */
 ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns, float *c, const float *y,
                             const float *x, const size_t *at) {
-    gs_vector sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int j = 0; j < columns; j++) sum[i][j] = (gs_vector){0};
-    }
+    gs_vector sum[GS_DOT_ROWS * GS_DOT_COLUMNS];
+    _Pragma("GCC unroll 24") for (int i = 0; i < rows * columns; i++) sum[i] = (gs_vector){0};
     for (int s = 0; s < t->samples; s++, y += t->y_sample, x += t->x_sample) {
         const float *row[GS_DOT_COLUMNS];
         UNROLL for (int j = 0; j < columns; j++) row[j] = x + at[j];
@@ -146,13 +185,15 @@ ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns,
             UNROLL for (int j = 0; j < columns; j++) {
                 gs_vector b = gs_load(row[j] + p);
                 KEEP_IN_REGISTER(b);
-                UNROLL for (int i = 0; i < rows; i++) sum[i][j] += a[i] * b;
+                UNROLL for (int i = 0; i < rows; i++) sum[i * columns + j] += a[i] * b;
             }
         }
     }
+    float sums[GS_DOT_ROWS * GS_DOT_COLUMNS];
+    all_sums_of_lanes(sums, sum, rows * columns);
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < columns; j++) c[(size_t)i * (size_t)t->depth + (size_t)j] +=
-            sum_of_lanes(sum[i][j]);
+            sums[i * columns + j];
     }
 }
 

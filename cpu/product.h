@@ -42,6 +42,41 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
     return (gs_vector)((gs_vector_int)a & mask);
 }
 
+/* Two vectors, their elements in turn (a0 b0 a1 b1 ...): the first half of that, and the second; and the other way
+ * around: every second element of two vectors that lie side by side, from the first or from the second on. */
+#if defined(__AVX512F__)
+#define GS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define GS_EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define GS_ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif defined(__AVX__)
+#define GS_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define GS_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define GS_EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define GS_ODD 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define GS_LOW 0, 4, 1, 5
+#define GS_HIGH 2, 6, 3, 7
+#define GS_EVEN 0, 2, 4, 6
+#define GS_ODD 1, 3, 5, 7
+#endif
+
+static inline gs_vector gs_low(gs_vector a, gs_vector b) {
+    return __builtin_shufflevector(a, b, GS_LOW);
+}
+
+static inline gs_vector gs_high(gs_vector a, gs_vector b) {
+    return __builtin_shufflevector(a, b, GS_HIGH);
+}
+
+static inline gs_vector gs_even(gs_vector a, gs_vector b) {
+    return __builtin_shufflevector(a, b, GS_EVEN);
+}
+
+static inline gs_vector gs_odd(gs_vector a, gs_vector b) {
+    return __builtin_shufflevector(a, b, GS_ODD);
+}
+
 static inline size_t gs_round_up(size_t n) {
     return (n + GS_VECTOR - 1) / GS_VECTOR * GS_VECTOR;
 }

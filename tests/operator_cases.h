@@ -52,6 +52,9 @@ CASE(conv2d, 1, 1, 1, 257, 1, 1, 7, 1, 1, 0, 3, 1)
 CASE(conv2d, 1, 257, 3, 3, 1, 1, 1, 1, 1, 0, 0, 1)
 CASE(conv2d, 601, 1, 3, 3, 2, 2, 2, 1, 1, 0, 0, 1)
 CASE(conv2d, 33, 16, 64, 64, 2, 3, 1, 1, 1, 1, 0, 1)
+CASE(conv2d, 3, 17, 15, 29, 18, 3, 3, 1, 1, 2, 0, 1)
+CASE(conv2d, 1, 16, 5, 61, 17, 3, 3, 1, 1, 0, 2, 0)
+CASE(conv2d, 1, 70, 28, 28, 16, 3, 3, 1, 1, 1, 1, 1)
 
 /*    pooling  n, c, in_h, in_w, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w */
 SMALL(max_pool2d, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0)

@@ -61,7 +61,8 @@ static void print_rows(const gs_profile *p) {
     printf("   (%.3f ms not waiting)\n\n", 1e3 * (double)p->batch / p->step);
     printf("GFL/s: 10^9 floating point operations a second; MB: 10^6 bytes, each operand\n"
            "once; %%: share of all; rl: the least time that the roofline allows, in %% of the\n"
-           "time taken (above 100: operands that a faster cache still held).\n");
+           "time taken (above 100: operands that a faster cache still held, or a\n"
+           "convolution that multiplies less than is counted: cpu/winograd.h).\n");
 }
 
 /* ---- JSON ---- */

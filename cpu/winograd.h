@@ -1,0 +1,60 @@
+/* A convolution with kernels of 3x3 and stride 1 in fewer multiplications: Winograd's F(2x2, 3x3).
+ *
+ * Two neighbouring outputs of a kernel (g0 g1 g2) see four inputs, and take six multiplications. With
+ *
+ *     m0 = (d0 - d2) g0                          y0 = d0 g0 + d1 g1 + d2 g2 = m0 + m1 + m2
+ *     m1 = (d1 + d2) (g0 + g1 + g2) / 2          y1 = d1 g0 + d2 g1 + d3 g2 = m1 - m2 - m3
+ *     m2 = (d2 - d1) (g0 - g1 + g2) / 2
+ *     m3 = (d1 - d3) g2
+ *
+ * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions, first
+ * along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36. So
+ *
+ *     v = B^T d B     each tile of 4x4 inputs d (tiles lie 2 apart) becomes 16 numbers
+ *     u = G g G^T     so does each kernel g
+ *     m = u v         place by place, summed over the input channels: for each of the 16 places a product of a matrix
+ *                     (out_c, in_c) with a matrix (in_c, tiles), and those are gs_product's
+ *     y = A^T m A     2x2 outputs of each tile
+ *
+ * with the rows of B^T, G and A^T as in the formulas above. All numbers in B^T and A^T are 0, 1 or -1: rounding grows
+ * little (with larger tiles, that would save more, it does not).
+ *
+ * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016).
+ */
+#ifndef GS_CPU_WINOGRAD_H
+#define GS_CPU_WINOGRAD_H
+
+#include "cpu/product.h"
+
+/* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0); where
+ * x outside of the image is 0, out = in + 2 pad - 2, and u and v are 0, 1, 2. */
+typedef struct gs_winograd {
+    int in_c, in_h, in_w, out_c, out_h, out_w, pad_h, pad_w;
+    size_t x_plane;    /* floats from a plane of x to the next */
+    const float *u;    /* from gs_winograd_kernels */
+    const float *bias; /* out_c of them, or NULL */
+    bool relu;
+} gs_winograd;
+
+/* Whether it pays: the sums must be few beside the products, and most lanes of a vector of tiles be used. */
+static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
+    size_t tiles = ((size_t)s->out_w + 1) / 2;
+    return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
+           s->pad_w <= 2 && s->in_c >= 16 && s->out_c >= 16 && 4 * tiles >= 3 * gs_round_up(tiles);
+}
+
+enum { GS_WINOGRAD_PLACES = 16 };
+
+/* How many floats of memory gs_winograd needs. */
+size_t GS_ISA(winograd_memory)(const gs_winograd *);
+
+/* Write the 16 out_c in_c floats of u, in the order in which gs_product reads each of the 16 matrices. The kernel from
+ * channel c to channel o begins at w + o w_out + c w_in; turned: it is taken by 180 degrees. */
+void GS_ISA(winograd_kernels)(const gs_winograd *, float *u, const float *w, size_t w_out, size_t w_in,
+                              bool turned);
+
+/* Image i of x begins at x + i x_image, y is (images, out_c, out_h, out_w). */
+void GS_ISA(winograd)(const gs_winograd *, float *y, const float *x, size_t x_image, size_t images,
+                      float *memory);
+
+#endif
