@@ -87,11 +87,17 @@ static void sync_folder_of(const char *path) {
     close(fd);
 }
 
+/* A write failed whose result nobody looked at, and its errno is lost: what hindered it will hinder another byte too. */
+static int error_of_lost_write(FILE *file) {
+    clearerr(file);
+    return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
+}
+
 gs_status gs_file_writer_commit(gs_file_writer *w) {
     if (!w->file) gs_bug("gs_file_writer_commit: no file is open");
-    bool failed_before = ferror(w->file); /* a write whose result nobody looked at; its errno is lost */
+    bool failed_before = ferror(w->file);
     if (fflush(w->file) != 0) return give_up(w, errno);
-    if (failed_before) return give_up(w, EIO);
+    if (failed_before) return give_up(w, error_of_lost_write(w->file));
     if (fsync(fileno(w->file)) != 0) return give_up(w, errno);
     FILE *file = w->file;
     w->file = NULL;
