@@ -140,18 +140,6 @@ void GS_ISA(matmul)(const gs_matmul *t) {
 
 /* ---- transpose ---- */
 
-/* The first halves of two vectors, element by element, and their second halves. */
-#if defined(__AVX512F__)
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif defined(__AVX__)
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#endif
-
 /* GS_VECTOR rows of as many floats, in registers: the upper half of the rows is dealt between the lower half, as in
  * shuffling cards. After log2(GS_VECTOR) times rows are columns. */
 ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
@@ -160,8 +148,8 @@ ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, 
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);
     _Pragma("GCC unroll 4") for (int moved = 1; moved < GS_VECTOR; moved *= 2) {
         _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
-            dealt[2 * i] = __builtin_shufflevector(v[i], v[i + HALF], LOW);
-            dealt[2 * i + 1] = __builtin_shufflevector(v[i], v[i + HALF], HIGH);
+            dealt[2 * i] = gs_low(v[i], v[i + HALF]);
+            dealt[2 * i + 1] = gs_high(v[i], v[i + HALF]);
         }
         _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
     }
