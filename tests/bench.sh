@@ -1,9 +1,9 @@
 #!/bin/sh
 # bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
 # every way of running this machine, side by side, and as ratios to PyTorch where Debian's python3-torch is installed: a
-# row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of seven runs,
-# taken in turn. What the machine can do at most is measured in the same turns, and the rows of the cpu are shown as a
-# share of its multiply-adds.
+# row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of three short runs
+# in each of seven turns. What the machine can do at most is measured in the same turns, and the rows of the cpu are shown
+# as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift
@@ -31,7 +31,6 @@ trap 'rm -rf "$work"' EXIT
 halves="cl:0.0/0of2,cl:0.0/1of2"
 
 for model in ${*:-mlp lenet cnn}; do
-    case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=12 ;; esac
     : >"$work/rows"
     for turn in 1 2 3 4 5 6 7; do
         LAUNCH=
@@ -41,23 +40,23 @@ for model in ${*:-mlp lenet cnn}; do
         done
         has_torch && row 1 "PyTorch, 1 thread" "$(torch $model 1)"
         has_torch && row 2 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 1)"
-        row 3 "cpu, 1 thread" "$(ours $model $steps --device cpu --threads 1)"
+        row 3 "cpu, 1 thread" "$(ours $model --device cpu --threads 1)"
         if [ "$cores" -ge 2 ]; then
             has_torch && row 4 "PyTorch, 2 threads" "$(torch $model 2)"
             has_torch && row 12 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 2)"
-            row 5 "cpu, 2 threads" "$(ours $model $steps --device cpu --threads 2)"
-            row 6 "2 workers as threads" "$(ours $model $steps --devices cpu,cpu --threads 1)"
+            row 5 "cpu, 2 threads" "$(ours $model --device cpu --threads 2)"
+            row 6 "2 workers as threads" "$(ours $model --devices cpu,cpu --threads 1)"
             has_torch && row 7 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
             LAUNCH="launch -n 2 --"
-            row 8 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
+            row 8 "2 processes, shared memory" "$(ours $model --device cpu --threads 1)"
             LAUNCH="launch -n 2 --transport gloo --"
-            row 9 "2 processes over Gloo" "$(ours $model $steps --device cpu --threads 1)"
+            row 9 "2 processes over Gloo" "$(ours $model --device cpu --threads 1)"
             LAUNCH=
         fi
         if "$gradsum" devices | grep -q '^cl:0.0'; then
-            row 10 cl:0.0 "$(ours $model $steps --device cl:0.0)"
+            row 10 cl:0.0 "$(ours $model --device cl:0.0)"
             if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
-                row 11 $halves "$(ours $model $steps --devices $halves)"
+                row 11 $halves "$(ours $model --devices $halves)"
             fi
         fi
     done

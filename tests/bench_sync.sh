@@ -3,8 +3,8 @@
 #   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring and BCUBE, and between
 #      threads against Open MPI's processes, where mpirun and its compiler files are installed
 #   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
-# A time of all-reduce is the median of several turns, a speed of training the fastest of eight; a ratio above 1 says that
-# gradsum is faster.
+# A time of all-reduce is the median of several turns, a speed of training the fastest of three short runs in each of eight
+# turns; a ratio above 1 says that gradsum is faster.
 set -u
 build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")
@@ -71,21 +71,20 @@ for ranks in 2 4; do all_reduce $ranks; done
 # ---- 2 ----
 halves="cl:0.0/0of2,cl:0.0/1of2"
 for model in mlp lenet cnn; do
-    case $model in mlp) steps=400 ;; lenet) steps=200 ;; cnn) steps=12 ;; esac
     : >"$work/rows"
     for turn in 1 2 3 4 5 6 7 8; do
         LAUNCH=
-        row 1 "1 worker" "$(ours $model $steps --device cpu --threads 1)"
-        row 2 "2 workers, threads of one process" "$(ours $model $steps --devices cpu,cpu --threads 1)"
-        row 8 "2 workers, the update sharded" "$(ours $model $steps --devices cpu,cpu --threads 1 --sync sharded-update)"
+        row 1 "1 worker" "$(ours $model --device cpu --threads 1)"
+        row 2 "2 workers, threads of one process" "$(ours $model --devices cpu,cpu --threads 1)"
+        row 8 "2 workers, the update sharded" "$(ours $model --devices cpu,cpu --threads 1 --sync sharded-update)"
         LAUNCH="launch -n 2 --"
-        row 3 "2 processes, shared memory" "$(ours $model $steps --device cpu --threads 1)"
-        row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model $steps --device cpu --threads 1)"
+        row 3 "2 processes, shared memory" "$(ours $model --device cpu --threads 1)"
+        row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model --device cpu --threads 1)"
         LAUNCH=
         has_torch && row 5 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
         if "$gradsum" devices | grep -q 'up to .* sub-devices'; then
-            row 6 "${halves%,*}" "$(ours $model $steps --device "${halves%,*}")"
-            row 7 "$halves" "$(ours $model $steps --devices $halves)"
+            row 6 "${halves%,*}" "$(ours $model --device "${halves%,*}")"
+            row 7 "$halves" "$(ours $model --devices $halves)"
         fi
     done
     printf '\n%-36s %12s %12s %12s\n' "training $model, global batch 128" samples/s "to 1 worker" "to DDP"

@@ -166,6 +166,7 @@ static void json_is_one_object_a_line(void **state) {
         if (strcmp(event, "end") == 0) {
             assert_int_equal(strlen(field(o, "weights_sha256")->valuestring), 64);
             assert_true(field(o, "peak_memory_mb")->valuedouble > 1);
+            assert_true(field(o, "step_median_ms")->valuedouble > 0);
             assert_true(field(o, "samples_per_s")->valuedouble > 0);
             assert_true(field(o, "test_accuracy")->valuedouble > 0.5);
             last = "end";

@@ -112,6 +112,7 @@ static void json_end(const gs_result *r, const char *sha256) {
     add_number(o, "test_loss", r->test_loss);
     cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
     cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
+    cJSON_AddNumberToObject(o, "step_median_ms", r->step_median * 1e3);
     cJSON_AddNumberToObject(o, "loader_wait", r->waited);
     cJSON_AddNumberToObject(o, "peak_memory_mb", gs_peak_memory_mb());
     cJSON_AddStringToObject(o, "weights_sha256", sha256);

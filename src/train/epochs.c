@@ -16,7 +16,9 @@ static gs_status test(gs_worker *w, stopwatch *watch, const gs_observer *observe
     double paused = gs_seconds(), seconds = watch->before + paused - watch->started;
     GS_TRY(
         gs_context(gs_evaluate(w, w->test_set, score), "test after step %llu", (unsigned long long)w->step));
-    watch->started += gs_seconds() - paused;
+    double now = gs_seconds();
+    watch->started += now - paused;
+    gs_step_times_begin(&w->step_times, now);
     gs_test_report report = {w->step, seconds, score->loss / score->samples, score->correct / score->samples};
     if (w->comm->rank == 0 && observer && observer->test) observer->test(observer->context, &report);
     return GS_OK;
@@ -50,6 +52,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->stop = score.stop;
         if (w->comm->rank == 0 && observer && observer->step)
             observer->step(observer->context, epoch, i + 1, steps, &score);
+        gs_step_times_ended(&w->step_times, gs_seconds(), batch == w->batch);
         if (!total->stop && is_test_due(w, i + 1, steps)) GS_TRY(test(w, watch, observer, &score));
     }
     if (w->local) GS_TRY(gs_context(gs_local_end_epoch(w, total), "end of epoch %d", epoch));
@@ -84,6 +87,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         double waited_before = gs_loader_waited(w->loader);
         gs_work_done before = gs_work_done_by(w);
         stopwatch watch = {.before = seconds, .started = gs_seconds()};
+        gs_step_times_begin(&w->step_times, watch.started);
         GS_TRY(one_epoch(w, epoch, &watch, observer, &train));
         double took = gs_seconds() - watch.started;
         waited += gs_loader_waited(w->loader) - waited_before;
@@ -111,6 +115,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     }
     result->steps = w->step;
     result->samples_per_s = seconds > 0 ? samples / seconds : 0;
+    result->step_median = gs_step_times_median(&w->step_times);
     result->waited = seconds > 0 ? waited / seconds : 0;
     for (int p = 0; p < GS_PHASES; p++)
         result->phase[p] = w->measured ? w->phase[p] / (double)w->measured : 0;

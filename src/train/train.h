@@ -34,6 +34,7 @@
 #include "optim/sgd.h"
 #include "sync/comm.h"
 #include "sync/sync.h"
+#include "train/step_time.h"
 
 struct gs_worker;
 
@@ -131,12 +132,13 @@ typedef struct gs_worker {
     gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
     unsigned char *host_bytes; /* the same on the host, for inference */
     int32_t *host_labels;
-    gs_loader *loader;       /* of the training set's samples; NULL where nothing is trained */
-    uint64_t step;           /* steps done */
-    double samples;          /* that this worker has computed in them */
-    double phase[GS_PHASES]; /* seconds in the steps that were measured */
-    uint64_t measured;       /* how many steps those were */
-    double sent;             /* bytes of gradients, by this worker's own messages */
+    gs_loader *loader;        /* of the training set's samples; NULL where nothing is trained */
+    uint64_t step;            /* steps done */
+    double samples;           /* that this worker has computed in them */
+    double phase[GS_PHASES];  /* seconds in the steps that were measured */
+    uint64_t measured;        /* how many steps those were */
+    double sent;              /* bytes of gradients, by this worker's own messages */
+    gs_step_times step_times; /* of its steps */
     double phase_start;
 } gs_worker;
 
@@ -246,6 +248,7 @@ void gs_staleness_free(gs_staleness *);
 typedef struct gs_result {
     double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
+    double step_median;   /* seconds a step with a whole batch takes (step_time.h); of eval 0 */
     uint64_t steps;
     double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
     double
