@@ -19,7 +19,8 @@ static void bytes_part(void *context, int part) {
 
 gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, float scale, float shift,
                                  size_t count) {
-    gs_bytes_work t = {gs_cpu_floats(y), bytes.base, scale, shift, count, gs_cpu_parts(d, count, 1 << 14)};
+    gs_bytes_work t = {
+        gs_cpu_floats(y), bytes.base, scale, shift, count, gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, bytes_part, &t);
     return GS_OK;
 }

@@ -27,7 +27,8 @@ typedef struct gs_linear_work {
     bool relu;           /* forward: y = max(y, 0) */
     bool add;            /* backward: to what dw and db hold */
     int n, in, out;
-    int parts;       /* how often a product is cut */
+    int parts;       /* how often the work that runs is cut; in backward dy, then dw */
+    int dx_parts;    /* and dx */
     bool by_outputs; /* how y and dw are cut */
     float *passed;   /* backward: (n, out), the dy that counts; nothing without a relu */
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
@@ -103,12 +104,13 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem 
                         .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
                         .padded = gs_round_up(n),
                         .scratch_part = ROWS * gs_round_up(n)};
-    size_t xt = (size_t)in * t.padded, threads = (size_t)gs_pool_threads(pool);
-    GS_TRY(gs_cpu_scratch(d, xt + threads * t.scratch_part, &t.xt));
+    int parts = gs_cpu_fine_parts(d, t.by_outputs ? (size_t)out : n, 16, 64);
+    size_t xt = (size_t)in * t.padded;
+    GS_TRY(gs_cpu_scratch(d, xt + (size_t)parts * t.scratch_part, &t.xt));
     t.scratch = t.xt + xt;
     t.parts = gs_cpu_parts(d, (size_t)in, 64);
     gs_pool_run(pool, t.parts, transpose_part, &t);
-    t.parts = gs_cpu_parts(d, t.by_outputs ? (size_t)out : n, 16);
+    t.parts = parts;
     gs_pool_run(pool, t.parts, forward_part, &t);
     return GS_OK;
 }
@@ -167,7 +169,7 @@ static void dw_part(const gs_linear_work *t, int part) {
 
 static void dx_part(const gs_linear_work *t, int part) {
     bool by_rows = t->n >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->parts);
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->dx_parts);
     size_t in = (size_t)t->in, out = (size_t)t->out;
     int count = (int)(r.end - r.begin);
     gs_matmul m = {.rows = by_rows ? count : t->n,
@@ -199,7 +201,7 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
                                         gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
                                         bool add) {
     gs_pool *pool = gs_cpu_of(d)->pool;
-    int threads = gs_pool_threads(pool);
+    bool by_outputs = enough_outputs(out, gs_pool_threads(pool));
     gs_linear_work t = {.dx = gs_cpu_floats(dx),
                         .dw = gs_cpu_floats(dw),
                         .db = gs_cpu_floats(db),
@@ -211,18 +213,21 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
                         .n = (int)n,
                         .in = in,
                         .out = out,
-                        .by_outputs = enough_outputs(out, threads)};
+                        .by_outputs = by_outputs,
+                        .dx_parts =
+                            dx.base ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
+    int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0,
            packed = gs_round_up(blocks * GS_TILE_ROWS * n);
     t.scratch_part = (size_t)GS_STRIP * (n > (size_t)out ? n : (size_t)out);
-    GS_TRY(gs_cpu_scratch(d, passed + packed + 2 * (size_t)threads * t.scratch_part, &t.passed));
+    GS_TRY(gs_cpu_scratch(d, passed + packed + (size_t)(dw_parts + t.dx_parts) * t.scratch_part, &t.passed));
     t.packed = t.passed + passed;
     t.scratch = t.packed + packed;
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
     gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.relu_y) t.dy = t.passed;
-    t.parts = threads;
-    gs_pool_run(pool, t.dx ? 2 * t.parts : t.parts, product_part, &t);
+    t.parts = dw_parts;
+    gs_pool_run(pool, t.parts + t.dx_parts, product_part, &t);
     return GS_OK;
 }

@@ -14,7 +14,7 @@
  *
  * A thread that finds no new run waits on the ladder of core/wait.h: the next operator of a step comes within
  * microseconds, and to wake a sleeping thread takes longer than many an operator. */
-enum { SLICES_A_THREAD = 2, SLICE_BITS = 16 };
+enum { SLICES_A_THREAD = 4, SLICE_BITS = 16 };
 
 struct gs_pool {
     int threads; /* the caller included */

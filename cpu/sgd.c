@@ -40,7 +40,7 @@ gs_status GS_ISA(sgd_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t
                      gs_cpu_floats(v),
                      gs_cpu_floats(dw),
                      count,
-                     gs_cpu_parts(d, count, 1 << 15),
+                     gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16),
                      scale,
                      lr,
                      momentum,

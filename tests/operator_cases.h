@@ -28,6 +28,8 @@ CASE(linear, 37, 257, 130, 1)
 CASE(linear, 128, 70, 65, 1)
 CASE(linear, 129, 70, 65, 1)
 CASE(linear, 128, 100, 10, 1)
+CASE(linear, 9, 20, 650, 1)
+CASE(linear, 5, 520, 9, 1)
 
 /*    conv2d  n, in_c, in_h, in_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, bias */
 SMALL(conv2d, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1)
