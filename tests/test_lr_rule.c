@@ -210,7 +210,7 @@ static void ranks_must_agree(void **state) {
     ranks_must_agree_on("--lr-rule sqrt", "--lr-rule sqrt --base-batch 64",
                         "rank 1 has another --base-batch than rank 0 (64, not 128)");
     ranks_must_agree_on("--lr-rule sqrt --warmup 1.5", "--lr-rule sqrt --warmup 1",
-                        "rank 1 has another --warmup than rank 0");
+                        "rank 1 has another --warmup than rank 0 (1, not 1.5)");
 }
 
 GS_TESTS(lr_rule, cmocka_unit_test(formula), cmocka_unit_test(warm_up), cmocka_unit_test(ends_of_the_warm_up),

@@ -83,12 +83,21 @@ static void ranks_must_agree_on_the_mode(void **state) {
         {"--exact", "", "rank 1 runs without --exact, rank 0 with it"},
         {"--verify 3", "--verify 4", "rank 1 has another --verify than rank 0 (4, not 3)"},
         {"--accumulate 2", "", "rank 1 has another --accumulate than rank 0"},
-        {"--slow 1:5", "--slow 0:5", "rank 1 has another --slow than rank 0"},
+        {"--slow 1:5", "--slow 0:5", "rank 1 has another --slow than rank 0 (0:5, not 1:5)"},
         {"--sync local --every 3", "--sync local --every 4",
          "rank 1 has another --every than rank 0 (4, not 3)"},
         {"--sync async --staleness 3", "--sync async --staleness 4",
          "rank 1 has another --staleness than rank 0"},
         {"--sync async --staleness 3", "--sync ps", "rank 1 has another --"},
+        {"--sync ring", "--sync ps", "rank 1 has another --sync than rank 0 (ps, not ring)"},
+        {"--lr 0.05", "--lr 0.1", "rank 1 has another --lr than rank 0 (0.1, not 0.05)"},
+        {"--lr 0.1", "--lr 0.10000001", "rank 1 has another --lr than rank 0 (0.10000001, not 0.1)"},
+        {"--momentum 0", "", "rank 1 has another --momentum than rank 0 (0.9, not 0)"},
+        {"--weight-decay 1e-4", "", "rank 1 has another --weight-decay than rank 0 (0, not 0.0001)"},
+        {"", "--loss squared_error",
+         "rank 1 has another --loss than rank 0 (squared_error, not cross_entropy)"},
+        {"", "--model 'flatten, linear 10, tanh'",
+         "rank 1 has another --model than rank 0 (flatten, linear 10, tanh, not flatten, linear 10)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
