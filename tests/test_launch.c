@@ -237,7 +237,7 @@ static void a_second_signal_kills(void **state) {
     assert_ended(&w, 1, "gradsum launch: stopped by signal 2");
 }
 
-/* The launcher itself is killed: its processes do not live on. */
+/* The launcher itself is killed: its processes do not live on, and leave nothing. */
 static void ranks_die_with_the_launcher(void **state) {
     (void)state;
     watched w;
@@ -248,6 +248,7 @@ static void ranks_die_with_the_launcher(void **state) {
         for (int i = 0; i < 3000 && lives(w.rank[r]); i++) usleep(10000);
         assert_false(lives(w.rank[r]));
     }
+    assert_int_equal(entries(w.folder), 0);
 }
 
 GS_TESTS(launch, cmocka_unit_test(wrong_usage), cmocka_unit_test(statuses_are_handed_on),

@@ -20,9 +20,10 @@ int gs_launch_run(const gs_launch *);
 /* ---- launch_place.c: what the processes find around them ---- */
 
 typedef struct gs_launch_place {
-    char folder[3000]; /* new, and removed at the end */
-    char meet[3100];   /* in it: where the processes find each other */
-    char *cache;       /* POCL_CACHE_DIR as the user has set it, or NULL */
+    char folder
+        [3000]; /* new: where the processes find each other. The last of them to come removes it, unless something
+                        * else lies in it: so nothing is left behind even if the launcher is killed */
+    char *cache; /* POCL_CACHE_DIR as the user has set it, or NULL */
 } gs_launch_place;
 
 /* GS_E_FILE. */
@@ -32,7 +33,7 @@ gs_status gs_launch_place_create(gs_launch_place *);
  * GS_E_MEMORY. */
 gs_status gs_launch_place_for(const gs_launch_place *, const gs_launch *, int rank);
 
-/* Remove the folder with all that is in it. */
+/* Remove the folder, if it is still there, with all that is in it. */
 void gs_launch_place_remove(gs_launch_place *);
 
 /* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a

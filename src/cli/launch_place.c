@@ -68,9 +68,6 @@ gs_status gs_launch_place_create(gs_launch_place *place) {
         return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", tmp,
                        strerror(errno));
     }
-    snprintf(place->meet, sizeof place->meet, "%s/meet", place->folder);
-    if (mkdir(place->meet, 0700) != 0)
-        return gs_fail(GS_E_FILE, "cannot make the folder %s: %s", place->meet, strerror(errno));
     return GS_OK;
 }
 
@@ -86,7 +83,8 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     snprintf(number, sizeof number, "%d", rank);
     snprintf(size, sizeof size, "%d", launch->size);
     bool set = setenv("GRADSUM_RANK", number, 1) == 0 && setenv("GRADSUM_WORLD_SIZE", size, 1) == 0 &&
-               setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 && setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
+               setenv("GRADSUM_RENDEZVOUS", place->folder, 1) == 0 &&
+               setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
                (!launch->timeout || setenv("GRADSUM_TIMEOUT", launch->timeout, 1) == 0) &&
                (!launch->transport || setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0);
     free(cache);
