@@ -19,10 +19,10 @@ int gs_launch_run(const gs_launch *);
 
 /* ---- launch_place.c: what the processes find around them ---- */
 
+/* The folder is new, and the processes find each other in it. The last of them to come removes it, unless something else
+ * lies there: so nothing is left behind even if the launcher is killed. */
 typedef struct gs_launch_place {
-    char folder
-        [3000]; /* new: where the processes find each other. The last of them to come removes it, unless something
-                        * else lies in it: so nothing is left behind even if the launcher is killed */
+    char folder[3000];
     char *cache; /* POCL_CACHE_DIR as the user has set it, or NULL */
 } gs_launch_place;
 
