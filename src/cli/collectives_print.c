@@ -34,7 +34,7 @@ static double gb_per_s(const gs_table *t, gs_operation operation, double seconds
 
 void gs_table_print_head(const gs_table *t, int kind) {
     if (kind == 0)
-        printf("%d rank%s, arrays of %s bytes; best time of %d run%s, and GB/s of the array\n", t->ranks,
+        printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
                gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
     printf("\n%-14s", "");
     for (int i = 0; i < t->transport_count; i++) {
