@@ -1,5 +1,5 @@
-# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make lint |
-#          make install | make clean
+# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make bench-cl |
+#          make lint | make install | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-install |
 #          make test-browser | make test-interop | make bench-log
 #
@@ -80,7 +80,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o han
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser test-interop bench bench-scale \
-        bench-sync bench-log lint install clean packages
+        bench-cl bench-sync bench-log lint install clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 $(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
@@ -215,12 +215,17 @@ test-browser: all
 test-interop: all
 	tests/interop.sh $(B)/gradsum $(B)/interop
 
-bench: all
+bench: all $(B)/bench-sgemm $(B)/bench-first
 	tests/bench.sh $(B)/gradsum
+	tests/bench_cl.sh $(B)
 	tests/bench_scale.sh $(B)/gradsum
 
 bench-scale: all
 	tests/bench_scale.sh $(B)/gradsum
+
+# sgemm on OpenCL beside OpenBLAS, and how long a first step takes.
+bench-cl: all $(B)/bench-sgemm $(B)/bench-first
+	tests/bench_cl.sh $(B)
 
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c && echo yes),$(B)/bench-sync-mpi)
@@ -231,6 +236,10 @@ bench-log: all $(B)/bench-log
 	env -u OPENBLAS_CORETYPE $(B)/bench-log
 
 $(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+
+$(B)/bench-sgemm $(B)/bench-first: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 

@@ -1,11 +1,12 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
- *     open.c     platforms, devices and their parts; the table of functions
- *     program.c  finds a kernel's file, has it built once for each open device, and runs it
- *     build.c    compiles a program, or takes it from the user's cache directory
- *     memory.c   buffers, and the scratch memory that operators share
- *     error.c    OpenCL's error codes by name
- *     NAME.c     the operator NAME: sizes in, kernels of NAME.cl enqueued
+ *     platforms.c  what platforms and devices there are
+ *     open.c       devices and their parts by name; the table of functions
+ *     program.c    finds a kernel's file, has it built once for each open device, and runs it
+ *     build.c      compiles a program, or takes it from the user's cache directory
+ *     memory.c     buffers, and the scratch memory that operators share
+ *     error.c      OpenCL's error codes by name
+ *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
  * used by one thread at a time, so nothing that hangs on it is locked.

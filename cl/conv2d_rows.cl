@@ -208,33 +208,39 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
     }
 }
 
-/* The table begins with the places of y = w X and dw = dy X^T, out_c rows of w, and in_c kernel_w rows of w^T. */
-__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
-                                  __global const float *w, ulong w_at, __global const float *bias,
-                                  ulong bias_at, __global float *scratch, __global const int *table,
-                                  conv_rows s) {
+/* Work-item `number`. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
+GS_ONCE void forward_images(__global float *y, __global const float *x, __global const float *w,
+                            __global const float *bias, __global float *scratch, __global const int *table,
+                            conv_rows s, size_t number) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
-    const size_t begin = get_global_id(0) * s.group, end = min(begin + s.group, (size_t)s.images);
+    const size_t begin = number * s.group, end = min(begin + s.group, (size_t)s.images);
     const int depth = s.in_c * s.kernel_h * s.kernel_w;
-    scratch += get_global_id(0) * s.memory;
+    scratch += number * s.memory;
     __global float *planes = scratch + s.slack, *packed = planes + s.size + s.slack;
     const product p = {.rows = s.out_c,
                        .depth = depth,
                        .columns = s.out_h * s.out_w,
                        .y_row = s.out_h * s.out_w,
                        .w = packed,
-                       .bias = s.bias ? bias + bias_at : 0,
+                       .bias = s.bias ? bias : 0,
                        .place = table,
                        .relu = s.relu};
     clear(scratch, s.size + 2 * s.slack);
-    pack(packed, w + w_at, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
+    pack(packed, w, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
     for (size_t image = begin; image < end; image++) {
-        planes_from_image(planes, x + x_at + image * in, s);
+        planes_from_image(planes, x + image * in, s);
         if (s.low)
-            tiles(y + y_at + image * out, planes, p, GS_ROWS_LOW, 3);
+            tiles(y + image * out, planes, p, GS_ROWS_LOW, 3);
         else
-            tiles(y + y_at + image * out, planes, p, GS_ROWS, 2);
+            tiles(y + image * out, planes, p, GS_ROWS, 2);
     }
+}
+
+__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+                                  __global const float *w, ulong w_at, __global const float *bias,
+                                  ulong bias_at, __global float *scratch, __global const int *table,
+                                  conv_rows s) {
+    forward_images(y + y_at, x + x_at, w + w_at, bias + bias_at, scratch, table, s, get_global_id(0));
 }
 
 /* ---- dw and dx ---- */
@@ -353,35 +359,42 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
 
 /* part[group] = the sums of dw, and db behind each row of it, over the group's images; conv2d_weights_sum adds the groups
  * up. And dx of these images. */
+GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
+                             __global const float *relu_y, __global const float *x, __global const float *w,
+                             __global float *scratch, __global const int *table, conv_rows s, size_t number) {
+    const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
+    const size_t begin = number * s.group, end = min(begin + s.group, (size_t)s.images);
+    const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
+    __global float *planes = scratch + number * s.memory + s.slack;
+    __global float *dx_planes = planes + s.samples * s.size + s.slack,
+                   *dy_planes = dx_planes + s.size + s.slack,
+                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
+    __global const int *row = table + 2 * depth + s.out_c;
+    part += number * s.out_c * dw_row;
+    clear(part, s.out_c * dw_row);
+    clear(planes - s.slack, packed - (planes - s.slack));
+    if (s.has_dx) pack_phases(packed, w, row, s);
+    for (size_t first = begin; first < end; first += s.samples) {
+        const int images = min(end - first, (size_t)s.samples);
+        for (int i = 0; i < images; i++) {
+            const size_t image = first + i;
+            planes_from_image(planes + i * s.size, x + image * in, s);
+            copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + image * out, relu_y + image * out,
+                    part + depth, dw_row, s);
+        }
+        add_weights(part, dy_planes + s.margin, planes, table, images, s);
+        if (!s.has_dx) continue;
+        for (int i = 0; i < images; i++)
+            image_gradient(dx + (first + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane, packed,
+                           row + s.in_c * s.kernel_w, s);
+    }
+}
+
 __kernel void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
                                    __global const float *dy, ulong dy_at, __global const float *relu_y,
                                    ulong relu_y_at, __global const float *x, ulong x_at,
                                    __global const float *w, ulong w_at, __global float *scratch,
                                    __global const int *table, conv_rows s) {
-    const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
-    const size_t begin = get_global_id(0) * s.group, end = min(begin + s.group, (size_t)s.images);
-    const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
-    __global float *planes = scratch + get_global_id(0) * s.memory + s.slack;
-    __global float *dx_planes = planes + s.samples * s.size + s.slack,
-                   *dy_planes = dx_planes + s.size + s.slack,
-                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
-    __global const int *row = table + 2 * depth + s.out_c;
-    part += get_global_id(0) * s.out_c * dw_row;
-    clear(part, s.out_c * dw_row);
-    clear(planes - s.slack, packed - (planes - s.slack));
-    if (s.has_dx) pack_phases(packed, w + w_at, row, s);
-    for (size_t first = begin; first < end; first += s.samples) {
-        const int images = min(end - first, (size_t)s.samples);
-        for (int i = 0; i < images; i++) {
-            const size_t image = first + i;
-            planes_from_image(planes + i * s.size, x + x_at + image * in, s);
-            copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + dy_at + image * out,
-                    relu_y + relu_y_at + image * out, part + depth, dw_row, s);
-        }
-        add_weights(part, dy_planes + s.margin, planes, table, images, s);
-        if (!s.has_dx) continue;
-        for (int i = 0; i < images; i++)
-            image_gradient(dx + dx_at + (first + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane,
-                           packed, row + s.in_c * s.kernel_w, s);
-    }
+    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, x + x_at, w + w_at, scratch, table, s,
+                    get_global_id(0));
 }

@@ -43,19 +43,17 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 /* GS_ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
  * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
  * edge compute the last row several times, and store it once. So the loop is the same for all. */
-__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                             __global const float *b, ulong b_at, gemm_sizes s) {
-    const size_t row = get_global_id(0) * GS_ROWS, column = get_global_id(1) * 2 * GS_VECTOR;
+GS_ONCE void broadcast_tile(__global float *c, __global const float *a, __global const float *b, gemm_sizes s,
+                            size_t row, size_t column) {
     const size_t left = min(column, (size_t)s.n - GS_VECTOR),
                  right = min(column + GS_VECTOR, (size_t)s.n - GS_VECTOR);
     __global const float *from[GS_ROWS];
     vec sum[GS_ROWS][2];
 #pragma unroll
     for (int r = 0; r < GS_ROWS; r++) {
-        from[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
+        from[r] = a + min(row + r, (size_t)s.m - 1) * s.a_row;
         sum[r][0] = sum[r][1] = 0;
     }
-    b += b_at;
 #pragma unroll GS_UNROLL
     for (size_t k = 0; k < s.k; k++) {
         vec b0 = load(b + left), b1 = load(b + right);
@@ -67,7 +65,7 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
         }
         b += s.b_row;
     }
-    c += c_at + row * s.n;
+    c += row * s.n;
     const int rows = (int)min(s.m - row, (ulong)GS_ROWS);
     if (column + 2 * GS_VECTOR <= s.n) {
 #pragma unroll
@@ -95,22 +93,26 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
         }
 }
 
+__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                             __global const float *b, ulong b_at, gemm_sizes s) {
+    broadcast_tile(c + c_at, a + a_at, b + b_at, s, get_global_id(0) * GS_ROWS,
+                   get_global_id(1) * 2 * GS_VECTOR);
+}
+
 /* GS_DOT_ROWS x GS_DOT_COLUMNS elements of C for each work-item, for a_col = b_row = 1 and k >= GS_VECTOR (the "dot" tile of
  * tile.clh). The last vector moves back until it fits, and what was counted before is taken as 0. */
-__kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                       __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                       gemm_sizes s) {
-    const size_t row = get_global_id(0) * GS_DOT_ROWS, column = get_global_id(1) * GS_DOT_COLUMNS;
+GS_ONCE void dot_tile(__global float *c, __global const float *a, __global const float *b,
+                      __global const float *bias, gemm_sizes s, size_t row, size_t column) {
     __global const float *x[GS_DOT_ROWS], *y[GS_DOT_COLUMNS];
     vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
 #pragma unroll
     for (int r = 0; r < GS_DOT_ROWS; r++) {
-        x[r] = a + a_at + min(row + r, (size_t)s.m - 1) * s.a_row;
+        x[r] = a + min(row + r, (size_t)s.m - 1) * s.a_row;
 #pragma unroll
         for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
     }
 #pragma unroll
-    for (int j = 0; j < GS_DOT_COLUMNS; j++) y[j] = b + b_at + min(column + j, (size_t)s.n - 1) * s.b_col;
+    for (int j = 0; j < GS_DOT_COLUMNS; j++) y[j] = b + min(column + j, (size_t)s.n - 1) * s.b_col;
 
     for (size_t k = 0; k + GS_VECTOR <= s.k; k += GS_VECTOR) DOT_STEP(sum, load(x[r] + k), load(y[j] + k))
     if (s.k % GS_VECTOR != 0) {
@@ -122,7 +124,7 @@ __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, u
     const int columns = (int)min(s.n - column, (ulong)GS_DOT_COLUMNS);
     float4 shift = 0;
     if (s.has_bias) {
-        bias += bias_at + column;
+        bias += column;
         shift.x = bias[0];
         if (columns > 1) shift.y = bias[1];
         if (columns > 2) shift.z = bias[2];
@@ -132,9 +134,15 @@ __kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, u
     for (int r = 0; r < GS_DOT_ROWS; r++)
         if (row + r < s.m) {
             const float4 value = sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift;
-            store_first4(s.relu ? (value < 0 ? 0 : value) : value, c + c_at + (row + r) * s.n + column,
-                         columns);
+            store_first4(s.relu ? (value < 0 ? 0 : value) : value, c + (row + r) * s.n + column, columns);
         }
+}
+
+__kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                       __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                       gemm_sizes s) {
+    dot_tile(c + c_at, a + a_at, b + b_at, bias + bias_at, s, get_global_id(0) * GS_DOT_ROWS,
+             get_global_id(1) * GS_DOT_COLUMNS);
 }
 
 #endif

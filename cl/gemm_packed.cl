@@ -6,30 +6,32 @@
  * what is not needed is not compiled. */
 
 /* to[tile][k][r] = A(tile GS_ROWS + r, k); work-item (block of GS_PACK k, tile); rows beyond the last are the last again */
-__kernel void gemm_pack_a(__global float *restrict to, ulong to_at, __global const float *restrict a,
-                          ulong a_at, gemm_sizes s) {
-    const size_t tile = get_global_id(1), begin = get_global_id(0) * GS_PACK,
-                 end = min(begin + GS_PACK, (size_t)s.k);
+GS_ONCE void pack_a(__global float *restrict to, __global const float *restrict a, gemm_sizes s, size_t block,
+                    size_t tile) {
+    const size_t begin = block * GS_PACK, end = min(begin + GS_PACK, (size_t)s.k);
     if (begin >= s.k) return;
     __global const float *from[GS_ROWS];
 #pragma unroll
-    for (int r = 0; r < GS_ROWS; r++) from[r] = a + a_at + min(tile * GS_ROWS + r, (size_t)s.m - 1) * s.a_row;
-    to += to_at + tile * s.k * GS_ROWS;
+    for (int r = 0; r < GS_ROWS; r++) from[r] = a + min(tile * GS_ROWS + r, (size_t)s.m - 1) * s.a_row;
+    to += tile * s.k * GS_ROWS;
     for (size_t k = begin; k < end; k++)
 #pragma unroll
         for (int r = 0; r < GS_ROWS; r++) to[k * GS_ROWS + r] = from[r][k * s.a_col];
 }
+__kernel void gemm_pack_a(__global float *to, ulong to_at, __global const float *a, ulong a_at,
+                          gemm_sizes s) {
+    pack_a(to + to_at, a + a_at, s, get_global_id(0), get_global_id(1));
+}
 
 /* to[tile][k][j] = B(k, tile WIDE + j); columns beyond the last are 0 */
 #define WIDE (2 * GS_VECTOR)
-__kernel void gemm_pack_b(__global float *restrict to, ulong to_at, __global const float *restrict b,
-                          ulong b_at, gemm_sizes s) {
-    const size_t tile = get_global_id(1), begin = get_global_id(0) * GS_PACK,
-                 end = min(begin + GS_PACK, (size_t)s.k);
+GS_ONCE void pack_b(__global float *restrict to, __global const float *restrict b, gemm_sizes s, size_t block,
+                    size_t tile) {
+    const size_t begin = block * GS_PACK, end = min(begin + GS_PACK, (size_t)s.k);
     const size_t column = tile * WIDE, columns = min((size_t)s.n - column, (size_t)WIDE);
     if (begin >= s.k) return;
-    to += to_at + tile * s.k * WIDE;
-    b += b_at + column * s.b_col;
+    to += tile * s.k * WIDE;
+    b += column * s.b_col;
     if (columns < WIDE)
         for (size_t i = begin * WIDE; i < end * WIDE; i++) to[i] = 0;
     if (s.b_col == 1 && columns == WIDE) {
@@ -45,14 +47,17 @@ __kernel void gemm_pack_b(__global float *restrict to, ulong to_at, __global con
         }
     }
 }
+__kernel void gemm_pack_b(__global float *to, ulong to_at, __global const float *b, ulong b_at,
+                          gemm_sizes s) {
+    pack_b(to + to_at, b + b_at, s, get_global_id(0), get_global_id(1));
+}
 
 /* The broadcast tile, from the two copies. */
-__kernel void gemm_packed(__global float *c, ulong c_at, __global const float *restrict a, ulong a_at,
-                          __global const float *restrict b, ulong b_at, __global const float *bias,
-                          ulong bias_at, gemm_sizes s) {
-    const size_t row = get_global_id(0) * GS_ROWS, column = get_global_id(1) * WIDE;
-    a += a_at + row * s.k;
-    b += b_at + column * s.k;
+GS_ONCE void packed_tile(__global float *c, __global const float *restrict a,
+                         __global const float *restrict b, __global const float *bias, gemm_sizes s,
+                         size_t row, size_t column) {
+    a += row * s.k;
+    b += column * s.k;
     vec sum[GS_ROWS][2];
 #pragma unroll
     for (int r = 0; r < GS_ROWS; r++) sum[r][0] = sum[r][1] = 0;
@@ -67,8 +72,8 @@ __kernel void gemm_packed(__global float *c, ulong c_at, __global const float *r
         }
     }
     const int left = (int)min((size_t)s.n - column, (size_t)WIDE);
-    c += c_at + column;
-    bias += bias_at + column;
+    c += column;
+    bias += column;
 #pragma unroll
     for (int r = 0; r < GS_ROWS; r++)
         if (row + r < s.m) {
@@ -94,4 +99,10 @@ __kernel void gemm_packed(__global float *c, ulong c_at, __global const float *r
                 }
             }
         }
+}
+__kernel void gemm_packed(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                          __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                          gemm_sizes s) {
+    packed_tile(c + c_at, a + a_at, b + b_at, bias + bias_at, s, get_global_id(0) * GS_ROWS,
+                get_global_id(1) * WIDE);
 }

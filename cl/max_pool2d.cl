@@ -153,14 +153,8 @@ static void backward_2x2(__global float *dx, __global const float *dy, __global 
         }
 }
 
-/* one work-item a plane; GS_VECTOR neighbouring outputs at once, each in a lane of its own */
-__kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
-                                 __global const float *x, ulong x_at, ulong planes, pool2d_sizes s) {
-    const size_t plane = GS_PLANE;
-    if (plane >= planes) return;
-    y += y_at + plane * s.out_h * s.out_w;
-    index += index_at + plane * s.out_h * s.out_w;
-    x += x_at + plane * s.in_h * s.in_w;
+/* GS_VECTOR neighbouring outputs at once, each in a lane of its own */
+GS_ONCE void forward_plane(__global float *y, __global int *index, __global const float *x, pool2d_sizes s) {
     if (is_2x2(s)) {
         forward_2x2(y, index, x, s);
         return;
@@ -185,16 +179,18 @@ __kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *in
     }
 }
 
-/* one work-item a plane, which it clears and then scatters to: nobody else writes there */
-__kernel void max_pool2d_backward(__global float *restrict dx, ulong dx_at, __global const float *restrict dy,
-                                  ulong dy_at, __global const int *restrict index, ulong index_at,
-                                  ulong planes, pool2d_sizes s) {
-    const size_t plane = GS_PLANE;
-    if (plane >= planes) return;
+/* one work-item a plane */
+__kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
+                                 __global const float *x, ulong x_at, ulong planes, pool2d_sizes s) {
+    const size_t plane = GS_PLANE, in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;
+    if (plane < planes)
+        forward_plane(y + y_at + plane * out, index + index_at + plane * out, x + x_at + plane * in, s);
+}
+
+/* clears the plane and then scatters to it: nobody else writes there */
+GS_ONCE void backward_plane(__global float *restrict dx, __global const float *restrict dy,
+                            __global const int *restrict index, pool2d_sizes s) {
     const size_t in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;
-    dx += dx_at + plane * in;
-    dy += dy_at + plane * out;
-    index += index_at + plane * out;
     if (is_2x2(s)) {
         backward_2x2(dx, dy, index, s);
         return;
@@ -202,6 +198,14 @@ __kernel void max_pool2d_backward(__global float *restrict dx, ulong dx_at, __gl
     for (size_t i = 0; i < in; i++) dx[i] = 0;
     for (size_t i = 0; i < out; i++)
         if (index[i] >= 0) dx[index[i]] += dy[i];
+}
+
+/* one work-item a plane */
+__kernel void max_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+                                  __global const int *index, ulong index_at, ulong planes, pool2d_sizes s) {
+    const size_t plane = GS_PLANE, in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;
+    if (plane < planes)
+        backward_plane(dx + dx_at + plane * in, dy + dy_at + plane * out, index + index_at + plane * out, s);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* Devices: "cl", "cl:P.D", "cl:P.D/KofN". */
 #include "cl/cl.h"
+#include "cl/platforms.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -60,164 +61,6 @@ void gs_cl_unlock(void) {
     pthread_mutex_unlock(&setting_up);
 }
 
-/* ---- platforms and devices ---- */
-
-/* The ids, to be freed with free(); *count may be 0 (then *out is NULL). */
-static gs_status platforms(cl_platform_id **out, cl_uint *count) {
-    *out = NULL;
-    *count = 0;
-    cl_int error = clGetPlatformIDs(0, NULL, count);
-    if (error == CL_PLATFORM_NOT_FOUND_KHR || (error == CL_SUCCESS && *count == 0)) {
-        *count = 0; /* no OpenCL is installed: no failure, there are just no devices */
-        return GS_OK;
-    }
-    GS_TRY(gs_cl_check(error, "cl: clGetPlatformIDs"));
-    cl_platform_id *ids = calloc(*count, sizeof *ids);
-    if (!ids) return gs_fail(GS_E_MEMORY, "cl: no memory for %u platforms", *count);
-    error = clGetPlatformIDs(*count, ids, NULL);
-    if (error != CL_SUCCESS) {
-        free(ids);
-        return gs_cl_check(error, "cl: clGetPlatformIDs");
-    }
-    *out = ids;
-    return GS_OK;
-}
-
-/* The same for the devices of one platform. */
-static gs_status devices_of(cl_platform_id platform, int number, cl_device_id **out, cl_uint *count) {
-    *out = NULL;
-    *count = 0;
-    cl_int error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, count);
-    if (error == CL_DEVICE_NOT_FOUND || (error == CL_SUCCESS && *count == 0)) {
-        *count = 0;
-        return GS_OK;
-    }
-    GS_TRY(gs_cl_check(error, "cl:%d: clGetDeviceIDs", number));
-    cl_device_id *ids = calloc(*count, sizeof *ids);
-    if (!ids) return gs_fail(GS_E_MEMORY, "cl:%d: no memory for %u devices", number, *count);
-    error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *count, ids, NULL);
-    if (error != CL_SUCCESS) {
-        free(ids);
-        return gs_cl_check(error, "cl:%d: clGetDeviceIDs", number);
-    }
-    *out = ids;
-    return GS_OK;
-}
-
-static void trim(char *text) {
-    size_t begin = strspn(text, " "), end = strlen(text);
-    while (end > begin && text[end - 1] == ' ') end--;
-    memmove(text, text + begin, end - begin);
-    text[end - begin] = '\0';
-}
-
-/* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
-static void device_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
-    char whole[1024] = "";
-    clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL);
-    trim(whole);
-    snprintf(text, size, "%s", whole);
-}
-
-static void platform_text(cl_platform_id id, cl_platform_info what, char *text, size_t size) {
-    char whole[1024] = "";
-    clGetPlatformInfo(id, what, sizeof whole - 1, whole, NULL);
-    trim(whole);
-    snprintf(text, size, "%s", whole);
-}
-
-static cl_uint device_uint(cl_device_id id, cl_device_info what) {
-    cl_uint value = 0;
-    clGetDeviceInfo(id, what, sizeof value, &value, NULL);
-    return value;
-}
-
-static cl_ulong device_ulong(cl_device_id id, cl_device_info what) {
-    cl_ulong value = 0;
-    clGetDeviceInfo(id, what, sizeof value, &value, NULL);
-    return value;
-}
-
-static cl_device_type type_of(cl_device_id id) {
-    cl_device_type type = 0;
-    clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
-    return type;
-}
-
-/* Into how many parts of equal size a device can be split: one for each unit, or 0. */
-static int most_parts(cl_device_id id) {
-    cl_device_partition_property can[16] = {0};
-    size_t bytes = 0;
-    if (clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof can, can, &bytes) != CL_SUCCESS) return 0;
-    bool equally = false;
-    for (size_t i = 0; i < bytes / sizeof *can; i++) equally |= can[i] == CL_DEVICE_PARTITION_EQUALLY;
-    cl_uint most = device_uint(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
-    return equally && most > 1 ? (int)most : 0;
-}
-
-static gs_status list(gs_device_info **out, int *count, const char **problem) {
-    static _Thread_local char trouble[300];
-    trouble[0] = '\0';
-    *out = NULL;
-    *count = 0;
-    if (problem) *problem = trouble;
-    cl_platform_id *platform;
-    cl_uint platform_count;
-    gs_status st = platforms(&platform, &platform_count);
-    if (st == GS_E_MEMORY) return st;
-    if (st != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
-    for (cl_uint p = 0; p < platform_count; p++) {
-        cl_device_id *device;
-        cl_uint device_count;
-        st = devices_of(platform[p], (int)p, &device, &device_count);
-        if (st != GS_OK) { /* the others may still be of use */
-            snprintf(trouble, sizeof trouble, "%s", gs_message());
-            continue;
-        }
-        gs_device_info *grown =
-            device_count ? realloc(*out, ((size_t)*count + device_count) * sizeof *grown) : *out;
-        if (device_count && !grown) {
-            free(device);
-            free(platform);
-            free(*out);
-            *out = NULL;
-            *count = 0;
-            return gs_fail(GS_E_MEMORY, "cl: no memory for a list of devices");
-        }
-        *out = grown;
-        for (cl_uint i = 0; i < device_count; i++) {
-            gs_device_info *info = &(*out)[(*count)++];
-            *info = (gs_device_info){.units = (int)device_uint(device[i], CL_DEVICE_MAX_COMPUTE_UNITS),
-                                     .memory = (size_t)device_ulong(device[i], CL_DEVICE_GLOBAL_MEM_SIZE),
-                                     .sub_devices = most_parts(device[i])};
-            cl_device_type type = type_of(device[i]);
-            snprintf(info->name, sizeof info->name, "cl:%u.%u", p, i);
-            device_text(device[i], CL_DEVICE_NAME, info->description, sizeof info->description);
-            snprintf(info->kind, sizeof info->kind, "%s",
-                     type & CL_DEVICE_TYPE_CPU   ? "cpu"
-                     : type & CL_DEVICE_TYPE_GPU ? "gpu"
-                                                 : "accelerator");
-            char platform_name[64], version[64], driver[48];
-            platform_text(platform[p], CL_PLATFORM_NAME, platform_name, sizeof platform_name);
-            platform_text(platform[p], CL_PLATFORM_VERSION, version, sizeof version);
-            char *options = strstr(version, "  "); /* PoCL goes on with how it was compiled */
-            if (options) *options = '\0';
-            device_text(device[i], CL_DRIVER_VERSION, driver, sizeof driver);
-            snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
-        }
-        free(device);
-    }
-    free(platform);
-    return GS_OK;
-}
-
-gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem) {
-    gs_cl_lock();
-    gs_status st = list(out, count, problem);
-    gs_cl_unlock();
-    return st;
-}
-
 /* ---- names ---- */
 
 /* What a name says; platform -1: the first device there is; parts 0: the whole device. */
@@ -266,7 +109,7 @@ static gs_status parse(const char *name, place *p) {
 static gs_status find(const char *name, const place *p, cl_device_id *out) {
     cl_platform_id *platform;
     cl_uint platform_count, device_count = 0;
-    GS_TRY(platforms(&platform, &platform_count));
+    GS_TRY(gs_cl_platforms(&platform, &platform_count));
     gs_status st = GS_OK;
     if (platform_count == 0)
         st = gs_fail(GS_E_DEVICE, "device '%s': no OpenCL platform is installed", name);
@@ -277,7 +120,7 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
     for (cl_uint i = 0; i < platform_count && st == GS_OK && device_count == 0; i++) {
         if (p->platform >= 0 && p->platform != (int)i) continue;
         cl_device_id *device;
-        st = devices_of(platform[i], (int)i, &device, &device_count);
+        st = gs_cl_devices_of(platform[i], (int)i, &device, &device_count);
         if (st != GS_OK) break;
         if (p->device < (int)device_count)
             *out = device[p->device];
@@ -295,7 +138,7 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
 
 /* Replace cl->id, a whole device, by part p->part of it. */
 static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
-    int most = most_parts(cl->id), units = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    int most = gs_cl_most_parts(cl->id), units = (int)gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     if (most == 0)
         return gs_fail(GS_E_DEVICE, "device '%s': cl:%d.%d cannot be split into parts", name, p->platform,
                        p->device);
@@ -334,8 +177,8 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
  * kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
-    cl_device_type type = type_of(cl->id);
-    cl_uint width = device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    cl_device_type type = gs_cl_device_type(cl->id);
+    cl_uint width = gs_cl_device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     size_t most = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     bool gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP;
@@ -357,10 +200,10 @@ static void identify(gs_cl *cl) {
     cl_platform_id platform = NULL;
     char platform_name[100], version[200], device[150], driver[100];
     clGetDeviceInfo(cl->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
-    platform_text(platform, CL_PLATFORM_NAME, platform_name, sizeof platform_name);
-    platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
-    device_text(cl->id, CL_DEVICE_NAME, device, sizeof device);
-    device_text(cl->id, CL_DRIVER_VERSION, driver, sizeof driver);
+    gs_cl_platform_text(platform, CL_PLATFORM_NAME, platform_name, sizeof platform_name);
+    gs_cl_platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
+    gs_cl_device_text(cl->id, CL_DEVICE_NAME, device, sizeof device);
+    gs_cl_device_text(cl->id, CL_DRIVER_VERSION, driver, sizeof driver);
     snprintf(cl->identity, sizeof cl->identity, "%s, %s, %s, driver %s", device, platform_name, version,
              driver);
 }
@@ -371,7 +214,7 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
     GS_TRY(parse(d->name, &p));
     GS_TRY(find(d->name, &p, &cl->id));
     char name[100], units[40];
-    int whole = (int)device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    int whole = (int)gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     if (p.parts) GS_TRY(take_part(cl, d->name, &p));
     cl_bool available = CL_TRUE, compiler = CL_TRUE;
     clGetDeviceInfo(cl->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
@@ -382,9 +225,9 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
                                  : "it is not available");
     identify(cl);
     GS_TRY(choose_tiles(cl));
-    cl->units = device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    cl->max_alloc = (size_t)device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
+    cl->units = gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cl->max_alloc = (size_t)gs_cl_device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    gs_cl_device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
         snprintf(units, sizeof units, "%zu of %d unit%s", cl->units, whole, gs_s(whole));
     else

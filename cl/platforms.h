@@ -1,0 +1,26 @@
+/* What OpenCL says of its platforms and devices; for open.c. */
+#ifndef GS_CL_PLATFORMS_H
+#define GS_CL_PLATFORMS_H
+
+#include "cl/cl.h"
+
+/* The ids of all platforms, to be freed with free(); *count may be 0 (then *out is NULL): no OpenCL is no failure. */
+gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count);
+
+/* The same for the devices of one platform; its number is for messages. */
+gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id **out, cl_uint *count);
+
+/* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
+void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
+void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);
+
+/* A number that OpenCL knows; 0 if it does not say. */
+cl_uint gs_cl_device_uint(cl_device_id, cl_device_info what);
+cl_ulong gs_cl_device_ulong(cl_device_id, cl_device_info what);
+
+cl_device_type gs_cl_device_type(cl_device_id);
+
+/* Into how many parts of equal size a device can be split: one for each unit, or 0. */
+int gs_cl_most_parts(cl_device_id);
+
+#endif
