@@ -113,6 +113,7 @@ typedef struct gs_cl {
 
     gs_cl_staging staging[GS_STAGES]; /* used in turn */
     unsigned long writes;             /* so far */
+    cl_event reading;                 /* by gs_cl_read_begin; NULL: nothing */
 
     gs_cl_table *tables; /* made so far */
     int table_count;
@@ -233,6 +234,8 @@ gs_status gs_cl_alloc(gs_device *, size_t bytes, gs_mem *out);
 void gs_cl_free(gs_device *, gs_mem);
 gs_status gs_cl_write(gs_device *, gs_mem to, const void *from, size_t bytes);
 gs_status gs_cl_read(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cl_read_end(gs_device *);
 gs_status gs_cl_map(gs_device *, gs_mem, size_t bytes, void **host);
 gs_status gs_cl_unmap(gs_device *, gs_mem, void *host);
 gs_status gs_cl_fill(gs_device *, gs_mem x, float value, size_t count);
