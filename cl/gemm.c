@@ -40,7 +40,7 @@ static gs_status broadcast(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bi
     const gs_cl *cl = gs_cl_of(d);
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
-                 items = (s->b_col == 1 ? 16 : 8) * cl->units;
+                 items = (s->b_col == 1 ? 16 : 4) * cl->units;
     const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK),
                  block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1;
     const int is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows;
