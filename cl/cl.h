@@ -27,7 +27,7 @@ enum {
     GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
     GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
     GS_STAGES = 4,      /* writes that may be on their way (memory.c) */
-    GS_PACK = 64,       /* CPU: so many k of a tile are copied by one work-item (gemm_packed.cl) */
+    GS_PACK = 256,      /* CPU: so many k of a product's sides are copied at a time (gemm.cl) */
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
 
@@ -41,10 +41,10 @@ typedef struct gs_cl_tiles {
     int rows;     /* cpu: rows of the "broadcast" tile, 1 to 16; GS_ROWS */
     int dot_rows; /* cpu: rows of the "dot" tile, 1 to 8; GS_DOT_ROWS */
     int unroll;   /* cpu: steps of the inner loop that are written out, 1 to 8; GS_UNROLL */
-    int pack; /* cpu: FLOPs for each element from which on a product's matrices are copied, tile by tile (gemm.c) */
-    int tile; /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
-    int each; /* ... and a work-item of it each x each: 4 or 8; GS_EACH */
-    int step; /* gpu: so many k are in local memory at a time: 8, 16 or 32; GS_STEP */
+    int pack;     /* cpu: FLOPs for each element of A from which on A is copied, tile by tile (gemm.c) */
+    int tile;     /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
+    int each;     /* ... and a work-item of it each x each: 4 or 8; GS_EACH */
+    int step;     /* gpu: so many k are in local memory at a time: 8, 16 or 32; GS_STEP */
 } gs_cl_tiles;
 
 /* Work-items of a work-group that computes a tile; GS_GROUP in the kernels. */
@@ -57,7 +57,7 @@ static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
     return t->rows > 1 ? t->rows * 3 / 4 : 1;
 }
 
-/* "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=500" or "gpu tile=64 each=4 step=16". */
+/* "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16". */
 enum { GS_CL_TILES_TEXT = 80 };
 void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
 /* The other way round; what the text does not name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other
@@ -113,6 +113,7 @@ typedef struct gs_cl {
 
     gs_cl_staging staging[GS_STAGES]; /* used in turn */
     unsigned long writes;             /* so far */
+    cl_event reading;                 /* by gs_cl_read_begin; NULL: nothing */
 
     gs_cl_table *tables; /* made so far */
     int table_count;
@@ -233,6 +234,8 @@ gs_status gs_cl_alloc(gs_device *, size_t bytes, gs_mem *out);
 void gs_cl_free(gs_device *, gs_mem);
 gs_status gs_cl_write(gs_device *, gs_mem to, const void *from, size_t bytes);
 gs_status gs_cl_read(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cl_read_end(gs_device *);
 gs_status gs_cl_map(gs_device *, gs_mem, size_t bytes, void **host);
 gs_status gs_cl_unmap(gs_device *, gs_mem, void *host);
 gs_status gs_cl_fill(gs_device *, gs_mem x, float value, size_t count);

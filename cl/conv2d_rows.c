@@ -125,7 +125,9 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
 
 gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    enum { PER_CORE = 8, CACHED = 1 << 15 }; /* CACHED: about so many floats stay in a core's second cache */
+    /* So many images together that a tile's sums are over a LONG row of positions, since to add up its vectors at the end
+     * costs as much as some ten of them; and no more, nor more than about CACHED floats, which stay in a core's cache. */
+    enum { PER_CORE = 8, LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
     const size_t out_c = (size_t)s->out_c;
@@ -136,7 +138,9 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
     const size_t of_sample = r.size + out_c * r.dy_plane,
                  of_all = r.size + 3 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
-    r.samples = (int)(CACHED / of_sample) + 1;
+    const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
+                 can = CACHED / of_sample + 1;
+    r.samples = (int)(enough < can ? enough : can);
     r.memory = (size_t)r.samples * of_sample + of_all;
     GS_TRY(share(d, &r, n, PER_CORE));
     if ((size_t)r.samples > r.group) r.samples = (int)r.group;

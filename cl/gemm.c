@@ -32,51 +32,35 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
                      GS_ARG_STRUCT(*s), GS_ARG(slices));
 }
 
-/* Whether it pays to copy A and B first, tile by tile: each of their elements is copied once, and used 2 n or 2 m times.
- * Where the rows of both are contiguous there is less to gain. */
-static bool worth_copying(const gs_cl_tiles *t, const gs_cl_gemm_sizes *s) {
-    const size_t flops = 2 * s->m * s->n / (s->m + s->n), pack = (size_t)t->pack;
-    return flops >= (s->a_col == 1 && s->b_col == 1 ? pack + pack / 2 : pack);
-}
-
-/* On a CPU, for large products. */
-static gs_status packed(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
-    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
-    const size_t rows = (size_t)t->rows, wide = 2 * (size_t)t->vector, down = gs_cl_parts(s->m, rows),
-                 across = gs_cl_parts(s->n, wide), blocks = gs_cl_parts(s->k, GS_PACK);
-    const gs_cl_grid a_grid = {{blocks, down, 1}, {1, 1, 1}}, b_grid = {{blocks, across, 1}, {1, 1, 1}},
-                     grid = {{down, across, 1}, {1, 1, 1}};
-    gs_mem a_tiles, b_tiles;
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_TILES, (down * rows + across * wide) * s->k, &b_tiles));
-    a_tiles = gs_at(b_tiles, across * wide * s->k);
-    GS_TRY(GS_CL_RUN(d, "gemm_packed", "gemm_pack_a", a_grid, GS_ARG(a_tiles), GS_ARG(a), GS_ARG_STRUCT(*s)));
-    GS_TRY(GS_CL_RUN(d, "gemm_packed", "gemm_pack_b", b_grid, GS_ARG(b_tiles), GS_ARG(b), GS_ARG_STRUCT(*s)));
-    return GS_CL_RUN(d, "gemm_packed", "gemm_packed", grid, GS_ARG(c), GS_ARG(a_tiles), GS_ARG(b_tiles),
-                     GS_ARG(bias), GS_ARG_STRUCT(*s));
+/* On a CPU: the work is cut into columns first, since each work-item copies what B has of its columns; then into rows, if
+ * there are few columns. Each core gets several work-items, so that none waits long for the other; but where B lies
+ * across, copying it takes longer. */
+static gs_status broadcast(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias,
+                           const gs_cl_gemm_sizes *s) {
+    const gs_cl *cl = gs_cl_of(d);
+    const gs_cl_tiles *t = &cl->tiles;
+    const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
+                 items = (s->b_col == 1 ? 16 : 4) * cl->units;
+    const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK),
+                 block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1;
+    const int is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows;
+    if (is_packed) {
+        const gs_cl_grid grid = {{blocks, down, 1}, {1, 1, 1}};
+        gs_mem tiles;
+        GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_TILES, down * (size_t)t->rows * s->k, &tiles));
+        GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(tiles), GS_ARG(a), GS_ARG_STRUCT(*s)));
+        a = tiles;
+    }
+    const gs_cl_grid grid = {{gs_cl_parts(down, each), across, 1}, {1, 1, 1}};
+    return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+                     GS_ARG_STRUCT(*s), GS_ARG(each), GS_ARG(block), GS_ARG(is_packed));
 }
 
 gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
     const gs_cl *cl = gs_cl_of(d);
-    const size_t vector = (size_t)cl->tiles.vector;
     if (s.m == 0 || s.n == 0) return GS_OK;
     s.has_bias = bias.base != NULL;
     if (!bias.base) bias = a; /* a kernel's buffer must exist; this one is not touched */
     if (cl->tiles.gpu) return tiles(d, c, a, b, bias, &s);
-    if (worth_copying(&cl->tiles, &s)) return packed(d, c, a, b, bias, &s);
-
-    /* On a CPU: neighbouring work-items, which a core runs one after the other, share columns of B. */
-    if (s.b_col == 1 && s.n >= vector && !s.has_bias && !s.relu) {
-        gs_cl_grid grid = {{gs_cl_parts(s.m, (size_t)cl->tiles.rows), gs_cl_parts(s.n, 2 * vector), 1},
-                           {1, 1, 1}};
-        return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b),
-                         GS_ARG_STRUCT(s));
-    }
-    if (s.a_col == 1 && s.b_row == 1 && s.k >= vector && !s.add) {
-        gs_cl_grid grid = {
-            {gs_cl_parts(s.m, (size_t)cl->tiles.dot_rows), gs_cl_parts(s.n, GS_DOT_COLUMNS), 1}, {1, 1, 1}};
-        return GS_CL_RUN(d, "gemm", "gemm_dot", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
-                         GS_ARG_STRUCT(s));
-    }
-    return GS_CL_RUN(d, "gemm_plain", "gemm_plain", elements(&s), GS_ARG(c), GS_ARG(a), GS_ARG(b),
-                     GS_ARG(bias), GS_ARG_STRUCT(s));
+    return broadcast(d, c, a, b, bias, &s);
 }

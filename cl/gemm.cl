@@ -40,109 +40,170 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 #else
 
-/* GS_ROWS x 2 vectors of C for each work-item, for b_col = 1 and n >= GS_VECTOR (the "broadcast" tile of tile.clh). The
- * tiles at the right edge move to the left until they fit, and store only what no other tile does; those at the lower
- * edge compute the last row several times, and store it once. So the loop is the same for all. */
-GS_ONCE void broadcast_tile(__global float *c, __global const float *a, __global const float *b, gemm_sizes s,
-                            size_t row, size_t column) {
-    const size_t left = min(column, (size_t)s.n - GS_VECTOR),
-                 right = min(column + GS_VECTOR, (size_t)s.n - GS_VECTOR);
-    __global const float *from[GS_ROWS];
-    vec sum[GS_ROWS][2];
+/* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the last
+ * again. Work-item (block of GS_PACK k, tile). */
+__kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const float *restrict a,
+                        ulong a_at, gemm_sizes s) {
+    const size_t tile = get_global_id(1), row = tile * GS_ROWS, begin = get_global_id(0) * GS_PACK,
+                 end = min(begin + GS_PACK, (size_t)s.k);
+    to += to_at + (tile * s.k + begin) * GS_ROWS;
+    a += a_at + row * s.a_row;
+    if (s.a_row == 1 && row + GS_ROWS <= s.m) {
+        for (size_t k = begin; k < end; k++, to += GS_ROWS)
 #pragma unroll
-    for (int r = 0; r < GS_ROWS; r++) {
-        from[r] = a + min(row + r, (size_t)s.m - 1) * s.a_row;
-        sum[r][0] = sum[r][1] = 0;
-    }
-#pragma unroll GS_UNROLL
-    for (size_t k = 0; k < s.k; k++) {
-        vec b0 = load(b + left), b1 = load(b + right);
-#pragma unroll
-        for (int r = 0; r < GS_ROWS; r++) {
-            vec x = (vec)(from[r][k * s.a_col]);
-            sum[r][0] = fma(x, b0, sum[r][0]);
-            sum[r][1] = fma(x, b1, sum[r][1]);
-        }
-        b += s.b_row;
-    }
-    c += row * s.n;
-    const int rows = (int)min(s.m - row, (ulong)GS_ROWS);
-    if (column + 2 * GS_VECTOR <= s.n) {
-#pragma unroll
-        for (int r = 0; r < GS_ROWS; r++)
-            if (r < rows) {
-                __global float *to = c + r * s.n + column;
-                store(s.add ? load(to) + sum[r][0] : sum[r][0], to);
-                store(s.add ? load(to + GS_VECTOR) + sum[r][1] : sum[r][1], to + GS_VECTOR);
-            }
+            for (int r = 0; r < GS_ROWS; r++) to[r] = a[k * s.a_col + r];
         return;
     }
-    /* one by one, through memory: of `left` and of `right` the columns that are not those of the tile before */
-    float part[GS_ROWS][2][GS_VECTOR];
+    __global const float *from[GS_ROWS];
 #pragma unroll
-    for (int r = 0; r < GS_ROWS; r++) {
-        GS_PASTE(vstore, GS_VECTOR)(sum[r][0], 0, part[r][0]);
-        GS_PASTE(vstore, GS_VECTOR)(sum[r][1], 0, part[r][1]);
-    }
-#pragma unroll 1
-    for (int r = 0; r < rows; r++, c += s.n)
-#pragma unroll 1
-        for (ulong j = column; j < s.n; j++) {
-            const float value = j < column + GS_VECTOR ? part[r][0][j - left] : part[r][1][j - right];
-            c[j] = s.add ? c[j] + value : value;
-        }
+    for (int r = 0; r < GS_ROWS; r++) from[r] = a + min((size_t)r, (size_t)s.m - 1 - row) * s.a_row;
+    for (size_t k = begin; k < end; k++, to += GS_ROWS)
+#pragma unroll
+        for (int r = 0; r < GS_ROWS; r++) to[r] = from[r][k * s.a_col];
 }
 
+enum { WIDE = 2 * GS_VECTOR };
+
+/* The elements of two vectors in turn. Compilers turn the arrays into shuffles of registers; x.lo, x.even and the like would
+ * say the same, but Oclgrind 21.10 takes what some shuffles give for uninitialised. */
+static void zip(vec a, vec b, vec *low, vec *high) {
+    float one[GS_VECTOR], other[GS_VECTOR], both[2 * GS_VECTOR];
+    GS_PASTE(vstore, GS_VECTOR)(a, 0, one);
+    GS_PASTE(vstore, GS_VECTOR)(b, 0, other);
+#pragma unroll
+    for (int j = 0; j < GS_VECTOR; j++) {
+        both[2 * j] = one[j];
+        both[2 * j + 1] = other[j];
+    }
+    *low = GS_PASTE(vload, GS_VECTOR)(0, both);
+    *high = GS_PASTE(vload, GS_VECTOR)(1, both);
+}
+
+/* Turn a square of numbers round: rows become columns. Zip each row of its upper half with one of its lower half; that moves
+ * one bit of an element's column into its row, and one the other way. After as many rounds as a column has bits, rows and
+ * columns have changed places. */
+static void turn(vec square[GS_VECTOR]) {
+    vec zipped[GS_VECTOR];
+#pragma unroll
+    for (int bit = 1; bit < GS_VECTOR; bit *= 2) {
+#pragma unroll
+        for (int j = 0; j < GS_VECTOR / 2; j++)
+            zip(square[j], square[j + GS_VECTOR / 2], &zipped[2 * j], &zipped[2 * j + 1]);
+#pragma unroll
+        for (int j = 0; j < GS_VECTOR; j++) square[j] = zipped[j];
+    }
+}
+
+/* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's columns
+ * are contiguous, with the last one again in place of those that are not there; else those are 0. */
+GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ulong b_col, int columns,
+                          int depth) {
+    int k = 0;
+    if (columns >= GS_VECTOR && b_col == 1)
+        for (; k < depth; k++) to[k][0] = load(b + k * b_row);
+    else if (columns > 0 && b_row == 1)
+        for (; k + GS_VECTOR <= depth; k += GS_VECTOR) {
+            vec square[GS_VECTOR];
+#pragma unroll
+            for (int j = 0; j < GS_VECTOR; j++) square[j] = load(b + k + min(j, columns - 1) * b_col);
+            turn(square);
+#pragma unroll
+            for (int j = 0; j < GS_VECTOR; j++) to[k + j][0] = square[j];
+        }
+    for (; k < depth; k++) {
+        float *row = (float *)&to[k][0];
+        to[k][0] = 0;
+        for (int j = 0; j < min(columns, GS_VECTOR); j++) row[j] = b[k * b_row + j * b_col];
+    }
+}
+
+/* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, for each work-item (the "broadcast" tile of tile.clh).
+ * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together in
+ * the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and addresses
+ * 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. Where A is
+ * large or lies across, a is a copy of it, too (gemm_pack). */
 __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                             __global const float *b, ulong b_at, gemm_sizes s) {
-    broadcast_tile(c + c_at, a + a_at, b + b_at, s, get_global_id(0) * GS_ROWS,
-                   get_global_id(1) * 2 * GS_VECTOR);
-}
-
-/* GS_DOT_ROWS x GS_DOT_COLUMNS elements of C for each work-item, for a_col = b_row = 1 and k >= GS_VECTOR (the "dot" tile of
- * tile.clh). The last vector moves back until it fits, and what was counted before is taken as 0. */
-GS_ONCE void dot_tile(__global float *c, __global const float *a, __global const float *b,
-                      __global const float *bias, gemm_sizes s, size_t row, size_t column) {
-    __global const float *x[GS_DOT_ROWS], *y[GS_DOT_COLUMNS];
-    vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
+                             __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                             gemm_sizes s, ulong tiles, ulong block, int is_packed) {
+    const size_t a_col = is_packed ? GS_ROWS : s.a_col;
+    const size_t begin = get_global_id(0) * tiles * GS_ROWS, end = min(begin + tiles * GS_ROWS, (size_t)s.m);
+    const size_t column = get_global_id(1) * WIDE;
+    const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
+    vec packed[GS_PACK][2];
+    a += a_at;
+    b += b_at + column * s.b_col;
+    c += c_at + column;
+    bias += bias_at + column;
+    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once also where k is 0 */
+        const int depth = (int)min((size_t)s.k - k0, (size_t)block);
+        const bool last = k0 + depth == s.k;
+#pragma unroll 1
+        for (int v = 0; v < 2; v++)
+            pack_columns((vec(*)[2]) & packed[0][v], b + k0 * s.b_row + v * GS_VECTOR * s.b_col, s.b_row,
+                         s.b_col, columns - v * GS_VECTOR, depth);
+        for (size_t row = begin; row < end; row += GS_ROWS) {
+            __global const float *from[GS_ROWS];
+            vec sum[GS_ROWS][2];
 #pragma unroll
-    for (int r = 0; r < GS_DOT_ROWS; r++) {
-        x[r] = a + min(row + r, (size_t)s.m - 1) * s.a_row;
+            for (int r = 0; r < GS_ROWS; r++) {
+                from[r] =
+                    a + k0 * a_col + (is_packed ? row * s.k + r : min(row + r, (size_t)s.m - 1) * s.a_row);
+                sum[r][0] = sum[r][1] = 0;
+            }
+            const vec(*p)[2] = packed;
+            size_t at = 0;
+#pragma unroll GS_UNROLL
+            for (int k = 0; k < depth; k++, p++, at += a_col) {
+                const vec b0 = (*p)[0], b1 = (*p)[1];
 #pragma unroll
-        for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
-    }
+                for (int r = 0; r < GS_ROWS; r++) {
+                    const vec x = (vec)(from[r][at]);
+                    sum[r][0] = fma(x, b0, sum[r][0]);
+                    sum[r][1] = fma(x, b1, sum[r][1]);
+                }
+            }
+            const bool more = k0 > 0 || s.add, shift = last && s.has_bias, relu = last && s.relu;
+            if (columns == WIDE) {
+                vec shift0 = 0, shift1 = 0;
+                if (shift) {
+                    shift0 = load(bias);
+                    shift1 = load(bias + GS_VECTOR);
+                }
 #pragma unroll
-    for (int j = 0; j < GS_DOT_COLUMNS; j++) y[j] = b + min(column + j, (size_t)s.n - 1) * s.b_col;
-
-    for (size_t k = 0; k + GS_VECTOR <= s.k; k += GS_VECTOR) DOT_STEP(sum, load(x[r] + k), load(y[j] + k))
-    if (s.k % GS_VECTOR != 0) {
-        const size_t k = s.k - GS_VECTOR;
-        const ivec counted = lane_numbers() < (ivec)(GS_VECTOR - (int)(s.k % GS_VECTOR));
-        DOT_STEP(sum, counted ? (vec)(0) : load(x[r] + k), counted ? (vec)(0) : load(y[j] + k))
-    }
-
-    const int columns = (int)min(s.n - column, (ulong)GS_DOT_COLUMNS);
-    float4 shift = 0;
-    if (s.has_bias) {
-        bias += column;
-        shift.x = bias[0];
-        if (columns > 1) shift.y = bias[1];
-        if (columns > 2) shift.z = bias[2];
-        if (columns > 3) shift.w = bias[3];
-    }
+                for (int r = 0; r < GS_ROWS; r++)
+                    if (row + r < s.m) {
+                        __global float *to = c + (row + r) * s.n;
+                        vec value0 = sum[r][0] + shift0, value1 = sum[r][1] + shift1;
+                        if (more) {
+                            value0 += load(to);
+                            value1 += load(to + GS_VECTOR);
+                        }
+                        if (relu) {
+                            value0 = value0 < 0 ? 0 : value0;
+                            value1 = value1 < 0 ? 0 : value1;
+                        }
+                        store(value0, to);
+                        store(value1, to + GS_VECTOR);
+                    }
+                continue;
+            }
+            /* one by one, through memory */
+            float part[GS_ROWS][WIDE];
 #pragma unroll
-    for (int r = 0; r < GS_DOT_ROWS; r++)
-        if (row + r < s.m) {
-            const float4 value = sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]) + shift;
-            store_first4(s.relu ? (value < 0 ? 0 : value) : value, c + (row + r) * s.n + column, columns);
+            for (int r = 0; r < GS_ROWS; r++) {
+                GS_PASTE(vstore, GS_VECTOR)(sum[r][0], 0, part[r]);
+                GS_PASTE(vstore, GS_VECTOR)(sum[r][1], 1, part[r]);
+            }
+#pragma unroll 1
+            for (int r = 0; r < GS_ROWS && row + r < s.m; r++)
+#pragma unroll 1
+                for (int j = 0; j < columns; j++) {
+                    __global float *to = c + (row + r) * s.n + j;
+                    const float value = part[r][j] + (shift ? bias[j] : 0) + (more ? *to : 0);
+                    *to = relu && value < 0 ? 0 : value;
+                }
         }
-}
-
-__kernel void gemm_dot(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                       __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                       gemm_sizes s) {
-    dot_tile(c + c_at, a + a_at, b + b_at, bias + bias_at, s, get_global_id(0) * GS_DOT_ROWS,
-             get_global_id(1) * GS_DOT_COLUMNS);
+    }
 }
 
 #endif

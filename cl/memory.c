@@ -91,6 +91,25 @@ gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
                        "%s: clEnqueueReadBuffer(%zu bytes)", d->name, bytes);
 }
 
+gs_status gs_cl_read_begin(gs_device *d, void *to, gs_mem from, size_t bytes) {
+    gs_cl *cl = gs_cl_of(d);
+    if (cl->reading) gs_bug("%s: read_begin before the end of the read before it", d->name);
+    if (bytes == 0) return GS_OK;
+    GS_TRY(gs_cl_check(clEnqueueReadBuffer(cl->queue, buffer_of(from), CL_FALSE, bytes_at(from), bytes, to, 0,
+                                           NULL, &cl->reading),
+                       "%s: clEnqueueReadBuffer(%zu bytes)", d->name, bytes));
+    return gs_cl_check(clFlush(cl->queue), "%s: clFlush", d->name);
+}
+
+gs_status gs_cl_read_end(gs_device *d) {
+    gs_cl *cl = gs_cl_of(d);
+    if (!cl->reading) return GS_OK;
+    cl_int error = clWaitForEvents(1, &cl->reading);
+    clReleaseEvent(cl->reading);
+    cl->reading = NULL;
+    return gs_cl_check(error, "%s: a read, or what came before it", d->name);
+}
+
 gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
     *host = NULL;
     if (bytes == 0) return gs_cl_finish(d);
@@ -138,6 +157,7 @@ void gs_cl_close(gs_device *d) {
         if (cl->staging[i].done) clReleaseEvent(cl->staging[i].done);
         free(cl->staging[i].bytes);
     }
+    if (cl->reading) clReleaseEvent(cl->reading);
     gs_cl_programs_free(cl);
     gs_cl_lock();
     if (cl->queue) clReleaseCommandQueue(cl->queue);

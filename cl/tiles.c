@@ -16,7 +16,7 @@ gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
                          .rows = vector == 16 ? 8 : 6,
                          .dot_rows = vector == 16 ? 6 : 3,
                          .unroll = 1,
-                         .pack = 500,
+                         .pack = 1200,
                          .tile = 64,
                          .each = 4,
                          .step = 16};

@@ -229,7 +229,7 @@ static int candidates(const gs_cl_tiles *now, gs_cl_tiles *list) {
     for (t = usual, t.dot_rows = 2; t.dot_rows <= 6; t.dot_rows++)
         if (t.dot_rows != usual.dot_rows) count = add(list, count, t);
     for (t = usual, t.unroll = 2; t.unroll <= 4; t.unroll *= 2) count = add(list, count, t);
-    for (t = usual, t.pack = 250; t.pack <= 1000; t.pack += 750) count = add(list, count, t);
+    for (t = usual, t.pack = 600; t.pack <= 2400; t.pack += 1800) count = add(list, count, t);
     for (int vector = 16; vector >= 4; vector /= 2)
         if (vector != usual.vector) count = add(list, count, gs_cl_tiles_default(false, vector));
     return add(list, count, gs_cl_tiles_default(true, 1));

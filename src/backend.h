@@ -11,7 +11,7 @@
  * - dx may be GS_NONE where nobody wants it (the first layer); b and db may be GS_NONE for a layer without
  * bias.
  * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
- *   read, map and finish wait. Work is done in the order of the calls.
+ *   read, read_end, map and finish wait. Work is done in the order of the calls.
  * - Returns: GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error.
  */
 #ifndef GS_BACKEND_H
@@ -76,6 +76,10 @@ typedef struct gs_backend {
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
     /* Copy to the host; waits for the work before it. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
+    /* The same in two calls, so that the device has work meanwhile: what is read is what the work before read_begin left,
+     * the work after it need not wait for the host, and when read_end returns it is there. One at a time. */
+    gs_status (*read_begin)(gs_device *, void *to, gs_mem from, size_t bytes);
+    gs_status (*read_end)(gs_device *);
     /* Show device memory to the host for reading and writing, after the work before it: no copy where the
      * device shares the host's memory. Until unmap, the device must not touch it. */
     gs_status (*map)(gs_device *, gs_mem, size_t bytes, void **host);

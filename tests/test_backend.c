@@ -89,8 +89,18 @@ static void memory_on(gs_device *d) {
     memcpy(want + 50, want + 3, 5 * sizeof(float));
     check_floats(d, m, want, COUNT, "copy within one allocation");
 
+    float before[20];
+    assert_ok(ops->read_begin(d, before, gs_at(m, 3), sizeof before));
+    assert_ok(ops->fill(d, gs_at(m, 5), -1, 4));
+    assert_ok(ops->read_end(d));
+    assert_memory_equal(before, want + 3, sizeof before); /* what came after it does not show */
+    for (int i = 5; i < 9; i++) want[i] = -1;
+    check_floats(d, m, want, COUNT, "work between read_begin and read_end");
+
     assert_ok(ops->write(d, m, a, 0));
     assert_ok(ops->read(d, a, m, 0));
+    assert_ok(ops->read_begin(d, a, m, 0));
+    assert_ok(ops->read_end(d));
     assert_ok(ops->fill(d, m, 9, 0));
     assert_ok(ops->copy(d, m, other, 0));
     check_floats(d, m, want, COUNT, "operations on nothing");

@@ -91,6 +91,19 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
+/* One worker alone has summed everything when backward is done, and knows of how many samples without asking the device.
+ * So the device goes on with the update, while the counts are on their way to the host. */
+static gs_status update_alone(gs_worker *w, size_t batch, gs_score *score) {
+    const gs_backend *ops = w->device->ops;
+    GS_TRY(tell_wish_to_stop(w));
+    GS_TRY(ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+    GS_TRY(gs_sgd_update(w->sgd, (double)batch));
+    GS_TRY(ops->read_end(w->device));
+    *score = gs_score_of(w->counts);
+    return gs_phase_ends(w, GS_PHASE_UPDATE);
+}
+
 /* --slow: as if this worker's machine were slower. Ctrl-C ends the sleep. */
 static void sleep_if_slow(const gs_worker *w) {
     gs_slow slow = w->settings->slow;
@@ -113,6 +126,8 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
         GS_TRY(tell_wish_to_stop(w));
         return gs_sharded_sum_and_update(w, score);
     }
+
+    if (w->comm->size == 1 && !w->exact) return update_alone(w, batch, score);
 
     /* dW = dW_1 + ... + dW_N, on every worker; with --bucket most of it has been done during backward */
     GS_TRY(sum_gradients(w, score));

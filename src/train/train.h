@@ -137,6 +137,7 @@ typedef struct gs_worker {
     double samples;           /* that this worker has computed in them */
     double phase[GS_PHASES];  /* seconds in the steps that were measured */
     uint64_t measured;        /* how many steps those were */
+    float counts[GS_STATS];   /* where read_begin brings those of a step */
     double sent;              /* bytes of gradients, by this worker's own messages */
     gs_step_times step_times; /* of its steps */
     double phase_start;
