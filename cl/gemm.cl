@@ -122,18 +122,15 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ul
  * the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and addresses
  * 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. Where A is
  * large or lies across, a is a copy of it, too (gemm_pack). */
-__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                             __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                             gemm_sizes s, ulong tiles, ulong block, int is_packed) {
+GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const float *b,
+                             __global const float *bias, gemm_sizes s, size_t begin, size_t end,
+                             size_t column, size_t block, int is_packed) {
     const size_t a_col = is_packed ? GS_ROWS : s.a_col;
-    const size_t begin = get_global_id(0) * tiles * GS_ROWS, end = min(begin + tiles * GS_ROWS, (size_t)s.m);
-    const size_t column = get_global_id(1) * WIDE;
     const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
     vec packed[GS_PACK][2];
-    a += a_at;
-    b += b_at + column * s.b_col;
-    c += c_at + column;
-    bias += bias_at + column;
+    b += column * s.b_col;
+    c += column;
+    bias += column;
     for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once also where k is 0 */
         const int depth = (int)min((size_t)s.k - k0, (size_t)block);
         const bool last = k0 + depth == s.k;
@@ -204,6 +201,14 @@ __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float
                 }
         }
     }
+}
+
+__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                             __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
+                             gemm_sizes s, ulong tiles, ulong block, int is_packed) {
+    const size_t begin = get_global_id(0) * tiles * GS_ROWS, end = min(begin + tiles * GS_ROWS, (size_t)s.m);
+    broadcast_tiles(c + c_at, a + a_at, b + b_at, bias + bias_at, s, begin, end, get_global_id(1) * WIDE,
+                    block, is_packed);
 }
 
 #endif
