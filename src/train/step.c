@@ -154,21 +154,17 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
     return GS_OK;
 }
 
-/* Forward and backward over as many samples as this worker gets of a batch; the gradients are thrown away. */
-static gs_status warm_up_for(gs_worker *w, size_t batch) {
-    size_t share = gs_shard_of(batch, w->comm->rank, w->comm->size).count;
+/* Forward and backward over as many samples as this worker gets of a batch; the gradients are thrown away. The ragged last
+ * batch is not gone through: its kernels are among these. */
+gs_status gs_warm_up(gs_worker *w) {
+    size_t share = gs_shard_of(w->batch, w->comm->rank, w->comm->size).count;
     share = gs_shard_of(share, 0, gs_passes(w->settings)).count;
     gs_pass pass = {.n = share < w->micro_batch ? share : w->micro_batch, .training = true};
     gs_mem logits;
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
-    return gs_model_clear_gradients(w->model);
-}
-
-gs_status gs_warm_up(gs_worker *w) {
-    GS_TRY(warm_up_for(w, w->batch));
-    GS_TRY(warm_up_for(w, w->train_set->count % w->batch)); /* the ragged last one may use other kernels */
+    GS_TRY(gs_model_clear_gradients(w->model));
     /* an update by 0 from gradients of 0 and a velocity of 0 leaves the weights as they are */
     const gs_backend *ops = w->device->ops;
     GS_TRY(ops->sgd_update(w->device, w->model->weights, w->sgd->velocity, w->model->gradients,
