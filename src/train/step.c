@@ -155,7 +155,7 @@ gs_status gs_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *scor
 }
 
 /* Forward and backward over as many samples as this worker gets of a batch; the gradients are thrown away. The ragged last
- * batch is not gone through: its kernels are among these. */
+ * batch is not gone through: on OpenCL's CPU devices it needs no other kernels, and elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
     size_t share = gs_shard_of(w->batch, w->comm->rank, w->comm->size).count;
     share = gs_shard_of(share, 0, gs_passes(w->settings)).count;
