@@ -127,10 +127,6 @@ static void store(cl_program program, const char *name) {
     free(binary);
 }
 
-void gs_cl_choose_compiler(void) {
-    setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-}
-
 gs_status gs_cl_build(const gs_cl *cl, const char *file, const char *source, cl_program *out) {
     char options[OPTIONS], name[NAME], folder[4096];
     write_options(cl, options);

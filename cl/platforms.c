@@ -4,6 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+bool gs_cl_has_all_cores(const cpu_set_t *mine, long online) {
+    for (long i = 0; i < online; i++)
+        if (i >= CPU_SETSIZE || !CPU_ISSET((size_t)i, mine)) return false;
+    return CPU_COUNT(mine) == online;
+}
+
+void gs_cl_choose_settings(bool alone) {
+    cpu_set_t mine;
+    setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
+    if (!alone || getenv("POCL_MAX_PTHREAD_COUNT")) return; /* fewer threads, for others' sake */
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0 &&
+        gs_cl_has_all_cores(&mine, sysconf(_SC_NPROCESSORS_ONLN)))
+        setenv("POCL_AFFINITY", "1", 0);
+}
 
 gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count) {
     *out = NULL;

@@ -2,7 +2,12 @@
 #ifndef GS_CL_PLATFORMS_H
 #define GS_CL_PLATFORMS_H
 
+#include <sched.h>
+
 #include "cl/cl.h"
+
+/* Are `mine` all of a machine's cores, 0 .. online - 1? */
+bool gs_cl_has_all_cores(const cpu_set_t *mine, long online);
 
 /* The ids of all platforms, to be freed with free(); *count may be 0 (then *out is NULL): no OpenCL is no failure. */
 gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count);

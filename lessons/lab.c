@@ -145,7 +145,7 @@ __attribute__((weak)) void lab_install(void) {}
 
 int main(int argc, char **argv) {
     gs_cpu_choose_kernels(argv);
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     choose_kernels();
     lab_install();
     if (argc == 3 && strcmp(argv[1], "grade-task") == 0) return grade_task(argv[2]);

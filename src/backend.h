@@ -239,10 +239,14 @@ bool gs_cpu_has_avx512(void);
 /* How many cores this process may use (its affinity), at least 1. */
 int gs_cpu_cores(void);
 
-/* PoCL compiles a kernel anew for each size of work-groups, when it first meets it; one version for all sizes is as fast
- * here, and what is kept of it for the next run is complete. Call this too at the beginning of main(): it sets
- * POCL_WORK_GROUP_SPECIALIZATION=0, if it is not set. Without it all works, but a first run takes longer to start. */
-void gs_cl_choose_compiler(void);
+/* Tell PoCL by its environment variables, where they are not set, how it works best for us. Call this too at the beginning
+ * of main(); without it all works, but slower.
+ *   POCL_WORK_GROUP_SPECIALIZATION=0  It would compile a kernel anew for each size of work-groups, when it first meets it. One
+ *                                     version for all sizes is as fast here, and what is kept of it for the next run is complete.
+ *   POCL_AFFINITY=1                   Thread i stays on core i. Its threads sleep after each kernel, and Linux likes to wake
+ *                                     two of them on one core while another has nothing to do. Only if this process is
+ *                                     `alone`, not one of several of a run, and may use all cores. */
+void gs_cl_choose_settings(bool alone);
 
 /* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's; NULL:
  * the library's own again. `edit` sees the library's own table, also when it is not the first. To try an operator in the

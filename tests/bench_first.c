@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench-first MODEL DEVICE\n");
         return 2;
     }
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     gs_settings s = gs_settings_default();
     s.model = argv[1];
     s.devices = argv[2];

@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     int pairs = argc > 1 ? atoi(argv[1]) : 31;
     if (pairs < 1 || pairs > MOST_PAIRS || !mkdtemp(folder)) return 2;
     gs_cpu_choose_kernels(argv);
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     snprintf(log, sizeof log, "%s/log", folder);
     printf("%-15s %23s  %23s   middle half of\n", "", "fastest runs", "median of pairs");
     printf("model  devices        a step       cost       a step       cost   %d pairs\n", pairs);

@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     gs_cpu_choose_kernels(argv);
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     must(gs_device_open(argv[1], 0, &b.cl));
     must(gs_device_open("cpu", b.threads, &b.cpu));
     openblas_set_num_threads(b.threads); /* the cpu backend, whose FMA loop alone is used, has set it to 1 */

@@ -61,7 +61,7 @@ const char *gs_test_source(const char *relative) {
 
 int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : NULL;
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     setenv("GRADSUM_CHECK", "1", 0); /* runs check their communication, unless the environment says no */
     static struct CMUnitTest all[4096];
     size_t count = 0;

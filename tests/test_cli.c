@@ -1,6 +1,8 @@
 /* The program: exit statuses, JSON, and what it says when it is used wrongly. */
 #include "tests/program.h"
 
+#include "cl/platforms.h"
+
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <signal.h>
@@ -415,6 +417,22 @@ static void devices_are_listed(void **state) {
     assert_null(gs_cpu_better_kernels("Cooperlake", true));
 }
 
+static void who_has_all_cores(void **state) {
+    (void)state;
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(0, &mine);
+    assert_true(gs_cl_has_all_cores(&mine, 1));
+    assert_false(gs_cl_has_all_cores(&mine, 2));
+    CPU_SET(1, &mine);
+    assert_true(gs_cl_has_all_cores(&mine, 2));
+    assert_false(gs_cl_has_all_cores(&mine, 1));
+    CPU_CLR(0, &mine);
+    CPU_SET(2, &mine);
+    assert_false(gs_cl_has_all_cores(&mine, 2)); /* cores 1 and 2 */
+    assert_false(gs_cl_has_all_cores(&mine, 100000));
+}
+
 GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fits_80_columns),
          cmocka_unit_test(wrong_usage_exits_with_2), cmocka_unit_test(wrong_names_are_explained),
          cmocka_unit_test(batches_that_cannot_be), cmocka_unit_test(data_that_does_not_fit),
@@ -423,4 +441,5 @@ GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fit
          cmocka_unit_test(a_killed_rank_ends_the_run), cmocka_unit_test(a_missing_rank_is_named),
          cmocka_unit_test(ranks_must_agree), cmocka_unit_test(compare_prints_a_row_a_set),
          cmocka_unit_test(compare_ends_with_bars), cmocka_unit_test(each_worker_has_a_line),
-         cmocka_unit_test(workers_add_up), cmocka_unit_test(devices_are_listed))
+         cmocka_unit_test(workers_add_up), cmocka_unit_test(devices_are_listed),
+         cmocka_unit_test(who_has_all_cores))

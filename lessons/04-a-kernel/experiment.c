@@ -120,7 +120,7 @@ static void choose_kernels(const char *program) {
 
 int main(int argc, char **argv) {
     gs_cpu_choose_kernels(argv);
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(true);
     choose_kernels(argv[0]);
     for (size_t i = 0; i < (size_t)LARGEST * LARGEST; i++) {
         a[i] = (float)(i * 2654435761u >> 7 & 7) -

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "sync/comm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,11 +37,17 @@ static void help(FILE *to) {
     fprintf(to, "\nexample:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n");
 }
 
+/* `launch` leaves its environment to the processes that it starts, which are not alone. */
+static bool is_alone(const char *command) {
+    gs_rendezvous r;
+    return strcmp(command, "launch") != 0 && (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1);
+}
+
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     gs_cpu_choose_kernels(argv);
     gs_launch_cache_under_mpirun();
-    gs_cl_choose_compiler();
+    gs_cl_choose_settings(is_alone(name));
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         help(stdout);
         return GS_EXIT_OK;
