@@ -110,6 +110,8 @@ typedef struct gs_cl {
     struct gs_cl_kernel *kernels;   /* used so far */
     int program_count, kernel_count;
     unsigned long enqueued; /* kernels so far */
+    gs_mem next;            /* the counter of gs_cl_run_tasks, on the device ... */
+    cl_uint taken;          /* ... and what it will be when all is done that was enqueued */
 
     gs_cl_staging staging[GS_STAGES]; /* used in turn */
     unsigned long writes;             /* so far */
@@ -213,10 +215,24 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 
+/* On a CPU: a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. So many work-groups of one
+ * work-item each, of which gs_cl_takers are enough, share the tasks among them. */
+gs_status gs_cl_run_tasks(gs_device *, const char *file, const char *name, size_t groups, size_t tasks,
+                          const gs_cl_arg *args, int count);
+
+/* One for each core, unless there are fewer tasks. */
+static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
+    size_t units = gs_cl_of(d)->units;
+    return units < tasks ? units : tasks;
+}
+
 /* gs_cl_run with the arguments in order: GS_CL_RUN(device, "relu", "relu_forward", grid, GS_ARG(y), GS_ARG(x), ...) */
 #define GS_CL_RUN(device, file, name, grid, ...)                                                             \
     gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){__VA_ARGS__},                                    \
               (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
+#define GS_CL_RUN_TASKS(device, file, name, groups, tasks, ...)                                              \
+    gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){__VA_ARGS__},                     \
+                    (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
 
 /* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for messages.
  * GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed. cl/build.c. */

@@ -84,52 +84,55 @@ static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t de
     return gs_cl_parts(rows, height) * height * depth;
 }
 
-/* How many images a work-item gets: some work-items for each core, so that none waits long for the other, but not so many
- * that their memory outgrows what a device has. */
-static gs_status share(gs_device *d, conv_rows *r, size_t n, size_t per_core) {
-    const gs_cl *cl = gs_cl_of(d);
-    const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), most = cl->max_alloc / 2 / sizeof(cl_float);
-    size_t items = per_core * cl->units, can = budget / r->memory;
-    if (can < cl->units) can = cl->units;
-    if (can > most / r->memory) can = most / r->memory;
+/* How many work-groups share the tasks: one for each core, unless there are fewer tasks, or less memory. */
+static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
+    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / r->memory;
     if (can == 0 || r->size > INT_MAX || (size_t)r->s.out_c * r->dy_plane > INT_MAX ||
         (size_t)r->s.out_c * depth_of(&r->s) > INT_MAX)
         return gs_fail(
             GS_E_MEMORY,
             "conv2d: for an image of (%d,%d,%d) and %d kernels of %d x %d this device is too small",
             r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
-    if (items == 0 || items > can) items = can;
-    r->images = n;
-    r->group = n > items ? 1 + (n - 1) / items : 1;
+    *groups = gs_cl_takers(d, tasks);
+    if (*groups > can) *groups = can;
     return GS_OK;
 }
 
 gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                     const gs_conv2d_sizes *s, bool relu) {
-    enum { PER_CORE = 16 };
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     conv_rows r = shape_of(s);
     gs_mem scratch, table;
+    size_t groups;
     r.relu = relu;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
     r.memory = r.size + 2 * r.slack + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));
-    GS_TRY(share(d, &r, n, PER_CORE));
+    GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
-    const size_t items = gs_cl_parts(n, r.group);
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, items * r.memory, &scratch));
-    return GS_CL_RUN(d, "conv2d_rows", "conv2d_rows_forward", gs_cl_items(items, 1), GS_ARG(y), GS_ARG(x),
-                     GS_ARG(w), GS_ARG(r.bias ? b : w), GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table),
-                     GS_ARG_STRUCT(r));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
+    return GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_forward", groups, n, GS_ARG(y), GS_ARG(x),
+                           GS_ARG(w), GS_ARG(r.bias ? b : w), GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table),
+                           GS_ARG_STRUCT(r));
+}
+
+/* Backward: how many sums of dw, of so many floats each, there may be: for some tasks for each core, so that none waits long for
+ * the other, but not so many that they outgrow what a device has. */
+static size_t most_sums(const gs_cl *cl, size_t floats) {
+    enum { PER_CORE = 8 };
+    const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), can = budget / floats,
+                 want = PER_CORE * cl->units;
+    return can < cl->units ? cl->units : can < want ? can : want;
 }
 
 gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
     /* So many images together that a tile's sums are over a LONG row of positions, since to add up its vectors at the end
      * costs as much as some ten of them; and no more, nor more than about CACHED floats, which stay in a core's cache. */
-    enum { PER_CORE = 8, LONG = 768, CACHED = 1 << 17 };
+    enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
+    size_t groups;
     const size_t out_c = (size_t)s->out_c;
     r.relu = relu_y.base != NULL;
     r.bias = db.base != NULL;
@@ -141,17 +144,18 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
                  can = CACHED / of_sample + 1;
     r.samples = (int)(enough < can ? enough : can);
-    r.memory = (size_t)r.samples * of_sample + of_all;
-    GS_TRY(share(d, &r, n, PER_CORE));
+    r.images = n;
+    r.group = gs_cl_parts(n, most_sums(gs_cl_of(d), out_c * (depth_of(s) + (size_t)r.bias)));
     if ((size_t)r.samples > r.group) r.samples = (int)r.group;
     r.memory = (size_t)r.samples * of_sample + of_all;
+    const size_t tasks = gs_cl_parts(n, r.group);
+    GS_TRY(find_groups(d, &r, tasks, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
-    const size_t items = gs_cl_parts(n, r.group);
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, items * r.memory, &scratch));
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, items * out_c * (depth_of(s) + (size_t)r.bias), &part));
-    GS_TRY(GS_CL_RUN(d, "conv2d_rows", "conv2d_rows_backward", gs_cl_items(items, 1),
-                     GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
-                     GS_ARG(r.relu ? relu_y : dy), GS_ARG(x), GS_ARG(w), GS_ARG_BUFFER(scratch),
-                     GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
-    return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, items, s, add);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * out_c * (depth_of(s) + (size_t)r.bias), &part));
+    GS_TRY(GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_backward", groups, tasks,
+                           GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
+                           GS_ARG(r.relu ? relu_y : dy), GS_ARG(x), GS_ARG(w), GS_ARG_BUFFER(scratch),
+                           GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+    return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, tasks, s, add);
 }

@@ -21,8 +21,8 @@
 
 /* As conv_rows in cl/conv2d_rows.c. */
 typedef struct conv_rows {
-    ulong images, group;      /* how many; how many of them one work-item computes */
-    ulong memory;             /* floats of scratch that each work-item has: */
+    ulong images, group;      /* how many; backward: how many of them are a task */
+    ulong memory;             /* floats of scratch that each work-group has: */
     ulong slack;              /* room before and after the planes of an image */
     ulong phase, plane, size; /* floats of a phase, of a plane, of all planes of an image */
     ulong margin, dy_plane;   /* zeros before the copy of dy's plane; all of it, with zeros after it */
@@ -208,14 +208,12 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
     }
 }
 
-/* Work-item `number`. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
+/* A task is an image. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
 GS_ONCE void forward_images(__global float *y, __global const float *x, __global const float *w,
                             __global const float *bias, __global float *scratch, __global const int *table,
-                            conv_rows s, size_t number) {
+                            conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
-    const size_t begin = number * s.group, end = min(begin + s.group, (size_t)s.images);
     const int depth = s.in_c * s.kernel_h * s.kernel_w;
-    scratch += number * s.memory;
     __global float *planes = scratch + s.slack, *packed = planes + s.size + s.slack;
     const product p = {.rows = s.out_c,
                        .depth = depth,
@@ -227,7 +225,7 @@ GS_ONCE void forward_images(__global float *y, __global const float *x, __global
                        .relu = s.relu};
     clear(scratch, s.size + 2 * s.slack);
     pack(packed, w, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
-    for (size_t image = begin; image < end; image++) {
+    GS_EACH_TASK(image) {
         planes_from_image(planes, x + image * in, s);
         if (s.low)
             tiles(y + image * out, planes, p, GS_ROWS_LOW, 3);
@@ -239,8 +237,9 @@ GS_ONCE void forward_images(__global float *y, __global const float *x, __global
 __kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
                                   __global const float *w, ulong w_at, __global const float *bias,
                                   ulong bias_at, __global float *scratch, __global const int *table,
-                                  conv_rows s) {
-    forward_images(y + y_at, x + x_at, w + w_at, bias + bias_at, scratch, table, s, get_global_id(0));
+                                  conv_rows s, GS_TASKS) {
+    forward_images(y + y_at, x + x_at, w + w_at, bias + bias_at, scratch + get_group_id(0) * s.memory, table,
+                   s, next, first, tasks);
 }
 
 /* ---- dw and dx ---- */
@@ -357,36 +356,37 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
     image_from_planes(dx, planes, s);
 }
 
-/* part[group] = the sums of dw, and db behind each row of it, over the group's images; conv2d_weights_sum adds the groups
- * up. And dx of these images. */
+/* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up; and dx. */
 GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
                              __global const float *relu_y, __global const float *x, __global const float *w,
-                             __global float *scratch, __global const int *table, conv_rows s, size_t number) {
+                             __global float *scratch, __global const int *table, conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
-    const size_t begin = number * s.group, end = min(begin + s.group, (size_t)s.images);
     const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
-    __global float *planes = scratch + number * s.memory + s.slack;
+    __global float *planes = scratch + s.slack;
     __global float *dx_planes = planes + s.samples * s.size + s.slack,
                    *dy_planes = dx_planes + s.size + s.slack,
                    *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
     __global const int *row = table + 2 * depth + s.out_c;
-    part += number * s.out_c * dw_row;
-    clear(part, s.out_c * dw_row);
     clear(planes - s.slack, packed - (planes - s.slack));
     if (s.has_dx) pack_phases(packed, w, row, s);
-    for (size_t first = begin; first < end; first += s.samples) {
-        const int images = min(end - first, (size_t)s.samples);
-        for (int i = 0; i < images; i++) {
-            const size_t image = first + i;
-            planes_from_image(planes + i * s.size, x + image * in, s);
-            copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + image * out, relu_y + image * out,
-                    part + depth, dw_row, s);
+    GS_EACH_TASK(task) {
+        const size_t end = min((task + 1) * s.group, (ulong)s.images);
+        __global float *sums = part + task * s.out_c * dw_row;
+        clear(sums, s.out_c * dw_row);
+        for (size_t begin = task * s.group; begin < end; begin += s.samples) {
+            const int images = min(end - begin, (size_t)s.samples);
+            for (int i = 0; i < images; i++) {
+                const size_t image = begin + i;
+                planes_from_image(planes + i * s.size, x + image * in, s);
+                copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + image * out, relu_y + image * out,
+                        sums + depth, dw_row, s);
+            }
+            add_weights(sums, dy_planes + s.margin, planes, table, images, s);
+            if (!s.has_dx) continue;
+            for (int i = 0; i < images; i++)
+                image_gradient(dx + (begin + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane, packed,
+                               row + s.in_c * s.kernel_w, s);
         }
-        add_weights(part, dy_planes + s.margin, planes, table, images, s);
-        if (!s.has_dx) continue;
-        for (int i = 0; i < images; i++)
-            image_gradient(dx + (first + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane, packed,
-                           row + s.in_c * s.kernel_w, s);
     }
 }
 
@@ -394,7 +394,7 @@ __kernel void conv2d_rows_backward(__global float *dx, ulong dx_at, __global flo
                                    __global const float *dy, ulong dy_at, __global const float *relu_y,
                                    ulong relu_y_at, __global const float *x, ulong x_at,
                                    __global const float *w, ulong w_at, __global float *scratch,
-                                   __global const int *table, conv_rows s) {
-    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, x + x_at, w + w_at, scratch, table, s,
-                    get_global_id(0));
+                                   __global const int *table, conv_rows s, GS_TASKS) {
+    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, x + x_at, w + w_at,
+                    scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }

@@ -32,16 +32,16 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
                      GS_ARG_STRUCT(*s), GS_ARG(slices));
 }
 
-/* On a CPU: the work is cut into columns first, since each work-item copies what B has of its columns; then into rows, if
- * there are few columns. Each core gets several work-items, so that none waits long for the other; but where B lies
- * across, copying it takes longer. */
+/* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if there
+ * are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies across,
+ * copying it takes longer. */
 static gs_status broadcast(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias,
                            const gs_cl_gemm_sizes *s) {
     const gs_cl *cl = gs_cl_of(d);
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
-                 items = (s->b_col == 1 ? 16 : 4) * cl->units;
-    const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK),
+                 enough = (s->b_col == 1 ? 16 : 4) * cl->units;
+    const size_t each = gs_cl_parts(down, gs_cl_parts(enough, across)), blocks = gs_cl_parts(s->k, GS_PACK),
                  block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1;
     const int is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows;
     if (is_packed) {
@@ -51,9 +51,10 @@ static gs_status broadcast(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bi
         GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(tiles), GS_ARG(a), GS_ARG_STRUCT(*s)));
         a = tiles;
     }
-    const gs_cl_grid grid = {{gs_cl_parts(down, each), across, 1}, {1, 1, 1}};
-    return GS_CL_RUN(d, "gemm", "gemm_broadcast", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
-                     GS_ARG_STRUCT(*s), GS_ARG(each), GS_ARG(block), GS_ARG(is_packed));
+    const size_t tasks = gs_cl_parts(down, each) * across;
+    return GS_CL_RUN_TASKS(d, "gemm", "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(c), GS_ARG(a),
+                           GS_ARG(b), GS_ARG(bias), GS_ARG_STRUCT(*s), GS_ARG(each), GS_ARG(block),
+                           GS_ARG(is_packed));
 }
 
 gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {

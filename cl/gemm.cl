@@ -117,7 +117,7 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ul
     }
 }
 
-/* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, for each work-item (the "broadcast" tile of tile.clh).
+/* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
  * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together in
  * the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and addresses
  * 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. Where A is
@@ -205,10 +205,13 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
 
 __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                              __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                             gemm_sizes s, ulong tiles, ulong block, int is_packed) {
-    const size_t begin = get_global_id(0) * tiles * GS_ROWS, end = min(begin + tiles * GS_ROWS, (size_t)s.m);
-    broadcast_tiles(c + c_at, a + a_at, b + b_at, bias + bias_at, s, begin, end, get_global_id(1) * WIDE,
-                    block, is_packed);
+                             gemm_sizes s, ulong tiles, ulong block, int is_packed, GS_TASKS) {
+    const uint rows = tiles * GS_ROWS, down = (s.m + rows - 1) / rows;
+    GS_EACH_TASK(task) {
+        const size_t begin = (size_t)(task % down) * rows, end = min(begin + rows, (size_t)s.m);
+        broadcast_tiles(c + c_at, a + a_at, b + b_at, bias + bias_at, s, begin, end, (task / down) * WIDE,
+                        block, is_packed);
+    }
 }
 
 #endif

@@ -151,6 +151,7 @@ void gs_cl_close(gs_device *d) {
     if (!cl) return;
     if (cl->queue) clFinish(cl->queue);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
+    gs_cl_free(d, cl->next);
     for (int i = 0; i < cl->table_count; i++) gs_cl_free(d, cl->tables[i].table);
     free(cl->tables);
     for (int i = 0; i < GS_STAGES; i++) {

@@ -263,3 +263,20 @@ gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid
     if (++cl->enqueued % FLUSH_EVERY != 0) return GS_OK;
     return gs_cl_check(clFlush(cl->queue), "%s: clFlush", d->name);
 }
+
+gs_status gs_cl_run_tasks(gs_device *d, const char *file, const char *name, size_t groups, size_t tasks,
+                          const gs_cl_arg *args, int count) {
+    enum { MOST = 24 };
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_arg all[MOST];
+    if (groups == 0 || tasks == 0) return GS_OK;
+    if (count > MOST - 3) gs_bug("gs_cl_run_tasks: %s has %d arguments, at most %d", name, count, MOST - 3);
+    if (!cl->next.base) GS_TRY(gs_cl_alloc(d, sizeof cl->taken, &cl->next)); /* and it is 0 */
+    memcpy(all, args, (size_t)count * sizeof *args);
+    all[count] = GS_ARG_BUFFER(cl->next);
+    all[count + 1] = GS_ARG((int)cl->taken);
+    all[count + 2] = GS_ARG((int)tasks);
+    GS_TRY(gs_cl_run(d, file, name, (gs_cl_grid){{groups, 1, 1}, {1, 1, 1}}, all, count + 3));
+    cl->taken += (cl_uint)(tasks + groups); /* each work-group counts once more, and finds nothing left */
+    return GS_OK;
+}

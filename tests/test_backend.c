@@ -1,6 +1,7 @@
 /* The parts of a backend that are not in the table of operators: memory, data, dropout, and special values.
  */
 #include <math.h>
+#include "cl/cl.h"
 #include "tests/devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -113,6 +114,30 @@ static void memory_on(gs_device *d) {
     ops->free(d, m);
 }
 ON_EVERY_DEVICE(memory)
+
+/* OpenCL on a CPU: the counter from which kernels take their tasks is never set back. Here it passes its largest value. */
+static void task_counter_on(gs_device *d) {
+    enum { N = 40, K = 3, M = 70, BEFORE = 2 };
+    if (strcmp(d->ops->name, "cl") != 0 || gs_cl_of(d)->tiles.gpu) return;
+    float x[N * K], w[M * K], want[N * M];
+    numbers(x, N * K, 1);
+    numbers(w, M * K, 2);
+    gs_mem mx = new_mem(d, x, N * K), mw = new_mem(d, w, M * K), y = new_mem(d, NULL, N * M);
+    assert_ok(d->ops->linear_forward(d, y, mx, mw, GS_NONE, N, K, M));
+    assert_ok(d->ops->read(d, want, y, sizeof want));
+    gs_cl_of(d)->taken = UINT32_MAX - BEFORE;
+    assert_ok(d->ops->write(d, gs_cl_of(d)->next, &gs_cl_of(d)->taken, sizeof gs_cl_of(d)->taken));
+    for (int round = 0; round < 2; round++) {
+        assert_ok(d->ops->fill(d, y, -1, N * M));
+        assert_ok(d->ops->linear_forward(d, y, mx, mw, GS_NONE, N, K, M));
+        check_floats(d, y, want, N * M, "a product whose tasks begin near the largest number");
+    }
+    assert_true(gs_cl_of(d)->taken < UINT32_MAX / 2);
+    d->ops->free(d, mx);
+    d->ops->free(d, mw);
+    d->ops->free(d, y);
+}
+ON_EVERY_DEVICE(task_counter)
 
 static void map_on(gs_device *d) {
     const gs_backend *ops = d->ops;
@@ -343,7 +368,8 @@ static void softmax_extremes_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(softmax_extremes)
 
-GS_TESTS(backend, cmocka_unit_test(no_slot_is_empty), cmocka_unit_test(memory), cmocka_unit_test(map),
-         cmocka_unit_test(bytes_to_float), cmocka_unit_test(one_hot), cmocka_unit_test(add),
-         cmocka_unit_test(dropout_mask), cmocka_unit_test(max_pool2d_ties_and_nan),
-         cmocka_unit_test(max_pool2d_2x2), cmocka_unit_test(softmax_extremes))
+GS_TESTS(backend, cmocka_unit_test(no_slot_is_empty), cmocka_unit_test(memory),
+         cmocka_unit_test(task_counter), cmocka_unit_test(map), cmocka_unit_test(bytes_to_float),
+         cmocka_unit_test(one_hot), cmocka_unit_test(add), cmocka_unit_test(dropout_mask),
+         cmocka_unit_test(max_pool2d_ties_and_nan), cmocka_unit_test(max_pool2d_2x2),
+         cmocka_unit_test(softmax_extremes))
