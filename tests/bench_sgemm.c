@@ -59,11 +59,17 @@ static double turn(const bench *b, contestant who, int calls) {
     return 2.0 * b->n * b->n * b->n * calls / (gs_seconds() - start) / 1e9;
 }
 
+/* The fastest of some loops without a pause: threads that were asleep begin on the same core at times, until Linux moves one. */
 static double peak(gs_device *d, gs_mem y) {
-    double start = gs_seconds();
-    must(d->ops->fma_loop(d, y, 0.999f, 0.001f, FMA_COUNT, FMA_ROUNDS));
-    must(d->ops->finish(d));
-    return 2.0 * FMA_COUNT * FMA_ROUNDS / (gs_seconds() - start) / 1e9;
+    enum { LOOPS = 5 };
+    double best = 0;
+    for (int i = 0; i < LOOPS; i++) {
+        double start = gs_seconds();
+        must(d->ops->fma_loop(d, y, 0.999f, 0.001f, FMA_COUNT, FMA_ROUNDS));
+        must(d->ops->finish(d));
+        best = fmax(best, 2.0 * FMA_COUNT * FMA_ROUNDS / (gs_seconds() - start) / 1e9);
+    }
+    return best;
 }
 
 static void begin(bench *b, int n) {
