@@ -23,8 +23,8 @@ gs_status gs_cl_linear_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
 /* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one pass.
  * On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
 static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
-    const gs_cl *cl = gs_cl_of(d);
-    const bool gpu = cl->tiles.gpu, has_db = db.base != NULL;
+    enum { COLUMNS = 32 }; /* as in linear.cl */
+    const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
     const int relu = y.base && !gpu;
     gs_mem passed = *dy;
     if (y.base) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, n * out, &passed));
@@ -33,8 +33,7 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     *dy = passed;
     if (!relu && !has_db) return GS_OK;
     /* a kernel's buffers must exist; those that are not there are not touched */
-    gs_cl_grid grid = gpu ? gs_cl_elements(d, out)
-                          : (gs_cl_grid){{gs_cl_parts(out, (size_t)cl->tiles.vector), 1, 1}, {1, 1, 1}};
+    gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
     return GS_CL_RUN(d, "linear", "linear_db", grid, GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n),
                      GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu),
                      GS_ARG((int)has_db), GS_ARG((int)add));
