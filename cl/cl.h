@@ -320,6 +320,14 @@ typedef struct gs_cl_gemm_sizes {
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */
 gs_status gs_cl_gemm(gs_device *, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes);
 
+/* Two products without bias, of which none needs the other: on a CPU as one kernel, which saves the cores a wait. The one
+ * with the larger tasks should come first: the small ones fill up the end. */
+typedef struct gs_cl_product {
+    gs_mem c, a, b;
+    gs_cl_gemm_sizes s;
+} gs_cl_product;
+gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
+
 /* Scratch for what a loss finds of each sample, 2 n floats: n losses, then n times 1 (correct) or 0; and their sum into
  * stats. cl/stats.c. */
 gs_status gs_cl_stats_part(gs_device *, size_t n, gs_mem *part);

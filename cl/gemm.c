@@ -32,36 +32,75 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
                      GS_ARG_STRUCT(*s), GS_ARG(slices));
 }
 
-/* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if there
- * are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies across,
+/* How the tasks of gemm_broadcast divide a product; as gemm_cut in gemm.cl. */
+typedef struct gemm_cut {
+    cl_ulong each, block; /* tiles of rows in a task; k at a time */
+    cl_uint tasks;
+    cl_int is_packed; /* A is a copy that gemm_pack made */
+} gemm_cut;
+
+/* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
+ * there are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies across,
  * copying it takes longer. */
-static gs_status broadcast(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias,
-                           const gs_cl_gemm_sizes *s) {
-    const gs_cl *cl = gs_cl_of(d);
+static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
+    if (s->m == 0 || s->n == 0) return (gemm_cut){0};
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
-                 enough = (s->b_col == 1 ? 16 : 4) * cl->units;
-    const size_t each = gs_cl_parts(down, gs_cl_parts(enough, across)), blocks = gs_cl_parts(s->k, GS_PACK),
-                 block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1;
-    const int is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows;
-    if (is_packed) {
-        const gs_cl_grid grid = {{blocks, down, 1}, {1, 1, 1}};
+                 items = (s->b_col == 1 ? 16 : 4) * cl->units;
+    const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK);
+    return (gemm_cut){
+        .each = each,
+        .block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1,
+        .tasks = (cl_uint)(gs_cl_parts(down, each) * across),
+        .is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows,
+    };
+}
+
+/* Floats of A's copy. */
+static size_t packed_size(const gs_cl *cl, const gs_cl_gemm_sizes *s, gemm_cut cut) {
+    const size_t rows = (size_t)cl->tiles.rows;
+    return cut.is_packed ? gs_cl_parts(s->m, rows) * rows * s->k : 0;
+}
+
+/* *a = its copy, in `to`, if there is to be one. */
+static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes *s, gemm_cut cut) {
+    if (!cut.is_packed) return GS_OK;
+    const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
+    const gs_cl_grid grid = {{gs_cl_parts(s->k, GS_PACK), down, 1}, {1, 1, 1}};
+    GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
+    *a = to;
+    return GS_OK;
+}
+
+/* Both in one launch, without bias; bias is for p alone, where q has no elements. */
+static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
+    const gs_cl *cl = gs_cl_of(d);
+    const gemm_cut p_cut = cut_of(cl, &p.s), q_cut = cut_of(cl, &q.s);
+    const size_t p_size = packed_size(cl, &p.s, p_cut), size = p_size + packed_size(cl, &q.s, q_cut);
+    if (size > 0) {
         gs_mem tiles;
-        GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_TILES, down * (size_t)t->rows * s->k, &tiles));
-        GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(tiles), GS_ARG(a), GS_ARG_STRUCT(*s)));
-        a = tiles;
+        GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_TILES, size, &tiles));
+        GS_TRY(pack(d, &p.a, tiles, &p.s, p_cut));
+        tiles.at += p_size;
+        GS_TRY(pack(d, &q.a, tiles, &q.s, q_cut));
     }
-    const size_t tasks = gs_cl_parts(down, each) * across;
-    return GS_CL_RUN_TASKS(d, "gemm", "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(c), GS_ARG(a),
-                           GS_ARG(b), GS_ARG(bias), GS_ARG_STRUCT(*s), GS_ARG(each), GS_ARG(block),
-                           GS_ARG(is_packed));
+    const size_t tasks = p_cut.tasks + q_cut.tasks;
+    return GS_CL_RUN_TASKS(d, "gemm", "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(p.c),
+                           GS_ARG(p.a), GS_ARG(p.b), GS_ARG(bias), GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut),
+                           GS_ARG(q.c), GS_ARG(q.a), GS_ARG(q.b), GS_ARG_STRUCT(q.s), GS_ARG_STRUCT(q_cut));
 }
 
 gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
-    const gs_cl *cl = gs_cl_of(d);
     if (s.m == 0 || s.n == 0) return GS_OK;
     s.has_bias = bias.base != NULL;
     if (!bias.base) bias = a; /* a kernel's buffer must exist; this one is not touched */
-    if (cl->tiles.gpu) return tiles(d, c, a, b, bias, &s);
-    return broadcast(d, c, a, b, bias, &s);
+    if (gs_cl_of(d)->tiles.gpu) return tiles(d, c, a, b, bias, &s);
+    const gs_cl_product p = {c, a, b, s}, none = {c, a, b, {0}};
+    return broadcast(d, p, bias, none);
+}
+
+gs_status gs_cl_gemm_pair(gs_device *d, gs_cl_product p, gs_cl_product q) {
+    if (!gs_cl_of(d)->tiles.gpu) return broadcast(d, p, p.a, q);
+    GS_TRY(gs_cl_gemm(d, p.c, p.a, p.b, GS_NONE, p.s));
+    return gs_cl_gemm(d, q.c, q.a, q.b, GS_NONE, q.s);
 }

@@ -203,15 +203,32 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     }
 }
 
+/* How tasks divide a product; as gemm_cut in cl/gemm.c. */
+typedef struct gemm_cut {
+    ulong each, block; /* tiles of rows in a task; k at a time */
+    uint tasks;
+    int is_packed; /* A is a copy that gemm_pack made */
+} gemm_cut;
+
+static void broadcast_task(__global float *c, __global const float *a, __global const float *b,
+                           __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
+    const uint rows = cut.each * GS_ROWS, down = (s.m + rows - 1) / rows;
+    const size_t begin = (size_t)(task % down) * rows, end = min(begin + rows, (size_t)s.m);
+    broadcast_tiles(c, a, b, bias, s, begin, end, (task / down) * WIDE, cut.block, cut.is_packed);
+}
+
+/* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
 __kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                              __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                             gemm_sizes s, ulong tiles, ulong block, int is_packed, GS_TASKS) {
-    const uint rows = tiles * GS_ROWS, down = (s.m + rows - 1) / rows;
-    GS_EACH_TASK(task) {
-        const size_t begin = (size_t)(task % down) * rows, end = min(begin + rows, (size_t)s.m);
-        broadcast_tiles(c + c_at, a + a_at, b + b_at, bias + bias_at, s, begin, end, (task / down) * WIDE,
-                        block, is_packed);
-    }
+                             gemm_sizes s, gemm_cut cut, __global float *other_c, ulong other_c_at,
+                             __global const float *other_a, ulong other_a_at, __global const float *other_b,
+                             ulong other_b_at, gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
+    GS_EACH_TASK(task)
+    if (task < cut.tasks)
+        broadcast_task(c + c_at, a + a_at, b + b_at, bias + bias_at, s, cut, task);
+    else
+        broadcast_task(other_c + other_c_at, other_a + other_a_at, other_b + other_b_at, bias, other_s,
+                       other_cut, task - cut.tasks);
 }
 
 #endif

@@ -46,14 +46,12 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
     GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
-    if (dx.base)
-        GS_TRY(gs_cl_gemm(
-            d, dx, dy, w, GS_NONE,
-            (gs_cl_gemm_sizes){.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}));
-    return gs_cl_gemm(
-        d, dw, dy, x, GS_NONE,
-        (gs_cl_gemm_sizes){
-            .m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add});
+    const gs_cl_product
+        of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
+        of_dw = {
+            dw, dy, x, {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add}};
+    if (dx.base) return gs_cl_gemm_pair(d, of_dx, of_dw);
+    return gs_cl_gemm(d, of_dw.c, of_dw.a, of_dw.b, GS_NONE, of_dw.s);
 }
 
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
