@@ -46,7 +46,7 @@ static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
-                 items = (s->b_col == 1 ? 16 : 4) * cl->units;
+                 items = (s->b_col == 1 ? 8 : 4) * cl->units;
     const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK);
     return (gemm_cut){
         .each = each,
