@@ -40,14 +40,18 @@ typedef struct gemm_cut {
 } gemm_cut;
 
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
- * there are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies across,
- * copying it takes longer. */
+ * there are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies
+ * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second cache
+ * (1 MB of it) when the next columns come. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
+    enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
                  items = (s->b_col == 1 ? 8 : 4) * cl->units;
-    const size_t each = gs_cl_parts(down, gs_cl_parts(items, across)), blocks = gs_cl_parts(s->k, GS_PACK);
+    const size_t most = CACHED / ((size_t)t->rows * s->k + 1) + 1, blocks = gs_cl_parts(s->k, GS_PACK);
+    size_t each = gs_cl_parts(down, gs_cl_parts(items, across));
+    if (s->b_col == 1 && each > most) each = most;
     return (gemm_cut){
         .each = each,
         .block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1,

@@ -212,9 +212,9 @@ typedef struct gemm_cut {
 
 static void broadcast_task(__global float *c, __global const float *a, __global const float *b,
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
-    const uint rows = cut.each * GS_ROWS, down = (s.m + rows - 1) / rows;
-    const size_t begin = (size_t)(task % down) * rows, end = min(begin + rows, (size_t)s.m);
-    broadcast_tiles(c, a, b, bias, s, begin, end, (task / down) * WIDE, cut.block, cut.is_packed);
+    const uint across = (s.n + WIDE - 1) / WIDE, column = (uint)rest(task, across) * WIDE;
+    const size_t rows = cut.each * GS_ROWS, begin = task / across * rows, end = min(begin + rows, (size_t)s.m);
+    broadcast_tiles(c, a, b, bias, s, begin, end, column, cut.block, cut.is_packed);
 }
 
 /* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
