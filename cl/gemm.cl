@@ -210,11 +210,13 @@ typedef struct gemm_cut {
     int is_packed; /* A is a copy that gemm_pack made */
 } gemm_cut;
 
+/* Task (rows, columns) of a product, along the columns first. (task - down * across is task % across, but
+ * see `rest` in common.clh.) */
 static void broadcast_task(__global float *c, __global const float *a, __global const float *b,
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
-    const uint across = (s.n + WIDE - 1) / WIDE, column = (uint)rest(task, across) * WIDE;
-    const size_t rows = cut.each * GS_ROWS, begin = task / across * rows, end = min(begin + rows, (size_t)s.m);
-    broadcast_tiles(c, a, b, bias, s, begin, end, column, cut.block, cut.is_packed);
+    const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
+    const size_t rows = cut.each * GS_ROWS, begin = down * rows, end = min(begin + rows, (size_t)s.m);
+    broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.block, cut.is_packed);
 }
 
 /* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
