@@ -1,20 +1,34 @@
 #include "cl/cl.h"
 
-/* images.cl has the kernels too, for CPUs, and is compiled by then: pooling comes after a convolution. */
-static const char *program(gs_device *d) {
-    return gs_cl_of(d)->tiles.gpu ? "max_pool2d" : "images";
+/* On a CPU a task is so many planes: there should be PER_CORE tasks for each core, but none of fewer than LEAST elements,
+ * which is about a microsecond of work. */
+static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
+    enum { PER_CORE = 16, LEAST = 1 << 12 };
+    const size_t even = gs_cl_parts(planes, PER_CORE * gs_cl_of(d)->units),
+                 least = gs_cl_parts(LEAST, (size_t)s->in_h * (size_t)s->in_w);
+    return even > least ? even : least;
 }
+
+/* images.cl has the kernels too, for CPUs, and is compiled by then: pooling comes after a convolution. */
 
 gs_status gs_cl_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                    const gs_pool2d_sizes *s) {
-    size_t planes = n * (size_t)s->c;
-    return GS_CL_RUN(d, program(d), "max_pool2d_forward", gs_cl_planes(d, planes, (size_t)s->out_h),
-                     GS_ARG(y), GS_ARG(index), GS_ARG(x), GS_ARG(planes), GS_ARG_STRUCT(*s));
+    const size_t planes = n * (size_t)s->c, group = group_of(d, planes, s),
+                 tasks = gs_cl_parts(planes, group);
+    if (gs_cl_of(d)->tiles.gpu)
+        return GS_CL_RUN(d, "max_pool2d", "max_pool2d_forward", gs_cl_planes(d, planes, (size_t)s->out_h),
+                         GS_ARG(y), GS_ARG(index), GS_ARG(x), GS_ARG(planes), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN_TASKS(d, "images", "max_pool2d_forward", gs_cl_takers(d, tasks), tasks, GS_ARG(y),
+                           GS_ARG(index), GS_ARG(x), GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_max_pool2d_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                     const gs_pool2d_sizes *s) {
-    size_t planes = n * (size_t)s->c;
-    return GS_CL_RUN(d, program(d), "max_pool2d_backward", gs_cl_planes(d, planes, (size_t)s->in_h),
-                     GS_ARG(dx), GS_ARG(dy), GS_ARG(index), GS_ARG(planes), GS_ARG_STRUCT(*s));
+    const size_t planes = n * (size_t)s->c, group = group_of(d, planes, s),
+                 tasks = gs_cl_parts(planes, group);
+    if (gs_cl_of(d)->tiles.gpu)
+        return GS_CL_RUN(d, "max_pool2d", "max_pool2d_backward", gs_cl_planes(d, planes, (size_t)s->in_h),
+                         GS_ARG(dx), GS_ARG(dy), GS_ARG(index), GS_ARG(planes), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN_TASKS(d, "images", "max_pool2d_backward", gs_cl_takers(d, tasks), tasks, GS_ARG(dx),
+                           GS_ARG(dy), GS_ARG(index), GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
 }

@@ -308,26 +308,31 @@ static void max_pool2d_ties_and_nan_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(max_pool2d_ties_and_nan)
 
-/* Windows of 2x2 have loops of their own: widths that end inside of a vector, odd sizes, ties (values are 0, 1, 2),
- * at most one NaN in a window; and backward, which must write what no window covers. */
-enum { POOL_H = 5, POOL_MOST_W = 37 };
+/* Windows of 2x2 have loops of their own: widths that end inside of a vector, odd sizes, planes one behind the other, ties
+ * (values are 0, 1, 2), at most one NaN in a window; and backward, which must write what no window covers. */
+enum {
+    POOL_PLANES = 3,
+    POOL_MOST_H = 6,
+    POOL_MOST_W = 37,
+    POOL_MOST = POOL_PLANES * POOL_MOST_H * POOL_MOST_W
+};
 
-static void pool_2x2_of_width(gs_device *d, int width) {
-    gs_pool2d_sizes s = {2, POOL_H, width, POOL_H / 2, width / 2, 2, 2, 2, 2, 0, 0};
-    size_t in = 2 * POOL_H * (size_t)width, out = 2 * (POOL_H / 2) * (size_t)(width / 2);
-    float x[2 * POOL_H * POOL_MOST_W], want_dx[2 * POOL_H * POOL_MOST_W] = {0}, dy[2 * POOL_H * POOL_MOST_W];
-    int32_t want[2 * POOL_H * POOL_MOST_W], got[2 * POOL_H * POOL_MOST_W];
+static void pool_2x2_of(gs_device *d, int height, int width) {
+    gs_pool2d_sizes s = {POOL_PLANES, height, width, height / 2, width / 2, 2, 2, 2, 2, 0, 0};
+    const size_t in = (size_t)(POOL_PLANES * height * width), out = (size_t)(POOL_PLANES * s.out_h * s.out_w);
+    float x[POOL_MOST], want_dx[POOL_MOST] = {0}, dy[POOL_MOST];
+    int32_t want[POOL_MOST], got[POOL_MOST];
     for (size_t i = 0; i < in; i++) x[i] = i % 53 == 7 ? NAN : (float)(test_hash(i, 1) % 3);
     for (size_t i = 0; i < out; i++) {
         dy[i] = (float)i + 1;
         int plane = (int)i / (s.out_h * s.out_w), r = (int)i / s.out_w % s.out_h, o = (int)i % s.out_w;
-        const float *from = x + (size_t)plane * POOL_H * (size_t)width;
+        const float *from = x + (size_t)(plane * height * width);
         want[i] = 2 * r * width + 2 * o;
         for (int k = 1; k < 4; k++) {
             int place = (2 * r + k / 2) * width + 2 * o + k % 2;
             if (from[place] > from[want[i]] || isnan(from[place])) want[i] = place;
         }
-        want_dx[(size_t)plane * POOL_H * (size_t)width + (size_t)want[i]] = dy[i];
+        want_dx[(size_t)(plane * height * width) + (size_t)want[i]] = dy[i];
     }
     gs_mem from = new_mem(d, x, in), y = new_mem(d, NULL, out), index = new_mem(d, NULL, out),
            above = new_mem(d, dy, out), dx = new_mem(d, x, in);
@@ -342,7 +347,10 @@ static void pool_2x2_of_width(gs_device *d, int width) {
 
 static void max_pool2d_2x2_on(gs_device *d) {
     const int widths[] = {2, 7, 8, 10, 15, 16, 19, 28, POOL_MOST_W};
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) pool_2x2_of_width(d, widths[i]);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        pool_2x2_of(d, 5, widths[i]);
+        pool_2x2_of(d, POOL_MOST_H, widths[i]);
+    }
 }
 ON_EVERY_DEVICE(max_pool2d_2x2)
 
