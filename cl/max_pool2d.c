@@ -9,8 +9,7 @@ static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     return even > least ? even : least;
 }
 
-/* images.cl has the kernels too, for CPUs, and is compiled by then: pooling comes after a convolution. */
-
+/* On a CPU images.cl has the kernels too, and is compiled by then: pooling comes after a convolution. */
 gs_status gs_cl_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                    const gs_pool2d_sizes *s) {
     const size_t planes = n * (size_t)s->c, group = group_of(d, planes, s),
