@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* Also declared in conv2d_rows.cl. */
+/* Also declared in conv2d_rows.clh. */
 typedef struct conv_rows {
     cl_ulong images, group;
     cl_ulong memory;
