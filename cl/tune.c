@@ -123,7 +123,10 @@ static gs_status results(place *p, float **out, size_t *count) {
 static bool agree(const float *got, const float *want, size_t count, char *note, size_t size) {
     const double most = 2e-5;
     double scale = 0;
-    for (size_t i = 0; i < count; i++) scale = fmax(scale, fabs((double)want[i]));
+    for (size_t i = 0; i < count; i++) { /* not by fmax: on arm64 gcc 12 has an internal error then */
+        double value = fabs((double)want[i]);
+        scale = value > scale ? value : scale;
+    }
     for (size_t i = 0; i < count; i++) {
         double off = fabs((double)got[i] - (double)want[i]);
         if (off <= most * (scale + fabs((double)want[i]))) continue; /* false for a NaN */

@@ -74,8 +74,9 @@ static void find_ends(gs_histogram *h, const float *x, size_t count, float scale
             high[k] = v > high[k] ? v : high[k];
         }
     for (int k = 0; k < LANES; k++) {
-        h->min = fmin(h->min, (double)low[k]);
-        h->max = fmax(h->max, (double)high[k]);
+        /* not by fmin and fmax: on arm64 gcc 12 has an internal error then */
+        h->min = (double)low[k] < h->min ? (double)low[k] : h->min;
+        h->max = (double)high[k] > h->max ? (double)high[k] : h->max;
     }
 }
 
