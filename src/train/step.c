@@ -25,6 +25,25 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
+static gs_status tell_wish_to_stop(gs_worker *w) {
+    float one = 1;
+    if (!gs_stop_requested) return GS_OK;
+    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
+}
+
+/* Nothing is summed over workers, and each step updates. */
+static bool is_alone(const gs_worker *w) {
+    return w->comm->size == 1 && !w->exact && !w->local && !w->async && !w->sharded;
+}
+
+/* One worker alone has its counts when the loss is done, before backward. Asked for here they are there while the device has
+ * work left, in which the host makes the next step ready. Asked for just before the update they came too late: where the device
+ * computes on the host's own cores (PoCL), the host got none until the update was over. */
+static gs_status begin_to_read_counts(gs_worker *w) {
+    GS_TRY(tell_wish_to_stop(w));
+    return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);
+}
+
 /* Forward and backward over the next n samples, as many as the loader brings, from place `first` of the global batch on:
  * adds to the gradients, or, if they are `fresh`, writes them. `left` samples are still to come; in the last pass of a step the gradients are final, layer by
  * layer, and can be summed. */
@@ -44,6 +63,7 @@ static gs_status local_gradient(gs_worker *w, size_t batch_first, size_t first, 
 
     GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    if (pass.n == left && is_alone(w)) GS_TRY(begin_to_read_counts(w));
     GS_TRY(gs_phase_ends(w, GS_PHASE_FORWARD));
 
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
@@ -58,12 +78,6 @@ static gs_status part_gradient(gs_worker *w, size_t batch_first, gs_shard part, 
 
 gs_status gs_part_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
     return part_gradient(w, batch_first, part, false);
-}
-
-static gs_status tell_wish_to_stop(gs_worker *w) {
-    float one = 1;
-    if (!gs_stop_requested) return GS_OK;
-    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
 }
 
 gs_status gs_fresh_gradient(gs_worker *w, size_t batch_first, gs_shard part) {
@@ -91,15 +105,11 @@ static gs_status sum_gradients(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* One worker alone has summed everything when backward is done, and knows of how many samples without asking the device.
- * So the device goes on with the update, while the counts are on their way to the host. */
+/* One worker alone has summed everything when backward is done, and knows of how many samples without asking the device. */
 static gs_status update_alone(gs_worker *w, size_t batch, gs_score *score) {
-    const gs_backend *ops = w->device->ops;
-    GS_TRY(tell_wish_to_stop(w));
-    GS_TRY(ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
     GS_TRY(gs_sgd_update(w->sgd, (double)batch));
-    GS_TRY(ops->read_end(w->device));
+    GS_TRY(w->device->ops->read_end(w->device));
     *score = gs_score_of(w->counts);
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
@@ -127,7 +137,7 @@ static gs_status synchronous_step(gs_worker *w, size_t batch_first, size_t batch
         return gs_sharded_sum_and_update(w, score);
     }
 
-    if (w->comm->size == 1 && !w->exact) return update_alone(w, batch, score);
+    if (is_alone(w)) return update_alone(w, batch, score);
 
     /* dW = dW_1 + ... + dW_N, on every worker; with --bucket most of it has been done during backward */
     GS_TRY(sum_gradients(w, score));
