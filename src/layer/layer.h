@@ -98,9 +98,8 @@ struct gs_layer {
     gs_mem w, b, dw, db; /* views into the model's flat arrays; GS_NONE if there is none */
     gs_mem y, dx;        /* own buffers for max_batch samples; GS_NONE if there is none */
     gs_mem x;            /* remembered from forward */
-    bool
-        fused; /* linear, conv2d: the relu that follows is done here; relu, max_pool2d: done by a layer before */
-    struct gs_layer *pool; /* conv2d: this max_pool2d after the relu is done here too; NULL: none */
+    bool fused; /* linear, conv2d: does the relu after it too; relu, max_pool2d: a layer before does it */
+    struct gs_layer *pool; /* conv2d: and this max_pool2d, which follows that relu; NULL: none */
 };
 
 /* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */
