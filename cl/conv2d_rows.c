@@ -110,7 +110,7 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem
     r.relu = relu;
     r.pool = index.base != NULL;
     r.unpooled =
-        r.pool ? gs_cl_parts((size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w, ROUND) * ROUND + ROUND
+        r.pool ? gs_cl_parts((size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w, ROUND) * ROUND + 2 * ROUND
                : 0;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
@@ -149,7 +149,7 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
     const size_t of_sample = r.size + out_c * r.dy_plane,
-                 of_all = r.size + 3 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
+                 of_all = r.size + 4 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
     const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
                  can = CACHED / of_sample + 1;
     r.samples = (int)(enough < can ? enough : can);

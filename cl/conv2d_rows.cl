@@ -199,8 +199,8 @@ static void spread_plane(__global float *to, __global const float *dy, __global 
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
     backward_2x2(to, dy, relu_y, index, rows, h, w);
-    if (w >= EIGHT) return;
-    clear(to + 4 * w * rows, 4 * w * (h - rows) + 2 * EIGHT);
+    if (w >= GS_VECTOR) return;
+    clear(to + 4 * w * rows, 4 * w * (h - rows) + 2 * GS_VECTOR);
     for (int i = rows * w; i < h * w; i++) to[index[i]] = relu_y[i] > 0 ? dy[i] : 0;
 }
 
@@ -278,7 +278,7 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
     __global float *planes = scratch + s.slack;
     __global float *dx_planes = planes + s.samples * s.size + s.slack,
                    *dy_planes = dx_planes + s.size + s.slack,
-                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
+                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane + s.slack;
     __global const int *row = table + 2 * depth + s.out_c;
     clear(planes - s.slack, packed - (planes - s.slack));
     if (s.has_dx) pack_phases(packed, w, row, s);
