@@ -353,7 +353,6 @@ gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *d, gs_mem dx, gs_mem 
                                                 bool add) {
     check_pool(d, s, p);
     if (n > 0) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, y, index, x, w, n, s, add);
-    return add ? GS_OK
-               : gs_cl_clear(d, dw, (size_t)(s->out_c * s->in_c * s->kernel_h * s->kernel_w), db,
-                             (size_t)s->out_c);
+    const size_t inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * inputs, db, (size_t)s->out_c);
 }

@@ -104,14 +104,13 @@ static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, siz
 gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b,
                                     size_t n, const gs_conv2d_sizes *s, bool relu) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    const size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     conv_rows r = shape_of(s);
     gs_mem scratch, table;
     size_t groups;
     r.relu = relu;
     r.pool = index.base != NULL;
-    r.unpooled =
-        r.pool ? gs_cl_parts((size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w, ROUND) * ROUND + 2 * ROUND
-               : 0;
+    if (r.pool) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
     r.memory = r.size + 2 * r.slack + r.unpooled + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));

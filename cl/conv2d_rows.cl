@@ -193,8 +193,9 @@ static void copy_plane(__global float *to, __global const float *dy, __global co
     for (; i < positions; i++) to[i] = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
 }
 
-/* The same from a dy after pooling: each goes to its index, what it leaves out is 0. `room` elements of dy may be read: in the
- * last of them rows are too short for vectors. Vectors of short rows go beyond the plane, where there must be zeros. */
+/* The same from dy after pooling: each goes to its index, and all else is 0. Only `room` elements of dy may be read, so in the
+ * image's last plane short rows may be left that no vector fits. The vectors of short rows go beyond the plane, where zeros
+ * must be. */
 static void spread_plane(__global float *to, __global const float *dy, __global const float *relu_y,
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
@@ -269,9 +270,9 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
 
 /* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up; and dx. */
 GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
-                             __global const float *relu_y, __global const int *index,
-                             __global const float *x, __global const float *w, __global float *scratch,
-                             __global const int *table, conv_rows s, GS_TASKS) {
+                             __global const float *relu_y, __global const int *index, __global const float *x,
+                             __global const float *w, __global float *scratch, __global const int *table,
+                             conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w,
                  out = (size_t)s.out_c * s.out_h * s.out_w / (s.pool ? 4 : 1); /* of dy */
     const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;

@@ -216,7 +216,8 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
 static void networks_learn_the_same(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, flatten, linear 5",
+        "conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, flatten, linear "
+        "5",
         "conv 3 3x3 pad 1, relu, max_pool 2, dropout 0.5, conv 4 3x3 pad 1, relu, max_pool 2 stride 2, tanh",
         "conv 3 3x3 pad 1, relu, max_pool 2, residual (conv 3 3x3 pad 1, relu), relu, flatten, linear 5",
     };
