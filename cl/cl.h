@@ -281,6 +281,13 @@ gs_status gs_cl_conv2d_relu_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, g
                                     const gs_conv2d_sizes *);
 gs_status gs_cl_conv2d_relu_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
+bool gs_cl_fuses_max_pool2d(gs_device *, const gs_pool2d_sizes *);
+gs_status gs_cl_conv2d_relu_max_pool2d_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
+                                               gs_mem b, size_t n, const gs_conv2d_sizes *,
+                                               const gs_pool2d_sizes *);
+gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
+                                                const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
 gs_status gs_cl_max_pool2d_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                    const gs_pool2d_sizes *);
 gs_status gs_cl_max_pool2d_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,

@@ -201,7 +201,7 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                          const gs_conv2d_sizes *s, bool relu) {
     if (n == 0) return GS_OK;
-    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, relu);
+    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, GS_NONE, x, w, b, n, s, relu);
     plan p;
     gs_mem x_planes, x_places, dy_places;
     GS_TRY(make_plan(s, &p));
@@ -285,7 +285,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
     if (!gs_cl_of(d)->tiles.gpu)
-        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, relu_y, x, w, n, s, add);
+        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, relu_y, GS_NONE, x, w, n, s, add);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,
@@ -324,4 +324,35 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
 gs_status gs_cl_conv2d_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
     return backward(d, dx, dw, db, dy, y, x, w, n, s, add);
+}
+
+/* ---- with relu and max pooling, on a CPU ---- */
+
+bool gs_cl_fuses_max_pool2d(gs_device *d, const gs_pool2d_sizes *p) {
+    return !gs_cl_of(d)->tiles.gpu && p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 &&
+           p->stride_w == 2 && p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
+}
+
+static void check_pool(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
+    if (!gs_cl_fuses_max_pool2d(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
+        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
+               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
+               p->kernel_w);
+}
+
+gs_status gs_cl_conv2d_relu_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
+                                               gs_mem b, size_t n, const gs_conv2d_sizes *s,
+                                               const gs_pool2d_sizes *p) {
+    check_pool(d, s, p);
+    return n == 0 ? GS_OK : gs_cl_conv2d_rows_forward(d, y, index, x, w, b, n, s, true);
+}
+
+gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
+                                                const gs_conv2d_sizes *s, const gs_pool2d_sizes *p,
+                                                bool add) {
+    check_pool(d, s, p);
+    if (n > 0) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, y, index, x, w, n, s, add);
+    const size_t inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * inputs, db, (size_t)s->out_c);
 }

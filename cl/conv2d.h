@@ -4,12 +4,13 @@
 
 #include "cl/cl.h"
 
-/* n > 0 images, on a CPU; otherwise as in backend.h */
-gs_status gs_cl_conv2d_rows_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                    const gs_conv2d_sizes *, bool relu);
-/* relu_y: the y of the relu that lets dy pass, or GS_NONE */
+/* n > 0 images, on a CPU; otherwise as in backend.h. index: that of the max pooling which follows relu, or GS_NONE */
+gs_status gs_cl_conv2d_rows_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b,
+                                    size_t n, const gs_conv2d_sizes *, bool relu);
+/* relu_y: the y, pooled where there is an index, of the relu that lets dy pass, or GS_NONE */
 gs_status gs_cl_conv2d_rows_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
+                                     gs_mem index, gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *,
+                                     bool add);
 
 /* *table = `count` ints that follow from the sizes alone, as `fill` writes them: made once for each sizes, and kept until
  * the device is closed. */

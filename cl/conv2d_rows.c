@@ -11,18 +11,21 @@ typedef struct conv_rows {
     cl_ulong slack;
     cl_ulong phase, plane, size;
     cl_ulong margin, dy_plane;
+    cl_ulong unpooled;
     cl_int samples;
     gs_conv2d_sizes s;
     cl_int bias, relu, has_dx, low;
+    cl_int pool;
 } conv_rows;
 
 static size_t depth_of(const gs_conv2d_sizes *s) {
     return (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
 }
 
-/* What follows from the sizes; in whole vectors of any width. */
+enum { ROUND = 16 }; /* whole vectors of any width */
+
+/* What follows from the sizes. */
 static conv_rows shape_of(const gs_conv2d_sizes *s) {
-    enum { ROUND = 16 };
     const size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, out_w = (size_t)s->out_w;
     conv_rows r = {.s = *s, .group = 1, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
     r.plane = gs_cl_parts((size_t)s->stride_h * r.phase, ROUND) * ROUND + ROUND;
@@ -98,22 +101,25 @@ static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, siz
     return GS_OK;
 }
 
-gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                    const gs_conv2d_sizes *s, bool relu) {
+gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b,
+                                    size_t n, const gs_conv2d_sizes *s, bool relu) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    const size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     conv_rows r = shape_of(s);
     gs_mem scratch, table;
     size_t groups;
     r.relu = relu;
+    r.pool = index.base != NULL;
+    if (r.pool) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
-    r.memory = r.size + 2 * r.slack + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));
+    r.memory = r.size + 2 * r.slack + r.unpooled + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_forward", groups, n, GS_ARG(y), GS_ARG(x),
-                           GS_ARG(w), GS_ARG(r.bias ? b : w), GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table),
-                           GS_ARG_STRUCT(r));
+    return GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_forward", groups, n, GS_ARG(y),
+                           GS_ARG(r.pool ? index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
+                           GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
 /* Backward: how many sums of dw, of so many floats each, there may be: for some tasks for each core, so that none waits long for
@@ -126,7 +132,8 @@ static size_t most_sums(const gs_cl *cl, size_t floats) {
 }
 
 gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+                                     gs_mem index, gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s,
+                                     bool add) {
     /* So many images together that a tile's sums are over a LONG row of positions, since to add up its vectors at the end
      * costs as much as some ten of them; and no more, nor more than about CACHED floats, which stay in a core's cache. */
     enum { LONG = 768, CACHED = 1 << 17 };
@@ -135,12 +142,13 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     size_t groups;
     const size_t out_c = (size_t)s->out_c;
     r.relu = relu_y.base != NULL;
+    r.pool = index.base != NULL;
     r.bias = db.base != NULL;
     r.has_dx = dx.base != NULL;
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
     const size_t of_sample = r.size + out_c * r.dy_plane,
-                 of_all = r.size + 3 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
+                 of_all = r.size + 4 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
     const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
                  can = CACHED / of_sample + 1;
     r.samples = (int)(enough < can ? enough : can);
@@ -155,7 +163,7 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * out_c * (depth_of(s) + (size_t)r.bias), &part));
     GS_TRY(GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_backward", groups, tasks,
                            GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
-                           GS_ARG(r.relu ? relu_y : dy), GS_ARG(x), GS_ARG(w), GS_ARG_BUFFER(scratch),
-                           GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+                           GS_ARG(r.relu ? relu_y : dy), GS_ARG(r.pool ? index : dy), GS_ARG(x), GS_ARG(w),
+                           GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, tasks, s, add);
 }

@@ -1,5 +1,6 @@
 #include "conv2d_rows.clh"
 #include "conv2d_sum.clh"
+#include "max_pool2d_2x2.clh"
 
 /* Convolution on a CPU: as cpu/conv2d.c does it, image by image, with all that a work-item needs of an image in its
  * cache. The matrix of patches that im2col would write has a row for each k = (c, u, v), with the inputs that all
@@ -17,6 +18,9 @@
  *
  * The last is the first again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Each phase of it is
  * a product of its own, with those u that it sees.
+ *
+ * Where relu and a max pooling follow, which makes y four times smaller, forward computes an image's y for itself alone and
+ * pools it while it is in the cache; backward finds there what it needs of dy, spread to the places it came from.
  */
 
 /* ---- y = w X, and dX = w^T dy ---- */
@@ -83,13 +87,20 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
     }
 }
 
+/* y and index of one image from its y before pooling, behind which there is room */
+static void pool_image(__global float *y, __global int *index, __global const float *unpooled, conv_rows s) {
+    const int h = s.out_h / 2, w = s.out_w / 2, rows = s.out_c * h;
+    forward_2x2(y, index, unpooled, rows, rows * w, h, w);
+}
+
 /* A task is an image. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
-GS_ONCE void forward_images(__global float *y, __global const float *x, __global const float *w,
-                            __global const float *bias, __global float *scratch, __global const int *table,
-                            conv_rows s, GS_TASKS) {
+GS_ONCE void forward_images(__global float *y, __global int *index, __global const float *x,
+                            __global const float *w, __global const float *bias, __global float *scratch,
+                            __global const int *table, conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
     const int depth = s.in_c * s.kernel_h * s.kernel_w;
-    __global float *planes = scratch + s.slack, *packed = planes + s.size + s.slack;
+    __global float *planes = scratch + s.slack, *unpooled = planes + s.size + s.slack,
+                   *packed = unpooled + s.unpooled;
     const product p = {.rows = s.out_c,
                        .depth = depth,
                        .columns = s.out_h * s.out_w,
@@ -99,22 +110,25 @@ GS_ONCE void forward_images(__global float *y, __global const float *x, __global
                        .place = table,
                        .relu = s.relu};
     clear(scratch, s.size + 2 * s.slack);
+    if (s.pool) clear(unpooled + out, s.unpooled - out);
     pack(packed, w, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
     GS_EACH_TASK(image) {
         planes_from_image(planes, x + image * in, s);
+        __global float *to = s.pool ? unpooled : y + image * out;
         if (s.low)
-            tiles(y + image * out, planes, p, GS_ROWS_LOW, 3);
+            tiles(to, planes, p, GS_ROWS_LOW, 3);
         else
-            tiles(y + image * out, planes, p, GS_ROWS, 2);
+            tiles(to, planes, p, GS_ROWS, 2);
+        if (s.pool) pool_image(y + image * (out / 4), index + image * (out / 4), unpooled, s);
     }
 }
 
-__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
-                                  __global const float *w, ulong w_at, __global const float *bias,
-                                  ulong bias_at, __global float *scratch, __global const int *table,
-                                  conv_rows s, GS_TASKS) {
-    forward_images(y + y_at, x + x_at, w + w_at, bias + bias_at, scratch + get_group_id(0) * s.memory, table,
-                   s, next, first, tasks);
+__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
+                                  __global const float *x, ulong x_at, __global const float *w, ulong w_at,
+                                  __global const float *bias, ulong bias_at, __global float *scratch,
+                                  __global const int *table, conv_rows s, GS_TASKS) {
+    forward_images(y + y_at, index + index_at, x + x_at, w + w_at, bias + bias_at,
+                   scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }
 
 /* ---- dw and dx ---- */
@@ -155,30 +169,53 @@ static void add_weights(__global float *part, __global const float *dy, __global
         }
 }
 
-/* Copy one image of dy between its margins of zeros, without what a relu after y holds back; add its sums to db, of which
- * there is one every db_row floats. */
-static void copy_dy(__global float *to, __global const float *dy, __global const float *relu_y,
-                    __global float *db, size_t db_row, conv_rows s) {
+/* The sum of a plane of dy: by vectors, and then what is left. */
+static float sum_of(__global const float *from, int count) {
+    vec sums = 0;
+    float part[GS_VECTOR], sum = 0;
+    int i = 0;
+    for (; i + GS_VECTOR <= count; i += GS_VECTOR) sums += load(from + i);
+    GS_PASTE(vstore, GS_VECTOR)(sums, 0, part);
+    for (int j = 0; j < GS_VECTOR; j++) sum += part[j];
+    for (; i < count; i++) sum += from[i];
+    return sum;
+}
+
+/* Copy a plane of dy, without what a relu after y holds back. */
+static void copy_plane(__global float *to, __global const float *dy, __global const float *relu_y,
+                       conv_rows s) {
     const int positions = s.out_h * s.out_w;
+    int i = 0;
+    for (; i + GS_VECTOR <= positions; i += GS_VECTOR) {
+        const vec value = load(dy + i);
+        store(s.relu ? (load(relu_y + i) > 0 ? value : 0) : value, to + i);
+    }
+    for (; i < positions; i++) to[i] = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
+}
+
+/* The same from dy after pooling: each goes to its index, and all else is 0. Only `room` elements of dy may be read, so in the
+ * image's last plane short rows may be left that no vector fits. The vectors of short rows go beyond the plane, where zeros
+ * must be. */
+static void spread_plane(__global float *to, __global const float *dy, __global const float *relu_y,
+                         __global const int *index, int room, conv_rows s) {
+    const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
+    backward_2x2(to, dy, relu_y, index, rows, h, w);
+    if (w >= GS_VECTOR) return;
+    clear(to + 4 * w * rows, 4 * w * (h - rows) + 2 * GS_VECTOR);
+    for (int i = rows * w; i < h * w; i++) to[index[i]] = relu_y[i] > 0 ? dy[i] : 0;
+}
+
+/* Put one image of dy between its margins of zeros; add its sums to db, of which there is one every db_row floats. */
+static void copy_dy(__global float *to, __global const float *dy, __global const float *relu_y,
+                    __global const int *index, __global float *db, size_t db_row, conv_rows s) {
+    const int positions = s.out_h * s.out_w, plane = s.pool ? positions / 4 : positions;
     to += s.margin;
-    for (int o = 0; o < s.out_c; o++, to += s.dy_plane, dy += positions, relu_y += positions) {
-        vec sums = 0;
-        float part[GS_VECTOR], sum = 0;
-        int i = 0;
-        for (; i + GS_VECTOR <= positions; i += GS_VECTOR) {
-            vec value = load(dy + i);
-            if (s.relu) value = load(relu_y + i) > 0 ? value : 0;
-            store(value, to + i);
-            sums += value;
-        }
-        GS_PASTE(vstore, GS_VECTOR)(sums, 0, part);
-        for (int j = 0; j < GS_VECTOR; j++) sum += part[j];
-        for (; i < positions; i++) {
-            const float value = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
-            to[i] = value;
-            sum += value;
-        }
-        if (s.bias) db[o * db_row] += sum;
+    for (int o = 0; o < s.out_c; o++, to += s.dy_plane, dy += plane, relu_y += plane, index += plane) {
+        if (s.pool)
+            spread_plane(to, dy, relu_y, index, (s.out_c - o) * plane, s);
+        else
+            copy_plane(to, dy, relu_y, s);
+        if (s.bias) db[o * db_row] += sum_of(to, positions);
     }
 }
 
@@ -233,14 +270,16 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
 
 /* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up; and dx. */
 GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
-                             __global const float *relu_y, __global const float *x, __global const float *w,
-                             __global float *scratch, __global const int *table, conv_rows s, GS_TASKS) {
-    const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
+                             __global const float *relu_y, __global const int *index, __global const float *x,
+                             __global const float *w, __global float *scratch, __global const int *table,
+                             conv_rows s, GS_TASKS) {
+    const size_t in = (size_t)s.in_c * s.in_h * s.in_w,
+                 out = (size_t)s.out_c * s.out_h * s.out_w / (s.pool ? 4 : 1); /* of dy */
     const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
     __global float *planes = scratch + s.slack;
     __global float *dx_planes = planes + s.samples * s.size + s.slack,
                    *dy_planes = dx_planes + s.size + s.slack,
-                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane;
+                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane + s.slack;
     __global const int *row = table + 2 * depth + s.out_c;
     clear(planes - s.slack, packed - (planes - s.slack));
     if (s.has_dx) pack_phases(packed, w, row, s);
@@ -254,7 +293,7 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
                 const size_t image = begin + i;
                 planes_from_image(planes + i * s.size, x + image * in, s);
                 copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + image * out, relu_y + image * out,
-                        sums + depth, dw_row, s);
+                        index + image * out, sums + depth, dw_row, s);
             }
             add_weights(sums, dy_planes + s.margin, planes, table, images, s);
             if (!s.has_dx) continue;
@@ -267,9 +306,10 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
 
 __kernel void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
                                    __global const float *dy, ulong dy_at, __global const float *relu_y,
-                                   ulong relu_y_at, __global const float *x, ulong x_at,
-                                   __global const float *w, ulong w_at, __global float *scratch,
-                                   __global const int *table, conv_rows s, GS_TASKS) {
-    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, x + x_at, w + w_at,
+                                   ulong relu_y_at, __global const int *index, ulong index_at,
+                                   __global const float *x, ulong x_at, __global const float *w, ulong w_at,
+                                   __global float *scratch, __global const int *table, conv_rows s,
+                                   GS_TASKS) {
+    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, index + index_at, x + x_at, w + w_at,
                     scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }

@@ -9,8 +9,7 @@ static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     return even > least ? even : least;
 }
 
-/* Both kernels have the same parameters. On a CPU images.cl has them too, and is compiled by then: pooling comes after a
- * convolution. On a GPU work-items share `rows` rows of each plane. */
+/* Both kernels have the same parameters. On a GPU work-items share `rows` rows of each plane. */
 static gs_status run(gs_device *d, const char *name, gs_mem a, gs_mem b, gs_mem c, size_t n, int rows,
                      const gs_pool2d_sizes *s) {
     const size_t planes = n * (size_t)s->c, group = group_of(d, planes, s),
@@ -18,8 +17,8 @@ static gs_status run(gs_device *d, const char *name, gs_mem a, gs_mem b, gs_mem 
     if (gs_cl_of(d)->tiles.gpu)
         return GS_CL_RUN(d, "max_pool2d", name, gs_cl_planes(d, planes, (size_t)rows), GS_ARG(a), GS_ARG(b),
                          GS_ARG(c), GS_ARG(planes), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN_TASKS(d, "images", name, gs_cl_takers(d, tasks), tasks, GS_ARG(a), GS_ARG(b), GS_ARG(c),
-                           GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN_TASKS(d, "max_pool2d", name, gs_cl_takers(d, tasks), tasks, GS_ARG(a), GS_ARG(b),
+                           GS_ARG(c), GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,

@@ -1,3 +1,4 @@
+#include "max_pool2d_2x2.clh"
 #include "pool2d.clh"
 
 /* Forward: y = the largest x of the window, index = its place h in_w + w in the plane. The first in reading order wins a
@@ -58,112 +59,9 @@ __kernel void max_pool2d_backward(__global float *dx, ulong dx_at, __global cons
 
 #else
 
-/* ---- the pooling that is met most: windows of 2 x 2 side by side, which cover the whole plane ---- */
-
-/* Then each row of y comes from two rows of x, and all planes are one sequence of such rows. EIGHT outputs at once come from
- * 16 neighbours in each of the two rows, taken apart into the even and the odd ones. (Not GS_VECTOR outputs: no more is
- * gained, since memory is the limit, and most rows are short.) In a long row the last vector is laid over the one before. A
- * row shorter than that is computed with what follows it: this writes nonsense to the next rows, which then overwrite it.
- * So it is for rows with that much behind them only. */
-enum { EIGHT = 8 };
-
 static bool is_2x2(pool2d_sizes s) {
     const bool windows = (s.kernel_h == 2) & (s.kernel_w == 2) & (s.stride_h == 2) & (s.stride_w == 2);
     return windows & (s.in_h == 2 * s.out_h) & (s.in_w == 2 * s.out_w);
-}
-
-/* How many of so many rows have EIGHT outputs from their beginning on. */
-static size_t rows_with_room(size_t rows, pool2d_sizes s) {
-    const size_t outputs = rows * s.out_w;
-    return outputs < EIGHT ? 0 : (outputs - EIGHT) / s.out_w + 1;
-}
-
-/* Compilers turn the loops of these two functions into shuffles of registers. (v.even and v.s00112233 would say the same,
- * but Oclgrind 21.10 cannot follow them.) */
-typedef struct two {
-    float8 a, b;
-} two;
-
-/* 16 neighbours: the even ones, the odd ones */
-static two apart(__global const float *from) {
-    const two neighbours = {vload8(0, from), vload8(1, from)};
-    const float *each = (const float *)&neighbours;
-    two sorted;
-    float *even = (float *)&sorted.a, *odd = (float *)&sorted.b;
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-        even[j] = each[2 * j];
-        odd[j] = each[2 * j + 1];
-    }
-    return sorted;
-}
-
-/* v0 v0 v1 v1 ... */
-static two twice(float8 v) {
-    float once[8], each[16];
-    vstore8(v, 0, once);
-#pragma unroll
-    for (int j = 0; j < 16; j++) each[j] = once[j / 2];
-    const two all = {vload8(0, each), vload8(1, each)};
-    return all;
-}
-
-#define TAKE(value, at)                                                                                      \
-    {                                                                                                        \
-        const int8 wins = ((value) > best) | ((value) != (value)); /* a NaN is not even equal to itself */   \
-        best = wins ? (value) : best;                                                                        \
-        where = wins ? (at) : where;                                                                         \
-    }
-
-/* These two return how many rows they have done. */
-static size_t forward_2x2(__global float *y, __global int *index, __global const float *x, size_t rows,
-                          pool2d_sizes s) {
-    const size_t count = rows_with_room(rows, s);
-    const int last = max(s.out_w - EIGHT, 0), in_plane = s.in_h * s.in_w;
-    const int8 columns = (int8)(0, 2, 4, 6, 8, 10, 12, 14); /* where the windows begin */
-    int place = 0;                                          /* where the row begins in its plane */
-    for (size_t row = 0; row < count; row++, y += s.out_w, index += s.out_w, x += 2 * s.in_w) {
-        for (int i = 0; i < s.out_w; i += EIGHT) {
-            const int o = min(i, last);
-            const two top = apart(x + 2 * o), bottom = apart(x + s.in_w + 2 * o);
-            const int8 corner = place + 2 * o + columns;
-            float8 best = top.a;
-            int8 where = corner;
-            TAKE(top.b, corner + 1)
-            TAKE(bottom.a, corner + s.in_w)
-            TAKE(bottom.b, corner + s.in_w + 1)
-            vstore8(best, 0, y + o);
-            vstore8(where, 0, index + o);
-        }
-        place += 2 * s.in_w;
-        place = place < in_plane ? place : 0;
-    }
-    return count;
-}
-
-/* each dx from its only window: two rows, in which every dy stands twice */
-static size_t backward_2x2(__global float *dx, __global const float *dy, __global const int *index,
-                           size_t rows, pool2d_sizes s) {
-    const size_t count = rows_with_room(rows, s);
-    const int last = max(s.out_w - EIGHT, 0), in_plane = s.in_h * s.in_w;
-    const int8 columns = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-    int place = 0;
-    for (size_t row = 0; row < count; row++, dy += s.out_w, index += s.out_w, dx += 2 * s.in_w) {
-        for (int i = 0; i < s.out_w; i += EIGHT) {
-            const int o = min(i, last);
-            const two d = twice(vload8(0, dy + o)), at = twice(as_float8(vload8(0, index + o)));
-            const int8 at_left = as_int8(at.a), at_right = as_int8(at.b);
-            const int8 left = place + 2 * o + columns, right = left + 8;
-            __global float *top = dx + 2 * o, *bottom = top + s.in_w;
-            vstore8(at_left == left ? d.a : 0, 0, top);
-            vstore8(at_right == right ? d.b : 0, 1, top);
-            vstore8(at_left == left + s.in_w ? d.a : 0, 0, bottom);
-            vstore8(at_right == right + s.in_w ? d.b : 0, 1, bottom);
-        }
-        place += 2 * s.in_w;
-        place = place < in_plane ? place : 0;
-    }
-    return count;
 }
 
 /* ---- any pooling ---- */
@@ -218,7 +116,8 @@ GS_ONCE void forward_planes(__global float *y, __global int *index, __global con
         __global float *to = y + begin * out;
         __global int *to_index = index + begin * out;
         __global const float *from = x + begin * in;
-        size_t row = is_2x2(s) ? forward_2x2(to, to_index, from, rows, s) : 0;
+        size_t row = is_2x2(s) ? rows_with_room(rows * s.out_w, s.out_w) : 0;
+        forward_2x2(to, to_index, from, row, rows * s.out_w, s.out_h, s.out_w);
         for (; row < rows; row++) {
             const size_t plane = row / s.out_h;
             forward_row(to + row * s.out_w, to_index + row * s.out_w, from + plane * in,
@@ -241,10 +140,9 @@ GS_ONCE void backward_planes(__global float *dx, __global const float *dy, __glo
     const size_t in = (size_t)s.in_h * s.in_w / pieces, out = (size_t)s.out_h * s.out_w / pieces;
     GS_EACH_TASK(task) {
         const size_t begin = task * group * pieces, end = min((task + 1) * group, planes) * pieces;
-        size_t piece = begin;
-        if (by_rows)
-            piece += backward_2x2(dx + begin * in, dy + begin * out, index + begin * out, end - begin, s);
-        for (; piece < end; piece++)
+        const size_t rows = by_rows ? rows_with_room((end - begin) * out, s.out_w) : 0;
+        backward_2x2(dx + begin * in, dy + begin * out, 0, index + begin * out, rows, s.out_h, s.out_w);
+        for (size_t piece = begin + rows; piece < end; piece++)
             scatter(dx + piece * in, in, piece % pieces * in, dy + piece * out, index + piece * out, out);
     }
 }

@@ -117,9 +117,9 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
 static const char *program_of(const char *file) {
     static const struct {
         const char *file, *program;
-    } together[] = {{"data", "training"},   {"gemm", "training"},     {"linear", "training"},
-                    {"memory", "training"}, {"sgd", "training"},      {"softmax_cross_entropy", "training"},
-                    {"stats", "training"},  {"conv2d_rows", "images"}};
+    } together[] = {{"data", "training"},   {"gemm", "training"}, {"linear", "training"},
+                    {"memory", "training"}, {"sgd", "training"},  {"softmax_cross_entropy", "training"},
+                    {"stats", "training"}};
     for (size_t i = 0; i < sizeof together / sizeof *together; i++)
         if (strcmp(file, together[i].file) == 0) return together[i].program;
     return file;

@@ -130,6 +130,17 @@ typedef struct gs_backend {
     gs_status (*conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
 
+    /* ... and with the max pooling that follows relu, where the device says that it does poolings of these sizes: y, index and
+     * dy are those of max_pool2d, what lies between the layers is in no buffer, and backward takes y and index to find where
+     * dy came from. NULL, all three, where a backend gains nothing from it for any sizes. */
+    bool (*fuses_max_pool2d)(gs_device *, const gs_pool2d_sizes *);
+    gs_status (*conv2d_relu_max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
+                                                gs_mem b, size_t n, const gs_conv2d_sizes *,
+                                                const gs_pool2d_sizes *);
+    gs_status (*conv2d_relu_max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                 gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
+                                                 const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
+
     /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
      * + w in its channel's plane, the first in reading order on a tie; NaN wins over numbers */
     gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,

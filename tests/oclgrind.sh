@@ -24,7 +24,7 @@ check() {
 }
 
 for tiles in cpu4 cpu16 gpu; do
-    for group in operators backend; do check $tiles $group; done
+    for group in operators backend fused; do check $tiles $group; done
 done
 check "cpu8 pack=0" operators # the kernels for large products
 echo "oclgrind: no findings"

@@ -37,18 +37,24 @@ static void check_floats(gs_device *d, gs_mem m, const float *want, size_t count
     free(got);
 }
 
-/* But for the layers with relu, which are there all four or not at all. */
+/* But for the layers with relu, which are there all four or not at all, and those with max pooling too, all three or none. */
 static void no_slot_is_empty_on(gs_device *d) {
     const gs_backend *ops = d->ops;
     bool fuses = ops->linear_relu_forward;
     assert_true(fuses == (ops->linear_relu_backward != NULL));
     assert_true(fuses == (ops->conv2d_relu_forward != NULL));
     assert_true(fuses == (ops->conv2d_relu_backward != NULL));
+    bool pools = ops->fuses_max_pool2d;
+    assert_true(pools == (ops->conv2d_relu_max_pool2d_forward != NULL));
+    assert_true(pools == (ops->conv2d_relu_max_pool2d_backward != NULL));
     const size_t first = offsetof(gs_backend, alloc), size = sizeof(void (*)(void));
     for (size_t at = first; at < sizeof(gs_backend); at += size) {
         void (*slot)(void);
         if (!fuses && at >= offsetof(gs_backend, linear_relu_forward) &&
             at <= offsetof(gs_backend, conv2d_relu_backward))
+            continue;
+        if (!pools && at >= offsetof(gs_backend, fuses_max_pool2d) &&
+            at <= offsetof(gs_backend, conv2d_relu_max_pool2d_backward))
             continue;
         memcpy(&slot, (const char *)d->ops + at, size);
         if (!slot) fail_msg("%s: slot %zu of the table is empty", d->name, (at - first) / size);

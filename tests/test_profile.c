@@ -179,6 +179,33 @@ static void rows_count_operations_and_bytes(void **state) {
     gs_profile_free(&p);
 }
 
+/* Where a device does convolution, relu and pooling at once, they count as one, which moves fewer bytes; else each as its own. */
+static void a_fused_pooling_counts_once(void **state) {
+    (void)state;
+    enum { N = 20, IN = 784, FULL = 3 * 784, OUT = 3 * 196, W = 27, B = 3 };
+    const double conv = FULL * (2.0 * 9 + 1), pool = OUT * 4;
+    int device_count;
+    gs_device *const *devices = gs_test_devices(&device_count);
+    for (int k = 0; k < device_count; k++) {
+        gs_profile p =
+            profile_of("conv 3 3x3 pad 1, relu, max_pool 2, flatten, linear 10", devices[k]->name, N);
+        const gs_profile_cell *c = row_of(&p, "0")->cell, *relu = row_of(&p, "1")->cell,
+                              *last = row_of(&p, "2")->cell;
+        for (int i = 0; i < GS_DIRECTIONS; i++)
+            assert_near(c[i].flops + relu[i].flops + last[i].flops, N * (conv + FULL + pool), 0, 1e-9);
+        if (relu[0].flops == 0 && last[0].flops == 0) {
+            assert_non_null(devices[k]->ops->fuses_max_pool2d);
+            assert_near(c[0].bytes, 4.0 * (N * (IN + 2 * OUT) + W + B), 0, 1e-9);
+            assert_near(c[1].bytes, 4.0 * (N * (IN + 3 * OUT) + 2 * (W + B)), 0, 1e-9);
+            assert_true(last[0].bytes == 0 && last[1].bytes == 0 && last[0].seconds == 0);
+        } else {
+            assert_near(last[0].bytes, 4.0 * N * (FULL + 2 * OUT), 0, 1e-9);
+            assert_near(last[1].bytes, 4.0 * N * (FULL + 2 * OUT), 0, 1e-9);
+        }
+        gs_profile_free(&p);
+    }
+}
+
 /* Containers inside of containers, on both devices: each layer has its own row, and no time is counted twice. */
 static void every_layer_has_a_row(void **state) {
     (void)state;
@@ -243,5 +270,6 @@ static void wrong_use_of_profile_is_explained(void **state) {
 GS_TESTS(profile, cmocka_unit_test(fma_loop_computes), cmocka_unit_test(triad_computes),
          cmocka_unit_test(a_roofline_has_two_sides), cmocka_unit_test(a_measured_roofline_is_in_order),
          cmocka_unit_test(the_verdict_names_the_slower_one),
-         cmocka_unit_test(rows_count_operations_and_bytes), cmocka_unit_test(every_layer_has_a_row),
-         cmocka_unit_test(the_program_profiles), cmocka_unit_test(wrong_use_of_profile_is_explained))
+         cmocka_unit_test(rows_count_operations_and_bytes), cmocka_unit_test(a_fused_pooling_counts_once),
+         cmocka_unit_test(every_layer_has_a_row), cmocka_unit_test(the_program_profiles),
+         cmocka_unit_test(wrong_use_of_profile_is_explained))

@@ -31,9 +31,13 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
 
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const conv2d *me = (const conv2d *)l;
-    l->x = x;
-    *y = l->y;
+    const gs_max_pool2d_layer *pool = (const gs_max_pool2d_layer *)l->pool;
     const gs_backend *ops = l->device->ops;
+    l->x = x;
+    *y = pool ? pool->base.y : l->y;
+    if (pool)
+        return ops->conv2d_relu_max_pool2d_forward(l->device, *y, pool->index, x, l->w, l->b, pass->n,
+                                                   &me->sizes, &pool->sizes);
     return (l->fused ? ops->conv2d_relu_forward : ops->conv2d_forward)(l->device, l->y, x, l->w, l->b,
                                                                        pass->n, &me->sizes);
 }
@@ -42,16 +46,27 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
  * windows of all samples. */
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
+    const gs_max_pool2d_layer *pool = (const gs_max_pool2d_layer *)l->pool;
+    const gs_backend *ops = l->device->ops;
     *dx = l->dx;
+    if (pool)
+        return ops->conv2d_relu_max_pool2d_backward(l->device, l->dx, l->dw, l->db, dy, pool->base.y,
+                                                    pool->index, l->x, l->w, pass->n, &me->sizes,
+                                                    &pool->sizes, !pass->fresh);
     if (l->fused)
-        return l->device->ops->conv2d_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w,
-                                                    pass->n, &me->sizes, !pass->fresh);
-    return l->device->ops->conv2d_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n,
-                                           &me->sizes, !pass->fresh);
+        return ops->conv2d_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w, pass->n,
+                                         &me->sizes, !pass->fresh);
+    return ops->conv2d_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n, &me->sizes,
+                                !pass->fresh);
 }
 
 static bool conv2d_fuses_relu(const gs_backend *ops) {
     return ops->conv2d_relu_forward && ops->conv2d_relu_backward;
+}
+
+static bool conv2d_fuses_max_pool2d(gs_device *d, const gs_layer *pool) {
+    return d->ops->fuses_max_pool2d &&
+           d->ops->fuses_max_pool2d(d, &((const gs_max_pool2d_layer *)pool)->sizes);
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
@@ -72,6 +87,7 @@ static const gs_layer_ops conv2d_ops = {
     .forward = conv2d_forward,
     .backward = conv2d_backward,
     .fuses_relu = conv2d_fuses_relu,
+    .fuses_max_pool2d = conv2d_fuses_max_pool2d,
     .describe = conv2d_describe,
 };
 

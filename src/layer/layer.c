@@ -149,7 +149,7 @@ static gs_status allocate(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem
 
 static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
     if (l->ops->buffers != GS_VIEW) {
-        if (!l->y_over_x) GS_TRY(allocate(l, max_batch, l->out, &l->y));
+        if (!l->y_over_x && !l->pool) GS_TRY(allocate(l, max_batch, l->out, &l->y));
         if (l->needs_dx && !l->dx_over_dy) GS_TRY(allocate(l, max_batch, l->in, &l->dx));
     }
     return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;

@@ -73,6 +73,8 @@ typedef struct gs_layer_ops {
     void (*unbind)(gs_layer *);
     /* Can this backend do the layer and a relu over its y in one operator? NULL: no. */
     bool (*fuses_relu)(const gs_backend *);
+    /* And then this max_pool2d as well? NULL: no. */
+    bool (*fuses_max_pool2d)(gs_device *, const gs_layer *pool);
     /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. */
     void (*describe)(const gs_layer *, char *text, size_t size);
 } gs_layer_ops;
@@ -89,14 +91,15 @@ struct gs_layer {
     gs_param weight, bias;
     double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
     bool needs_dx; /* false for layers before which nothing learns */
-    bool y_over_x, dx_over_dy; /* an element-wise layer works in place: it has no y, no dx of its own */
+    bool y_over_x, dx_over_dy; /* a layer works in place: it has no y, no dx of its own */
 
     /* bound */
     gs_device *device;
     gs_mem w, b, dw, db; /* views into the model's flat arrays; GS_NONE if there is none */
     gs_mem y, dx;        /* own buffers for max_batch samples; GS_NONE if there is none */
     gs_mem x;            /* remembered from forward */
-    bool fused; /* linear, conv2d: the relu that follows is done here; relu: done by the layer before */
+    bool fused; /* linear, conv2d: does the relu after it too; relu, max_pool2d: a layer before does it */
+    struct gs_layer *pool; /* conv2d: and this max_pool2d, which follows that relu; NULL: none */
 };
 
 /* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */

@@ -23,6 +23,15 @@ gs_status gs_layer_parameter(gs_layer *l, gs_param *p, const char *label, int nd
 
 bool gs_layer_is_relu(const gs_layer *l);
 
+/* A max pooling; a convolution may have to do it (sequential.c). */
+typedef struct gs_max_pool2d_layer {
+    gs_layer base;
+    gs_pool2d_sizes sizes;
+    gs_mem index; /* int32, shaped as y */
+} gs_max_pool2d_layer;
+
+bool gs_layer_is_max_pool2d(const gs_layer *l);
+
 /* ---- windows (window.c) ---- */
 
 /* *out = floor((in + 2 pad - kernel) / stride) + 1, the size of a convolution's or a pooling's output along

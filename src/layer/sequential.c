@@ -11,7 +11,14 @@
  *     max_pool y: own         dx: own
  *
  * Where the backend can, a linear or a convolution does the relu after it too: y is written once and not read
- * again, and backward needs no pass over dy of its own.
+ * again, and backward needs no pass over dy of its own. And where it can, the convolution also does the max_pool
+ * after that relu: then only what is left by the pooling has buffers,
+ *
+ *     conv    y: max_pool's   dx: own
+ *     relu    y: max_pool's   dx: dy
+ *     max_pool y: own         dx: dy
+ *
+ * and conv's backward reads max_pool's y, so that the layer after it may not write over that.
  */
 #include <stdio.h>
 #include "layer/make.h"
@@ -39,12 +46,25 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
+/* Child i is fused with the relu after it: the pooling too? */
+static void fuse_max_pool2d(gs_layer *l, int i) {
+    gs_layer *c = l->child[i], *pool = i + 2 < l->children ? l->child[i + 2] : NULL;
+    if (!pool || !gs_layer_is_max_pool2d(pool)) return;
+    if (!c->ops->fuses_max_pool2d || !c->ops->fuses_max_pool2d(l->device, pool)) return;
+    c->pool = pool;
+    pool->fused = pool->dx_over_dy = true;
+    if (i + 3 < l->children) l->child[i + 3]->y_over_x = false;
+}
+
+/* Children are bound after this, and so get the buffers that they then need. */
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
     for (int i = 0; i + 1 < l->children; i++) {
         const gs_layer_ops *ops = l->child[i]->ops;
         bool fused = gs_layer_is_relu(l->child[i + 1]) && ops->fuses_relu && ops->fuses_relu(l->device->ops);
-        if (fused) l->child[i]->fused = l->child[i + 1]->fused = true;
+        if (!fused) continue;
+        l->child[i]->fused = l->child[i + 1]->fused = true;
+        fuse_max_pool2d(l, i);
     }
     return GS_OK;
 }

@@ -17,7 +17,7 @@ struct gs_layer_watch {
 };
 
 bool gs_layer_is_done_before(const gs_layer *l) {
-    return l->fused && strcmp(l->ops->name, "relu") == 0;
+    return l->fused && (strcmp(l->ops->name, "relu") == 0 || strcmp(l->ops->name, "max_pool2d") == 0);
 }
 
 static gs_status watched_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {

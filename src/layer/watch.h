@@ -25,7 +25,7 @@ gs_status gs_layer_watch_begin(gs_layer *root, gs_layer_watcher watcher, gs_laye
 /* The layers are as before. NULL is allowed. */
 void gs_layer_watch_end(gs_layer_watch *);
 
-/* A relu that the layer before does (layer/sequential.c): it has no work of its own. */
+/* A relu or a max_pool2d that a layer before does (layer/sequential.c): it has no work of its own. */
 bool gs_layer_is_done_before(const gs_layer *);
 
 #endif

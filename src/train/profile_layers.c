@@ -34,20 +34,25 @@ static double bytes_of_container(const gs_layer *l, double n) {
     return is(l, "residual") ? 3 * 4 * n * (double)gs_shape_size(l->out) : 0;
 }
 
+/* What n samples of the layer put out, with the pooling that it does too. */
+static double outputs_of(const gs_layer *l, double n) {
+    return n * (double)gs_shape_size(l->pool ? l->pool->out : l->out);
+}
+
 static double bytes_forward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(l->out);
+    double in = n * (double)gs_shape_size(l->in), out = outputs_of(l, n);
     if (l->children) return bytes_of_container(l, n);
     if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
-    if (is(l, "max_pool2d")) out *= 2; /* y and the index */
+    if (is(l, "max_pool2d") || l->pool) out *= 2; /* y and the index */
     return 4 * (in + out + (double)(l->weight.count + l->bias.count));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(l->out);
+    double in = n * (double)gs_shape_size(l->in), out = outputs_of(l, n);
     double weights = (double)l->weight.count, params = weights + (double)l->bias.count;
     if (l->children) return l->needs_dx ? bytes_of_container(l, n) : 0;
     if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
-    if (l->fused) out *= 2; /* dy, y */
+    if (l->fused) out *= l->pool ? 3 : 2; /* dy, y, the index */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
     if (is(l, "relu") || is(l, "tanh") || is(l, "sigmoid") || is(l, "max_pool2d"))
@@ -55,13 +60,13 @@ static double bytes_backward(const gs_layer *l, double n) {
     return 4 * (out + in);
 }
 
-/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu that the layer before does is
- * counted there. */
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu or a pooling that a layer before does
+ * is counted there. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = l->weight.count + l->bias.count > 0;
     if (gs_layer_is_done_before(l)) return 0;
-    double relu = l->fused ? (double)gs_shape_size(l->out) : 0;
-    return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + relu);
+    double too = (l->fused ? (double)gs_shape_size(l->out) : 0) + (l->pool ? l->pool->flops : 0);
+    return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
 }
 
 /* ---- the clock ---- */
