@@ -73,18 +73,19 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product. (Backward has
- * them only: a kernel with both takes longer to compile.) */
+/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product, where strips of
+ * one vector follow if no more is left. (Backward has them only: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
-    const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t), vector = (size_t)t->vector;
-    return gs_cl_parts(rows, low) * low * gs_cl_parts(columns, 3 * vector) * 3 <
-           gs_cl_parts(rows, high) * high * gs_cl_parts(columns, 2 * vector) * 2;
+    const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
+                 vectors = gs_cl_parts(columns, (size_t)t->vector);
+    return gs_cl_parts(rows, low) * low * (vectors % 3 == 2 ? vectors + 1 : vectors) <
+           gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* Floats of a packed matrix. */
-static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t depth) {
+/* Floats of packed matrices of so many columns together, with the bias that each has in a column of its own. */
+static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
-    return gs_cl_parts(rows, height) * height * depth;
+    return gs_cl_parts(rows, height) * height * columns;
 }
 
 /* How many work-groups share the tasks: one for each core, unless there are fewer tasks, or less memory. */
@@ -113,7 +114,7 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem
     if (r.pool) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
-    r.memory = r.size + 2 * r.slack + r.unpooled + packed_size(t, r.low, (size_t)s->out_c, depth_of(s));
+    r.memory = r.size + 2 * r.slack + r.unpooled + packed_size(t, r.low, (size_t)s->out_c, depth_of(s) + 1);
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
@@ -148,7 +149,8 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     const size_t rows = (size_t)s->in_c * (size_t)s->kernel_w;
     const size_t of_sample = r.size + out_c * r.dy_plane,
-                 of_all = r.size + 4 * r.slack + packed_size(t, true, rows, out_c * (size_t)s->kernel_h);
+                 of_all = r.size + 4 * r.slack +
+                          packed_size(t, true, rows, out_c * (size_t)s->kernel_h + (size_t)s->stride_h);
     const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
                  can = CACHED / of_sample + 1;
     r.samples = (int)(enough < can ? enough : can);

@@ -36,55 +36,64 @@ typedef struct product {
     int relu;
 } product;
 
-/* to[tile][k][i] = w(row tile high + i, k), so that a tile is read in one stream; rows beyond the last are the last again.
- * row: where in w each row begins. */
+/* to[tile][k][i] = w(row tile high + i, k), with the row's bias before its first k, so that a tile is read in one stream; rows
+ * beyond the last are the last again. row: where in w each row begins. */
 static void pack(__global float *to, __global const float *w, __global const int *row, product p, int high) {
-    for (int first = 0; first < p.rows; first += high, to += high * p.depth)
+    for (int first = 0; first < p.rows; first += high, to += high * (p.depth + 1))
         for (int i = 0; i < high; i++) {
-            __global const float *from = w + row[min(first + i, p.rows - 1)];
-            for (int k = 0; k < p.depth; k++) to[k * high + i] = from[p.place[2 * k + 1]];
+            const int from = min(first + i, p.rows - 1);
+            to[i] = p.bias ? p.bias[from] : 0;
+            for (int k = 0; k < p.depth; k++) to[(k + 1) * high + i] = w[row[from] + p.place[2 * k + 1]];
         }
 }
 
-/* Tiles of `high` rows x `wide` vectors ("broadcast" in tile.clh). Those at the right edge are laid over the ones before.
+/* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors begin.
  * always_inline: high and wide are then constants, and only what lies below them is left of the unrolled loops. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
-__attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
-                                                 const int high, const int wide) {
+__attribute__((always_inline)) static void strip(__global float *y, __global const float *x, product p,
+                                                 const int column, const int high, const int wide) {
     const int last = max(p.columns - GS_VECTOR, 0);
-    for (int column = 0; column < p.columns; column += wide * GS_VECTOR) {
-        __global const float *a = p.w;
-        int at[WIDE];
-        EACH_VECTOR at[j] = min(column + j * GS_VECTOR, last);
-        for (int row = 0; row < p.rows; row += high) {
-            vec sum[GS_ROWS][WIDE];
-            EACH_ROW EACH_VECTOR sum[i][j] = (vec)(p.bias ? p.bias[min(row + i, p.rows - 1)] : 0);
-            __global const int *place = p.place, *end = place + 2 * p.depth;
+    __global const float *a = p.w;
+    int at[WIDE];
+    EACH_VECTOR at[j] = min(column + j * GS_VECTOR, last);
+    for (int row = 0; row < p.rows; row += high) {
+        vec sum[GS_ROWS][WIDE];
+        EACH_ROW EACH_VECTOR sum[i][j] = (vec)(a[i]);
+        a += high;
+        __global const int *place = p.place, *end = place + 2 * p.depth;
 #pragma unroll GS_UNROLL
-            for (; place < end; place += 2, a += high) {
-                vec b[WIDE];
-                EACH_VECTOR b[j] = load(x + *place + at[j]);
-                EACH_ROW EACH_VECTOR sum[i][j] = fma((vec)(a[i]), b[j], sum[i][j]);
+        for (; place < end; place += 2, a += high) {
+            vec b[WIDE];
+            EACH_VECTOR b[j] = load(x + *place + at[j]);
+            EACH_ROW EACH_VECTOR sum[i][j] = fma((vec)(a[i]), b[j], sum[i][j]);
+        }
+        if (p.relu) {
+            EACH_ROW EACH_VECTOR sum[i][j] = sum[i][j] < 0 ? 0 : sum[i][j];
+        }
+        __global float *to = y + row * p.y_row;
+        if (wide > 1 || p.columns >= GS_VECTOR) {
+            EACH_ROW if (row + i < p.rows) {
+                EACH_VECTOR store(sum[i][j], to + i * p.y_row + at[j]);
             }
-            if (p.relu) {
-                EACH_ROW EACH_VECTOR sum[i][j] = sum[i][j] < 0 ? 0 : sum[i][j];
-            }
-            __global float *to = y + row * p.y_row;
-            if (p.columns >= GS_VECTOR) {
-                EACH_ROW if (row + i < p.rows) {
-                    EACH_VECTOR store(sum[i][j], to + i * p.y_row + at[j]);
-                }
-            } else { /* narrower than a vector: one by one, through memory */
-                float part[GS_ROWS][GS_VECTOR];
-                EACH_ROW GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i]);
+        } else { /* narrower than a vector: one by one, through memory */
+            float part[GS_ROWS][GS_VECTOR];
+            EACH_ROW GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i]);
 #pragma unroll 1
-                for (int i = 0; i < min(high, p.rows - row); i++, to += p.y_row)
+            for (int i = 0; i < min(high, p.rows - row); i++, to += p.y_row)
 #pragma unroll 1
-                    for (int j = 0; j < p.columns; j++) to[j] = part[i][j];
-            }
+                for (int j = 0; j < p.columns; j++) to[j] = part[i][j];
         }
     }
+}
+
+/* Strips of `wide` vectors, and at the right edge of one, where no more is left. What goes beyond the edge is laid over what
+ * was there before. */
+__attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
+                                                 const int high, const int wide) {
+    int column = 0;
+    for (; column + GS_VECTOR < p.columns; column += wide * GS_VECTOR) strip(y, x, p, column, high, wide);
+    if (column < p.columns) strip(y, x, p, column, high, 1);
 }
 
 /* y and index of one image from its y before pooling, behind which there is room */
@@ -240,7 +249,7 @@ static product find_product(int number, phase_of f, conv_rows s) {
 }
 
 static int packed_size(product p) {
-    return (p.rows + GS_ROWS_LOW - 1) / GS_ROWS_LOW * GS_ROWS_LOW * p.depth;
+    return (p.rows + GS_ROWS_LOW - 1) / GS_ROWS_LOW * GS_ROWS_LOW * (p.depth + 1);
 }
 
 static void pack_phases(__global float *to, __global const float *w, __global const int *row, conv_rows s) {
