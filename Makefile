@@ -164,7 +164,7 @@ $(B)/mpi: FORCE | packages
 	@echo '$(MPI_CFLAGS)' | cmp -s - $@ || echo '$(MPI_CFLAGS)' > $@
 FORCE:
 
--include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d)
+-include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) $(wildcard $(B)/tests/bench_*.d)
 
 # ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
 include lessons/lessons.mk
