@@ -34,13 +34,27 @@ typedef struct gs_linear_work {
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
     float *xt;       /* forward: (in, padded), x^T */
     size_t padded;   /* forward: n, rounded up to whole vectors */
-    float *scratch;  /* of each part: ROWS rows of y^T, or gs_matmul's strip */
+    float *
+        scratch; /* of each part: some rows of y^T; or gs_matmul's strip, of wide layers after columns of x */
     size_t scratch_part;
 } gs_linear_work;
 
 /* What the fastest cache still holds when it is used again: so many rows of y^T; so many columns of dy, whose blocks would
  * else drive each other out. */
 enum { ROWS = 16, COLUMNS = 64 };
+
+/* Of layers wider than WIDE, too, what is read again and again is to stay in the core's second cache: long sums are added to
+ * y and dx DEPTH terms at a time, forward does so for WIDE_ROWS rows of y^T, and dw takes WIDE_COLUMNS columns of x at a time. */
+enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
+
+/* How many of the terms from k on to add at a time. */
+static int depth_at(int k, int terms) {
+    return terms <= WIDE ? terms : terms - k < DEPTH ? terms - k : DEPTH;
+}
+
+static int rows_for(int in) {
+    return in <= WIDE ? ROWS : WIDE_ROWS;
+}
 
 static bool enough_outputs(int out, int threads) {
     return out >= 16 * threads; /* see gs_cpu_range */
@@ -66,20 +80,24 @@ static void forward_part(void *context, int part) {
     *(t->by_outputs ? &o : &s) = gs_cpu_range((size_t)(t->by_outputs ? t->out : t->n), part, t->parts);
     size_t in = (size_t)t->in, out = (size_t)t->out, width = gs_round_up(s.end - s.begin);
     float *yt = t->scratch + (size_t)part * t->scratch_part;
-    for (; o.begin < o.end; o.begin += ROWS) {
-        int rows = o.end - o.begin < ROWS ? (int)(o.end - o.begin) : ROWS;
-        gs_matmul m = {.rows = rows,
-                       .depth = t->in,
-                       .columns = (int)width,
-                       .a = t->w + o.begin * in,
-                       .a_block = GS_TILE_ROWS * in,
-                       .a_row = in,
-                       .a_column = 1,
-                       .b = t->xt + s.begin,
-                       .b_row = t->padded,
-                       .c = yt,
-                       .c_row = width};
-        GS_ISA(matmul)(&m);
+    for (size_t step = (size_t)rows_for(t->in); o.begin < o.end; o.begin += step) {
+        int rows = (int)(o.end - o.begin < step ? o.end - o.begin : step);
+        for (int k = 0, depth; k < t->in; k += depth) {
+            depth = depth_at(k, t->in);
+            gs_matmul m = {.rows = rows,
+                           .depth = depth,
+                           .columns = (int)width,
+                           .a = t->w + o.begin * in + (size_t)k,
+                           .a_block = GS_TILE_ROWS * in,
+                           .a_row = in,
+                           .a_column = 1,
+                           .b = t->xt + (size_t)k * t->padded + s.begin,
+                           .b_row = t->padded,
+                           .c = yt,
+                           .c_row = width,
+                           .add = k > 0};
+            GS_ISA(matmul)(&m);
+        }
         for (int i = 0; i < rows; i++) {
             float *row = yt + (size_t)i * width, b = t->b ? t->b[o.begin + (size_t)i] : 0.0f;
             for (size_t j = 0; j < width && t->b; j++) row[j] += b;
@@ -103,7 +121,7 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem 
                         .out = out,
                         .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
                         .padded = gs_round_up(n),
-                        .scratch_part = ROWS * gs_round_up(n)};
+                        .scratch_part = (size_t)rows_for(in) * gs_round_up(n)};
     int parts = gs_cpu_fine_parts(d, t.by_outputs ? (size_t)out : n, 16, 64);
     size_t xt = (size_t)in * t.padded;
     GS_TRY(gs_cpu_scratch(d, xt + (size_t)parts * t.scratch_part, &t.xt));
@@ -164,7 +182,21 @@ static void dw_part(const gs_linear_work *t, int part) {
                    .c_row = in,
                    .add = t->add,
                    .strip = t->scratch + (size_t)part * t->scratch_part};
-    GS_ISA(matmul)(&m);
+    if (!by_rows || t->in <= WIDE) {
+        GS_ISA(matmul)(&m);
+        return;
+    }
+    /* Copies of some columns of x; where they lie, far apart, they would drive each other out of the first cache. */
+    float *block = m.strip;
+    m.strip += n * WIDE_COLUMNS;
+    m.b = block;
+    m.b_row = WIDE_COLUMNS;
+    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c += WIDE_COLUMNS) {
+        m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
+        for (size_t s = 0; s < n; s++)
+            memcpy(block + s * WIDE_COLUMNS, t->x + s * in + j, (size_t)m.columns * sizeof *block);
+        GS_ISA(matmul)(&m);
+    }
 }
 
 static void dx_part(const gs_linear_work *t, int part) {
@@ -172,20 +204,24 @@ static void dx_part(const gs_linear_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->dx_parts);
     size_t in = (size_t)t->in, out = (size_t)t->out;
     int count = (int)(r.end - r.begin);
-    gs_matmul m = {.rows = by_rows ? count : t->n,
-                   .depth = t->out,
-                   .columns = by_rows ? t->in : count,
-                   .a = by_rows ? t->dy + r.begin * out : t->dy,
-                   .a_block = GS_TILE_ROWS * out,
-                   .a_row = out,
-                   .a_column = 1,
-                   .b = by_rows ? t->w : t->w + r.begin,
-                   .b_row = in,
-                   .c = by_rows ? t->dx + r.begin * in : t->dx + r.begin,
-                   .c_row = in,
-                   .by_columns = true,
-                   .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
-    GS_ISA(matmul)(&m);
+    for (int k = 0, depth; k < t->out; k += depth) {
+        depth = depth_at(k, t->out);
+        gs_matmul m = {.rows = by_rows ? count : t->n,
+                       .depth = depth,
+                       .columns = by_rows ? t->in : count,
+                       .a = (by_rows ? t->dy + r.begin * out : t->dy) + (size_t)k,
+                       .a_block = GS_TILE_ROWS * out,
+                       .a_row = out,
+                       .a_column = 1,
+                       .b = (by_rows ? t->w : t->w + r.begin) + (size_t)k * in,
+                       .b_row = in,
+                       .c = by_rows ? t->dx + r.begin * in : t->dx + r.begin,
+                       .c_row = in,
+                       .add = k > 0,
+                       .by_columns = true,
+                       .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
+        GS_ISA(matmul)(&m);
+    }
 }
 
 /* All parts of dw, then all of dx: of two threads one makes dw and the other dx, and they share nothing. */
@@ -220,7 +256,9 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0,
            packed = gs_round_up(blocks * GS_TILE_ROWS * n);
-    t.scratch_part = (size_t)GS_STRIP * (n > (size_t)out ? n : (size_t)out);
+    size_t for_dw = n * (GS_STRIP + (in > WIDE ? WIDE_COLUMNS : 0)),
+           for_dx = GS_STRIP * (size_t)depth_at(0, out);
+    t.scratch_part = gs_round_up(for_dw > for_dx ? for_dw : for_dx);
     GS_TRY(gs_cpu_scratch(d, passed + packed + (size_t)(dw_parts + t.dx_parts) * t.scratch_part, &t.passed));
     t.packed = t.passed + passed;
     t.scratch = t.packed + packed;

@@ -30,6 +30,8 @@ CASE(linear, 128, 70, 65, 1)
 CASE(linear, 129, 70, 65, 1)
 CASE(linear, 128, 100, 10, 1)
 CASE(linear, 5, 520, 9, 1)
+CASE(linear, 5, 1037, 1030, 1)
+CASE(linear, 65, 1100, 1205, 0)
 
 /*    conv2d  n, in_c, in_h, in_w, out_c, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, bias */
 SMALL(conv2d, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1)
