@@ -12,31 +12,41 @@ here=$(dirname "$0")
 unset OPENBLAS_CORETYPE
 failed=0
 
-# fields ARGUMENTS...: "seconds a step, MB" of training, the faster of two runs
-fields() {
-    for turn in 1 2; do "$gradsum" train --json --epochs 1000000 "$@"; done |
-        sed -n 's/.*"event":"end","steps":\([0-9]*\).*"samples_per_s":\([0-9.]*\).*"peak_memory_mb":\([0-9.]*\).*/\2 \3/p' |
-        sort -n | tail -n 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# run ARGUMENTS...: "milliseconds MB" of training: the median step, and memory
+run() {
+    "$gradsum" train --json --epochs 1000000 --threads 1 "$@" </dev/null | sed -n \
+        's/.*"event":"end".*"step_median_ms":\([0-9.e-]*\).*"peak_memory_mb":\([0-9.]*\).*/\1 \2/p'
 }
 
-base=$(fields --model softmax --threads 1 --batch 1 --steps 6 | cut -d ' ' -f 2)
+base=$(run --model softmax --batch 1 --steps 6 | cut -d ' ' -f 2)
 
-# A table of lines "x FLOPs numbers samples/s MB batch" on standard input; $1: what x is, $2: what the numbers are.
+# A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: what x is, $2: what the numbers are. All lines take
+# turns, since a machine may be slower for some seconds; of each the fastest turn is shown.
 table() {
-    awk -v title="$1" -v unit="$2" -v base="$base" '
+    cat >"$work/lines"
+    for turn in 1 2 3 4 5; do
+        while read -r x flops numbers arguments; do
+            eval "echo $x $flops $numbers \$(run $arguments)"
+        done <"$work/lines"
+    done | sort -g -k 1,1 -k 4,4 | awk '!seen[$1]++' | awk -v title="$1" -v unit="$2" -v base="$base" '
         function fit(y, n,    i, sx, sy, sxx, sxy, a, b, k) {
             for (i = 1; i <= n; i++) if (y[i] > 0) {
                 a = log(x[i]); b = log(y[i]); sx += a; sy += b; sxx += a * a; sxy += a * b; k++
             }
             return k > 1 ? (k * sxy - sx * sy) / (k * sxx - sx * sx) : 0
         }
-        { n++; x[n] = $1; work[n] = $2; need[n] = $3; time[n] = $4 > 0 ? $6 / $4 : 0; memory[n] = $5 - base }
+        { n++; x[n] = $1; work[n] = $2; need[n] = $3; time[n] = $4 / 1e3; memory[n] = $5 - base }
         END {
             printf "\n%-14s %13s %11s %9s %13s %9s\n", title, "FLOPs forward", "ms a step", "ps/FLOP", unit, "MB"
             for (i = 1; i <= n; i++)
                 printf "%-14d %13.4g %11.3f %9.2f %13.4g %9.1f\n", x[i], work[i], 1e3 * time[i], \
                     1e12 * time[i] / work[i], need[i], memory[i]
-            if (n < 2 || time[1] == 0) { print "failed"; exit 1 }
+            if (n < 2) { print "failed"; exit 1 }
+            for (i = 1; i <= n; i++)
+                if (time[i] <= 0) { print "failed"; exit 1 }
             w = fit(work, n); t = fit(time, n); d = fit(need, n); m = fit(memory, n)
             printf "%-14s %13.2f %11.2f %9s %13.2f %9.2f\n", "exponent", w, t, "", d, m
             if (t > w + 0.1) { print "time grows faster than its work"; exit 1 }
@@ -49,25 +59,25 @@ flops() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $NF}'; }
 params() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $(NF - 1)}'; }
 
 for model in mlp lenet; do
-    work=$(flops $model)
+    flops=$(flops $model)
     for batch in 1 4 16 64 256 1024 4096; do
         steps=$((4096 / batch)); [ $steps -gt 8 ] || steps=8
-        echo "$batch $((work * batch)) $batch $(fields --model $model --threads 1 --batch $batch --steps $steps) $batch"
+        echo "$batch $((flops * batch)) $batch --model $model --batch $batch --steps $steps"
     done | table "$model, batch" samples || failed=1
 done
 
 for width in 64 128 256 512 1024 2048 4096; do
     model="flatten, linear $width, relu, linear $width, relu, linear 10"
     steps=$((16384 / width)); [ $steps -gt 6 ] || steps=6
-    echo "$width $(($(flops "$model") * 128)) $(params "$model") $(fields --model "$model" --threads 1 --steps $steps) 128"
+    echo "$width $(($(flops "$model") * 128)) $(params "$model") --model '$model' --steps $steps"
 done | table "mlp, width" parameters || failed=1
 
 # The same batch on more workers: the same work, and a copy of the model for each. More of them than cores take turns.
 cores=$(nproc)
-work=$(flops lenet)
+flops=$(flops lenet)
 devices=cpu
 for workers in 1 2 4 8; do
-    echo "$workers $((work * 128)) $workers $(fields --model lenet --threads 1 --devices "$devices" --steps 40) 128"
+    echo "$workers $((flops * 128)) $workers --model lenet --devices $devices --steps 40"
     devices=$devices,$devices
 done | table "lenet, workers" copies || failed=1
 echo "(global batch 128 on $cores cores)"
