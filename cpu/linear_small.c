@@ -34,8 +34,7 @@ typedef struct gs_linear_work {
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
     float *xt;       /* forward: (in, padded), x^T */
     size_t padded;   /* forward: n, rounded up to whole vectors */
-    float *
-        scratch; /* of each part: some rows of y^T; or gs_matmul's strip, of wide layers after columns of x */
+    float *scratch;  /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
     size_t scratch_part;
 } gs_linear_work;
 
