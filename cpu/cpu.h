@@ -127,6 +127,7 @@ gs_status GS_ISA(triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, 
 gs_status gs_cpu_alloc(gs_device *, size_t bytes, gs_mem *out);
 void gs_cpu_free(gs_device *, gs_mem);
 gs_status gs_cpu_write(gs_device *, gs_mem to, const void *from, size_t bytes);
+gs_mem gs_cpu_host_memory(const void *host);
 gs_status gs_cpu_read(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cpu_map(gs_device *, gs_mem, size_t bytes, void **host);
 gs_status gs_cpu_unmap(gs_device *, gs_mem, void *host);

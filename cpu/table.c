@@ -5,6 +5,7 @@ const gs_backend GS_ISA(backend) = {
     .alloc = gs_cpu_alloc,
     .free = gs_cpu_free,
     .write = gs_cpu_write,
+    .host_memory = gs_cpu_host_memory,
     .read = gs_cpu_read,
     .read_begin = gs_cpu_read,
     .read_end = gs_cpu_finish,

@@ -74,6 +74,9 @@ typedef struct gs_backend {
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
     /* Copy from the host; on return `from` may be changed. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
+    /* The host's memory at `host` as it is, for operators to read and not to write: it must stay until they are done. NULL
+     * where a device cannot, or where operators go on after they have returned. */
+    gs_mem (*host_memory)(const void *host);
     /* Copy to the host; waits for the work before it. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
     /* The same in two calls, so that the device has work meanwhile: what is read is what the work before read_begin left,

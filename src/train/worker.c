@@ -29,7 +29,7 @@ static gs_status load_weights(gs_worker *w) {
 static gs_status make_buffers(gs_worker *w, size_t features) {
     const gs_backend *ops = w->device->ops;
     size_t m = w->micro_batch;
-    GS_TRY(ops->alloc(w->device, m * features, &w->bytes));
+    if (!ops->host_memory) GS_TRY(ops->alloc(w->device, m * features, &w->bytes));
     GS_TRY(ops->alloc(w->device, m * features * sizeof(float), &w->x));
     GS_TRY(ops->alloc(w->device, m * sizeof(int32_t), &w->labels));
     w->host_bytes = malloc(m * features);
@@ -122,10 +122,11 @@ gs_status gs_worker_write(gs_worker *w, const unsigned char *images, const int32
     const gs_backend *ops = w->device->ops;
     size_t bytes = n * gs_shape_size(w->model->in);
     if (n > w->micro_batch) gs_bug("gs_worker_write: %zu samples, room for %zu", n, w->micro_batch);
-    GS_TRY(ops->write(w->device, w->bytes, images, bytes));
+    gs_mem from = ops->host_memory ? ops->host_memory(images) : w->bytes;
+    if (!ops->host_memory) GS_TRY(ops->write(w->device, from, images, bytes));
     GS_TRY(ops->write(w->device, w->labels, labels, n * sizeof *labels));
     gs_scaling s = w->model->scaling; /* (byte / 255 - mean) / std, as one multiply and add */
-    return ops->bytes_to_float(w->device, w->x, w->bytes, 1.0f / (255.0f * s.std), -s.mean / s.std, bytes);
+    return ops->bytes_to_float(w->device, w->x, from, 1.0f / (255.0f * s.std), -s.mean / s.std, bytes);
 }
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
