@@ -1,4 +1,5 @@
 #include "cpu/conv2d_rows.h"
+#include "cpu/max_pool2d.h"
 #include "cpu/winograd.h"
 
 #include <string.h>
@@ -16,6 +17,10 @@
  *
  * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h.
  *
+ * With the relu and the max pooling that follow, forward makes y in a place of its own, a few images at a time, and pools
+ * that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's first
+ * layer y and dy are four times as large as what the pooling leaves: they need not go to memory and back.
+ *
  * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
  */
 typedef struct gs_conv_work {
@@ -23,9 +28,12 @@ typedef struct gs_conv_work {
     gs_conv_rows rows;
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
-    bool relu;           /* forward: y = max(y, 0) */
-    size_t n, in, out;   /* images; floats of one image of x and of y */
+    const float *relu_y;         /* backward: dy counts where this is above 0; NULL: everywhere */
+    bool relu;                   /* forward: y = max(y, 0) */
+    const gs_pool2d_sizes *pool; /* y, relu_y, dy and this index are the pooling's; NULL: there is none */
+    int32_t *index;
+    size_t n, in, out; /* images; floats of one image of x and of y, before any pooling, ... */
+    size_t pooled;     /* ... and after it */
     int parts, depth, positions;
     int samples; /* images that backward has in the cache together */
     /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
@@ -42,12 +50,15 @@ typedef struct gs_conv_work {
 /* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10 };
 
-static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
+static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
+    size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     return (gs_conv_work){.s = s,
                           .rows = gs_conv_rows_of(s),
+                          .pool = pool,
                           .n = n,
                           .in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
-                          .out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w,
+                          .out = out,
+                          .pooled = pool ? (size_t)s->out_c * (size_t)pool->out_h * (size_t)pool->out_w : out,
                           .depth = s->in_c * s->kernel_h * s->kernel_w,
                           .positions = s->out_h * s->out_w,
                           .parts = gs_cpu_parts(d, n, 1)};
@@ -82,10 +93,29 @@ static void list_patch_rows(const gs_conv_work *t, size_t *at, size_t *w_at) {
 
 /* ---- forward ---- */
 
+/* Where there is a pooling, so many images of y are made before they are pooled ... */
+static size_t images_to_pool(const gs_conv_work *t) {
+    size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
+    return fit < 1 ? 1 : fit < t->n ? fit : t->n;
+}
+
+/* ... here. */
+static size_t own_y_floats(const gs_conv_work *t) {
+    return t->pool ? gs_round_up(images_to_pool(t) * t->out) : 0;
+}
+
+static void pool_images(const gs_conv_work *t, size_t first, size_t images, const float *y) {
+    size_t from = (size_t)t->positions, to = t->pooled / (size_t)t->s->out_c;
+    for (size_t plane = first * (size_t)t->s->out_c; images-- > 0;)
+        for (int o = 0; o < t->s->out_c; o++, plane++, y += from)
+            GS_ISA(max_pool2d_plane)(t->pool, t->y + plane * to, t->index + plane * to, y);
+}
+
 static void forward_part(void *context, int part) {
     const gs_conv_work *t = context;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
     float *memory = t->scratch + t->scratch_part * (size_t)part, *rows = memory + t->rows.slack;
+    float *own_y = rows + t->rows.size + t->rows.slack;
     gs_product product = {.rows = t->s->out_c,
                           .depth = t->depth,
                           .columns = t->positions,
@@ -93,10 +123,11 @@ static void forward_part(void *context, int part) {
                           .at = t->x_at,
                           .bias = t->b,
                           .relu = t->relu};
-    memset(memory, 0, t->scratch_part * sizeof(float));
+    memset(memory, 0, (t->rows.size + 2 * t->rows.slack) * sizeof(float));
     for (size_t i = begin; i < end; i++) {
         GS_ISA(conv_rows_from_image)(&t->rows, rows, t->x + i * t->in);
-        GS_ISA(product)(&product, t->y + i * t->out, (size_t)t->positions, rows);
+        GS_ISA(product)(&product, t->pool ? own_y : t->y + i * t->out, (size_t)t->positions, rows);
+        if (t->pool) pool_images(t, i, 1, own_y);
     }
 }
 
@@ -104,8 +135,14 @@ static void forward_part(void *context, int part) {
 static void fast_forward_part(void *context, int part) {
     const gs_conv_work *t = context;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
-    float *memory = t->scratch + t->scratch_part * (size_t)part;
-    GS_ISA(winograd)(&t->winograd, t->y + begin * t->out, t->x + begin * t->in, t->in, end - begin, memory);
+    float *own_y = t->scratch + t->scratch_part * (size_t)part, *memory = own_y + own_y_floats(t);
+    size_t some = t->pool ? images_to_pool(t) : t->n;
+    for (size_t i = begin; i < end; i += some) {
+        size_t images = end - i < some ? end - i : some;
+        float *y = t->pool ? own_y : t->y + i * t->out;
+        GS_ISA(winograd)(&t->winograd, y, t->x + i * t->in, t->in, images, memory);
+        if (t->pool) pool_images(t, i, images, y);
+    }
 }
 
 static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
@@ -123,7 +160,7 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
                                 .x_plane = (size_t)s->in_h * (size_t)s->in_w,
                                 .bias = t->b,
                                 .relu = t->relu};
-    t->scratch_part = GS_ISA(winograd_memory)(&t->winograd);
+    t->scratch_part = own_y_floats(t) + GS_ISA(winograd_memory)(&t->winograd);
     GS_TRY(reserve(d, t, 0, &no_table));
     t->winograd.u = t->packed;
     GS_ISA(winograd_kernels)(&t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
@@ -131,14 +168,15 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
     return GS_OK;
 }
 
-static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                         const gs_conv2d_sizes *s, bool relu) {
+static gs_status forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                         const gs_conv2d_sizes *s, bool relu, const gs_pool2d_sizes *pool) {
     if (n == 0) return GS_OK;
-    gs_conv_work t = work_of(d, s, n);
+    gs_conv_work t = work_of(d, s, pool, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
+    t.index = gs_cpu_ints(index);
     t.relu = relu;
     if (gs_winograd_pays(s)) return fast_forward(d, &t);
-    t.scratch_part = t.rows.size + 2 * t.rows.slack;
+    t.scratch_part = t.rows.size + 2 * t.rows.slack + own_y_floats(&t);
     size_t depth = (size_t)t.depth, *row_at;
     GS_TRY(reserve(d, &t, 2 * depth + (size_t)s->out_c, &t.x_at));
     t.w_at = t.x_at + depth;
@@ -152,12 +190,19 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
 
 gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s) {
-    return forward(d, y, x, w, b, n, s, false);
+    return forward(d, y, GS_NONE, x, w, b, n, s, false, NULL);
 }
 
 gs_status GS_ISA(conv2d_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                       const gs_conv2d_sizes *s) {
-    return forward(d, y, x, w, b, n, s, true);
+    return forward(d, y, GS_NONE, x, w, b, n, s, true, NULL);
+}
+
+gs_status GS_ISA(conv2d_relu_max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
+                                                 gs_mem b, size_t n, const gs_conv2d_sizes *s,
+                                                 const gs_pool2d_sizes *pool) {
+    GS_ISA(check_fused_pool)(d, s, pool);
+    return forward(d, y, index, x, w, b, n, s, true, pool);
 }
 
 /* ---- backward ---- */
@@ -214,11 +259,17 @@ static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, fl
     GS_ISA(conv_image_from_rows)(&t->rows, dx, drows);
 }
 
-/* Copy one image of dy between its margins of zeros, without what a relu after y holds back; db += its sums. */
+/* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after y
+ * holds back; db += its sums. */
 static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
-    size_t positions = (size_t)t->positions;
-    const float *dy = t->dy + image * t->out, *y = t->relu_y ? t->relu_y + image * t->out : NULL;
-    for (int o = 0; o < t->s->out_c; o++, to += t->dy_plane, dy += positions) {
+    size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
+    size_t plane = image * (size_t)t->s->out_c;
+    for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
+        const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
+        if (t->pool) {
+            GS_ISA(max_unpool2d_plane)(t->pool, to + t->margin, dy, y, t->index + plane * pooled);
+            dy = to + t->margin, y = NULL;
+        }
         gs_vector sums = {0};
         float sum = 0;
         size_t p = 0;
@@ -235,7 +286,6 @@ static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
             sum += v;
         }
         db[o] += sum;
-        if (y) y += positions;
     }
 }
 
@@ -283,15 +333,16 @@ static gs_winograd fast_dx(const gs_conv_work *t) {
                          .x_plane = t->dy_plane};
 }
 
-static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    gs_conv_work t = work_of(d, s, n);
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
+                          gs_mem index, gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s,
+                          const gs_pool2d_sizes *pool, bool add) {
+    gs_conv_work t = work_of(d, s, pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
     if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
     if (n == 0) return GS_OK;
     t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
-    t.relu_y = gs_cpu_floats(relu_y);
+    t.relu_y = gs_cpu_floats(relu_y), t.index = gs_cpu_ints(index);
 
     t.fast = t.dx && gs_winograd_pays(s);
     size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
@@ -328,10 +379,18 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
 
 gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s, add);
+    return backward(d, dx, dw, db, dy, GS_NONE, GS_NONE, x, w, n, s, NULL, add);
 }
 
 gs_status GS_ISA(conv2d_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
                                        gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, s, add);
+    return backward(d, dx, dw, db, dy, y, GS_NONE, x, w, n, s, NULL, add);
+}
+
+gs_status GS_ISA(conv2d_relu_max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                  gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
+                                                  const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool,
+                                                  bool add) {
+    GS_ISA(check_fused_pool)(d, s, pool);
+    return backward(d, dx, dw, db, dy, y, index, x, w, n, s, pool, add);
 }

@@ -23,6 +23,12 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
+/* One vector of shift_plane, float by float. A function of its own: in shift_plane's loops its needs would fill the registers. */
+static __attribute__((noinline)) void shift_lanes(float *to, const float *from, int first, int end) {
+    gs_store(to, (gs_vector){0});
+    for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i];
+}
+
 /* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last vector
  * reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first, and those
  * before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
@@ -33,13 +39,11 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
         gs_vector_int lane = lanes_from(o), inside = (lane >= span.first) & (lane < span.end);
         ptrdiff_t at = o;
         for (int h = 0; h < s->in_h; h++, at += s->in_w) {
-            gs_vector v = {0};
+            float *place = to + h * s->out_w + o;
             if (at >= x - from && at + GS_VECTOR <= x_end - from)
-                v = gs_where(inside, gs_load(from + at));
+                gs_store(place, gs_where(inside, gs_load(from + at)));
             else
-                for (int i = 0; i < GS_VECTOR; i++)
-                    if (inside[i]) v[i] = from[at + i];
-            gs_store(to + h * s->out_w + o, v);
+                shift_lanes(place, from + at, span.first - o, span.end - o);
         }
     }
 }

@@ -97,6 +97,13 @@ gs_status GS_ISA(conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w,
                                       const gs_conv2d_sizes *);
 gs_status GS_ISA(conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
                                        gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
+bool GS_ISA(fuses_max_pool2d)(gs_device *, const gs_pool2d_sizes *);
+gs_status GS_ISA(conv2d_relu_max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
+                                                 gs_mem b, size_t n, const gs_conv2d_sizes *,
+                                                 const gs_pool2d_sizes *);
+gs_status GS_ISA(conv2d_relu_max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                  gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
+                                                  const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
 gs_status GS_ISA(max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                      const gs_pool2d_sizes *);
 gs_status GS_ISA(max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,

@@ -32,9 +32,11 @@ typedef struct gs_linear_work {
     bool by_outputs; /* how y and dw are cut */
     float *passed;   /* backward: (n, out), the dy that counts; nothing without a relu */
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
-    float *xt;       /* forward: (in, padded), x^T */
-    size_t padded;   /* forward: n, rounded up to whole vectors */
-    float *scratch;  /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
+    size_t
+        block; /* floats from one to the next: not a power of two, which would be one place of the cache for all */
+    float *xt;      /* forward: (in, padded), x^T */
+    size_t padded;  /* forward: n, rounded up to whole vectors */
+    float *scratch; /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
     size_t scratch_part;
 } gs_linear_work;
 
@@ -139,7 +141,7 @@ static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
     size_t n = (size_t)t->n, out = (size_t)t->out, count = end - begin;
     float *restrict db = t->db ? t->db + begin : NULL;
     for (size_t o = 0; o < count && db && !t->add; o++) db[o] = 0;
-    float row[COLUMNS] = {0}, *packed = t->packed + begin * n;
+    float row[COLUMNS] = {0}, *packed = t->packed + begin / GS_TILE_ROWS * t->block;
     for (size_t s = 0; s < n; s++, packed += GS_TILE_ROWS) {
         const float *dy = t->dy + s * out + begin;
         if (t->relu_y) {
@@ -151,8 +153,8 @@ static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
         for (size_t o = 0; o < count && db; o++) db[o] += dy[o];
         size_t o = 0;
         for (; o + GS_TILE_ROWS <= count; o += GS_TILE_ROWS)
-            memcpy(packed + o * n, dy + o, GS_TILE_ROWS * sizeof *packed);
-        if (o < count) memcpy(packed + o * n, dy + o, (count - o) * sizeof *packed);
+            memcpy(packed + o / GS_TILE_ROWS * t->block, dy + o, GS_TILE_ROWS * sizeof *packed);
+        if (o < count) memcpy(packed + o / GS_TILE_ROWS * t->block, dy + o, (count - o) * sizeof *packed);
     }
 }
 
@@ -171,8 +173,8 @@ static void dw_part(const gs_linear_work *t, int part) {
     gs_matmul m = {.rows = by_rows ? count : t->out,
                    .depth = t->n,
                    .columns = by_rows ? t->in : count,
-                   .a = by_rows ? t->packed + r.begin * n : t->packed,
-                   .a_block = GS_TILE_ROWS * n,
+                   .a = by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed,
+                   .a_block = t->block,
                    .a_row = 1,
                    .a_column = GS_TILE_ROWS,
                    .b = by_rows ? t->x : t->x + r.begin,
@@ -249,12 +251,12 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
                         .in = in,
                         .out = out,
                         .by_outputs = by_outputs,
+                        .block = GS_TILE_ROWS * n + GS_VECTOR,
                         .dx_parts =
                             dx.base ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
     int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
-    size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0,
-           packed = gs_round_up(blocks * GS_TILE_ROWS * n);
+    size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);
     size_t for_dw = n * (GS_STRIP + (in > WIDE ? WIDE_COLUMNS : 0)),
            for_dx = GS_STRIP * (size_t)depth_at(0, out);
     t.scratch_part = gs_round_up(for_dw > for_dx ? for_dw : for_dx);

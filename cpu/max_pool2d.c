@@ -1,4 +1,4 @@
-#include "cpu/cpu.h"
+#include "cpu/max_pool2d.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,91 +63,114 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 #define LOW4 0, 4, 1, 5
 #define HIGH4 2, 6, 3, 7
 
-/* LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and dx put
- * together again, every pixel of the windows written once. `place` is the first window's place in its plane. */
+/* A plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and dx put
+ * together again, every pixel of the windows written once. A row's last vector is laid over the one before. The sizes are
+ * copied first: the compiler then knows that no store changes them. */
 #define POOL_2X2(LANES)                                                                                      \
-    static inline void pool_2x2_##LANES(float *y, int32_t *index, const float *x, int in_w, int32_t place) { \
-        const gs_float##LANES *top = (const gs_float##LANES *)x;                                             \
-        const gs_float##LANES *bottom = (const gs_float##LANES *)(x + in_w);                                 \
-        gs_float##LANES best = __builtin_shufflevector(top[0], top[1], EVEN##LANES), value[3];               \
-        gs_int##LANES first = place + (gs_int##LANES){0, 2, 4, 6 REST##LANES}, where = first;                \
-        value[0] = __builtin_shufflevector(top[0], top[1], ODD##LANES);                                      \
-        value[1] = __builtin_shufflevector(bottom[0], bottom[1], EVEN##LANES);                               \
-        value[2] = __builtin_shufflevector(bottom[0], bottom[1], ODD##LANES);                                \
-        const int32_t step[3] = {1, in_w, in_w + 1};                                                         \
-        _Pragma("GCC unroll 3") for (int i = 0; i < 3; i++) {                                                \
-            gs_int##LANES wins = (value[i] > best) | (value[i] != value[i]); /* a NaN wins, and stays */     \
-            best = (gs_float##LANES)((wins & (gs_int##LANES)value[i]) | (~wins & (gs_int##LANES)best));      \
-            where = (wins & (first + step[i])) | (~wins & where);                                            \
-        }                                                                                                    \
-        *(gs_float##LANES *)y = best;                                                                        \
-        *(gs_int##LANES *)index = where;                                                                     \
+    static void pool_2x2_##LANES(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {       \
+        typedef gs_float##LANES vector;                                                                      \
+        typedef gs_int##LANES ints;                                                                          \
+        const int in_w = s->in_w, out_w = s->out_w, out_h = s->out_h;                                        \
+        const ints window = {0, 2, 4, 6 REST##LANES}, no = {0};                                              \
+        const ints step[3] = {no + 1, no + in_w, no + (in_w + 1)};                                           \
+        for (int row = 0; row < out_h; row++, y += out_w, index += out_w)                                    \
+            for (int p = 0; p < out_w; p += LANES) {                                                         \
+                int o = p + LANES <= out_w ? p : out_w - LANES, place = 2 * row * in_w + 2 * o;              \
+                const vector *top = (const vector *)(x + place);                                             \
+                const vector *bottom = (const vector *)(x + place + in_w);                                   \
+                vector best = __builtin_shufflevector(top[0], top[1], EVEN##LANES), value[3];                \
+                ints where = no;                                                                             \
+                value[0] = __builtin_shufflevector(top[0], top[1], ODD##LANES);                              \
+                value[1] = __builtin_shufflevector(bottom[0], bottom[1], EVEN##LANES);                       \
+                value[2] = __builtin_shufflevector(bottom[0], bottom[1], ODD##LANES);                        \
+                _Pragma("GCC unroll 3") for (int i = 0; i < 3; i++) {                                        \
+                    ints wins = (value[i] > best) | (value[i] != value[i]); /* a NaN wins, and stays */      \
+                    best = (vector)((wins & (ints)value[i]) | (~wins & (ints)best));                         \
+                    where = (wins & step[i]) | (~wins & where);                                              \
+                }                                                                                            \
+                *(vector *)(y + o) = best;                                                                   \
+                *(ints *)(index + o) = where + window + place;                                               \
+            }                                                                                                \
     }                                                                                                        \
-    static inline void unpool_2x2_##LANES(float *dx, const float *dy, const int32_t *index, int in_w,        \
-                                          int32_t place) {                                                   \
-        gs_int##LANES where = *(const gs_int##LANES *)index, d = *(const gs_int##LANES *)dy;                 \
-        gs_int##LANES first = place + (gs_int##LANES){0, 2, 4, 6 REST##LANES};                               \
-        for (int row = 0; row < 2; row++, dx += in_w, first += in_w) {                                       \
-            gs_float##LANES even = (gs_float##LANES)(d & (where == first));                                  \
-            gs_float##LANES odd = (gs_float##LANES)(d & (where == first + 1));                               \
-            ((gs_float##LANES *)dx)[0] = __builtin_shufflevector(even, odd, LOW##LANES);                     \
-            ((gs_float##LANES *)dx)[1] = __builtin_shufflevector(even, odd, HIGH##LANES);                    \
+    static void unpool_2x2_##LANES(const gs_pool2d_sizes *s, float *dx, const float *dy,                     \
+                                   const float *relu_y, const int32_t *index) {                              \
+        typedef gs_float##LANES vector;                                                                      \
+        typedef gs_int##LANES ints;                                                                          \
+        const int in_w = s->in_w, out_w = s->out_w, out_h = s->out_h;                                        \
+        const ints window = {0, 2, 4, 6 REST##LANES};                                                        \
+        for (int row = 0; row < out_h; row++, dy += out_w, index += out_w) {                                 \
+            for (int p = 0; p < out_w; p += LANES) {                                                         \
+                int o = p + LANES <= out_w ? p : out_w - LANES, place = 2 * row * in_w + 2 * o;              \
+                ints d = *(const ints *)(dy + o), at = *(const ints *)(index + o) - window;                  \
+                if (relu_y) d &= *(const vector *)(relu_y + row * out_w + o) > 0.0f;                         \
+                _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++, place += in_w) {                         \
+                    vector even = (vector)(d & (at == place)), odd = (vector)(d & (at == place + 1));        \
+                    ((vector *)(dx + place))[0] = __builtin_shufflevector(even, odd, LOW##LANES);            \
+                    ((vector *)(dx + place))[1] = __builtin_shufflevector(even, odd, HIGH##LANES);           \
+                }                                                                                            \
+            }                                                                                                \
+            if (in_w > 2 * out_w) dx[(2 * row + 1) * in_w - 1] = dx[(2 * row + 2) * in_w - 1] = 0;           \
         }                                                                                                    \
+        if (s->in_h > 2 * out_h) memset(dx + 2 * out_h * in_w, 0, (size_t)in_w * sizeof(float));             \
     }
 #define REST4
 #define REST8 , 8, 10, 12, 14
 POOL_2X2(8)
 POOL_2X2(4)
 
-/* One row of outputs; the last vector is laid over the one before. */
-static void pool_row_2x2(float *y, int32_t *index, const float *x, const gs_pool2d_sizes *s, int row) {
-    int32_t place = 2 * row * s->in_w;
-    int lanes = s->out_w >= 8 ? 8 : 4;
-    for (int p = 0; p < s->out_w; p += lanes) {
-        int o = p + lanes <= s->out_w ? p : s->out_w - lanes;
-        if (lanes == 8)
-            pool_2x2_8(y + o, index + o, x + place + 2 * o, s->in_w, place + 2 * o);
-        else
-            pool_2x2_4(y + o, index + o, x + place + 2 * o, s->in_w, place + 2 * o);
+/* ---- one plane ---- */
+
+void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {
+    if (is_2x2(s)) {
+        (s->out_w >= 8 ? pool_2x2_8 : pool_2x2_4)(s, y, index, x);
+        return;
     }
+    for (int row = 0; row < s->out_h; row++, y += s->out_w, index += s->out_w)
+        if (s->stride_w == 1)
+            pool_row(y, index, x, s, row, 1);
+        else if (s->stride_w == 2)
+            pool_row(y, index, x, s, row, 2);
+        else
+            pool_row(y, index, x, s, row, s->stride_w);
 }
 
-static void unpool_row_2x2(float *dx, const float *dy, const int32_t *index, const gs_pool2d_sizes *s,
-                           int row) {
-    int32_t place = 2 * row * s->in_w;
-    int lanes = s->out_w >= 8 ? 8 : 4;
-    for (int p = 0; p < s->out_w; p += lanes) {
-        int o = p + lanes <= s->out_w ? p : s->out_w - lanes;
-        if (lanes == 8)
-            unpool_2x2_8(dx + place + 2 * o, dy + o, index + o, s->in_w, place + 2 * o);
-        else
-            unpool_2x2_4(dx + place + 2 * o, dy + o, index + o, s->in_w, place + 2 * o);
+/* forward: y = x[index], so each dy goes to its index; windows that overlap add up */
+void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy, const float *relu_y,
+                                const int32_t *index) {
+    if (is_2x2(s)) {
+        (s->out_w >= 8 ? unpool_2x2_8 : unpool_2x2_4)(s, dx, dy, relu_y, index);
+        return;
     }
-    if (s->in_w > 2 * s->out_w) dx[place + s->in_w - 1] = dx[place + 2 * s->in_w - 1] = 0;
+    size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
+    for (size_t i = 0; i < in; i++) dx[i] = 0;
+    for (size_t i = 0; i < out; i++)
+        if (!relu_y || relu_y[i] > 0.0f) dx[index[i]] += dy[i];
 }
 
-/* ---- a part of the planes ---- */
+/* ---- as a part of a convolution ---- */
+
+bool GS_ISA(fuses_max_pool2d)(gs_device *d, const gs_pool2d_sizes *p) {
+    (void)d;
+    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
+           p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
+}
+
+void GS_ISA(check_fused_pool)(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
+    if (!GS_ISA(fuses_max_pool2d)(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
+        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
+               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
+               p->kernel_w);
+}
+
+/* ---- all planes ---- */
 
 static void forward_part(void *context, int part) {
     const gs_max_pool_work *t = context;
-    const gs_pool2d_sizes *s = t->s;
-    bool fast = is_2x2(s);
+    size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     size_t begin = t->planes * (size_t)part / (size_t)t->parts,
            end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t plane = begin; plane < end; plane++) {
-        const float *x = t->x + plane * (size_t)s->in_h * (size_t)s->in_w;
-        for (int row = 0; row < s->out_h; row++) {
-            size_t at = (plane * (size_t)s->out_h + (size_t)row) * (size_t)s->out_w;
-            if (fast)
-                pool_row_2x2(t->y + at, t->index + at, x, s, row);
-            else if (s->stride_w == 1)
-                pool_row(t->y + at, t->index + at, x, s, row, 1);
-            else if (s->stride_w == 2)
-                pool_row(t->y + at, t->index + at, x, s, row, 2);
-            else
-                pool_row(t->y + at, t->index + at, x, s, row, s->stride_w);
-        }
-    }
+    for (size_t plane = begin; plane < end; plane++)
+        GS_ISA(max_pool2d_plane)(t->s, t->y + plane * out, t->index + plane * out, t->x + plane * in);
 }
 
 gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
@@ -163,27 +186,13 @@ gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_me
     return GS_OK;
 }
 
-/* forward: y = x[index], so each dy goes to its index; windows that overlap add up */
 static void backward_part(void *context, int part) {
     const gs_max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     size_t begin = t->planes * (size_t)part / (size_t)t->parts,
            end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t plane = begin; plane < end; plane++) {
-        float *dx = t->dx + plane * in;
-        if (is_2x2(t->s)) {
-            const gs_pool2d_sizes *s = t->s;
-            const float *dy = t->dy + plane * out;
-            const int32_t *index = t->index + plane * out;
-            for (int row = 0; row < s->out_h; row++, dy += s->out_w, index += s->out_w)
-                unpool_row_2x2(dx, dy, index, s, row);
-            if (s->in_h > 2 * s->out_h)
-                memset(dx + 2 * s->out_h * s->in_w, 0, (size_t)s->in_w * sizeof(float));
-            continue;
-        }
-        for (size_t i = 0; i < in; i++) dx[i] = 0;
-        for (size_t i = 0; i < out; i++) dx[t->index[plane * out + i]] += t->dy[plane * out + i];
-    }
+    for (size_t plane = begin; plane < end; plane++) GS_ISA(max_unpool2d_plane)
+    (t->s, t->dx + plane * in, t->dy + plane * out, NULL, t->index + plane * out);
 }
 
 gs_status GS_ISA(max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,

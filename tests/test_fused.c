@@ -149,7 +149,7 @@ static void compare(gs_device *d, const sizes *c, values kind, bool add, bool ha
 }
 
 static bool can_fuse(gs_device *d) {
-    return strcmp(d->ops->name, "cl") == 0 && !gs_cl_of(d)->tiles.gpu;
+    return strcmp(d->ops->name, "cpu") == 0 || !gs_cl_of(d)->tiles.gpu;
 }
 
 static void one_operator_is_three(void **state) {
