@@ -63,19 +63,22 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 #define LOW4 0, 4, 1, 5
 #define HIGH4 2, 6, 3, 7
 
-/* A plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and dx put
- * together again, every pixel of the windows written once. A row's last vector is laid over the one before. The sizes are
- * copied first: the compiler then knows that no store changes them. */
+/* Rows of a plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and dx
+ * put together again, every pixel of the windows written once. A row's last vector is laid over the one before; where a
+ * row is not even one vector, it reaches into the next row, which is written after it. The sizes are copied first: the
+ * compiler then knows that no store changes them. */
+#define FIRST_OF(LANES) (p + LANES <= out_w || out_w < LANES ? p : out_w - LANES)
 #define POOL_2X2(LANES)                                                                                      \
-    static void pool_2x2_##LANES(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {       \
+    static void pool_2x2_##LANES(const gs_pool2d_sizes *s, int row, int end, float *y, int32_t *index,       \
+                                 const float *x) {                                                           \
         typedef gs_float##LANES vector;                                                                      \
         typedef gs_int##LANES ints;                                                                          \
-        const int in_w = s->in_w, out_w = s->out_w, out_h = s->out_h;                                        \
+        const int in_w = s->in_w, out_w = s->out_w;                                                          \
         const ints window = {0, 2, 4, 6 REST##LANES}, no = {0};                                              \
         const ints step[3] = {no + 1, no + in_w, no + (in_w + 1)};                                           \
-        for (int row = 0; row < out_h; row++, y += out_w, index += out_w)                                    \
+        for (y += row * out_w, index += row * out_w; row < end; row++, y += out_w, index += out_w)           \
             for (int p = 0; p < out_w; p += LANES) {                                                         \
-                int o = p + LANES <= out_w ? p : out_w - LANES, place = 2 * row * in_w + 2 * o;              \
+                int o = FIRST_OF(LANES), place = 2 * row * in_w + 2 * o;                                     \
                 const vector *top = (const vector *)(x + place);                                             \
                 const vector *bottom = (const vector *)(x + place + in_w);                                   \
                 vector best = __builtin_shufflevector(top[0], top[1], EVEN##LANES), value[3];                \
@@ -92,15 +95,15 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
                 *(ints *)(index + o) = where + window + place;                                               \
             }                                                                                                \
     }                                                                                                        \
-    static void unpool_2x2_##LANES(const gs_pool2d_sizes *s, float *dx, const float *dy,                     \
+    static void unpool_2x2_##LANES(const gs_pool2d_sizes *s, int row, int end, float *dx, const float *dy,   \
                                    const float *relu_y, const int32_t *index) {                              \
         typedef gs_float##LANES vector;                                                                      \
         typedef gs_int##LANES ints;                                                                          \
-        const int in_w = s->in_w, out_w = s->out_w, out_h = s->out_h;                                        \
+        const int in_w = s->in_w, out_w = s->out_w;                                                          \
         const ints window = {0, 2, 4, 6 REST##LANES};                                                        \
-        for (int row = 0; row < out_h; row++, dy += out_w, index += out_w) {                                 \
+        for (dy += row * out_w, index += row * out_w; row < end; row++, dy += out_w, index += out_w) {       \
             for (int p = 0; p < out_w; p += LANES) {                                                         \
-                int o = p + LANES <= out_w ? p : out_w - LANES, place = 2 * row * in_w + 2 * o;              \
+                int o = FIRST_OF(LANES), place = 2 * row * in_w + 2 * o;                                     \
                 ints d = *(const ints *)(dy + o), at = *(const ints *)(index + o) - window;                  \
                 if (relu_y) d &= *(const vector *)(relu_y + row * out_w + o) > 0.0f;                         \
                 _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++, place += in_w) {                         \
@@ -111,18 +114,23 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
             }                                                                                                \
             if (in_w > 2 * out_w) dx[(2 * row + 1) * in_w - 1] = dx[(2 * row + 2) * in_w - 1] = 0;           \
         }                                                                                                    \
-        if (s->in_h > 2 * out_h) memset(dx + 2 * out_h * in_w, 0, (size_t)in_w * sizeof(float));             \
     }
 #define REST4
 #define REST8 , 8, 10, 12, 14
 POOL_2X2(8)
 POOL_2X2(4)
 
+/* Rows of fewer than 8 outputs are faster with 8 lanes, too; but the last row has no row after it. */
+static int rows_by_8(const gs_pool2d_sizes *s) {
+    return s->out_w >= 8 ? s->out_h : s->out_w > 4 ? s->out_h - 1 : 0;
+}
+
 /* ---- one plane ---- */
 
 void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {
     if (is_2x2(s)) {
-        (s->out_w >= 8 ? pool_2x2_8 : pool_2x2_4)(s, y, index, x);
+        pool_2x2_8(s, 0, rows_by_8(s), y, index, x);
+        pool_2x2_4(s, rows_by_8(s), s->out_h, y, index, x);
         return;
     }
     for (int row = 0; row < s->out_h; row++, y += s->out_w, index += s->out_w)
@@ -138,7 +146,9 @@ void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index
 void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy, const float *relu_y,
                                 const int32_t *index) {
     if (is_2x2(s)) {
-        (s->out_w >= 8 ? unpool_2x2_8 : unpool_2x2_4)(s, dx, dy, relu_y, index);
+        unpool_2x2_8(s, 0, rows_by_8(s), dx, dy, relu_y, index);
+        unpool_2x2_4(s, rows_by_8(s), s->out_h, dx, dy, relu_y, index);
+        if (s->in_h > 2 * s->out_h) memset(dx + 2 * s->out_h * s->in_w, 0, (size_t)s->in_w * sizeof *dx);
         return;
     }
     size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
