@@ -260,37 +260,41 @@ static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, fl
 }
 
 /* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after y
- * holds back. db: a vector of partial sums for each channel. */
+ * holds back; db += its sums. */
 static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
-    to += t->margin;
-    for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane, db += GS_VECTOR) {
+    for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
-        size_t p = t->pool ? positions : 0;
-        if (t->pool) GS_ISA(max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
+        if (t->pool) {
+            GS_ISA(max_unpool2d_plane)(t->pool, to + t->margin, dy, y, t->index + plane * pooled);
+            dy = to + t->margin, y = NULL;
+        }
+        gs_vector sums = {0};
+        float sum = 0;
+        size_t p = 0;
         for (; p + GS_VECTOR <= positions; p += GS_VECTOR) {
             gs_vector v = gs_load(dy + p);
-            gs_store(to + p, y ? gs_where(gs_load(y + p) > 0.0f, v) : v);
+            if (y) v = gs_where(gs_load(y + p) > 0.0f, v);
+            gs_store(to + t->margin + p, v);
+            sums += v;
         }
-        for (; p < positions; p++) to[p] = !y || y[p] > 0.0f ? dy[p] : 0.0f;
-        gs_vector sums = gs_load(db);
-        for (p = 0; p < positions; p += GS_VECTOR) sums += gs_load(to + p); /* the last ones with zeros */
-        gs_store(db, sums);
+        for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
+        for (; p < positions; p++) {
+            float v = !y || y[p] > 0.0f ? dy[p] : 0.0f;
+            to[t->margin + p] = v;
+            sum += v;
+        }
+        db[o] += sum;
     }
-}
-
-/* What a part adds up: its dw, and then its partial sums of db. */
-static size_t own_sums(const gs_conv_work *t) {
-    return gs_round_up((size_t)t->s->out_c * (size_t)t->depth) + (size_t)t->s->out_c * GS_VECTOR;
 }
 
 static void backward_part(void *context, int part) {
     const gs_conv_work *t = context;
     const gs_conv2d_sizes *s = t->s;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
-    float *dw = t->scratch + t->scratch_part * (size_t)part, *dy = dw + own_sums(t);
-    float *db = dy - s->out_c * GS_VECTOR;
+    float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + (size_t)s->out_c * (size_t)t->depth;
+    float *dy = dw + gs_round_up((size_t)s->out_c * (size_t)(t->depth + 1));
     float *rows = dy + (size_t)t->samples * (size_t)s->out_c * t->dy_plane + t->rows.slack;
     gs_dots dots = {.rows = s->out_c,
                     .depth = t->depth,
@@ -349,7 +353,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw see the same rows of dy */
     t.samples = (int)(fit < most ? fit : most);
     t.winograd = fast_dx(&t);
-    t.scratch_part = own_sums(&t) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
+    t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
                      2 * t.rows.slack + (t.fast ? GS_ISA(winograd_memory)(&t.winograd) : t.rows.size);
     size_t taps = out_c * (size_t)s->kernel_h;
     GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
@@ -368,8 +372,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
         const float *own = t.scratch + t.scratch_part * (size_t)part;
         for (size_t o = 0; o < out_c; o++)
             for (size_t k = 0; k < depth; k++) t.dw[o * depth + t.w_at[k]] += own[o * depth + k];
-        own += own_sums(&t) - out_c * GS_VECTOR;
-        for (size_t i = 0; i < out_c * GS_VECTOR && t.db; i++) t.db[i / GS_VECTOR] += own[i];
+        for (size_t o = 0; o < out_c && t.db; o++) t.db[o] += own[weights + o];
     }
     return GS_OK;
 }
