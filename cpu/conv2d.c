@@ -264,11 +264,13 @@ static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, fl
 static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
+    to += t->margin;
     for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
-        if (t->pool) {
-            GS_ISA(max_unpool2d_plane)(t->pool, to + t->margin, dy, y, t->index + plane * pooled);
-            dy = to + t->margin, y = NULL;
+        const bool is_there = t->pool; /* already, and only to be added up */
+        if (is_there) {
+            GS_ISA(max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
+            dy = to, y = NULL;
         }
         gs_vector sums = {0};
         float sum = 0;
@@ -276,13 +278,13 @@ static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
         for (; p + GS_VECTOR <= positions; p += GS_VECTOR) {
             gs_vector v = gs_load(dy + p);
             if (y) v = gs_where(gs_load(y + p) > 0.0f, v);
-            gs_store(to + t->margin + p, v);
+            if (!is_there) gs_store(to + p, v);
             sums += v;
         }
         for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
         for (; p < positions; p++) {
             float v = !y || y[p] > 0.0f ? dy[p] : 0.0f;
-            to[t->margin + p] = v;
+            if (!is_there) to[p] = v;
             sum += v;
         }
         db[o] += sum;

@@ -265,7 +265,8 @@ void gs_cl_choose_settings(bool alone);
 /* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's; NULL:
  * the library's own again. `edit` sees the library's own table, also when it is not the first. To try an operator in the
  * running framework (lessons/): call it before any other thread is started. The operators fused with relu are functions
- * of their own: who replaces linear_forward sets all four of them to NULL, and layers call the plain ones instead. */
+ * of their own: who replaces linear_forward sets all four of them to NULL, and layers call the plain ones instead. That
+ * does for max_pool2d_forward, too, which is a part of such a convolution. */
 void gs_backend_replace(void (*edit)(gs_backend *));
 
 /* The two backends' doors, used by device.c alone. */
