@@ -73,14 +73,14 @@ def check_metrics(folder, run):
     return len(lines)
 
 
-def layers_of(run, device):
+def layers_of(run):
     """Names of the model's layers: those that must be seen at work, and those that may be a part of another one's: a relu,
-    and on an OpenCL device a pooling right after the relu of a convolution."""
+    and a pooling right after the relu of a convolution."""
     text = subprocess.run([gradsum, "model", run["model_text"]], check=True, capture_output=True, text=True).stdout
     rows = [line.split()[:2] for line in text.splitlines() if line[:1].isdigit()]
     kinds = [what for _, what in rows]
     fused = {name for i, (name, _) in enumerate(rows) if i > 1 and kinds[i - 2:i + 1] == ["conv", "relu", "max_pool"]}
-    optional = {name for name, what in rows if what == "relu"} | (fused if device.startswith("cl") else set())
+    optional = {name for name, what in rows if what == "relu"} | fused
     return {name for name, what in rows if what not in ("relu", "flatten", "sequential")} - optional, optional
 
 
@@ -104,6 +104,7 @@ def check_trace(folder, run):
     TRACE.validate(trace)
     events = trace["traceEvents"]
     first, last = run["trace_steps"]
+    needed, optional = layers_of(run)
     spans = [e for e in events if e["ph"] == "X"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     check(names == {d["worker"]: f"worker {d['worker']} ({d['device']})" for d in run["devices"]}, names)
@@ -117,7 +118,6 @@ def check_trace(folder, run):
 
     for worker in range(run["workers"]):
         mine = [e for e in spans if e["pid"] == worker and e["tid"] == 0]
-        needed, optional = layers_of(run, run["devices"][worker]["device"])
         for step in range(first, last + 1):
             done = [e["name"] for e in mine if e["args"]["step"] == step]
             for name in ["load", "forward", "backward", "sync", "update", f"step {step}"]:
