@@ -40,7 +40,7 @@ table() {
         }
         { n++; x[n] = $1; work[n] = $2; need[n] = $3; time[n] = $4 / 1e3; memory[n] = $5 - base }
         END {
-            printf "\n%-14s %13s %11s %9s %13s %9s\n", title, "FLOPs forward", "ms a step", "ps/FLOP", unit, "MB"
+            printf "\n%-14s %13s %11s %9s %13s %9s\n", title, "FLOPs a step", "ms a step", "ps/FLOP", unit, "MB"
             for (i = 1; i <= n; i++)
                 printf "%-14d %13.4g %11.3f %9.2f %13.4g %9.1f\n", x[i], work[i], 1e3 * time[i], \
                     1e12 * time[i] / work[i], need[i], memory[i]
@@ -54,8 +54,8 @@ table() {
         }'
 }
 
-# of MODEL: FLOPs of a sample, forward; parameters
-flops() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $NF}'; }
+# of MODEL: FLOPs of a sample, forward + backward without the first layer's input gradient; parameters
+flops() { "$gradsum" model "$1" | tr -d , | awk '/ total /{ f = $NF } $1 == "backward:" { print f + $2 }'; }
 params() { "$gradsum" model "$1" | awk '/ total /{gsub(",", ""); print $(NF - 1)}'; }
 
 for model in mlp lenet; do
