@@ -21,6 +21,7 @@ static const sizes all_sizes[] = {
     {true, 2, 1, 4, 18, 3, 3, 1, 1, 1}, /* rows of 9 */
     {true, 3, 2, 4, 32, 1, 3, 1, 1, 1},     {false, 40, 1, 28, 28, 6, 5, 1, 2, 1},
     {false, 40, 6, 14, 14, 16, 5, 1, 0, 1}, {false, 7, 3, 12, 74, 33, 3, 1, 1, 1},
+    {false, 70, 16, 4, 32, 17, 3, 1, 1, 1}, /* cpu/winograd.h, and more images than are pooled at a time */
 };
 
 typedef enum values { PLAIN, TIES, NEGATIVE, NOT_NUMBERS, VALUES } values;
