@@ -32,11 +32,10 @@ typedef struct gs_linear_work {
     bool by_outputs; /* how y and dw are cut */
     float *passed;   /* backward: (n, out), the dy that counts; nothing without a relu */
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
-    size_t
-        block; /* floats from one to the next: not a power of two, which would be one place of the cache for all */
-    float *xt;      /* forward: (in, padded), x^T */
-    size_t padded;  /* forward: n, rounded up to whole vectors */
-    float *scratch; /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
+    size_t block;    /* floats from one to the next: a power of two would be one place of the cache for all */
+    float *xt;       /* forward: (in, padded), x^T */
+    size_t padded;   /* forward: n, rounded up to whole vectors */
+    float *scratch;  /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
     size_t scratch_part;
 } gs_linear_work;
 
