@@ -329,21 +329,13 @@ gs_status gs_cl_conv2d_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
 /* ---- with relu and max pooling, on a CPU ---- */
 
 bool gs_cl_fuses_max_pool2d(gs_device *d, const gs_pool2d_sizes *p) {
-    return !gs_cl_of(d)->tiles.gpu && p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 &&
-           p->stride_w == 2 && p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
-}
-
-static void check_pool(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
-    if (!gs_cl_fuses_max_pool2d(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
-        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
-               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
-               p->kernel_w);
+    return !gs_cl_of(d)->tiles.gpu && gs_pool2d_halves(p);
 }
 
 gs_status gs_cl_conv2d_relu_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
                                                gs_mem b, size_t n, const gs_conv2d_sizes *s,
                                                const gs_pool2d_sizes *p) {
-    check_pool(d, s, p);
+    gs_check_fused_pool(d, s, p);
     return n == 0 ? GS_OK : gs_cl_conv2d_rows_forward(d, y, index, x, w, b, n, s, true);
 }
 
@@ -351,7 +343,7 @@ gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *d, gs_mem dx, gs_mem 
                                                 gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
                                                 const gs_conv2d_sizes *s, const gs_pool2d_sizes *p,
                                                 bool add) {
-    check_pool(d, s, p);
+    gs_check_fused_pool(d, s, p);
     if (n > 0) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, y, index, x, w, n, s, add);
     const size_t inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
     return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * inputs, db, (size_t)s->out_c);

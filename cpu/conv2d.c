@@ -201,7 +201,7 @@ gs_status GS_ISA(conv2d_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
 gs_status GS_ISA(conv2d_relu_max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
                                                  gs_mem b, size_t n, const gs_conv2d_sizes *s,
                                                  const gs_pool2d_sizes *pool) {
-    GS_ISA(check_fused_pool)(d, s, pool);
+    gs_check_fused_pool(d, s, pool);
     return forward(d, y, index, x, w, b, n, s, true, pool);
 }
 
@@ -393,6 +393,6 @@ gs_status GS_ISA(conv2d_relu_max_pool2d_backward)(gs_device *d, gs_mem dx, gs_me
                                                   gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
                                                   const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool,
                                                   bool add) {
-    GS_ISA(check_fused_pool)(d, s, pool);
+    gs_check_fused_pool(d, s, pool);
     return backward(d, dx, dw, db, dy, y, index, x, w, n, s, pool, add);
 }

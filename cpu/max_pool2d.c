@@ -161,15 +161,7 @@ void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float
 
 bool GS_ISA(fuses_max_pool2d)(gs_device *d, const gs_pool2d_sizes *p) {
     (void)d;
-    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
-           p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
-}
-
-void GS_ISA(check_fused_pool)(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
-    if (!GS_ISA(fuses_max_pool2d)(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
-        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
-               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
-               p->kernel_w);
+    return gs_pool2d_halves(p);
 }
 
 /* ---- all planes ---- */

@@ -10,7 +10,4 @@ void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *, float *y, int32_t *index,
 void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *, float *dx, const float *dy, const float *relu_y,
                                 const int32_t *index);
 
-/* Stop where fuses_max_pool2d (cpu.h) is false for this pooling, or where it is none of the convolution's y. */
-void GS_ISA(check_fused_pool)(gs_device *, const gs_conv2d_sizes *, const gs_pool2d_sizes *);
-
 #endif

@@ -27,8 +27,7 @@ gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) 
 }
 
 gs_mem gs_cpu_host_memory(const void *host) {
-    return (gs_mem){(void *)(uintptr_t)host,
-                    0}; /* through an integer: the const ends here, by the contract */
+    return (gs_mem){(void *)(uintptr_t)host, 0}; /* not written to, by the contract, though no longer const */
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {

@@ -52,6 +52,12 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
+/* Windows of 2x2, side by side, that leave nothing of x over. */
+static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
+    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
+           p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
+}
+
 /* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
  * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
 typedef struct gs_dropout_draw {
@@ -234,6 +240,9 @@ typedef struct gs_device_info {
  * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is none such; the
  * message lists those there are. */
 gs_status gs_device_open(const char *name, int threads, gs_device **out);
+
+/* Stop where the device does not do this pooling with its convolution, or where x of the pooling is not y of the convolution. */
+void gs_check_fused_pool(gs_device *, const gs_conv2d_sizes *, const gs_pool2d_sizes *);
 
 /* Close a device; NULL is allowed. */
 void gs_device_close(gs_device *);

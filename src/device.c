@@ -69,3 +69,10 @@ gs_status gs_device_list(gs_device_info **out, int *count, const char **problem)
     *count = cl_count + 1;
     return GS_OK;
 }
+
+void gs_check_fused_pool(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
+    if (!d->ops->fuses_max_pool2d(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
+        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
+               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
+               p->kernel_w);
+}
