@@ -1,10 +1,11 @@
-# gradsum: make | make demo | make test | make lab-07 | make labs | make bench | make bench-scale | make bench-cl |
-#          make lint | make install | make clean
-# and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-install |
-#          make test-browser | make test-interop | make bench-log
+# gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make bench | make bench-scale |
+#          make bench-cl | make lint | make install | make uninstall | make clean
+# and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
+#          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
+#          make fuzz SECONDS=60 | make test-torch
 #
-# Every target first installs the Debian packages that it needs and that are missing (as root or with sudo), saying
-# which; it is silent when nothing is missing. Where that cannot be done it prints the list and stops.
+# Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
+# what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
@@ -16,6 +17,13 @@ PACKAGES_lint     = clang-format clang-tidy cppcheck
 PACKAGES_demo     = dataset-fashion-mnist
 PACKAGES_interop  = python3-venv python3-jsonschema
 PACKAGES_labs     = patch oclgrind
+# The sanitizers' and libFuzzer's part has the version of Debian's clang in its name.
+PACKAGES_fuzz     = clang $(patsubst clang-%,libclang-rt-%-dev,$(shell apt-cache depends clang 2>/dev/null | \
+                    grep -o 'clang-[0-9]*$$'))
+PACKAGES_portable = $(PACKAGES_fuzz) gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static python3-venv
+PACKAGES_install  = mandoc zsh
+PACKAGES_torch    = python3-torch
+PACKAGES_kill     = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -25,18 +33,31 @@ B        ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 SANITIZE ?=
+# make's own default is cc; CC=clang from the command line or from the environment is respected.
+ifeq ($(origin CC),default)
 CC       := gcc
+endif
+ifeq ($(origin CXX),default)
 CXX      := g++
-VERSION   = 0.1.0
+endif
+VERSION  := $(shell sed -n 's/^.define GRADSUM_VERSION "\(.*\)"$$/\1/p' src/core/version.h)
 
-# gcc warns of what cannot happen when it instruments code, so only the plain build is strict.
-WARN       = -Wall -Wextra $(if $(SANITIZE),-w,-Werror)
-FLAGS      = -O3 -g -fPIC -MMD -MP $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -DGRADSUM_VERSION='"$(VERSION)"'
-LIBRARIES  = OpenCL openblas libcjson nettle zlib libprotobuf-c
+# Warnings are errors for the project's own checks alone: another compiler knows warnings that this one does not.
+# gcc warns of what cannot happen when it instruments code, so only the plain build is strict. A strict build also checks the
+# sizes of buffers, as Ubuntu's compiler does by itself; that needs optimisation.
+WERROR    ?=
+FORTIFY    = $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+WARN       = -Wall -Wextra $(if $(SANITIZE),-w,$(if $(WERROR),-Werror $(FORTIFY)))
+# Every compiler shall round a * b and then + c, but for the products (below).
+FLAGS      = -O3 -g -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
+LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c
+# pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
+OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
+BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
 # Looked up when a compiler runs and not before, so that this very make can install the packages.
-PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
-PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
+PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/include/openblas)
+PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
 MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
 COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
@@ -49,7 +70,7 @@ endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
-CPU_ONCE = cpu/open.c cpu/memory.c cpu/pool.c
+CPU_ONCE = cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
 ifeq ($(shell uname -m),x86_64)
 ISAS = base v3 v4
@@ -60,12 +81,13 @@ ISA_base =
 ISA_v3   = -march=x86-64-v3
 ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 
-SRC_CLI  = $(wildcard src/cli/*.c)
-SRC_LIB  = $(filter-out $(SRC_CLI),$(wildcard src/*.c src/*/*.c)) $(CPU_ONCE) $(wildcard cl/*.c)
-SRC_CXX  = src/sync/gloo_c.cc
-SRC_TEST = $(filter-out tests/bench_%,$(wildcard tests/*.c))
+# The command `grade` lies with the labs that it grades.
+SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c)
+SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(CPU_ONCE) $(wildcard cpu/plain/*.c cl/*.c)
+SRC_CXX  = src/comm/gloo/gloo_c.cc
+SRC_TEST = $(filter-out tests/bench_% tests/torch_%,$(wildcard tests/*.c))
 
-# Templates, styles and scripts of pages become strings of the program (src/page/parts.h).
+# Templates, styles and scripts of pages become strings of the program (src/page/strings.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
 CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
 
@@ -76,12 +98,21 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o)
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/src/cli/,bars.o chart.o hand_ins.o)
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o) $(addprefix lessons/grade/,command.o hand_ins.o))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-oclgrind test-asan test-tsan test-install test-browser test-interop bench bench-scale \
-        bench-cl bench-sync bench-log lint install clean packages
+.PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
+        test-torch \
+        fuzz fuzzers bench bench-scale bench-cl bench-sync bench-log lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
+
+# A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
+# (src/io/file.c).
+ifeq ($(filter $(CURDIR)/%,$(abspath $(B))),)
+all $(B)/gradsum-test: | $(B)/source-tree
+$(B)/source-tree:
+	@mkdir -p $(@D) && ln -sfn "$(CURDIR)" $@
+endif
 
 $(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
 	@echo "LINK $@"
@@ -91,9 +122,16 @@ $(B)/libgradsum.a: $(OBJ_LIB)
 	@echo "AR   $@"
 	@rm -f $@ && ar rcs $@ $^
 
-$(B)/libgradsum.so: $(OBJ_LIB)
+# libgradsum.so (to link with) -> libgradsum.so.MAJOR (looked for by programs that run) -> libgradsum.so.VERSION
+SO      = libgradsum.so.$(VERSION)
+SO_NAME = libgradsum.so.$(firstword $(subst ., ,$(VERSION)))
+
+$(B)/$(SO): $(OBJ_LIB)
 	@echo "LINK $@"
-	@$(CC) $(FLAGS) -shared -Wl,-soname,libgradsum.so.0 -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	@$(CC) $(FLAGS) -shared -Wl,-soname,$(SO_NAME) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+
+$(B)/libgradsum.so: $(B)/$(SO)
+	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
 $(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a
 	@echo "LINK $@"
@@ -106,8 +144,13 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
-# ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction.
-$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: EXTRA = -ffp-contract=fast
+# ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
+# two where it sees a chain, and then the bits depend on the size of a tile.
+IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
+$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
+
+# Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
+$(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
 
 $(B)/tests/%.o: EXTRA = -DGS_SOURCE_DIR='"$(CURDIR)"' -DGS_BUILD_DIR='"$(abspath $(B))"'
 $(B)/src/io/file.o: EXTRA = -DGS_PREFIX='"$(PREFIX)"'
@@ -134,7 +177,8 @@ $(B)/src/page/%.c: src/page/% Makefile
 # Chart.js comes from Debian's package.
 $(B)/src/page/chart.js.c: $(CHART_JS) Makefile
 	$(STRING_OF_FILE)
-$(CHART_JS): | packages ;
+$(CHART_JS): | packages
+	@test -f $@ || { echo "gradsum: there is no $@; make CHART_JS=FILE takes another chart.min.js of Chart.js 3.9" >&2; exit 1; }
 
 # A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
@@ -152,8 +196,8 @@ $(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
 $(B)/src/log/events.o: EXTRA = -I$(B)/src
 $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 
-$(B)/src/sync/comm_mpi.o $(B)/src/sync/mpi_%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
-$(patsubst %.c,$(B)/%.o,$(wildcard src/sync/*mpi*.c) tests/test_mpi.c): $(B)/mpi
+$(B)/src/comm/mpi/%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
+$(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/test_mpi.c): $(B)/mpi
 
 # These hold PREFIX and the flags for MPI, and are written only when that has changed.
 $(B)/prefix: FORCE
@@ -164,7 +208,7 @@ $(B)/mpi: FORCE | packages
 	@echo '$(MPI_CFLAGS)' | cmp -s - $@ || echo '$(MPI_CFLAGS)' > $@
 FORCE:
 
--include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) $(wildcard $(B)/tests/bench_*.d)
+-include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) $(wildcard $(B)/tests/bench_*.d $(B)/tests/torch_*.d $(B)/tests/fuzz/*.d)
 
 # ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
 include lessons/lessons.mk
@@ -173,17 +217,22 @@ include lessons/lessons.mk
 # The full Fashion-MNIST where its package could be installed, else the part of it that comes with gradsum.
 DEMO_DATA = $(if $(wildcard /usr/share/datasets/fashion-mnist),fashion-mnist,fashion-mnist-small)
 
+DEMO_TRAIN = $(B)/gradsum launch -n 2 -- train --model lenet --data $(DEMO_DATA) --epochs 3 --save $(B)/demo.safetensors
+DEMO_EVAL  = $(B)/gradsum eval --load $(B)/demo.safetensors --data $(DEMO_DATA) --devices cpu,cpu
+
 demo: all
 	@echo "The devices of this machine:" && $(B)/gradsum devices
 	@echo
-	@echo "Two processes train one network: each holds the whole model, sees its half of every batch, and"
-	@echo "computes its gradient; the gradients are summed, and both make the same update."
-	@echo "\$$ gradsum launch -n 2 -- train --model lenet --data $(DEMO_DATA) --epochs 3"
-	@$(B)/gradsum launch -n 2 -- train --model lenet --data $(DEMO_DATA) --epochs 3 --save $(B)/demo.safetensors
+	@echo "Two processes train one network: each holds the whole model, sees its half of"
+	@echo "every batch, and computes its gradient; the gradients are summed, and both make"
+	@echo "the same update."
+	@echo "\$$ $(DEMO_TRAIN)"
+	@$(DEMO_TRAIN)
 	@echo
-	@echo "The trained network on the test images, by two workers that need no synchronisation:"
-	@echo "\$$ gradsum eval --load $(B)/demo.safetensors --data $(DEMO_DATA) --devices cpu,cpu"
-	@$(B)/gradsum eval --load $(B)/demo.safetensors --data $(DEMO_DATA) --devices cpu,cpu
+	@echo "The trained network on the test images, by two workers that need no"
+	@echo "synchronisation:"
+	@echo "\$$ $(DEMO_EVAL)"
+	@$(DEMO_EVAL)
 
 test: $(B)/gradsum-test $(B)/gradsum
 	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test
@@ -200,20 +249,52 @@ test-tsan:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
 	tests/sanitize.sh tsan build/tsan/gradsum-test
 
-test-install: all
-	tests/install.sh
+# Processes are killed and stopped at random moments, and links between hosts are cut; KILL_DRAWS=all KILL_SEED=1,
+# LINKS_DRAWS=all and more: see the scripts. Says why where no hosts can be made (with GRADSUM_LINKS=required: fails).
+test-kill: all
+	tests/kill.sh $(B)/gradsum
+	tests/links.sh $(B)/gradsum
 
-# The pages in a real browser, without a window; says that it skips where there is none (with GRADSUM_BROWSER=required: fails).
-# Screenshots: $(B)/browser.
+test-install: all
+	tests/packages_test.sh
+	tests/install.sh $(B)
+
+# The pages in a real browser, without a window; says that it skips where there is none (with GRADSUM_BROWSER=required:
+# fails). Screenshots: $(B)/browser.
 test-browser: all
 	@mkdir -p $(B)/browser
 	@if [ -x /usr/bin/python3 ]; then for test in step report; do \
 	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
+# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. What cannot be had is left out, and
+# said (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
+test-portable: all $(B)/gradsum-test
+	+tests/portable.sh $(B) $(PARTS)
+
 # The logs of train --log, read by TensorBoard and by a JSON schema's validator.
 test-interop: all
 	tests/interop.sh $(B)/gradsum $(B)/interop
+
+# Every parser, and every message between processes, fed with what it does not expect (tests/fuzz/fuzz.h): by libFuzzer,
+# with AddressSanitizer and UBSan, so long each, two at a time.
+SECONDS = 60
+FUZZ    = address,undefined,float-cast-overflow
+fuzz: packages
+	$(MAKE) B=$(B)/fuzz CC=clang CXX=clang++ SANITIZE=$(FUZZ),fuzzer-no-link fuzzers
+	tests/fuzz.sh $(B)/fuzz $(SECONDS)
+
+OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,contain outcome report sanitizer tasks)
+FUZZERS    = $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(filter-out %/fuzz.c,$(wildcard tests/fuzz/*.c)))
+fuzzers: $(FUZZERS)
+$(B)/libfuzzed.a: $(OBJ_FUZZED)
+	@rm -f $@ && ar rcs $@ $^
+$(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzzed.a $(B)/libgradsum.a
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	@$(CXX) -g -fsanitize=$(FUZZ),fuzzer -Wl,--wrap=gs_bug -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+$(B)/tests/fuzz/%.o: EXTRA = -Ilessons
+.SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
 bench: all $(B)/bench-sgemm $(B)/bench-first
 	tests/bench.sh $(B)/gradsum
@@ -228,12 +309,25 @@ bench-cl: all $(B)/bench-sgemm $(B)/bench-first
 	tests/bench_cl.sh $(B)
 
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
-bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c && echo yes),$(B)/bench-sync-mpi)
+bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
 
 # What train --log costs.
 bench-log: all $(B)/bench-log
 	env -u OPENBLAS_CORETYPE $(B)/bench-log
+
+# Random models, and whole runs of train and eval, beside PyTorch; says that it skips where there is none (with
+# GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
+MODELS = 60
+test-torch: all $(B)/torch-models
+	/usr/bin/python3 -B tests/torch_models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
+	    $(GRADSUM_TORCH_SEED:%=--seed %)
+	/usr/bin/python3 -B tests/torch_runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
+	    $(GRADSUM_TORCH_SEED:%=--seed %)
+
+$(B)/torch-models: $(B)/tests/torch_models.o $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
 $(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
 	@echo "LINK $@"
@@ -251,10 +345,13 @@ $(B)/bench-sync-mpi: tests/bench_sync_mpi.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
 
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] $(SRC_CXX) cpu/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
+SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] $(SRC_CXX) cpu/*.[ch] cpu/plain/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] tests/*/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
 lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "one file of C++" && ! find src cpu cl lessons tests -name '*.cc' -o -name '*.cpp' -o -name '*.cxx' -o -name '*.hh' -o -name '*.hpp' | \
 	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
+	@echo "floors" && tests/floors.sh
+	@echo "README files" && tests/readme.sh
+	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \
@@ -264,7 +361,8 @@ lint: packages $(B)/$(PROTO).pb-c.h
 
 # ---- install ---------------------------------------------------------------------------------------------------------
 D = $(DESTDIR)$(PREFIX)
-HEADERS = $(wildcard src/*.h src/*/*.h)
+# The public headers: gradsum.h, and what it includes. All others stay inside.
+PUBLIC  = $(sort $(filter %.h,$(shell $(CC) -Isrc -MM src/gradsum.h)))
 define PKG_CONFIG_FILE
 prefix=$(PREFIX)
 libdir=$${prefix}/lib
@@ -276,21 +374,38 @@ Version: $(VERSION)
 Requires.private: $(LIBRARIES)
 Cflags: -I$${includedir}/gradsum
 Libs: -L$${libdir} -lgradsum
-Libs.private: -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
+Libs.private: $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 endef
 export PKG_CONFIG_FILE
 
 install: all
+	rm -rf $(D)/include/gradsum $(D)/share/gradsum
 	install -d $(D)/bin $(D)/lib/pkgconfig $(D)/include/gradsum $(D)/share/gradsum/cl $(D)/share/gradsum/datasets
 	install -m 755 $(B)/gradsum $(D)/bin/
 	install -m 644 $(B)/libgradsum.a $(D)/lib/
-	install -m 755 $(B)/libgradsum.so $(D)/lib/libgradsum.so.0
-	ln -sf libgradsum.so.0 $(D)/lib/libgradsum.so
-	@for h in $(filter-out src/cli/%,$(HEADERS:src/%=%)); do install -D -m 644 src/$$h $(D)/include/gradsum/$$h; done
+	install -m 755 $(B)/$(SO) $(D)/lib/
+	ln -sfn $(SO) $(D)/lib/$(SO_NAME)
+	ln -sfn $(SO_NAME) $(D)/lib/libgradsum.so
+	@for h in $(PUBLIC:src/%=%); do install -D -m 644 src/$$h $(D)/include/gradsum/$$h || exit 1; done
 	install -m 644 $(wildcard cl/*.cl cl/*.clh) $(D)/share/gradsum/cl/
 	cp -r datasets/fashion-mnist-small $(D)/share/gradsum/datasets/
 	@echo "$$PKG_CONFIG_FILE" > $(D)/lib/pkgconfig/gradsum.pc
+	install -D -m 644 src/cli/completion.bash $(D)/share/bash-completion/completions/gradsum
+	install -D -m 644 src/cli/completion.zsh $(D)/share/zsh/site-functions/_gradsum
+	@mkdir -p $(D)/share/man/man1 && $(D)/bin/gradsum help --man > $(D)/share/man/man1/gradsum.1
+	@for c in $$($(D)/bin/gradsum help --words | cut -f1); do \
+	   $(D)/bin/gradsum help --man $$c > $(D)/share/man/man1/gradsum-$$c.1 || exit 1; done
 	@echo "gradsum is in $(D)/bin"
+	@case "$(PREFIX)" in /usr|/usr/local) ;; *) \
+	   echo "For programs that use the library:"; \
+	   echo "  export PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig LD_LIBRARY_PATH=$(PREFIX)/lib" ;; esac
+
+# With the PREFIX (and DESTDIR) of the installation; folders that others may share stay.
+uninstall:
+	rm -f $(D)/bin/gradsum $(D)/lib/libgradsum.a $(D)/lib/libgradsum.so $(D)/lib/libgradsum.so.[0-9]* $(D)/lib/pkgconfig/gradsum.pc
+	rm -f $(D)/share/bash-completion/completions/gradsum $(D)/share/zsh/site-functions/_gradsum
+	rm -f $(D)/share/man/man1/gradsum.1 $(D)/share/man/man1/gradsum-*.1
+	rm -rf $(D)/include/gradsum $(D)/share/gradsum
 
 clean:
 	rm -rf $(B)
@@ -299,9 +414,11 @@ clean:
 GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
-           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs))
+           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
-           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop))
+           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
+           $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
+           $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill))
 
 packages:
-	@tests/packages.sh "$(PACKAGES)" "$(OPTIONAL)"
+	@tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

@@ -1,14 +1,15 @@
 /* From source to a program: compiled, or as an earlier run left it in the user's cache directory (io/cache.h).
  *
- * An entry's name is the SHA-256 of all that the binary depends on: platform, device, driver, options, and the source with
- * the files that it includes. So an entry can not be out of date; one that is damaged, or that the driver refuses, is
- * compiled anew and replaced.
+ * An entry's name is the SHA-256 of all that the binary depends on: platform, device, driver, options, and the source
+ * with the files that it includes. So an entry can not be out of date; one that is damaged, or that the driver refuses,
+ * is compiled anew and replaced.
  *
- * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and unpacks there what it is
- * given as a binary; so only one process at a time compiles or unpacks. The others find the entry when it is their turn.
- * (Its machine code is made when a kernel is first enqueued, or, as here, when its binary is asked for.)
+ * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and unpacks there what it
+ * is given as a binary; so only one process at a time compiles or unpacks. The others find the entry when it is their
+ * turn. (Its machine code is made when a kernel is first enqueued, or, as here, when its binary is asked for.)
  */
 #include "cl/cl.h"
+#include "cl/platforms.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static void write_options(const gs_cl *cl, char *options) {
                  t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
 }
 
-/* "/usr/share/pocl/include/_builtin_renames.h:140" -> "_builtin_renames.h:140": the folders of this machine say nothing, and
- * make a line long. */
+/* "/usr/share/pocl/include/_builtin_renames.h:140" -> "_builtin_renames.h:140": the folders of this machine say
+ * nothing, and make a line long. */
 static void leave_out_folders(char *log) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/";
     char *to = log;
@@ -70,6 +71,7 @@ static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error,
 static gs_status compile(const gs_cl *cl, const char *file, const char *source, const char *options,
                          cl_program *out) {
     cl_int error;
+    GS_TRY(gs_context(gs_cl_check_linker(cl), "%s", file));
     cl_program program = clCreateProgramWithSource(cl->context, 1, &source, NULL, &error);
     GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", file));
     error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);

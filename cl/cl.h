@@ -6,6 +6,7 @@
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
  *     error.c      OpenCL's error codes by name
+ *     lock.c       one thread at a time sets up, compiles or closes
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
@@ -14,8 +15,7 @@
  * A kernel that is fast on a GPU is slow on a CPU, and the other way round. Where that matters a .cl file holds both,
  * and the macros GS_GPU and GS_VECTOR, set when it is built, say for which kind of device it is (see gs_cl).
  */
-#ifndef GS_CL_CL_H
-#define GS_CL_CL_H
+#pragma once
 
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
@@ -27,7 +27,7 @@ enum {
     GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
     GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
     GS_STAGES = 4,      /* writes that may be on their way (memory.c) */
-    GS_PACK = 256,      /* CPU: so many k of a product's sides are copied at a time (gemm.cl) */
+    GS_PACK = 256,      /* CPU: how many k of a product's sides are copied at a time (gemm.cl) */
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
 
@@ -44,7 +44,7 @@ typedef struct gs_cl_tiles {
     int pack;     /* cpu: FLOPs for each element of A from which on A is copied, tile by tile (gemm.c) */
     int tile;     /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
     int each;     /* ... and a work-item of it each x each: 4 or 8; GS_EACH */
-    int step;     /* gpu: so many k are in local memory at a time: 8, 16 or 32; GS_STEP */
+    int step;     /* gpu: how many k are in local memory at a time: 8, 16 or 32; GS_STEP */
 } gs_cl_tiles;
 
 /* Work-items of a work-group that computes a tile; GS_GROUP in the kernels. */
@@ -63,7 +63,7 @@ void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
 /* The other way round; what the text does not name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other
  * sizes' defaults for it. false: not such a text, or a number that is not allowed. */
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
-/* The defaults for a vector of so many floats. */
+/* The defaults for a vector of that many floats. */
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
 
 /* Memory that operators use between two of their kernels; each of these is one buffer that grows to the largest need
@@ -86,7 +86,7 @@ typedef struct gs_cl_staging {
     cl_event done; /* the copy is on the device; NULL: the place was never used */
 } gs_cl_staging;
 
-/* Numbers that follow from the sizes of a convolution, made once for each of them (conv2d.h). */
+/* Numbers that follow from the sizes of a convolution, made once for each of them (conv2d_common.h). */
 typedef struct gs_cl_table {
     gs_conv2d_sizes sizes;
     gs_mem table;
@@ -128,8 +128,8 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
     return (gs_cl *)device->state;
 }
 
-/* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time would
- * else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
+/* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time
+ * would else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void);
 
@@ -154,8 +154,8 @@ typedef struct gs_cl_grid {
     size_t groups[3], local[3];
 } gs_cl_grid;
 
-/* At least `items` work-items in one dimension, in groups of `local`; the kernel lets those at the end that are too many
- * do nothing. */
+/* At least `items` work-items in one dimension, in groups of `local`; the kernel lets those at the end that are too
+ * many do nothing. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
 
 /* How many parts of size `each` cover `count`. */
@@ -166,7 +166,7 @@ static inline size_t gs_cl_parts(size_t count, size_t each) {
 /* The grid of an element-wise kernel on `count` elements (GS_FIRST in common.clh). */
 gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 
-/* The grid of a kernel that goes through planes of so many rows (GS_PLANE and GS_ROW in common.clh). */
+/* The grid of a kernel that goes through planes of that many rows (GS_PLANE and GS_ROW in common.clh). */
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
 /* One argument of a kernel. A gs_mem becomes two: the buffer, and `at` as a ulong. */
@@ -210,13 +210,13 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){GS_CL_STRUCT, sizeof(s), {.bytes = &(s)}})
 
 /* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used. Nothing happens if the grid is
- * empty. On a CPU work-groups of one work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: it does not compile (the compiler's words go to standard error),
- * or a call failed. */
+ * empty. On a CPU work-groups of one work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there
+ * is no such file. GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 
-/* On a CPU: a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. So many work-groups of one
- * work-item each, of which gs_cl_takers are enough, share the tasks among them. */
+/* On a CPU: a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. That many work-groups of
+ * one work-item each, of which gs_cl_takers are enough, share the tasks among them. */
 gs_status gs_cl_run_tasks(gs_device *, const char *file, const char *name, size_t groups, size_t tasks,
                           const gs_cl_arg *args, int count);
 
@@ -234,9 +234,13 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
     gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){__VA_ARGS__},                     \
                     (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
 
-/* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for messages.
- * GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed. cl/build.c. */
+/* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for
+ * messages. GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed.
+ * cl/build.c. */
 gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_program *out);
+
+/* The program with the kernels of cl/FILE.cl, built if it is not yet; it goes with the device. Fails as gs_cl_run. */
+gs_status gs_cl_program(gs_device *, const char *file, cl_program *out);
 
 /* Release all programs and kernels of a device. */
 void gs_cl_programs_free(gs_cl *);
@@ -263,56 +267,9 @@ void gs_cl_close(gs_device *);
 
 /* ---- operators: see src/backend.h ---- */
 
-gs_status gs_cl_bytes_to_float(gs_device *, gs_mem y, gs_mem bytes, float scale, float shift, size_t count);
-gs_status gs_cl_one_hot(gs_device *, gs_mem y, gs_mem labels, size_t n, int classes);
-gs_status gs_cl_linear_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                               int out);
-gs_status gs_cl_linear_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, int in, int out, bool add);
-gs_status gs_cl_conv2d_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                               const gs_conv2d_sizes *);
-gs_status gs_cl_conv2d_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, const gs_conv2d_sizes *, bool add);
-gs_status gs_cl_linear_relu_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                    int out);
-gs_status gs_cl_linear_relu_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
-gs_status gs_cl_conv2d_relu_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                    const gs_conv2d_sizes *);
-gs_status gs_cl_conv2d_relu_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
-bool gs_cl_fuses_max_pool2d(gs_device *, const gs_pool2d_sizes *);
-gs_status gs_cl_conv2d_relu_max_pool2d_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
-                                               gs_mem b, size_t n, const gs_conv2d_sizes *,
-                                               const gs_pool2d_sizes *);
-gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                                gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
-                                                const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
-gs_status gs_cl_max_pool2d_forward(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
-                                   const gs_pool2d_sizes *);
-gs_status gs_cl_max_pool2d_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
-                                    const gs_pool2d_sizes *);
-gs_status gs_cl_avg_pool2d_forward(gs_device *, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *);
-gs_status gs_cl_avg_pool2d_backward(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
-gs_status gs_cl_relu_forward(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status gs_cl_relu_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status gs_cl_tanh_forward(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status gs_cl_tanh_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status gs_cl_sigmoid_forward(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status gs_cl_sigmoid_backward(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status gs_cl_dropout_forward(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
-gs_status gs_cl_dropout_backward(gs_device *, gs_mem dx, gs_mem dy, size_t count, gs_dropout_draw);
-gs_status gs_cl_add(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
-gs_status gs_cl_softmax_cross_entropy_forward(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
-                                              size_t n, int classes);
-gs_status gs_cl_softmax_cross_entropy_backward(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                               int classes);
-gs_status gs_cl_mean_squared_error_forward(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
-gs_status gs_cl_mean_squared_error_backward(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
-gs_status gs_cl_sgd_update(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
-                           float momentum, float weight_decay);
-gs_status gs_cl_fma_loop(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
-gs_status gs_cl_triad(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
+#define GS_DECLARE(name) GS_OPERATOR(name) gs_cl_##name;
+GS_OPERATORS(GS_DECLARE)
+#undef GS_DECLARE
 
 /* Used by operators: */
 
@@ -327,8 +284,8 @@ typedef struct gs_cl_gemm_sizes {
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */
 gs_status gs_cl_gemm(gs_device *, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes);
 
-/* Two products without bias, of which none needs the other: on a CPU as one kernel, which saves the cores a wait. The one
- * with the larger tasks should come first: the small ones fill up the end. */
+/* Two products without bias, of which none needs the other: on a CPU as one kernel, which saves the cores a wait. The
+ * one with the larger tasks should come first: the small ones fill up the end. */
 typedef struct gs_cl_product {
     gs_mem c, a, b;
     gs_cl_gemm_sizes s;
@@ -339,5 +296,3 @@ gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
  * stats. cl/stats.c. */
 gs_status gs_cl_stats_part(gs_device *, size_t n, gs_mem *part);
 gs_status gs_cl_stats_add(gs_device *, gs_mem stats, gs_mem part, size_t n);
-
-#endif

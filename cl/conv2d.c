@@ -1,10 +1,9 @@
 /* Convolution. On a GPU as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their
  * planes need little memory. On a CPU: conv2d_rows.c. */
-#include "cl/conv2d.h"
+#include "cl/conv2d_common.h"
+#include "cl/conv2d_rows.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* These three are also declared in conv2d.cl and conv2d_planes.clh. */
 
@@ -45,7 +44,7 @@ static int larger(int a, int b) {
 }
 
 static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
-    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; a tile may read so much beyond a row */
+    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; a tile may read up to SLACK beyond a row */
     p->taps_h = (s->kernel_h + s->stride_h - 1) / s->stride_h;
     p->taps_w = (s->kernel_w + s->stride_w - 1) / s->stride_w;
     /* all windows and their padding, and all pixels of x, also those that no window sees */
@@ -84,44 +83,10 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     p->y_size = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     size_t most = p->x.image > p->dy.image + lead ? p->x.image : p->dy.image + lead;
     if (most > INT_MAX)
-        return gs_fail(
-            GS_E_MEMORY,
-            "conv2d: an image of (%d,%d,%d) with padding has %zu elements; at most %d are possible", s->in_c,
-            s->in_h, s->in_w, most, INT_MAX);
+        return gs_fail(GS_E_MEMORY,
+                       "conv2d: an image of (%d,%d,%d) with padding has %zu elements; at most %d are allowed",
+                       s->in_c, s->in_h, s->in_w, most, INT_MAX);
     return GS_OK;
-}
-
-gs_status gs_cl_conv2d_table(gs_device *d, const gs_conv2d_sizes *s, size_t count,
-                             void (*fill)(const gs_conv2d_sizes *, cl_int *table), gs_mem *table) {
-    gs_cl *cl = gs_cl_of(d);
-    for (int i = 0; i < cl->table_count; i++)
-        if (memcmp(&cl->tables[i].sizes, s, sizeof *s) == 0) {
-            *table = cl->tables[i].table;
-            return GS_OK;
-        }
-    gs_cl_table *grown = realloc(cl->tables, ((size_t)cl->table_count + 1) * sizeof *grown);
-    cl_int *places = grown ? malloc(count * sizeof *places) : NULL;
-    if (grown) cl->tables = grown;
-    if (!places) return gs_fail(GS_E_MEMORY, "conv2d: no memory for a table of %zu numbers", count);
-    fill(s, places);
-    gs_status st = gs_cl_alloc(d, count * sizeof *places, table);
-    if (st == GS_OK) {
-        cl->tables[cl->table_count++] = (gs_cl_table){*s, *table};
-        st = gs_cl_write(d, *table, places, count * sizeof *places);
-    }
-    free(places);
-    return st;
-}
-
-gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem part,
-                                   size_t groups, const gs_conv2d_sizes *s, bool add) {
-    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
-    const int inputs = s->in_c * s->kernel_h * s->kernel_w, columns = inputs + (db.base != NULL);
-    gs_cl_grid grid = gs_cl_items(t->gpu ? (size_t)columns : gs_cl_parts((size_t)columns, (size_t)t->vector),
-                                  t->gpu ? 64 : 1);
-    grid.groups[1] = (size_t)s->out_c;
-    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, GS_ARG(dw), GS_ARG(db.base ? db : dw),
-                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(columns), GS_ARG(inputs), GS_ARG((int)add));
 }
 
 /* How many images at once. */
@@ -148,8 +113,8 @@ static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, g
                      GS_ARG_STRUCT(p));
 }
 
-/* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u and v
- * count the kernel places that fall on one phase. */
+/* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
+ * and v count the kernel places that fall on one phase. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *place) {
     plan p;
     if (make_plan(s, &p) != GS_OK) return; /* whoever asks for a table has made the plan */
@@ -173,8 +138,8 @@ static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
     return GS_OK;
 }
 
-/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
- * 1 x 1), they make one long row, which is cut into vectors with less waste. */
+/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels
+ * of 1 x 1), they make one long row, which is cut into vectors with less waste. */
 static void join_rows(product *p) {
     if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;
@@ -197,11 +162,17 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
                      GS_ARG_BUFFER(x), GS_ARG(places), GS_ARG_STRUCT(p));
 }
 
+/* On a GPU a pooling is left to its own operator. */
+bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
+    return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_halves(e->pool)));
+}
+
 /* y = w x + b, or max(w x + b, 0) */
-static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                         const gs_conv2d_sizes *s, bool relu) {
+gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                               const gs_conv2d_sizes *s, const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
-    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, GS_NONE, x, w, b, n, s, relu);
+    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
     plan p;
     gs_mem x_planes, x_places, dy_places;
     GS_TRY(make_plan(s, &p));
@@ -216,7 +187,7 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
                        .w = s->out_w,
                        .stride_h = 1,
                        .stride_w = 1,
-                       .relu = relu};
+                       .relu = e.relu};
     const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
@@ -224,16 +195,6 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
         GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, times_w));
     }
     return GS_OK;
-}
-
-gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                               const gs_conv2d_sizes *s) {
-    return forward(d, y, x, w, b, n, s, false);
-}
-
-gs_status gs_cl_conv2d_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                    const gs_conv2d_sizes *s) {
-    return forward(d, y, x, w, b, n, s, true);
 }
 
 /* dw = dy x^T and db = dy 1^T over n images, or += with `add` */
@@ -277,15 +238,15 @@ static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, c
                      GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
 }
 
-/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where relu_y > 0 */
-static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
+/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */
+gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, const gs_conv2d_sizes *s, bool add, const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, s);
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
-    if (!gs_cl_of(d)->tiles.gpu)
-        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, relu_y, GS_NONE, x, w, n, s, add);
+    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,
@@ -305,7 +266,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
     const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        const gs_mem gate = relu_y.base ? gs_at(relu_y, first * p.y_size) : GS_NONE;
+        const gs_mem gate = e.relu ? gs_at(e.y, first * p.y_size) : GS_NONE;
         GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
         GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), gate, images, p.dy, &dy_planes));
         GS_TRY(weights_gradient(d, dw, db, dy_planes, x_planes, x_places, images, s, &p, add || first > 0));
@@ -314,37 +275,4 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
                 multiply(d, gs_at(dx, first * p.x_size), w_t, GS_NONE, dy_planes, dy_places, images, back));
     }
     return GS_OK;
-}
-
-gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, s, add);
-}
-
-gs_status gs_cl_conv2d_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, s, add);
-}
-
-/* ---- with relu and max pooling, on a CPU ---- */
-
-bool gs_cl_fuses_max_pool2d(gs_device *d, const gs_pool2d_sizes *p) {
-    return !gs_cl_of(d)->tiles.gpu && gs_pool2d_halves(p);
-}
-
-gs_status gs_cl_conv2d_relu_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
-                                               gs_mem b, size_t n, const gs_conv2d_sizes *s,
-                                               const gs_pool2d_sizes *p) {
-    gs_check_fused_pool(d, s, p);
-    return n == 0 ? GS_OK : gs_cl_conv2d_rows_forward(d, y, index, x, w, b, n, s, true);
-}
-
-gs_status gs_cl_conv2d_relu_max_pool2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                                gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
-                                                const gs_conv2d_sizes *s, const gs_pool2d_sizes *p,
-                                                bool add) {
-    gs_check_fused_pool(d, s, p);
-    if (n > 0) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, y, index, x, w, n, s, add);
-    const size_t inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
-    return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * inputs, db, (size_t)s->out_c);
 }

@@ -18,9 +18,9 @@
  *     stride 2, one row of x:    0 1 2 3 4 5 6 7   ->   0 2 4 6   (v = 0, 2, ..)
  *                                                       1 3 5 7   (v = 1, 3, ..)
  *
- * All planes, those of dy too, have the same grid of grid_h x grid_w elements, chosen so large that the zeros at the end
- * of one row (one plane) are the padding before the next. A last plane of ones makes b a weight like the others, whose
- * input is always 1. So there are three products:
+ * All planes, those of dy too, have the same grid of grid_h x grid_w elements, chosen so large that the zeros at the
+ * end of one row (one plane) are the padding before the next. A last plane of ones makes b a weight like the others,
+ * whose input is always 1. So there are three products:
  *
  *     y  = w  x     B from x's planes
  *     dw = dy x^T   summed over positions and images; both contiguous along the positions

@@ -1,6 +1,7 @@
-/* Convolution on a CPU, image by image: conv2d_rows.cl tells how. Two kernels that each do all for some images: what a core
- * writes, it finds in its own cache, and there is little to wait for between kernels. */
-#include "cl/conv2d.h"
+/* Convolution on a CPU, image by image; conv2d_rows.cl explains how. There are two kernels, and each does all the work
+ * for some images. So a core finds what it wrote in its own cache, and there is little waiting between kernels. */
+#include "cl/conv2d_rows.h"
+#include "cl/conv2d_common.h"
 
 #include <limits.h>
 
@@ -44,9 +45,9 @@ static size_t table_size(const gs_conv2d_sizes *s) {
            2 * (size_t)(s->out_c * s->kernel_h);
 }
 
-/* The places of the kernel in the order (c, v, u), in which neighbours share a plane: each where its row of X begins, and
- * where it is in a row of w; the rows of w; those of w^T, which are (c, v); and for each phase of dX the columns (o, u) of
- * w^T: where in the copy of dy they begin, and where they are in w. */
+/* The table holds, for each position in the kernel, where its row of X begins and where it is in a row of w, in the
+ * order (c, v, u), in which neighbours share a plane; then the rows of w; then those of w^T, which are (c, v). For each
+ * phase of dX it holds the columns (o, u) of w^T: where they begin in the copy of dy, and where they are in w. */
 static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
     const conv_rows r = shape_of(s);
     const int depth = (int)depth_of(s), kernel = s->kernel_h * s->kernel_w;
@@ -73,8 +74,9 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Whether `low` tiles, which are three vectors wide and not two, compute less beyond the edges of a product, where strips of
- * one vector follow if no more is left. (Backward has them only: a kernel with both takes longer to compile.) */
+/* Do `low` tiles, which are three vectors wide instead of two, compute less beyond the edges of a product? Strips of
+ * one vector follow where there is room for no more. (Backward has only these tiles: a kernel with both takes longer to
+ * compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
                  vectors = gs_cl_parts(columns, (size_t)t->vector);
@@ -82,35 +84,35 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* Floats of packed matrices of so many columns together, with the bias that each has in a column of its own. */
+/* Floats of packed matrices with this many columns in all, counting one column of each matrix for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* How many work-groups share the tasks: one for each core, unless there are fewer tasks, or less memory. */
+/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
     const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / r->memory;
     if (can == 0 || r->size > INT_MAX || (size_t)r->s.out_c * r->dy_plane > INT_MAX ||
         (size_t)r->s.out_c * depth_of(&r->s) > INT_MAX)
         return gs_fail(
             GS_E_MEMORY,
-            "conv2d: for an image of (%d,%d,%d) and %d kernels of %d x %d this device is too small",
+            "conv2d: this device is too small for an image of (%d,%d,%d) and %d kernels of %d x %d",
             r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
     *groups = gs_cl_takers(d, tasks);
     if (*groups > can) *groups = can;
     return GS_OK;
 }
 
-gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b,
-                                    size_t n, const gs_conv2d_sizes *s, bool relu) {
+gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                    const gs_conv2d_sizes *s, const gs_epilogue *e) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     const size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     conv_rows r = shape_of(s);
     gs_mem scratch, table;
-    size_t groups;
-    r.relu = relu;
-    r.pool = index.base != NULL;
+    size_t groups = 0;
+    r.relu = e->relu;
+    r.pool = e->pool != NULL;
     if (r.pool) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
@@ -119,12 +121,12 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
     return GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_forward", groups, n, GS_ARG(y),
-                           GS_ARG(r.pool ? index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
+                           GS_ARG(r.pool ? e->index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
                            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: how many sums of dw, of so many floats each, there may be: for some tasks for each core, so that none waits long for
- * the other, but not so many that they outgrow what a device has. */
+/* Backward: the most sums of dw that there may be, of `floats` floats each. Some tasks for each core, so that no core
+ * waits long for another, but not so many that the sums outgrow the device's memory. */
 static size_t most_sums(const gs_cl *cl, size_t floats) {
     enum { PER_CORE = 8 };
     const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), can = budget / floats,
@@ -132,18 +134,19 @@ static size_t most_sums(const gs_cl *cl, size_t floats) {
     return can < cl->units ? cl->units : can < want ? can : want;
 }
 
-gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                                     gs_mem index, gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s,
-                                     bool add) {
-    /* So many images together that a tile's sums are over a LONG row of positions, since to add up its vectors at the end
-     * costs as much as some ten of them; and no more, nor more than about CACHED floats, which stay in a core's cache. */
+gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                     gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
+                                     const gs_epilogue *e) {
+    /* Take enough images together that a tile's sums run over a LONG row of positions, because adding up its vectors at
+     * the end costs as much as some ten of them. Take no more than that, and no more than about CACHED floats, which
+     * stay in a core's cache. */
     enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
-    size_t groups;
+    size_t groups = 0;
     const size_t out_c = (size_t)s->out_c;
-    r.relu = relu_y.base != NULL;
-    r.pool = index.base != NULL;
+    r.relu = e->relu;
+    r.pool = e->pool != NULL;
     r.bias = db.base != NULL;
     r.has_dx = dx.base != NULL;
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
@@ -165,7 +168,7 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * out_c * (depth_of(s) + (size_t)r.bias), &part));
     GS_TRY(GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_backward", groups, tasks,
                            GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
-                           GS_ARG(r.relu ? relu_y : dy), GS_ARG(r.pool ? index : dy), GS_ARG(x), GS_ARG(w),
+                           GS_ARG(r.relu ? e->y : dy), GS_ARG(r.pool ? e->index : dy), GS_ARG(x), GS_ARG(w),
                            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, tasks, s, add);
 }

@@ -2,25 +2,26 @@
 #include "conv2d_sum.clh"
 #include "max_pool2d_2x2.clh"
 
-/* Convolution on a CPU: as cpu/conv2d.c does it, image by image, with all that a work-item needs of an image in its
- * cache. The matrix of patches that im2col would write has a row for each k = (c, u, v), with the inputs that all
- * positions p = (r, o) of the output see through that place of the kernel. Rows of the same (c, v) and different u hold
- * the same numbers, moved by a row of the image. So only the plane of each (c, v) is written:
+/* Convolution on a CPU, as cpu/conv2d.c does it: image by image, with all that a work-item needs of an image in its
+ * cache. The matrix of patches that im2col would write has a row for each k = (c, u, v). The row holds the inputs that
+ * all output positions p = (r, o) see through that place of the kernel. Rows of the same (c, v) and different u hold
+ * the same numbers, shifted by a row of the image. So only the plane of each (c, v) is written:
  *
  *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
  *
- * and row k of the patches is that plane from its row u on, X[at[k] + p]: all positions lie one after the other. With a
- * stride a plane holds the rows of each h mod stride_h ("phase") together. Then
+ * and row k of the patches is that plane from its row u on, X[at[k] + p]: all positions are contiguous. With a stride,
+ * a plane keeps the rows of each h mod stride_h (a "phase") together. Then
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] = sum_p dy[o][p] X[at[k] + p]
  *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
- * The last is the first again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Each phase of it is
- * a product of its own, with those u that it sees.
+ * The last product has the form of the first: "row h - u of dy" is a place in a copy of dy with zeros above and below.
+ * Each phase is a product of its own, over the u that it sees.
  *
- * Where relu and a max pooling follow, which makes y four times smaller, forward computes an image's y for itself alone and
- * pools it while it is in the cache; backward finds there what it needs of dy, spread to the places it came from.
+ * If relu and a max pooling follow, y is four times smaller. Forward then computes the y of one image in memory of its
+ * own, and pools it while it is in the cache. Backward spreads an image's dy to the places that it came from, and finds
+ * it in the cache too.
  */
 
 /* ---- y = w X, and dX = w^T dy ---- */
@@ -36,8 +37,8 @@ typedef struct product {
     int relu;
 } product;
 
-/* to[tile][k][i] = w(row tile high + i, k), with the row's bias before its first k, so that a tile is read in one stream; rows
- * beyond the last are the last again. row: where in w each row begins. */
+/* to[tile][k][i] = w(row tile high + i, k), with the row's bias before its first k, so that a tile is read in one
+ * stream; rows beyond the last are the last again. row: where in w each row begins. */
 static void pack(__global float *to, __global const float *w, __global const int *row, product p, int high) {
     for (int first = 0; first < p.rows; first += high, to += high * (p.depth + 1))
         for (int i = 0; i < high; i++) {
@@ -47,8 +48,9 @@ static void pack(__global float *to, __global const float *w, __global const int
         }
 }
 
-/* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors begin.
- * always_inline: high and wide are then constants, and only what lies below them is left of the unrolled loops. */
+/* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors
+ * begin. always_inline: high and wide are then constants, and only what lies below them is left of the unrolled
+ * loops. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
 __attribute__((always_inline)) static void strip(__global float *y, __global const float *x, product p,
@@ -87,8 +89,8 @@ __attribute__((always_inline)) static void strip(__global float *y, __global con
     }
 }
 
-/* Strips of `wide` vectors, and at the right edge of one, where no more is left. What goes beyond the edge is laid over what
- * was there before. */
+/* Strips of `wide` vectors, and strips of one vector at the right edge, where there is room for no more. A vector that
+ * would pass the edge is moved back, and overlaps the one before it. */
 __attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
                                                  const int high, const int wide) {
     int column = 0;
@@ -132,10 +134,12 @@ GS_ONCE void forward_images(__global float *y, __global int *index, __global con
     }
 }
 
-__kernel void conv2d_rows_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
-                                  __global const float *x, ulong x_at, __global const float *w, ulong w_at,
-                                  __global const float *bias, ulong bias_at, __global float *scratch,
-                                  __global const int *table, conv_rows s, GS_TASKS) {
+__kernel GS_OF_VECTORS void conv2d_rows_forward(__global float *y, ulong y_at, __global int *index,
+                                                ulong index_at, __global const float *x, ulong x_at,
+                                                __global const float *w, ulong w_at,
+                                                __global const float *bias, ulong bias_at,
+                                                __global float *scratch, __global const int *table,
+                                                conv_rows s, GS_TASKS) {
     forward_images(y + y_at, index + index_at, x + x_at, w + w_at, bias + bias_at,
                    scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }
@@ -202,9 +206,9 @@ static void copy_plane(__global float *to, __global const float *dy, __global co
     for (; i < positions; i++) to[i] = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
 }
 
-/* The same from dy after pooling: each goes to its index, and all else is 0. Only `room` elements of dy may be read, so in the
- * image's last plane short rows may be left that no vector fits. The vectors of short rows go beyond the plane, where zeros
- * must be. */
+/* The same from pooled dy: each element goes to its index, and all else is 0. Only `room` elements of dy may be read,
+ * so short rows may be left at the end of the image's last plane that no vector fits. The vectors of short rows extend
+ * beyond the plane, where there must be zeros. */
 static void spread_plane(__global float *to, __global const float *dy, __global const float *relu_y,
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
@@ -228,7 +232,8 @@ static void copy_dy(__global float *to, __global const float *dy, __global const
     }
 }
 
-/* One phase of dX: its rows first .. end - 1 belong to the image, not to its padding, and see `taps` rows of the kernel. */
+/* One phase of dX. Its rows first .. end - 1 belong to the image, not to its padding; it sees `taps` rows of the
+ * kernel. */
 typedef struct phase_of {
     int first, end, taps;
 } phase_of;
@@ -277,7 +282,8 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
     image_from_planes(dx, planes, s);
 }
 
-/* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up; and dx. */
+/* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up;
+ * and dx. */
 GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
                              __global const float *relu_y, __global const int *index, __global const float *x,
                              __global const float *w, __global float *scratch, __global const int *table,
@@ -313,12 +319,11 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
     }
 }
 
-__kernel void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
-                                   __global const float *dy, ulong dy_at, __global const float *relu_y,
-                                   ulong relu_y_at, __global const int *index, ulong index_at,
-                                   __global const float *x, ulong x_at, __global const float *w, ulong w_at,
-                                   __global float *scratch, __global const int *table, conv_rows s,
-                                   GS_TASKS) {
+__kernel GS_OF_VECTORS void
+conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part, __global const float *dy,
+                     ulong dy_at, __global const float *relu_y, ulong relu_y_at, __global const int *index,
+                     ulong index_at, __global const float *x, ulong x_at, __global const float *w, ulong w_at,
+                     __global float *scratch, __global const int *table, conv_rows s, GS_TASKS) {
     backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, index + index_at, x + x_at, w + w_at,
                     scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }

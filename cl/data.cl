@@ -1,8 +1,8 @@
 #include "common.clh"
 
 /* y[i] = scale * bytes[i] + shift */
-__kernel void bytes_to_float(__global float *y, ulong y_at, __global const uchar *bytes, float scale,
-                             float shift, ulong count) {
+__kernel GS_OF_VECTORS void bytes_to_float(__global float *y, ulong y_at, __global const uchar *bytes,
+                                           float scale, float shift, ulong count) {
     y += y_at;
     size_t i = GS_FIRST;
     if (i + GS_VECTOR <= count) {

@@ -40,9 +40,9 @@ typedef struct gemm_cut {
 } gemm_cut;
 
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
- * there are few columns. There are several tasks for each core, so that none waits long for the other; but where B lies
- * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second cache
- * (1 MB of it) when the next columns come. */
+ * there are few columns. There are several tasks for each core, so that none waits long for another; but where B lies
+ * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second
+ * cache (1 MB of it) when the next columns come. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};

@@ -40,8 +40,8 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 #else
 
-/* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the last
- * again. Work-item (block of GS_PACK k, tile). */
+/* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the
+ * last again. Work-item (block of GS_PACK k, tile). */
 __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const float *restrict a,
                         ulong a_at, gemm_sizes s) {
     const size_t tile = get_global_id(1), row = tile * GS_ROWS, begin = get_global_id(0) * GS_PACK,
@@ -64,8 +64,8 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
 
 enum { WIDE = 2 * GS_VECTOR };
 
-/* The elements of two vectors in turn. (x.lo, x.even and the like would say the same, but Oclgrind 21.10 takes what some of
- * them give for uninitialised.) */
+/* The elements of two vectors in turn. (x.lo, x.even and the like would say the same, but Oclgrind 21.10 takes what
+ * some of them give for uninitialised.) */
 static void zip(vec a, vec b, vec *low, vec *high) {
 #if GS_VECTOR == 16
     *low = shuffle2(a, b, (uint16)(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
@@ -79,9 +79,10 @@ static void zip(vec a, vec b, vec *low, vec *high) {
 #endif
 }
 
-/* Turn a square of numbers round: rows become columns. Zip each row of its upper half with one of its lower half; that moves
- * one bit of an element's column into its row, and one the other way. After as many rounds as a column has bits, rows and
- * columns have changed places. The rounds are a loop: LLVM 15 joins written out ones, and needs four times as many shuffles. */
+/* Turn a square of numbers round: rows become columns. Zip each row of its upper half with one of its lower half; that
+ * moves one bit of an element's column into its row, and one the other way. After as many rounds as a column has bits,
+ * rows and columns have changed places. The rounds are a loop: LLVM 15 joins written out ones, and needs four times as
+ * many shuffles. */
 static void turn(vec square[GS_VECTOR]) {
     vec zipped[GS_VECTOR];
 #pragma unroll 1
@@ -94,8 +95,8 @@ static void turn(vec square[GS_VECTOR]) {
     }
 }
 
-/* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's columns
- * are contiguous, with the last one again in place of those that are not there; else those are 0. */
+/* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's
+ * columns are contiguous, with the last one again in place of those that are not there; else those are 0. */
 GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ulong b_col, int columns,
                           int depth) {
     int k = 0;
@@ -118,10 +119,10 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ul
 }
 
 /* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together in
- * the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and addresses
- * 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. Where A is
- * large or lies across, a is a copy of it, too (gemm_pack). */
+ * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together
+ * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and
+ * addresses 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed.
+ * Where A is large or lies across, a is a copy of it, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const float *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {
@@ -220,11 +221,12 @@ static void broadcast_task(__global float *c, __global const float *a, __global 
 }
 
 /* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
-__kernel void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                             __global const float *b, ulong b_at, __global const float *bias, ulong bias_at,
-                             gemm_sizes s, gemm_cut cut, __global float *other_c, ulong other_c_at,
-                             __global const float *other_a, ulong other_a_at, __global const float *other_b,
-                             ulong other_b_at, gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
+__kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                                           __global const float *b, ulong b_at, __global const float *bias,
+                                           ulong bias_at, gemm_sizes s, gemm_cut cut, __global float *other_c,
+                                           ulong other_c_at, __global const float *other_a, ulong other_a_at,
+                                           __global const float *other_b, ulong other_b_at,
+                                           gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
     GS_EACH_TASK(task)
     if (task < cut.tasks)
         broadcast_task(c + c_at, a + a_at, b + b_at, bias + bias_at, s, cut, task);

@@ -1,27 +1,21 @@
 #include "cl/cl.h"
 
-/* y = x w^T + b, or max(x w^T + b, 0) */
-static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in, int out,
-                         bool relu) {
-    size_t k = (size_t)in, m = (size_t)out;
-    return gs_cl_gemm(
-        d, y, x, w, b,
-        (gs_cl_gemm_sizes){
-            .m = n, .n = m, .k = k, .a_row = k, .a_col = 1, .b_row = 1, .b_col = k, .relu = relu});
-}
-
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                               int out) {
-    return forward(d, y, x, w, b, n, in, out, false);
+                               int out, const gs_epilogue *then) {
+    size_t k = (size_t)in, m = (size_t)out;
+    return gs_cl_gemm(d, y, x, w, b,
+                      (gs_cl_gemm_sizes){.m = n,
+                                         .n = m,
+                                         .k = k,
+                                         .a_row = k,
+                                         .a_col = 1,
+                                         .b_row = 1,
+                                         .b_col = k,
+                                         .relu = gs_epilogue_of(d, then, NULL).relu});
 }
 
-gs_status gs_cl_linear_relu_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                    int out) {
-    return forward(d, y, x, w, b, n, in, out, true);
-}
-
-/* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one pass.
- * On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
+/* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one
+ * pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
 static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
     enum { COLUMNS = 32 }; /* as in linear.cl */
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
@@ -39,27 +33,18 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
                      GS_ARG((int)has_db), GS_ARG((int)add));
 }
 
-/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass only
- * where relu_y > 0 */
-static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y, gs_mem x,
-                          gs_mem w, size_t n, int in, int out, bool add) {
+/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass
+ * only where its y > 0 */
+gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, int in, int out, bool add, const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
-    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
+    GS_TRY(sum_db(d, db, &dy, e.relu ? e.y : GS_NONE, n, m, add));
     const gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
         of_dw = {
             dw, dy, x, {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add}};
     if (dx.base) return gs_cl_gemm_pair(d, of_dx, of_dw);
     return gs_cl_gemm(d, of_dw.c, of_dw.a, of_dw.b, GS_NONE, of_dw.s);
-}
-
-gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                size_t n, int in, int out, bool add) {
-    return backward(d, dx, dw, db, dy, GS_NONE, x, w, n, in, out, add);
-}
-
-gs_status gs_cl_linear_relu_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add) {
-    return backward(d, dx, dw, db, dy, y, x, w, n, in, out, add);
 }

@@ -2,15 +2,15 @@
 
 /* The products are those of gemm.cl; this is what is left of linear. */
 
-/* Neighbouring columns that a work-item of linear_db sums up. On a CPU 128 bytes of each row: caches fetch lines of 64 bytes,
- * and the neighbour with each. */
+/* Neighbouring columns that a work-item of linear_db sums up. On a CPU 128 bytes of each row: caches fetch lines of 64
+ * bytes, and the neighbour with each. */
 #ifdef GS_GPU
 enum { COLUMNS = 1 };
 #else
 enum { COLUMNS = 32 };
 #endif
 
-/* What linear_db says, for so many columns (a multiple of GS_VECTOR); the pointers are at the first. */
+/* What linear_db says, for a number of columns (a multiple of GS_VECTOR); the pointers are at the first. */
 __attribute__((always_inline)) static void sum_columns(int columns, __global float *db,
                                                        __global const float *dy, ulong n, ulong out,
                                                        __global const float *y, __global float *passed,
@@ -36,11 +36,12 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
     }
 }
 
-/* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu` only
- * that dy counts whose y is larger than 0, and it is kept in `passed` for the products; else y and passed are not touched. */
-__kernel void linear_db(__global float *db, ulong db_at, __global const float *dy, ulong dy_at, ulong n,
-                        ulong out, __global const float *y, ulong y_at, __global float *passed, int relu,
-                        int has_db, int add) {
+/* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu`
+ * only that dy counts whose y is larger than 0, and it is kept in `passed` for the products; else y and passed are not
+ * touched. */
+__kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const float *dy, ulong dy_at,
+                                      ulong n, ulong out, __global const float *y, ulong y_at,
+                                      __global float *passed, int relu, int has_db, int add) {
     size_t o = get_global_id(0) * COLUMNS;
     db += db_at;
     dy += dy_at;

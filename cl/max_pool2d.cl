@@ -1,8 +1,8 @@
 #include "max_pool2d_2x2.clh"
 #include "pool2d.clh"
 
-/* Forward: y = the largest x of the window, index = its place h in_w + w in the plane. The first in reading order wins a
- * tie; a NaN wins over numbers; padding never wins (a window of nothing else gives -infinity and index -1).
+/* Forward: y = the largest x of the window, index = its place h in_w + w in the plane. The first in reading order wins
+ * a tie; a NaN wins over numbers; padding never wins (a window of nothing else gives -infinity and index -1).
  * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap they add up. */
 
 #ifdef GS_GPU
@@ -126,9 +126,9 @@ GS_ONCE void forward_planes(__global float *y, __global int *index, __global con
     }
 }
 
-__kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
-                                 __global const float *x, ulong x_at, ulong planes, ulong group,
-                                 pool2d_sizes s, GS_TASKS) {
+__kernel GS_OF_VECTORS void max_pool2d_forward(__global float *y, ulong y_at, __global int *index,
+                                               ulong index_at, __global const float *x, ulong x_at,
+                                               ulong planes, ulong group, pool2d_sizes s, GS_TASKS) {
     forward_planes(y + y_at, index + index_at, x + x_at, planes, group, s, next, first, tasks);
 }
 
@@ -147,9 +147,9 @@ GS_ONCE void backward_planes(__global float *dx, __global const float *dy, __glo
     }
 }
 
-__kernel void max_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
-                                  __global const int *index, ulong index_at, ulong planes, ulong group,
-                                  pool2d_sizes s, GS_TASKS) {
+__kernel GS_OF_VECTORS void max_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy,
+                                                ulong dy_at, __global const int *index, ulong index_at,
+                                                ulong planes, ulong group, pool2d_sizes s, GS_TASKS) {
     backward_planes(dx + dx_at, dy + dy_at, index + index_at, planes, group, s, next, first, tasks);
 }
 

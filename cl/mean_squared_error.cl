@@ -1,11 +1,5 @@
 #include "common.clh"
-
-static int largest_of(__global const float *x, int k) {
-    int largest = 0;
-    for (int j = 1; j < k; j++)
-        if (x[j] > x[largest]) largest = j;
-    return largest;
-}
+#include "largest.clh"
 
 /* loss = (1/k) sum_j (x[j] - t[j])^2, correct = the largest x and the largest t are at the same j; one work-item a
  * sample. part: n losses, then n times 1 or 0 for correct. */

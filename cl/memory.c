@@ -15,8 +15,9 @@ static size_t bytes_at(gs_mem m) {
 gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     const gs_cl *cl = gs_cl_of(d);
     if (bytes > cl->max_alloc)
-        return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes; this device gives at most %zu in one piece",
-                       d->name, bytes, cl->max_alloc);
+        return gs_fail(GS_E_MEMORY,
+                       "%s: no memory for %zu bytes; this device allows at most %zu in one piece", d->name,
+                       bytes, cl->max_alloc);
     size_t count = bytes ? gs_cl_parts(bytes, sizeof(cl_float)) : 1, whole = count * sizeof(cl_float);
     void *zeros = calloc(count, sizeof(cl_float));
     if (!zeros) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes of zeros", d->name, whole);
@@ -48,7 +49,7 @@ gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_me
     return GS_OK;
 }
 
-/* The next place for a copy, with room for so many bytes, when the device is done with what was there. */
+/* The next place for a copy, with room for that many bytes, when the device is done with what was there. */
 static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     gs_cl_staging *s = &cl->staging[cl->writes++ % GS_STAGES];
     if (s->done) {
@@ -68,8 +69,8 @@ static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     return GS_OK;
 }
 
-/* Batches are small: they are copied, and go up while the device still computes. What is larger is written once, and the
- * host waits. */
+/* Batches are small: they are copied, and go up while the device still computes. What is larger is written once, and
+ * the host waits. */
 gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
     gs_cl *cl = gs_cl_of(d);

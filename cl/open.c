@@ -2,69 +2,25 @@
 #include "cl/cl.h"
 #include "cl/platforms.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const gs_backend backend = {
-    .name = "cl",
-    .alloc = gs_cl_alloc,
-    .free = gs_cl_free,
-    .write = gs_cl_write,
-    .read = gs_cl_read,
-    .read_begin = gs_cl_read_begin,
-    .read_end = gs_cl_read_end,
-    .map = gs_cl_map,
-    .unmap = gs_cl_unmap,
-    .fill = gs_cl_fill,
-    .copy = gs_cl_copy,
-    .finish = gs_cl_finish,
-    .close = gs_cl_close,
-    .bytes_to_float = gs_cl_bytes_to_float,
-    .one_hot = gs_cl_one_hot,
-    .linear_forward = gs_cl_linear_forward,
-    .linear_backward = gs_cl_linear_backward,
-    .conv2d_forward = gs_cl_conv2d_forward,
-    .conv2d_backward = gs_cl_conv2d_backward,
-    .linear_relu_forward = gs_cl_linear_relu_forward,
-    .linear_relu_backward = gs_cl_linear_relu_backward,
-    .conv2d_relu_forward = gs_cl_conv2d_relu_forward,
-    .conv2d_relu_backward = gs_cl_conv2d_relu_backward,
-    .fuses_max_pool2d = gs_cl_fuses_max_pool2d,
-    .conv2d_relu_max_pool2d_forward = gs_cl_conv2d_relu_max_pool2d_forward,
-    .conv2d_relu_max_pool2d_backward = gs_cl_conv2d_relu_max_pool2d_backward,
-    .max_pool2d_forward = gs_cl_max_pool2d_forward,
-    .max_pool2d_backward = gs_cl_max_pool2d_backward,
-    .avg_pool2d_forward = gs_cl_avg_pool2d_forward,
-    .avg_pool2d_backward = gs_cl_avg_pool2d_backward,
-    .relu_forward = gs_cl_relu_forward,
-    .relu_backward = gs_cl_relu_backward,
-    .tanh_forward = gs_cl_tanh_forward,
-    .tanh_backward = gs_cl_tanh_backward,
-    .sigmoid_forward = gs_cl_sigmoid_forward,
-    .sigmoid_backward = gs_cl_sigmoid_backward,
-    .dropout_forward = gs_cl_dropout_forward,
-    .dropout_backward = gs_cl_dropout_backward,
-    .add = gs_cl_add,
-    .softmax_cross_entropy_forward = gs_cl_softmax_cross_entropy_forward,
-    .softmax_cross_entropy_backward = gs_cl_softmax_cross_entropy_backward,
-    .mean_squared_error_forward = gs_cl_mean_squared_error_forward,
-    .mean_squared_error_backward = gs_cl_mean_squared_error_backward,
-    .sgd_update = gs_cl_sgd_update,
-    .fma_loop = gs_cl_fma_loop,
-    .triad = gs_cl_triad,
-};
-
-static pthread_mutex_t setting_up = PTHREAD_MUTEX_INITIALIZER;
-
-void gs_cl_lock(void) {
-    pthread_mutex_lock(&setting_up);
-}
-
-void gs_cl_unlock(void) {
-    pthread_mutex_unlock(&setting_up);
-}
+#define SLOT(name) .name = gs_cl_##name,
+static const gs_backend backend = {.name = "cl",
+                                   .alloc = gs_cl_alloc,
+                                   .free = gs_cl_free,
+                                   .write = gs_cl_write,
+                                   .read = gs_cl_read,
+                                   .read_begin = gs_cl_read_begin,
+                                   .read_end = gs_cl_read_end,
+                                   .map = gs_cl_map,
+                                   .unmap = gs_cl_unmap,
+                                   .fill = gs_cl_fill,
+                                   .copy = gs_cl_copy,
+                                   .finish = gs_cl_finish,
+                                   .close = gs_cl_close,
+                                   GS_OPERATORS(SLOT)};
 
 /* ---- names ---- */
 
@@ -163,7 +119,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     GS_TRY(gs_cl_check(clCreateSubDevices(cl->id, how, 0, NULL, &made), "device '%s': clCreateSubDevices",
                        name));
     if ((int)made <= p->part)
-        return gs_fail(GS_E_DEVICE, "device '%s': OpenCL splits cl:%d.%d into %u part%s only", name,
+        return gs_fail(GS_E_DEVICE, "device '%s': OpenCL splits cl:%d.%d into only %u part%s", name,
                        p->platform, p->device, made, gs_s(made));
     cl_device_id *parts = calloc(made, sizeof *parts);
     if (!parts) return gs_fail(GS_E_MEMORY, "device '%s': no memory for %u parts", name, made);
@@ -178,8 +134,8 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* The tiles: as GRADSUM_CL_TILES says, so that all can be tested anywhere; else as `gradsum tune` found them; else by the
- * kind of device. */
+/* The tiles: as GRADSUM_CL_TILES says, so that all can be tested anywhere; else as `gradsum tune` found them; else by
+ * the kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
     cl_device_type type = gs_cl_device_type(cl->id);

@@ -8,9 +8,10 @@
 #define BLOCK 8
 #endif
 
-/* y[i] = scale y[i] + shift, `rounds` times. Work-item k has the BLOCK GS_VECTOR elements from k BLOCK GS_VECTOR on; the
- * last one takes its own one by one. */
-__kernel void fma_loop(__global float *y, ulong y_at, float scale, float shift, ulong count, ulong rounds) {
+/* y[i] = scale y[i] + shift, `rounds` times. Work-item k has the BLOCK GS_VECTOR elements from k BLOCK GS_VECTOR on;
+ * the last one takes its own one by one. */
+__kernel GS_OF_VECTORS void fma_loop(__global float *y, ulong y_at, float scale, float shift, ulong count,
+                                     ulong rounds) {
     size_t i = get_global_id(0) * (BLOCK * GS_VECTOR);
     y += y_at;
     if (i + BLOCK * GS_VECTOR <= count) {
@@ -33,8 +34,8 @@ __kernel void fma_loop(__global float *y, ulong y_at, float scale, float shift, 
 }
 
 /* y[i] = a[i] + scale b[i] */
-__kernel void triad(__global float *y, ulong y_at, __global const float *a, ulong a_at,
-                    __global const float *b, ulong b_at, float scale, ulong count) {
+__kernel GS_OF_VECTORS void triad(__global float *y, ulong y_at, __global const float *a, ulong a_at,
+                                  __global const float *b, ulong b_at, float scale, ulong count) {
     size_t i = GS_FIRST;
     y += y_at;
     a += a_at;

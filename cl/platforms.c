@@ -14,6 +14,7 @@ bool gs_cl_has_all_cores(const cpu_set_t *mine, long online) {
 
 void gs_cl_choose_settings(bool alone) {
     cpu_set_t mine;
+    gs_cl_choose_path();
     setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
     if (!alone || getenv("POCL_MAX_PTHREAD_COUNT")) return; /* fewer threads, for others' sake */
     if (sched_getaffinity(0, sizeof mine, &mine) == 0 &&
@@ -44,6 +45,7 @@ gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count) {
 gs_status gs_cl_devices_of(cl_platform_id platform, int number, cl_device_id **out, cl_uint *count) {
     *out = NULL;
     *count = 0;
+    GS_TRY(gs_cl_check_cache(platform));
     cl_int error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, count);
     if (error == CL_DEVICE_NOT_FOUND || (error == CL_SUCCESS && *count == 0)) {
         *count = 0;

@@ -1,6 +1,5 @@
 /* What OpenCL says of its platforms and devices; for open.c. */
-#ifndef GS_CL_PLATFORMS_H
-#define GS_CL_PLATFORMS_H
+#pragma once
 
 #include <sched.h>
 
@@ -15,6 +14,15 @@ gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count);
 /* The same for the devices of one platform; its number is for messages. */
 gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id **out, cl_uint *count);
 
+/* GS_E_FILE: the platform is PoCL, and has no place for its compiled kernels (gs_cl_choose_cache). */
+gs_status gs_cl_check_cache(cl_platform_id);
+
+/* Where no folder of PATH has a linker, and the usual ones have, they come at its end. */
+void gs_cl_choose_path(void);
+
+/* Before a kernel is compiled. GS_E_OPENCL: PoCL would not find a linker, and would end the process. */
+gs_status gs_cl_check_linker(const gs_cl *);
+
 /* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
 void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
 void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);
@@ -27,5 +35,3 @@ cl_device_type gs_cl_device_type(cl_device_id);
 
 /* Into how many parts of equal size a device can be split: one for each unit, or 0. */
 int gs_cl_most_parts(cl_device_id);
-
-#endif

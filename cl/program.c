@@ -68,14 +68,16 @@ static bool is_in(const text *t, const char *file) {
     return false;
 }
 
-/* Add folder/file, with the files that it includes in their place, each once. (-I would do it too, but PoCL 3.1 takes no
- * folder whose name contains a space.) */
+/* Add folder/file, with the files that it includes in their place, each once. (-I would do it too, but PoCL 3.1 takes
+ * no folder whose name contains a space.) */
 static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
     char path[4400], line[1024], other[200];
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (depth > 8) return gs_fail(GS_E_FILE, "%s: it includes itself, or files eight deep", path);
-    FILE *f = fopen(path, "r");
-    if (!f) return gs_fail(GS_E_FILE, "cannot read the kernels in %s: %s", path, strerror(errno));
+    if (depth > 8)
+        return gs_fail(GS_E_FILE, "%s: it includes itself, or its includes are nested over eight deep", path);
+    uint64_t size;
+    FILE *f;
+    GS_TRY(gs_context(gs_file_open_stream(path, &f, &size), "kernels"));
     gs_status st = append_place(t, 1, file);
     for (int number = 1; st == GS_OK && fgets(line, sizeof line, f); number++) {
         if (!included(line, other, sizeof other)) {
@@ -125,7 +127,8 @@ static const char *program_of(const char *file) {
     return file;
 }
 
-static gs_status find_program(gs_cl *cl, const char *file, cl_program *out) {
+gs_status gs_cl_program(gs_device *d, const char *file, cl_program *out) {
+    gs_cl *cl = gs_cl_of(d);
     file = program_of(file);
     for (int i = 0; i < cl->program_count; i++)
         if (strcmp(cl->programs[i].file, file) == 0) {
@@ -141,7 +144,8 @@ static gs_status find_program(gs_cl *cl, const char *file, cl_program *out) {
     return GS_OK;
 }
 
-static gs_status find_kernel(gs_cl *cl, const char *file, const char *name, struct gs_cl_kernel **out) {
+static gs_status find_kernel(gs_device *d, const char *file, const char *name, struct gs_cl_kernel **out) {
+    gs_cl *cl = gs_cl_of(d);
     for (int i = 0; i < cl->kernel_count; i++)
         if (strcmp(cl->kernels[i].name, name) == 0 && strcmp(cl->kernels[i].file, file) == 0) {
             *out = &cl->kernels[i];
@@ -154,7 +158,7 @@ static gs_status find_kernel(gs_cl *cl, const char *file, const char *name, stru
     struct gs_cl_kernel k = {.file = file, .name = name};
     cl_program program;
     cl_int error;
-    GS_TRY(find_program(cl, file, &program));
+    GS_TRY(gs_cl_program(d, file, &program));
     k.kernel = clCreateKernel(program, name, &error);
     GS_TRY(gs_cl_check(error, "%s.cl: clCreateKernel(%s)", file, name));
     error = clGetKernelWorkGroupInfo(k.kernel, cl->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof k.max_local,
@@ -242,7 +246,7 @@ gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid
     gs_cl *cl = gs_cl_of(d);
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return GS_OK;
     struct gs_cl_kernel *k = NULL;
-    GS_TRY(find_kernel(cl, file, name, &k));
+    GS_TRY(find_kernel(d, file, name, &k));
     cl_uint index = 0;
     for (int i = 0; i < count; i++) {
         cl_int error = set_argument(k->kernel, &index, &args[i]);

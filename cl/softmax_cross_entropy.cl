@@ -1,4 +1,5 @@
 #include "common.clh"
+#include "largest.clh"
 
 /* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item a sample.
  * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where
@@ -12,9 +13,7 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
     p += p_at + i * classes;
     x += x_at + i * classes;
     part += part_at;
-    int largest = 0;
-    for (int k = 1; k < classes; k++)
-        if (x[k] > x[largest]) largest = k;
+    const int largest = largest_of(x, classes);
     float sum = 0;
     for (int k = 0; k < classes; k++) {
         float e = exp(x[k] - x[largest]);

@@ -9,8 +9,9 @@
 #include "io/file.h"
 
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
-    /* Sums for most vector registers: AVX-512 has 32, the others have 16. More are not better: they leave too few for what
-     * is multiplied, and the rows of large matrices, read at the same time, push each other out of the first cache. */
+    /* Sums for most vector registers: AVX-512 has 32, the others have 16. More are not better: they leave too few for
+     * what is multiplied, and the rows of large matrices, read at the same time, push each other out of the first
+     * cache. */
     return (gs_cl_tiles){.gpu = gpu,
                          .vector = vector,
                          .rows = vector == 16 ? 8 : 6,
@@ -100,7 +101,7 @@ void gs_cl_tuned_read(gs_cl *cl) {
     gs_cache_state state = gs_cache_read(name, &text, &bytes);
     if (state == GS_CACHE_FOUND && !gs_cl_tiles_parse(text, &cl->tiles)) state = GS_CACHE_DAMAGED;
     if (state == GS_CACHE_DAMAGED)
-        fprintf(stderr, "gradsum: what `gradsum tune` kept in %s is damaged and ignored\n", name);
+        fprintf(stderr, "gradsum: the result of `gradsum tune` in %s is damaged and ignored\n", name);
     free(text);
 }
 

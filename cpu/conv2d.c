@@ -17,9 +17,9 @@
  *
  * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h.
  *
- * With the relu and the max pooling that follow, forward makes y in a place of its own, a few images at a time, and pools
- * that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's first
- * layer y and dy are four times as large as what the pooling leaves: they need not go to memory and back.
+ * With the relu and the max pooling that follow, forward makes y in a place of its own, a few images at a time, and
+ * pools that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's
+ * first layer y and dy are four times as large as what the pooling leaves: they need not go to memory and back.
  *
  * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
  */
@@ -91,9 +91,14 @@ static void list_patch_rows(const gs_conv_work *t, size_t *at, size_t *w_at) {
             }
 }
 
+bool GS_ISA(fuses)(gs_device *d, const gs_epilogue *e) {
+    (void)d;
+    return e->relu && (!e->pool || gs_pool2d_halves(e->pool));
+}
+
 /* ---- forward ---- */
 
-/* Where there is a pooling, so many images of y are made before they are pooled ... */
+/* Where there is a pooling, this many images of y are made before they are pooled ... */
 static size_t images_to_pool(const gs_conv_work *t) {
     size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
     return fit < 1 ? 1 : fit < t->n ? fit : t->n;
@@ -168,13 +173,14 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
     return GS_OK;
 }
 
-static gs_status forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                         const gs_conv2d_sizes *s, bool relu, const gs_pool2d_sizes *pool) {
+gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                 const gs_conv2d_sizes *s, const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
-    gs_conv_work t = work_of(d, s, pool, n);
+    gs_conv_work t = work_of(d, s, e.pool, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
-    t.index = gs_cpu_ints(index);
-    t.relu = relu;
+    t.index = gs_cpu_ints(e.index);
+    t.relu = e.relu;
     if (gs_winograd_pays(s)) return fast_forward(d, &t);
     t.scratch_part = t.rows.size + 2 * t.rows.slack + own_y_floats(&t);
     size_t depth = (size_t)t.depth, *row_at;
@@ -186,23 +192,6 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem 
     GS_ISA(pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
-}
-
-gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                 const gs_conv2d_sizes *s) {
-    return forward(d, y, GS_NONE, x, w, b, n, s, false, NULL);
-}
-
-gs_status GS_ISA(conv2d_relu_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                      const gs_conv2d_sizes *s) {
-    return forward(d, y, GS_NONE, x, w, b, n, s, true, NULL);
-}
-
-gs_status GS_ISA(conv2d_relu_max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
-                                                 gs_mem b, size_t n, const gs_conv2d_sizes *s,
-                                                 const gs_pool2d_sizes *pool) {
-    gs_check_fused_pool(d, s, pool);
-    return forward(d, y, index, x, w, b, n, s, true, pool);
 }
 
 /* ---- backward ---- */
@@ -259,8 +248,8 @@ static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, fl
     GS_ISA(conv_image_from_rows)(&t->rows, dx, drows);
 }
 
-/* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after y
- * holds back; db += its sums. */
+/* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after
+ * y holds back; db += its sums. */
 static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
@@ -335,16 +324,17 @@ static gs_winograd fast_dx(const gs_conv_work *t) {
                          .x_plane = t->dy_plane};
 }
 
-static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                          gs_mem index, gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s,
-                          const gs_pool2d_sizes *pool, bool add) {
-    gs_conv_work t = work_of(d, s, pool, n);
+gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                  gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
+                                  const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, s);
+    gs_conv_work t = work_of(d, s, e.pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
     if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
     if (n == 0) return GS_OK;
     t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
-    t.relu_y = gs_cpu_floats(relu_y), t.index = gs_cpu_ints(index);
+    t.relu_y = e.relu ? gs_cpu_floats(e.y) : NULL, t.index = gs_cpu_ints(e.index);
 
     t.fast = t.dx && gs_winograd_pays(s);
     size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
@@ -377,22 +367,4 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem 
         for (size_t o = 0; o < out_c && t.db; o++) t.db[o] += own[weights + o];
     }
     return GS_OK;
-}
-
-gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, GS_NONE, GS_NONE, x, w, n, s, NULL, add);
-}
-
-gs_status GS_ISA(conv2d_relu_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add) {
-    return backward(d, dx, dw, db, dy, y, GS_NONE, x, w, n, s, NULL, add);
-}
-
-gs_status GS_ISA(conv2d_relu_max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                                  gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
-                                                  const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool,
-                                                  bool add) {
-    gs_check_fused_pool(d, s, pool);
-    return backward(d, dx, dw, db, dy, y, index, x, w, n, s, pool, add);
 }

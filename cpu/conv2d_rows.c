@@ -23,15 +23,16 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
-/* One vector of shift_plane, float by float. A function of its own: in shift_plane's loops its needs would fill the registers. */
+/* One vector of shift_plane, float by float. A function of its own: in shift_plane's loops its needs would fill the
+ * registers. */
 static __attribute__((noinline)) void shift_lanes(float *to, const float *from, int first, int end) {
     gs_store(to, (gs_vector){0});
     for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i];
 }
 
-/* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last vector
- * reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first, and those
- * before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
+/* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last
+ * vector reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first,
+ * and those before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
 static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, gs_span span, const float *x,
                         const float *x_end) {
     int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;

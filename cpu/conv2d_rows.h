@@ -14,8 +14,7 @@
  * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document
  * processing" (2006).
  */
-#ifndef GS_CPU_CONV2D_ROWS_H
-#define GS_CPU_CONV2D_ROWS_H
+#pragma once
 
 #include "cpu/product.h"
 
@@ -64,5 +63,3 @@ void GS_ISA(conv_rows_from_image)(const gs_conv_rows *, float *rows, const float
 
 /* The gradient of that: dx = for each pixel, the sum of drows over the places to which it was copied. */
 void GS_ISA(conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);
-
-#endif

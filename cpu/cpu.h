@@ -5,8 +5,7 @@
  * this machine can run is chosen when the device is opened: one binary runs anywhere and is fast where it can
  * be. GS_ISA(name) gives each build's functions names of their own.
  */
-#ifndef GS_CPU_CPU_H
-#define GS_CPU_CPU_H
+#pragma once
 
 #include "backend.h"
 #include "cpu/pool.h"
@@ -61,9 +60,9 @@ static inline int gs_cpu_parts(gs_device *d, size_t count, size_t least) {
     return most < 2 ? 1 : (int)(most < threads ? most : threads);
 }
 
-/* The same, but up to four parts for each thread where they have `enough` elements: when something else takes a core for a
- * moment, the other threads can take over what it has not begun (pool.c). The middle step of the model mlp on two cores
- * that others disturbed took 1974 us with one part for each, and 1712 us so. */
+/* The same, but up to four parts for each thread where they have `enough` elements: when something else takes a core
+ * for a moment, the other threads can take over what it has not begun (pool.c). The middle step of the model mlp on two
+ * cores that others disturbed took 1974 us with one part for each, and 1712 us so. */
 static inline int gs_cpu_fine_parts(gs_device *d, size_t count, size_t least, size_t enough) {
     int threads = gs_pool_threads(gs_cpu_of(d)->pool), parts = gs_cpu_parts(d, count, least);
     size_t fine = count / enough;
@@ -79,56 +78,9 @@ typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
 /* The functions of this build; their contracts stand in backend.h. */
 extern const gs_backend GS_ISA(backend);
 
-gs_status GS_ISA(bytes_to_float)(gs_device *, gs_mem y, gs_mem bytes, float scale, float shift, size_t count);
-gs_status GS_ISA(one_hot)(gs_device *, gs_mem y, gs_mem labels, size_t n, int classes);
-gs_status GS_ISA(linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                 int out);
-gs_status GS_ISA(linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                  size_t n, int in, int out, bool add);
-gs_status GS_ISA(conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                 const gs_conv2d_sizes *);
-gs_status GS_ISA(conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                  size_t n, const gs_conv2d_sizes *, bool add);
-gs_status GS_ISA(linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                      int out);
-gs_status GS_ISA(linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
-gs_status GS_ISA(conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                      const gs_conv2d_sizes *);
-gs_status GS_ISA(conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                       gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
-bool GS_ISA(fuses_max_pool2d)(gs_device *, const gs_pool2d_sizes *);
-gs_status GS_ISA(conv2d_relu_max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
-                                                 gs_mem b, size_t n, const gs_conv2d_sizes *,
-                                                 const gs_pool2d_sizes *);
-gs_status GS_ISA(conv2d_relu_max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                                  gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
-                                                  const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
-gs_status GS_ISA(max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
-                                     const gs_pool2d_sizes *);
-gs_status GS_ISA(max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
-                                      const gs_pool2d_sizes *);
-gs_status GS_ISA(avg_pool2d_forward)(gs_device *, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *);
-gs_status GS_ISA(avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
-gs_status GS_ISA(relu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status GS_ISA(relu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status GS_ISA(tanh_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status GS_ISA(tanh_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status GS_ISA(sigmoid_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-gs_status GS_ISA(sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-gs_status GS_ISA(dropout_forward)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
-gs_status GS_ISA(dropout_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t count, gs_dropout_draw);
-gs_status GS_ISA(add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
-gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
-                                                size_t n, int classes);
-gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                                 int classes);
-gs_status GS_ISA(mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
-gs_status GS_ISA(mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
-gs_status GS_ISA(sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
-                             float momentum, float weight_decay);
-gs_status GS_ISA(fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
-gs_status GS_ISA(triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
+#define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(name);
+GS_OPERATORS(GS_DECLARE)
+#undef GS_DECLARE
 
 /* memory.c, compiled once: nothing in it gains from vectors */
 gs_status gs_cpu_alloc(gs_device *, size_t bytes, gs_mem *out);
@@ -145,4 +97,7 @@ gs_status gs_cpu_copy(gs_device *, gs_mem to, gs_mem from, size_t count);
 gs_status gs_cpu_finish(gs_device *);
 void gs_cpu_close(gs_device *);
 
-#endif
+/* Before and after the life of a device with that many threads (openblas_memory.c). GS_E_MEMORY: too little address
+ * space. */
+gs_status gs_cpu_take_openblas_memory(int threads);
+void gs_cpu_give_openblas_memory(int threads);

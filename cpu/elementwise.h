@@ -1,6 +1,5 @@
 /* Element-wise operators: a loop over a block of elements, run on all threads. */
-#ifndef GS_CPU_ELEMENTWISE_H
-#define GS_CPU_ELEMENTWISE_H
+#pragma once
 
 #include "cpu/cpu.h"
 
@@ -28,5 +27,3 @@ static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
     return GS_OK;
 }
-
-#endif

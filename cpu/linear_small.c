@@ -3,22 +3,24 @@
 
 #include <string.h>
 
-/* A linear layer for a batch that is small beside the layer (linear.h). The three products, each so that what is large is
- * read where it lies:
+/* A linear layer for a batch that is small compared with the layer (linear.h). In each of the three products the large
+ * operand is read where it lies:
  *
- *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are turned around on the way
+ *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are transposed on the way
  *     backward   dx (n, in)   = dy (n, out) w
- *                dw (out, in) (+)= dy^T x                     dy^T is packed in blocks first; (+)=: += with `add`, else =
+ *                dw (out, in) (+)= dy^T x                     dy^T is packed in blocks first
  *                db (out)     (+)= column sums of dy
  *
- * With a relu after it, forward puts it on y before that is turned around, and backward first writes the dy that the
- * relu lets through.
+ * (+)= is += with `add`, else =.
  *
- * Threads share the work by outputs, in forward as for dw: the same core reads a row of w and writes that row of dw, and
- * sgd.c, which cuts all parameters in as many pieces, is mostly right too. A line that another core has written last must
- * come from that core's cache. On two cores of a Xeon a step of the model mlp took 1608 us with forward cut by samples and
- * dw by inputs, 1396 us as it is here, of that the update 167 and 109. Only where outputs are too few for all threads is
- * it the other way.
+ * If a relu follows, forward applies it to y before transposing it, and backward first writes the dy that the relu lets
+ * through.
+ *
+ * Threads share the work by outputs, in forward and for dw alike. So the core that reads a row of w also writes that
+ * row of dw. This mostly suits sgd.c too, which cuts all parameters into as many pieces. A cache line that another core
+ * wrote last must be fetched from that core. On two cores of a Xeon a step of the model mlp took 1608 us with forward
+ * cut by samples and dw by inputs, and 1396 us as it is here; the update's part of that was 167 and 109 us. The work is
+ * cut the other way only where there are too few outputs for all threads.
  */
 typedef struct gs_linear_work {
     float *y, *dx, *dw, *db;
@@ -39,12 +41,13 @@ typedef struct gs_linear_work {
     size_t scratch_part;
 } gs_linear_work;
 
-/* What the fastest cache still holds when it is used again: so many rows of y^T; so many columns of dy, whose blocks would
- * else drive each other out. */
+/* What the first-level cache still holds when it is used again: this many rows of y^T, and this many columns of dy,
+ * whose blocks would otherwise evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
-/* Of layers wider than WIDE, too, what is read again and again is to stay in the core's second cache: long sums are added to
- * y and dx DEPTH terms at a time, forward does so for WIDE_ROWS rows of y^T, and dw takes WIDE_COLUMNS columns of x at a time. */
+/* In layers wider than WIDE, too, data that is read again and again must stay in the core's second-level cache. So long
+ * sums are added to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes
+ * WIDE_COLUMNS columns of x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many of the terms from k on to add at a time. */
@@ -186,7 +189,8 @@ static void dw_part(const gs_linear_work *t, int part) {
         GS_ISA(matmul)(&m);
         return;
     }
-    /* Copies of some columns of x; where they lie, far apart, they would drive each other out of the first cache. */
+    /* Copies of some columns of x: in place they are far apart, and would evict each other from the first-level
+     * cache. */
     float *block = m.strip;
     m.strip += n * WIDE_COLUMNS;
     m.b = block;
@@ -224,7 +228,7 @@ static void dx_part(const gs_linear_work *t, int part) {
     }
 }
 
-/* All parts of dw, then all of dx: of two threads one makes dw and the other dx, and they share nothing. */
+/* All parts of dw, then all of dx. With two threads, one makes dw and the other dx, and they share nothing. */
 static void product_part(void *context, int part) {
     const gs_linear_work *t = context;
     if (part < t->parts)

@@ -92,7 +92,7 @@ static void copy_strip(const gs_matmul *t, int j, int width) {
 /* Where c ends within the tile's last vector, the tile goes to a place of its own first. */
 static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *a, float *c, int columns) {
     float whole[GS_TILE_ROWS * GS_STRIP];
-    tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, whole, false);
+    tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, c, false);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
             float *to = c + (size_t)i * t->c_row + j, value = whole[i * GS_STRIP + j];

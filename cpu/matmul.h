@@ -14,8 +14,7 @@
  *
  * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
  */
-#ifndef GS_CPU_MATMUL_H
-#define GS_CPU_MATMUL_H
+#pragma once
 
 #include "cpu/product.h"
 
@@ -41,5 +40,3 @@ void GS_ISA(matmul)(const gs_matmul *);
 
 /* to[j to_row + i] = from[i from_row + j],  i < rows, j < columns */
 void GS_ISA(transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows, int columns);
-
-#endif

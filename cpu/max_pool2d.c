@@ -63,10 +63,10 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 #define LOW4 0, 4, 1, 5
 #define HIGH4 2, 6, 3, 7
 
-/* Rows of a plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and dx
- * put together again, every pixel of the windows written once. A row's last vector is laid over the one before; where a
- * row is not even one vector, it reaches into the next row, which is written after it. The sizes are copied first: the
- * compiler then knows that no store changes them. */
+/* Rows of a plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and
+ * dx put together again, every pixel of the windows written once. A row's last vector is laid over the one before;
+ * where a row is not even one vector, it reaches into the next row, which is written after it. The sizes are copied
+ * first: the compiler then knows that no store changes them. */
 #define FIRST_OF(LANES) (p + LANES <= out_w || out_w < LANES ? p : out_w - LANES)
 #define POOL_2X2(LANES)                                                                                      \
     static void pool_2x2_##LANES(const gs_pool2d_sizes *s, int row, int end, float *y, int32_t *index,       \
@@ -155,13 +155,6 @@ void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float
     for (size_t i = 0; i < in; i++) dx[i] = 0;
     for (size_t i = 0; i < out; i++)
         if (!relu_y || relu_y[i] > 0.0f) dx[index[i]] += dy[i];
-}
-
-/* ---- as a part of a convolution ---- */
-
-bool GS_ISA(fuses_max_pool2d)(gs_device *d, const gs_pool2d_sizes *p) {
-    (void)d;
-    return gs_pool2d_halves(p);
 }
 
 /* ---- all planes ---- */

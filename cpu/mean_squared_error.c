@@ -1,11 +1,4 @@
-#include "cpu/cpu.h"
-
-static int largest_of(const float *x, int k) {
-    int largest = 0;
-    for (int j = 1; j < k; j++)
-        if (x[j] > x[largest]) largest = j;
-    return largest;
-}
+#include "cpu/largest.h"
 
 /* loss = sum over samples of the mean over j of (x[j] - t[j])^2 */
 gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n,
@@ -19,7 +12,7 @@ gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem 
         float sum = 0;
         for (int j = 0; j < k; j++) sum += (from[j] - target[j]) * (from[j] - target[j]);
         loss += (double)(sum / (float)k);
-        correct += largest_of(from, k) == largest_of(target, k);
+        correct += largest_of(from, (size_t)k) == largest_of(target, (size_t)k);
     }
     stat[GS_STAT_LOSS] += (float)loss;
     stat[GS_STAT_CORRECT] += (float)correct;

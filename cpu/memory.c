@@ -82,6 +82,7 @@ gs_status gs_cpu_finish(gs_device *d) {
 void gs_cpu_close(gs_device *d) {
     gs_cpu *cpu = gs_cpu_of(d);
     if (!cpu) return;
+    gs_cpu_give_openblas_memory(gs_pool_threads(cpu->pool));
     gs_pool_free(cpu->pool);
     free(cpu->scratch);
     free(cpu);

@@ -31,19 +31,35 @@ static const gs_backend *best_backend(const char **name) {
         return &gs_cpu_backend_v3;
     }
 #endif
+#if defined(__aarch64__)
+    *name = "NEON"; /* all arm64 processors have it */
+#else
     *name = "baseline";
+#endif
     return &gs_cpu_backend_base;
 }
 
 static gs_backend edited; /* the best table with the caller's functions in it, while `replaced` */
 static bool replaced;
 
+static bool fuses_nothing(gs_device *d, const gs_epilogue *e) {
+    (void)d, (void)e;
+    return false;
+}
+
 void gs_backend_replace(void (*edit)(gs_backend *)) {
     const char *isa;
     replaced = edit != NULL;
     if (!edit) return;
-    edited = *best_backend(&isa);
+    const gs_backend *ours = best_backend(&isa);
+    edited = *ours;
     edit(&edited);
+    if (edited.linear_forward != ours->linear_forward || edited.linear_backward != ours->linear_backward ||
+        edited.conv2d_forward != ours->conv2d_forward || edited.conv2d_backward != ours->conv2d_backward ||
+        edited.relu_forward != ours->relu_forward || edited.relu_backward != ours->relu_backward ||
+        edited.max_pool2d_forward != ours->max_pool2d_forward ||
+        edited.max_pool2d_backward != ours->max_pool2d_backward)
+        edited.fuses = fuses_nothing;
 }
 
 bool gs_cpu_has_avx512(void) {
@@ -63,7 +79,7 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
     return avx512 ? "SkylakeX" : NULL;
 }
 
-/* Set for the second start: the kernels that OpenBLAS had chosen by itself in the first. */
+/* Set for the second start: the kernels that OpenBLAS had chosen on its own in the first. */
 static const char LEFT_TO_ITSELF[] = "GRADSUM_OPENBLAS_ALONE";
 
 void gs_cpu_choose_kernels(char **argv) {
@@ -94,7 +110,8 @@ static void cpu_model(char *text, size_t size) {
     char line[256];
     while (fgets(line, sizeof line, f)) {
         const char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && value) {
+        /* "Model": the board, on arm64, where the processor has no name */
+        if ((strncmp(line, "model name", 10) == 0 || strncmp(line, "Model", 5) == 0) && value) {
             snprintf(text, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
             break;
         }
@@ -106,11 +123,12 @@ gs_status gs_cpu_open(gs_device *d, int threads) {
     const char *isa;
     if (threads < 0) gs_bug("gs_cpu_open: %d threads", threads);
     if (threads == 0) threads = gs_cpu_cores();
+    GS_TRY(gs_cpu_take_openblas_memory(threads));
     openblas_set_num_threads(1); /* the pool cuts the work: see pool.h */
     gs_cpu *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) return gs_fail(GS_E_MEMORY, "cpu: no memory");
-    gs_status status = gs_pool_create(threads, &cpu->pool);
+    gs_status status = cpu ? gs_pool_create(threads, &cpu->pool) : gs_fail(GS_E_MEMORY, "cpu: no memory");
     if (status != GS_OK) {
+        gs_cpu_give_openblas_memory(threads);
         free(cpu);
         return status;
     }

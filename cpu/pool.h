@@ -3,8 +3,7 @@
  * OpenBLAS runs with one thread always; the pool cuts the work instead, so that the library's threads and
  * ours never fight over the same cores. A pool of 1 thread runs everything in the caller.
  */
-#ifndef GS_CPU_POOL_H
-#define GS_CPU_POOL_H
+#pragma once
 
 #include "core/error.h"
 
@@ -18,5 +17,3 @@ int gs_pool_threads(const gs_pool *);
 /* Call work(context, part) for every part in 0..parts-1, each once, on the pool's threads; returns when all
  * are done. Which thread takes which part is not fixed, so results must not depend on it. */
 void gs_pool_run(gs_pool *, int parts, void (*work)(void *context, int part), void *context);
-
-#endif

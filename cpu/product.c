@@ -44,34 +44,23 @@ ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int v
     }
 }
 
+#define ROWS(n)                                                                                              \
+    case n:                                                                                                  \
+        product_tile(t, n, vectors, a, bias, y, ld, x);                                                      \
+        return;
+
 ALWAYS_INLINE void product_rows(const gs_product *t, int rows, const int vectors, const float *a,
                                 const float *bias, float *y, size_t ld, const float *x) {
     switch (rows) {
-    case 1:
-        product_tile(t, 1, vectors, a, bias, y, ld, x);
-        return;
-    case 2:
-        product_tile(t, 2, vectors, a, bias, y, ld, x);
-        return;
-    case 3:
-        product_tile(t, 3, vectors, a, bias, y, ld, x);
-        return;
-    case 4:
-        product_tile(t, 4, vectors, a, bias, y, ld, x);
-        return;
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
 #if defined(__AVX512F__) || defined(__aarch64__)
-    case 5:
-        product_tile(t, 5, vectors, a, bias, y, ld, x);
-        return;
-    case 6:
-        product_tile(t, 6, vectors, a, bias, y, ld, x);
-        return;
-    case 7:
-        product_tile(t, 7, vectors, a, bias, y, ld, x);
-        return;
-    case 8:
-        product_tile(t, 8, vectors, a, bias, y, ld, x);
-        return;
+        ROWS(5)
+        ROWS(6)
+        ROWS(7)
+        ROWS(8)
 #endif
     default:
         gs_bug("product: a tile of %d rows", rows);

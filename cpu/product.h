@@ -8,8 +8,7 @@
  *
  * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it.
  */
-#ifndef GS_CPU_PRODUCT_H
-#define GS_CPU_PRODUCT_H
+#pragma once
 
 #include "cpu/cpu.h"
 
@@ -108,5 +107,3 @@ typedef struct gs_dots {
 } gs_dots;
 
 void GS_ISA(dot_products)(const gs_dots *, float *c, const float *y, const float *x);
-
-#endif

@@ -1,4 +1,4 @@
-#include "cpu/cpu.h"
+#include "cpu/largest.h"
 
 #include <math.h>
 
@@ -26,9 +26,7 @@ static void loss_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * classes;
         float *p = t->p + i * classes;
-        size_t label = (size_t)t->label[i], largest = 0;
-        for (size_t k = 1; k < classes; k++)
-            if (x[k] > x[largest]) largest = k;
+        size_t label = (size_t)t->label[i], largest = largest_of(x, classes);
         float sum = p[0] = expf(x[0] - x[largest]);
         for (size_t k = 1; k < classes; k++) sum += p[k] = expf(x[k] - x[largest]);
         for (size_t k = 0; k < classes; k++) p[k] /= sum;

@@ -4,17 +4,17 @@
 
 #define UNROLL _Pragma("GCC unroll 4")
 
-/* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c, tiles)
- * and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together. */
+/* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c,
+ * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together. */
 typedef struct gs_tiles {
     int rows, columns; /* of tiles in an image */
-    int band, images;  /* at a time: so many rows of one image, or all rows of so many images */
+    int band, images;  /* at a time: `band` rows of one image, or all rows of `images` */
     size_t pitch;      /* of the padded plane that tiles are taken from: zeros around a plane of x */
     size_t row;        /* floats from a row (of a channel) of v or m to the next */
     size_t v, m;       /* floats from one of the 16 matrices to the next */
 } gs_tiles;
 
-/* About so many floats of v stay in a core's second-level cache, and with them m. */
+/* About this many floats of v stay in a core's second-level cache, and with them m. */
 enum { CACHED_FLOATS = 104 << 10, BLOCK = 2 * GS_TILE_ROWS };
 
 /* The same place of all 16 matrices must not fall into the same set of the first-level cache. */

@@ -7,8 +7,8 @@
  *     m2 = (d2 - d1) (g0 - g1 + g2) / 2
  *     m3 = (d1 - d3) g2
  *
- * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions, first
- * along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36. So
+ * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions,
+ * first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36. So
  *
  *     v = B^T d B     each tile of 4x4 inputs d (tiles lie 2 apart) becomes 16 numbers
  *     u = G g G^T     so does each kernel g
@@ -21,8 +21,7 @@
  *
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016).
  */
-#ifndef GS_CPU_WINOGRAD_H
-#define GS_CPU_WINOGRAD_H
+#pragma once
 
 #include "cpu/product.h"
 
@@ -56,5 +55,3 @@ void GS_ISA(winograd_kernels)(const gs_winograd *, float *u, const float *w, siz
 /* Image i of x begins at x + i x_image, y is (images, out_c, out_h, out_w). */
 void GS_ISA(winograd)(const gs_winograd *, float *y, const float *x, size_t x_image, size_t images,
                       float *memory);
-
-#endif

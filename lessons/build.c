@@ -26,8 +26,7 @@ gs_status lab_check_source(const char *path) {
 /* A command of the environment on the student's file; `messages` is what it has printed. */
 static gs_status run_command(const lab_grading *g, const char *variable, bool *worked, char **messages) {
     const char *text = getenv(variable);
-    if (!text)
-        return gs_fail(GS_E_USAGE, "%s is not set: the grader is called by a script of make's", variable);
+    if (!text) return gs_fail(GS_E_USAGE, "%s is not set: run the grader through make", variable);
     char *command[] = {"sh", "-c", (char *)text, "sh", (char *)g->source, (char *)g->folder, NULL};
     lab_job job = {.command = command, .limits = COMPILING};
     GS_TRY(lab_contain(&job, 1, 1));
@@ -71,7 +70,7 @@ gs_status lab_build(const lab_grading *g, lab_grade *grade) {
         free(messages);
         return GS_OK;
     }
-    grade->problem = "it does not fit together with the library (the linker's messages)";
+    grade->problem = "it does not link with the library (the linker's messages)";
     free(grade->messages);
     grade->messages = messages;
     return GS_OK;

@@ -135,7 +135,7 @@ static void keep(running *r, const char *text, size_t count) {
     kept[r->kept] = '\0';
 }
 
-/* A pipe that is never empty must not keep us from looking at the clock: so much at a time and no more. */
+/* A pipe that is never empty must not keep us from looking at the clock: one buffer at a time and no more. */
 static void read_output(running *r) {
     char text[KEPT / 4];
     for (int i = 0; i < 8 && r->output >= 0; i++) {
@@ -178,8 +178,8 @@ static void read_use(pid_t pid, size_t *memory, double *cpu) {
     if (f) fclose(f);
 }
 
-/* A loop is known by the CPU time that it takes, a wait by taking none. What has had little of a machine that is busy with
- * other things may take three times as long. */
+/* A loop is known by the CPU time that it takes, a wait by taking none. What has had little of a machine that is busy
+ * with other things may take three times as long. */
 static bool too_long(const lab_job *job, double cpu) {
     double limit = job->limits.seconds;
     return cpu > limit || job->seconds > 3 * limit || (job->seconds > limit && cpu < job->seconds / 20);

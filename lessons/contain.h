@@ -8,7 +8,7 @@
 #include "verdict.h"
 
 typedef enum lab_end {
-    LAB_EXITED,       /* by itself: `code` is its exit status */
+    LAB_EXITED,       /* on its own: `code` is its exit status */
     LAB_SIGNAL,       /* by signal `code` */
     LAB_TOO_LONG,     /* it was killed: time, */
     LAB_TOO_LARGE,    /* memory, */
@@ -38,8 +38,8 @@ typedef struct lab_job {
     lab_verdict verdict;
 } lab_job;
 
-/* Run all of them, `at_once` at a time, in the order of the list. When a command has ended, all that it has started ends
- * too. GS_E_MEMORY: a process cannot be started. Once it returns no process is left, also after a failure. */
+/* Run all of them, `at_once` at a time, in the order of the list. When a command has ended, all that it has started
+ * ends too. GS_E_MEMORY: a process cannot be started. Once it returns no process is left, also after a failure. */
 gs_status lab_contain(lab_job *jobs, int count, int at_once);
 
 void lab_job_free(lab_job *);

@@ -43,9 +43,9 @@ gs_status lab_build(const lab_grading *, lab_grade *);
 
 /* ---- tasks.c ---- */
 
-/* Run and judge all tasks. Those of kernels that have passed are run once more, where Oclgrind is installed, under it and
- * with small shapes: where it finds a race, an access out of bounds or a read of what nobody has written, or where the check
- * finds that it has counted too many loads, there are no points. Without Oclgrind grade->remark says so. */
+/* Run and judge all tasks. Those of kernels that have passed are run once more, where Oclgrind is installed, under it
+ * and with small shapes: where it finds a race, an access out of bounds or a read of what nobody has written, or where
+ * the check finds that it has counted too many loads, there are no points. Without Oclgrind grade->remark says so. */
 gs_status lab_run_tasks(const lab_grading *, lab_grade *);
 
 /* ---- outcome.c ---- */

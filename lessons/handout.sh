@@ -24,7 +24,7 @@ done
 mkdir -p "$out"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
-what="Makefile README.md LICENSE .clang-format .clang-tidy .gitignore src cl cpu lessons datasets tests"
+what="Makefile README.md .github LICENSE .clang-format .clang-tidy .gitignore src cl cpu lessons datasets tests"
 # shellcheck disable=SC2086
 if git rev-parse --show-toplevel >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard -- $what

@@ -1,5 +1,6 @@
 /* The program of a lab: gradsum's command line with the student's parts in it, and `grade-task N.M`. */
 #include "lab.h"
+#include "io/file.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 #include "verdict.h"
 
-/* src/cli/main.c, whose main is called so here. */
+/* src/cli/main.c, whose main has this name here. */
 int lab_gradsum_main(int argc, char **argv);
 
 /* ---- sanitizers ---- */
@@ -84,10 +85,12 @@ static void look_for_blank_in_kernels(const char *task) {
     const char *folder = getenv("GRADSUM_KERNELS");
     snprintf(path, sizeof path, "%s/lab.cl", folder ? folder : "");
     snprintf(wanted, sizeof wanted, "lab_blank(%s)", task);
-    FILE *f = folder ? fopen(path, "r") : NULL;
-    while (f && fgets(line, sizeof line, f))
+    FILE *f = NULL;
+    uint64_t size;
+    if (!folder || gs_file_open_stream(path, &f, &size) != GS_OK) return;
+    while (fgets(line, sizeof line, f))
         if (strstr(line, wanted)) lab_blank(task);
-    if (f) fclose(f);
+    fclose(f);
 }
 
 /* ---- one task ---- */

@@ -46,7 +46,8 @@ gs_status lab_blank(const char *task);
 enum { LAB_RANKS = 16 /* most in one lab_run_ranks */ };
 
 /* Run `body` as ranks 0 .. ranks-1: threads with a comm each, in the checking mode, that wait LAB_WAIT seconds for each
- * other at most. The first rank that failed by itself, and not because another one did, gives the message: "rank 2: ...". */
+ * other at most. The first rank that failed on its own, and not because another one did, gives the message: "rank 2:
+ * ...". */
 enum { LAB_WAIT = 5 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
@@ -59,7 +60,8 @@ const char *lab_floats(const float *x, size_t count);
 /* True where a kernel runs in a simulator that is about 100 times slower (Oclgrind): tiny shapes, one of each kind. */
 bool lab_small(void);
 
-/* How often all work-items of a kernel have loaded something from memory; a vector that is loaded at once counts once. */
+/* How often all work-items of a kernel have loaded something from memory; a vector that is loaded at once counts
+ * once. */
 typedef struct lab_loads {
     size_t global, local;
 } lab_loads;

@@ -40,7 +40,7 @@ static void *rank_main(void *argument) {
     pthread_mutex_unlock(&r->meeting->lock);
     char reason[1100];
     snprintf(reason, sizeof reason, "rank %d failed: %s", r->comm->rank, r->message);
-    r->comm->ops->abort(r->comm, reason); /* the others need not wait */
+    gs_comm_abort(r->comm, reason); /* the others need not wait */
     return NULL;
 }
 
@@ -53,10 +53,11 @@ gs_status lab_meet(gs_comm *c) {
     while (m->arrived < wanted && !m->failed) pthread_cond_wait(&m->changed, &m->lock);
     bool all = m->arrived >= wanted;
     pthread_mutex_unlock(&m->lock);
-    return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that has failed", c->rank);
+    return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that had failed", c->rank);
 }
 
-/* How much a failure says: that of a check, that of a message which did not come, that of having waited for the others. */
+/* How much a failure says: that of a check, that of a message which did not come, that of having waited for the
+ * others. */
 static int weight(gs_status status) {
     return status == GS_OK ? 0 : status == GS_E_INTERRUPTED ? 1 : status == GS_E_PEER ? 2 : 3;
 }

@@ -15,9 +15,9 @@ static gs_status whole_sum(gs_sync *s, float *data, size_t count) {
     for (int r = 0; r < c->size && now->kind != LAB_WHOLE; r++) {
         gs_chunk part = now->owns(c->size, r, count);
         if (now->kind == LAB_SECOND)
-            GS_TRY(c->ops->reduce(c, data + part.first, part.count, GS_F32, GS_SUM, r));
+            GS_TRY(gs_comm_reduce(c, data + part.first, part.count, GS_F32, GS_SUM, r));
         else
-            GS_TRY(c->ops->broadcast(c, data + part.first, part.count, GS_F32, r));
+            GS_TRY(gs_comm_broadcast(c, data + part.first, part.count, GS_F32, r));
     }
     return now->kind == LAB_SECOND ? now->run(s, data, count) : GS_OK;
 }
@@ -31,7 +31,7 @@ static const char *ranks_in(float value, int ranks) {
     char *t = text[next++ % 4];
     *t = '\0';
     if (value != truncf(value) || value < 0 || value >= (float)(1 << ranks)) {
-        snprintf(t, sizeof *text, "%g, which is no sum of different ranks", value);
+        snprintf(t, sizeof *text, "%g, which is not a sum of different ranks", value);
         return t;
     }
     for (int r = 0; r < ranks; r++)

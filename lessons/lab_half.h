@@ -1,8 +1,8 @@
-/* Checks of a scheme of sums, or of one half of it: what the other half would do is done by collectives of the transport,
- * so that a mistake in one half costs the points of that half alone.
+/* Checks of a scheme of sums, or of one half of it: what the other half would do is done by collectives of the
+ * transport, so that a mistake in one half costs the points of that half alone.
  *
- * First small arrays in which rank r has 2^r, so that a wrong sum says whose gradients are in it; then the project's own
- * tests of schemes (tests/scheme_checks.h), with rounds, messages and bytes.
+ * First small arrays in which rank r has 2^r, so that a wrong sum says whose gradients are in it; then the project's
+ * own tests of schemes (tests/scheme_checks.h), with rounds, messages and bytes.
  */
 #ifndef LAB_HALF_H
 #define LAB_HALF_H

@@ -1,6 +1,7 @@
 # The labs of lessons/. A lab is one program: the whole command line, the student's lab.c in the place of a part of the
 # library, the lab's check.c, and the library as it is. A second program, the grader, compiles lab.c, links that, and
-# runs it once for each task. It knows a lab by the list of tasks in its check.c, and nothing that a student has written.
+# runs it once for each task. It knows a lab by the list of tasks in its check.c, and nothing that a student has
+# written.
 #
 #     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for scripts
 #     make labs                   all of them; SOLUTIONS=1: the solutions
@@ -10,6 +11,23 @@
 #     build/lessons/NN/grade      a script: the grader with this lab's commands
 #     build/lessons/NN/gradsum    the lab's program, made by the grader
 
+# ---- the whole idea in one file --------------------------------------------------------------------------------------
+#     make in-one-file            build/in-one-file from lessons/in-one-file/train.c, and the images for it, unpacked
+.PHONY: in-one-file
+in-one-file: $(B)/in-one-file $(B)/fashion-mnist-small
+	@echo "now: $(B)/in-one-file $(B)/fashion-mnist-small lenet 3 ring"
+
+$(B)/in-one-file: lessons/in-one-file/train.c | packages
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	@$(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(CFLAGS) -o $@ $< -lm -lpthread $(LDFLAGS)
+
+$(B)/fashion-mnist-small: $(wildcard datasets/fashion-mnist-small/*.gz)
+	@mkdir -p $@ && for f in $^; do gzip -dc $$f >$@/$$(basename $$f .gz) || exit 1; done && touch $@
+
+$(B)/gradsum-test: | $(B)/in-one-file $(B)/fashion-mnist-small # tests/test_in_one_file.c
+
+# ---- labs ------------------------------------------------------------------------------------------------------------
 LESSONS    = $(notdir $(patsubst %/check.c,%,$(sort $(wildcard lessons/[0-9][0-9]-*/check.c))))
 lab_number = $(firstword $(subst -, ,$(1)))
 LABS       = $(foreach l,$(LESSONS),$(call lab_number,$(l)))
@@ -21,9 +39,10 @@ lab_file   = $(if $(wildcard lessons/$(1)/lab.cl),cl,c)
 LAB_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -Ilessons $(PKG_CFLAGS)
 # Everything of the program but the student's part. The sanitizers come first in it, so that tools that load a library
-# before all others (Oclgrind) do not come before them.
-LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) -static-libasan -static-libubsan
-LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/lab_loads.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
+# before all others (Oclgrind) do not come before them. clang links them so on its own.
+LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) $(if $(IS_CLANG),,-static-libasan -static-libubsan)
+LAB_FIVE     = $(if $(IS_CLANG),-ferror-limit=5,-fmax-errors=5)
+LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/lab_loads.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
 OBJ_GRADER   = $(patsubst %.c,$(B)/%.o,$(filter-out lessons/lab%,$(wildcard lessons/*.c)))
 
 $(B)/lessons/%.o: EXTRA = -Ilessons
@@ -38,7 +57,7 @@ define LAB_RULES
 $$(B)/lessons/$(1)/%.o: lessons/$(2)/%.c | packages
 	@mkdir -p $$(@D)
 	@echo "CC   $$<"
-	@$$(LAB_CC) $$(LAB_SANITIZE) -Wstrict-prototypes -Wmissing-prototypes -Werror -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
+	@$$(LAB_CC) $$(LAB_SANITIZE) -Wstrict-prototypes -Wmissing-prototypes $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
 
 # The list of tasks, for the grader: what the checks call is not there, and is never called.
 $$(B)/lessons/$(1)/list.o: lessons/$(2)/check.c | packages
@@ -65,7 +84,8 @@ endef
 # Written by make itself, so that no shell takes the quotes out of the commands.
 define LAB_SCRIPT
 #!/bin/sh
-# grade FILE FOLDER [--json]: grade FILE as lab $(LAB_NUMBER), and build its program in FOLDER. Run it in the source tree.
+# grade FILE FOLDER [--json]: grade FILE as lab $(LAB_NUMBER), and build its program in FOLDER. Run it in the source
+# tree.
 LAB_COMPILE=$$(cat <<'END'
 $(LAB_COMPILE_$(call lab_file,$(LESSON)))
 END
@@ -83,7 +103,7 @@ exec $(B)/lessons/$(LAB_NUMBER)/grader --lab $(LAB_NUMBER) --title $(LESSON:$(LA
 endef
 
 # Shell commands; $1 is the student's file, $2 the folder for what is built.
-LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) -fmax-errors=5 -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" "$$1"
+LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) $(LAB_FIVE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" "$$1"
 LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh "$$2/cl" && \
                  $(if $(wildcard lessons/$(LESSON)/kernels/*),cp lessons/$(LESSON)/kernels/* "$$2/cl" &&) cp "$$1" "$$2/cl/lab.cl" && \
                  $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
@@ -105,7 +125,8 @@ labs: $(LABS:%=$(B)/lessons/%/grade)
 	   $(if $(JSON),,| awk '{ print; fflush() } /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
 
 ifneq ($(wildcard lessons/handout.sh),)
-# Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these alone.
+# Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these
+# alone.
 .PHONY: test-labs handout
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
 	tests/labs.sh $(B) $(LABS_ONLY)

@@ -44,7 +44,7 @@ static void without_verdict(const lab_job *job, const char *file, lab_outcome *o
         snprintf(o->note, sizeof o->note, "it crashed: SIG%s (%s)", sigabbrev_np(job->code),
                  strsignal(job->code));
     else
-        snprintf(o->note, sizeof o->note, "it ended, with exit status %d, before its check was through",
+        snprintf(o->note, sizeof o->note, "it exited with status %d before its check had finished",
                  job->code);
 }
 
@@ -60,7 +60,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
                  g->seconds,
                  g->kernels ? "work-items that never come to the barrier" : "a message that nobody sends");
     } else if (job->end == LAB_TOO_LARGE) {
-        snprintf(o->note, sizeof o->note, "wanted more than %zu MB of memory", job->limits.memory >> 20);
+        snprintf(o->note, sizeof o->note, "needed more than %zu MB of memory", job->limits.memory >> 20);
     } else if (job->end == LAB_TOO_TALKATIVE) {
         snprintf(o->note, sizeof o->note, "printed more than %zu KB: a loop that prints?",
                  job->limits.output >> 10);

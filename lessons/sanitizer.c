@@ -1,4 +1,5 @@
-/* A sanitizer's report is for those who know it: here it is cut to the line of the student's file, and what happened. */
+/* A sanitizer's report is for those who know it: here it is cut to the line of the student's file, and what
+ * happened. */
 #include "grader.h"
 
 #include <stdio.h>
@@ -28,22 +29,22 @@ static const char *meaning(const char *kind) {
     static const struct {
         const char *kind, *meaning;
     } known[] = {
-        {"heap-buffer-overflow", "an access outside of a block of memory"},
-        {"stack-buffer-overflow", "an access outside of a local array"},
-        {"stack-buffer-underflow", "an access outside of a local array"},
-        {"dynamic-stack-buffer-overflow", "an access outside of a local array"},
-        {"global-buffer-overflow", "an access outside of a static array"},
+        {"heap-buffer-overflow", "an access outside a block of memory"},
+        {"stack-buffer-overflow", "an access outside a local array"},
+        {"stack-buffer-underflow", "an access outside a local array"},
+        {"dynamic-stack-buffer-overflow", "an access outside a local array"},
+        {"global-buffer-overflow", "an access outside a static array"},
         {"heap-use-after-free", "memory is used after free()"},
         {"stack-use-after-scope", "a local variable is used after its block"},
         {"stack-use-after-return", "a local variable is used after its function has returned"},
         {"attempting double-free", "free() twice"},
-        {"attempting free", "free() of what malloc() has not given"},
-        {"stack-overflow", "the stack is full: a recursion without end, or a very large local array"},
+        {"attempting free", "free() of memory that malloc() did not return"},
+        {"stack-overflow", "stack overflow: endless recursion, or a very large local array"},
         {"SEGV", "a pointer that points to no memory"},
         {"FPE", "an integer is divided by 0"},
         {"memcpy-param-overlap", "memcpy() between places that overlap"},
-        {"calloc-overflow", "more memory is wanted than there can be"},
-        {"allocation-size-too-big", "more memory is wanted than there can be"},
+        {"calloc-overflow", "more memory is requested than there can be"},
+        {"allocation-size-too-big", "more memory is requested than there can be"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(kind, known[i].kind, strlen(known[i].kind)) == 0) return known[i].meaning;

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* AddressSanitizer does not see what a kernel does, and PoCL gives work-items an order in which many races do no harm. */
+/* AddressSanitizer does not see what a kernel does, and PoCL gives work-items an order in which many races do no
+ * harm. */
 enum { OCLGRIND_SECONDS = 20, SIMULATOR = 5 /* words before the program's */ };
 
 static const char *name_of(const char *path) {
@@ -77,8 +78,9 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl"; for a race both lines. Between them are
- * the kernel and its work-items, and behind each a line of the source after #include, which is not the student's. */
+/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl"; for a race both lines. Between them
+ * are the kernel and its work-items, and behind each a line of the source after #include, which is not the
+ * student's. */
 static bool read_finding(const char *log, char *text, size_t size) {
     char line[2000];
     int places = 0;
@@ -108,7 +110,7 @@ static void judge_simulated(const lab_task *task, const lab_job *job, const char
     const char *what = found                      ? finding
                        : job->end == LAB_TOO_LONG ? "it does not end"
                        : job->has_verdict         ? job->verdict.message
-                                                  : "it ended before its check was through";
+                                                  : "it ended before its check had finished";
     o->points = 0;
     o->hint = task->hint != NULL;
     snprintf(o->note, sizeof o->note, "right on the device, but the simulator Oclgrind says: %s", what);
@@ -138,9 +140,8 @@ gs_status lab_run_tasks(const lab_grading *g, lab_grade *grade) {
         lab_judge(g, &lab_tasks[i], &t->job[i], name_of(g->source), &grade->outcome[i]);
     free_jobs(t);
     if (g->kernels && !in_path("oclgrind"))
-        grade->remark =
-            "Oclgrind is not installed (Debian: oclgrind): nobody has looked for races and for reads "
-            "beyond the end, and nobody has counted loads";
+        grade->remark = "Oclgrind is not installed (Debian: oclgrind): races and reads beyond the end were "
+                        "not looked for, and loads were not counted";
     else if (status == GS_OK && g->kernels)
         status = run_simulated(g, grade);
     for (int i = 0; i < grade->count; i++) grade->points += grade->outcome[i].points;

@@ -1,21 +1,19 @@
 /* A backend: one table of functions between the framework and a kind of device.
  *
- * cpu/ (OpenBLAS and C) and cl/ (OpenCL) each fill every slot; nothing above this line knows which one it
- * uses. Everything is f32 in row-major order; a batch is (n, c, h, w) and a batch of vectors is (n, k).
+ * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot, except those that say they may be NULL. No code above the
+ * table knows which backend it uses. All is f32 in row-major order; a batch is (n, c, h, w), of vectors (n, k).
  *
  * - Each operator takes any n from 0 (then it does nothing).
- * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw and
- * db, so that one step may run in several micro-batches; without, in the first of them, it *writes* them, which saves
- * clearing them before (zeros if n is 0). Gradients are sums over the batch, never means: the division by the global
- * number of samples happens once, in sgd_update.
- * - dx may be GS_NONE where nobody wants it (the first layer); b and db may be GS_NONE for a layer without
- * bias.
+ * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
+ *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them
+ *   (zeros if n is 0), which saves clearing them first. Gradients are sums over the batch, never means: the division
+ *   by the global number of samples happens once, in sgd_update.
+ * - dx may be GS_NONE if it is not needed (the first layer); b and db may be GS_NONE for a layer without bias.
  * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
  *   read, read_end, map and finish wait. Work is done in the order of the calls.
  * - Returns: GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error.
  */
-#ifndef GS_BACKEND_H
-#define GS_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,11 +50,21 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
-/* Windows of 2x2, side by side, that leave nothing of x over. */
+/* Are the windows 2x2, side by side, and cover x exactly? */
 static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
            p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
 }
+
+/* What linear and conv2d do to their y before they write it: the work of the layers that follow, fused into one
+ * operator, so that no value between the layers goes to memory and back. NULL, or one that says nothing: y as it is.
+ * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. */
+typedef struct gs_epilogue {
+    bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
+    const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those behind the pooling; NULL: none */
+    gs_mem index;                /* of the pooling: forward writes it, backward reads it */
+    gs_mem y;                    /* backward: the y that forward wrote */
+} gs_epilogue;
 
 /* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
  * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
@@ -80,13 +88,13 @@ typedef struct gs_backend {
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
     /* Copy from the host; on return `from` may be changed. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* The host's memory at `host` as it is, for operators to read and not to write: it must stay until they are done. NULL
-     * where a device cannot, or where operators go on after they have returned. */
+    /* The host's memory at `host` itself, for operators to read but not to write: it must stay until they are done.
+     * The slot is NULL if a device cannot do that, or if its operators go on after they have returned. */
     gs_mem (*host_memory)(const void *host);
     /* Copy to the host; waits for the work before it. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
-    /* The same in two calls, so that the device has work meanwhile: what is read is what the work before read_begin left,
-     * the work after it need not wait for the host, and when read_end returns it is there. One at a time. */
+    /* The same in two calls, so that the device has work meanwhile. It reads what the work before read_begin has left;
+     * work after read_begin need not wait for the host; when read_end returns, the data are there. One at a time. */
     gs_status (*read_begin)(gs_device *, void *to, gs_mem from, size_t bytes);
     gs_status (*read_end)(gs_device *);
     /* Show device memory to the host for reading and writing, after the work before it: no copy where the
@@ -111,44 +119,24 @@ typedef struct gs_backend {
 
     /* ---- layers ---- */
 
-    /* y[i][o] = b[o] + sum_k x[i][k] w[o][k];  x (n, in), w (out, in), b (out), y (n, out) */
+    /* y[i][o] = b[o] + sum_k x[i][k] w[o][k];  x (n, in), w (out, in), b (out), y (n, out). `then`: gs_epilogue */
     gs_status (*linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                int out);
+                                int out, const gs_epilogue *then);
     /* dx = dy w;  dw (+)= dy^T x;  db[o] (+)= sum_i dy[i][o];  (+)=: += with `add`, else = */
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, int in, int out, bool add);
+                                 size_t n, int in, int out, bool add, const gs_epilogue *then);
 
     /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w]
      * w[o][c][u][v], where x outside of the image is 0 */
     gs_status (*conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                const gs_conv2d_sizes *);
+                                const gs_conv2d_sizes *, const gs_epilogue *then);
     /* dw[o][c][u][v] (+)= sum_{i,r,s} dy[i][o][r][s] x[i][c][...];  db[o] (+)= sum_{i,r,s} dy[i][o][r][s];
      * dx gathers, for each pixel, dy times w over all windows that contain it */
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, const gs_conv2d_sizes *, bool add);
+                                 size_t n, const gs_conv2d_sizes *, bool add, const gs_epilogue *then);
 
-    /* The same two layers with the relu that follows: y = max(linear(x), 0), and backward takes this y to let dy
-     * pass only where y > 0. A backend that gains nothing from it leaves the four NULL, and relu's own operator
-     * follows the layer (layer/sequential.c). */
-    gs_status (*linear_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                     int out);
-    gs_status (*linear_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                      gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
-    gs_status (*conv2d_relu_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                     const gs_conv2d_sizes *);
-    gs_status (*conv2d_relu_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem y,
-                                      gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
-
-    /* ... and with the max pooling that follows relu, where the device says that it does poolings of these sizes: y, index and
-     * dy are those of max_pool2d, what lies between the layers is in no buffer, and backward takes y and index to find where
-     * dy came from. NULL, all three, where a backend gains nothing from it for any sizes. */
-    bool (*fuses_max_pool2d)(gs_device *, const gs_pool2d_sizes *);
-    gs_status (*conv2d_relu_max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, gs_mem w,
-                                                gs_mem b, size_t n, const gs_conv2d_sizes *,
-                                                const gs_pool2d_sizes *);
-    gs_status (*conv2d_relu_max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                                 gs_mem y, gs_mem index, gs_mem x, gs_mem w, size_t n,
-                                                 const gs_conv2d_sizes *, const gs_pool2d_sizes *, bool add);
+    /* Do linear_* and conv2d_* take this epilogue on this device? Its index and y are not looked at. */
+    bool (*fuses)(gs_device *, const gs_epilogue *);
 
     /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
      * + w in its channel's plane, the first in reading order on a tie; NaN wins over numbers */
@@ -186,7 +174,7 @@ typedef struct gs_backend {
     /* ---- losses; stats: GS_STATS floats, the first three of which are added to ---- */
 
     /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_i -log p[i][labels[i]];
-     * stats += (loss, number of i whose largest x (the first on a tie) is at labels[i], n).
+     * stats += (loss, number of i whose largest x (the first on a tie; a NaN wins over numbers) is at labels[i], n).
      * x and p (n, classes), labels n int32 in 0..classes-1 */
     gs_status (*softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
                                                size_t n, int classes);
@@ -195,7 +183,7 @@ typedef struct gs_backend {
                                                 int classes);
 
     /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i where the largest x and
-     * the largest t (first on a tie) are at the same j, n).  x, t (n, k) */
+     * the largest t (chosen in the same way) are at the same j, n).  x, t (n, k) */
     gs_status (*mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
     /* dx = (2/k) (x - t) */
     gs_status (*mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
@@ -203,7 +191,9 @@ typedef struct gs_backend {
     /* ---- optimiser ---- */
 
     /* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.
-     * v of less than FLT_MIN becomes 0: a gradient that stays 0 would leave it among the subnormal floats, which are slow.
+     * v of less than FLT_MIN becomes 0: a gradient that stays 0 would leave it among the subnormal floats, which are
+     * slow. All workers repeat it, so it has the same bits on all devices: each product and each sum is rounded,
+     * without FMA, as momentum v + (scale dw + weight_decay w).
      * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
@@ -216,17 +206,42 @@ typedef struct gs_backend {
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
+/* The operators above by name. cpu/cpu.h and cl/cl.h declare their functions from these lists, with the types above,
+ * and fill their tables from them. A new operator takes its slots above, its names here, and its files in cpu/ and
+ * cl/. Of those in the first list cpu/plain/ has the plain loop too. */
+/* clang-format off */
+#define GS_PLAIN_OPERATORS(X) \
+    X(bytes_to_float) \
+    X(linear_forward) X(linear_backward) \
+    X(conv2d_forward) X(conv2d_backward) \
+    X(max_pool2d_forward) X(max_pool2d_backward) \
+    X(avg_pool2d_forward) X(avg_pool2d_backward) \
+    X(relu_forward) X(relu_backward) \
+    X(tanh_forward) X(tanh_backward) \
+    X(sigmoid_forward) X(sigmoid_backward) \
+    X(add) \
+    X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
+    X(mean_squared_error_forward) X(mean_squared_error_backward) \
+    X(sgd_update)
+#define GS_OPERATORS(X) \
+    GS_PLAIN_OPERATORS(X) \
+    X(one_hot) X(fuses) X(dropout_forward) X(dropout_backward) X(fma_loop) X(triad)
+/* clang-format on */
+/* The type of such a function. */
+#define GS_OPERATOR(name) __typeof__(*((gs_backend *)0)->name)
+
 /* An open device. Each worker opens its own. */
 struct gs_device {
     const gs_backend *ops;
     char name[48];         /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160]; /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
+    bool steady;           /* inference: forward gives the same bits for any number of threads */
     void *state;           /* the backend's own */
 };
 
 /* One line of `gradsum devices`. */
 typedef struct gs_device_info {
-    char name[48];         /* to be given to --device */
+    char name[48];         /* as --device takes it */
     char description[160]; /* the device's own name */
     char kind[16];         /* "cpu", "gpu", "accelerator" */
     int units;             /* cores or compute units */
@@ -237,12 +252,13 @@ typedef struct gs_device_info {
 
 /* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P,
  * both from 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on
- * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is none such; the
- * message lists those there are. */
+ * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is no such device;
+ * the message lists those that exist. */
 gs_status gs_device_open(const char *name, int threads, gs_device **out);
 
-/* Stop where the device does not do this pooling with its convolution, or where x of the pooling is not y of the convolution. */
-void gs_check_fused_pool(gs_device *, const gs_conv2d_sizes *, const gs_pool2d_sizes *);
+/* For a backend: *then, or an empty epilogue for NULL. A bug (gs_bug) if the device does not take it, or if a pooling's
+ * x is not the y of the convolution `sizes` (NULL: of a linear layer). */
+gs_epilogue gs_epilogue_of(gs_device *, const gs_epilogue *then, const gs_conv2d_sizes *sizes);
 
 /* Close a device; NULL is allowed. */
 void gs_device_close(gs_device *);
@@ -262,26 +278,37 @@ bool gs_cpu_has_avx512(void);
 /* How many cores this process may use (its affinity), at least 1. */
 int gs_cpu_cores(void);
 
-/* Tell PoCL by its environment variables, where they are not set, how it works best for us. Call this too at the beginning
- * of main(); without it all works, but slower.
- *   POCL_WORK_GROUP_SPECIALIZATION=0  It would compile a kernel anew for each size of work-groups, when it first meets it. One
- *                                     version for all sizes is as fast here, and what is kept of it for the next run is complete.
- *   POCL_AFFINITY=1                   Thread i stays on core i. Its threads sleep after each kernel, and Linux likes to wake
- *                                     two of them on one core while another has nothing to do. Only if this process is
- *                                     `alone`, not one of several of a run, and may use all cores. */
+/* Tell PoCL by its environment variables, where they are not set, how it works best for us. Call this too at the
+ * beginning of main(); without it all works where PATH leads to a linker, but slower.
+ *   PATH=...:/usr/local/bin:/usr/bin:/bin
+ *       Only where no folder of PATH has the linker `ld`, which PoCL starts.
+ *   POCL_WORK_GROUP_SPECIALIZATION=0
+ *       Otherwise PoCL compiles a kernel anew for each work-group size it meets. One version for all sizes is as fast
+ *       here, and the binary that is kept for the next run is complete.
+ *   POCL_AFFINITY=1
+ *       Thread i stays on core i. PoCL's threads sleep after each kernel, and Linux tends to wake two of them on one
+ *       core while another is idle. Only if this process is `alone` (not one of several of a run) and may use all
+ *       cores. */
 void gs_cl_choose_settings(bool alone);
 
-/* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's; NULL:
- * the library's own again. `edit` sees the library's own table, also when it is not the first. To try an operator in the
- * running framework (lessons/): call it before any other thread is started. The operators fused with relu are functions
- * of their own: who replaces linear_forward sets all four of them to NULL, and layers call the plain ones instead. That
- * does for max_pool2d_forward, too, which is a part of such a convolution. */
+/* Make sure that PoCL can write its compiled kernels: call this at the beginning of main(), before any thread is
+ * started. If its folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) cannot be written to or has no 8 MB free,
+ * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR becomes a new folder in TMPDIR, which is removed when this process
+ * ends. Where that fails too, opening a device of PoCL is GS_E_FILE and says why. */
+void gs_cl_choose_cache(void);
+
+/* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's;
+ * NULL: the library's own again. `edit` sees the library's own table, even when it is not the first. To try an operator
+ * in the running framework (lessons/): call it before any other thread is started. Where `edit` replaces an operator
+ * that takes part in an epilogue (linear, conv2d, relu, max_pool2d), `fuses` says no to all of them: each layer calls
+ * its own operator, and `then` is always empty. */
 void gs_backend_replace(void (*edit)(gs_backend *));
 
-/* The two backends' doors, used by device.c alone. */
+/* An `edit` for it: the plain loops, which cpu/plain/plain.h explains. */
+void gs_cpu_plain(gs_backend *);
+
+/* The entry points of the two backends, only for device.c. */
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);
 gs_status gs_cl_open(gs_device *device); /* device->name says which */
 gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);
-
-#endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/nearest.h"
+
 /* "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" behind the message of a failed open */
 static gs_status list_in_message(gs_status status) {
     gs_device_info *all;
@@ -19,8 +21,18 @@ static gs_status list_in_message(gs_status status) {
                  all[i].description);
     }
     free(all);
-    return gs_fail(status, "%s; there are: %s%s%s", failure, text, problem && *problem ? "; " : "",
-                   problem ? problem : "");
+    size_t length = strlen(failure);
+    bool asks = length > 0 && failure[length - 1] == '?';
+    return gs_fail(status, "%s%s there are: %s%s%s", failure, asks ? "" : ";", text,
+                   problem && *problem ? "; " : "", problem ? problem : "");
+}
+
+/* What others call a GPU is cl here, though "gpu" looks more like "cpu". */
+static gs_status no_such_device(const char *name) {
+    static const char *const names[] = {"cpu", "cl", NULL};
+    bool gpu = strcmp(name, "gpu") == 0 || strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
+    return gs_fail(GS_E_USAGE, "device '%s': wanted cpu, cl, cl:PLATFORM.DEVICE or cl:P.D/KofN%s", name,
+                   gpu ? "; did you mean cl?" : gs_did_you_mean(name, names));
 }
 
 gs_status gs_device_open(const char *name, int threads, gs_device **out) {
@@ -36,8 +48,7 @@ gs_status gs_device_open(const char *name, int threads, gs_device **out) {
         else if (strcmp(name, "cl") == 0 || strncmp(name, "cl:", 3) == 0)
             status = gs_cl_open(d);
         else
-            status =
-                gs_fail(GS_E_USAGE, "device '%s': wanted cpu, cl, cl:PLATFORM.DEVICE or cl:P.D/KofN", name);
+            status = no_such_device(name);
     }
     if (status != GS_OK) {
         free(d);
@@ -68,11 +79,4 @@ gs_status gs_device_list(gs_device_info **out, int *count, const char **problem)
     *out = all;
     *count = cl_count + 1;
     return GS_OK;
-}
-
-void gs_check_fused_pool(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *p) {
-    if (!d->ops->fuses_max_pool2d(d, p) || p->c != s->out_c || p->in_h != s->out_h || p->in_w != s->out_w)
-        gs_bug("conv2d_relu_max_pool2d on %s: y (%d,%d,%d), pooling of (%d,%d,%d) to %d x %d by %d x %d",
-               d->name, s->out_c, s->out_h, s->out_w, p->c, p->in_h, p->in_w, p->out_h, p->out_w, p->kernel_h,
-               p->kernel_w);
 }

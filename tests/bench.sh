@@ -1,15 +1,15 @@
 #!/bin/sh
-# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading included) on
-# every way of running this machine, side by side, and as ratios to PyTorch where Debian's python3-torch is installed: a
-# row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of three short runs
-# in each of seven turns. What the machine can do at most is measured in the same turns, and the rows of the cpu are shown
-# as a share of its multiply-adds.
+# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading
+# included) on every way of running this machine, side by side, and as ratios to PyTorch where Debian's python3-torch is
+# installed: a row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of
+# three short runs in each of seven turns. What the machine can do at most is measured in the same turns, and the rows
+# of the cpu are shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift
 here=$(dirname "$0")
 cores=$(nproc)
-unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries by itself
+unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
 . "$here/bench_rows.sh"
 
 # flops MODEL: floating point operations of one sample, forward + backward without the first layer's input gradient
@@ -17,7 +17,8 @@ flops() {
     "$gradsum" model "$1" | tr -d , | awk '$1 == "total" { f = $NF } $1 == "backward:" { b = $2 } END { print f + b }'
 }
 
-# peak THREADS FIELD: what was measured of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the caches
+# peak THREADS FIELD: what was measured of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the
+# caches
 peak() { sed -n "s/^$1|.*\"$2\":\([0-9.e+]*\).*/\1/p" "$work/peaks" | sort -g | tail -n 1; }
 
 echo "gradsum on this machine:"

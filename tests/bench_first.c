@@ -1,6 +1,6 @@
-/* How long a first training step takes on an OpenCL device, for bench_cl.sh: seconds from the start of this program to the
- * end of the first step (kernels compiled or found in the cache, data loaded, step and update done), as `gradsum train`
- * makes it. What comes after the step is left out.
+/* How long a first training step takes on an OpenCL device, for bench_cl.sh: seconds from the start of this program to
+ * the end of the first step (kernels compiled or found in the cache, data loaded, step and update done), as `gradsum
+ * train` makes it. What comes after the step is left out.
  *
  *     bench-first MODEL DEVICE
  */

@@ -1,7 +1,8 @@
-/* What train --log costs. Runs with a log and without take turns in this one process, so that both see the same machine.
- * A run's time is that from its first step to the end of its last epoch: steps, looks at the test set, and whatever the log
- * does there. The cost is the time that the log adds, as a share of the training: of the fastest run with a log beside the
- * fastest without, which other things on the machine have disturbed least, and the median over the pairs of runs.
+/* What train --log costs. Runs with a log and without take turns in this one process, so that both see the same
+ * machine. A run's time is that from its first step to the end of its last epoch: steps, looks at the test set, and
+ * whatever the log does there. The cost is the time that the log adds, as a share of the training: of the fastest run
+ * with a log beside the fastest without, which other things on the machine have disturbed least, and the median over
+ * the pairs of runs.
  *
  *     bench-log [PAIRS]      make bench-log
  *
@@ -62,7 +63,7 @@ static double run(gs_settings s, const char *folder, double *training) {
         gs_log_options options = {
             .folder = folder, .argc = 1, .argv = command, .next = &observer, .tell = tell};
         s.record = s.measure = true;
-        s.trace_first = 4, s.trace_last = 7;
+        s.trace.first = 4, s.trace.last = 7;
         if (gs_log_open(&options, &log) != GS_OK) stop();
     }
     gs_observer all = folder ? gs_log_observer(log) : observer;

@@ -1,8 +1,8 @@
 # bench_rows.sh: what the benches of training have in common; sourced, with $gradsum and $here set.
 #
-# A figure is the fastest of many short runs, taken in turns with all others, and of each run the median of its steps, for
-# PyTorch as for gradsum: what else runs on a machine makes a run slower, never faster, and a virtual machine's two cores may
-# be one real core for a while.
+# A figure is the fastest of many short runs, taken in turns with all others. Each run counts by the median of its
+# steps, for PyTorch as for gradsum. Other load on a machine makes a run slower, never faster, and a virtual machine's
+# two cores may be one real core for a while.
 
 batch=128 # the global one
 runs=3    # short ones in each turn
@@ -10,8 +10,8 @@ runs=3    # short ones in each turn
 python=/usr/bin/python3
 has_torch() { "$python" -c 'import torch' 2>/dev/null; }
 
-# The kernels of OpenBLAS that gradsum computes with. PyTorch is given the same: alone, OpenBLAS may take the wrong ones on
-# a new CPU, and gradsum would only seem to be fast.
+# The OpenBLAS kernels that gradsum computes with. PyTorch is given the same ones: on its own, OpenBLAS may choose the
+# wrong ones on a new CPU, and gradsum would only seem to be fast.
 kernels=$("$gradsum" devices | sed -n 's/.*OpenBLAS kernels: \([A-Za-z0-9]*\).*/\1/p' | head -n 1)
 
 # steps_of MODEL: in a run of a quarter of a second or so

@@ -1,11 +1,11 @@
 #!/bin/sh
-# bench_scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers, each
-# by itself, next to the work and the numbers that there are; and how long the program takes to start.
+# bench_scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers,
+# each by itself, next to the work and the numbers that there are; and how long the program takes to start.
 #
 # The exponent e is fitted to y = c x^e over all rows (least squares of the logarithms): 1 means that y doubles with x.
-# Memory is what a run takes beyond one of softmax with batch 1. Nothing should grow faster than its work: the script
-# fails where the exponent of time is above that of the FLOPs, or that of memory above that of the numbers which there
-# are to hold (samples of a batch, parameters, copies of the model), by more than 0.1, which is noise.
+# Memory is what a run takes beyond one of softmax with batch 1. Nothing should grow faster than its work. The script
+# fails if the exponent of time exceeds that of the FLOPs, or that of memory exceeds that of the numbers to hold
+# (samples of a batch, parameters, copies of the model), by more than 0.1, which is noise.
 set -u
 gradsum=$1
 here=$(dirname "$0")
@@ -23,8 +23,8 @@ run() {
 
 base=$(run --model softmax --batch 1 --steps 6 | cut -d ' ' -f 2)
 
-# A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: what x is, $2: what the numbers are. All lines take
-# turns, since a machine may be slower for some seconds; of each the fastest turn is shown.
+# A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: what x is, $2: what the numbers are. All lines
+# take turns, since a machine may be slower for some seconds; of each the fastest turn is shown.
 table() {
     cat >"$work/lines"
     for turn in 1 2 3 4 5; do
@@ -94,7 +94,7 @@ median() {
 }
 
 printf '\n%-44s %10s\n' "start-up, median of 9" ms
-printf '%-44s %10s\n' "/bin/true (a process by itself)" "$(median /bin/true)"
+printf '%-44s %10s\n' "/bin/true (a process, no more)" "$(median /bin/true)"
 printf '%-44s %10s\n' "gradsum --help" "$(median "$gradsum" --help)"
 printf '%-44s %10s\n' "gradsum model mlp" "$(median "$gradsum" model mlp)"
 printf '%-44s %10s\n' "gradsum train, softmax, 1 step" "$(median "$gradsum" train --model softmax --steps 1)"

@@ -1,6 +1,6 @@
 /* Our OpenCL sgemm beside OpenBLAS's and the machine's FMA peak, for bench_cl.sh: C = A B, N x N, row by row in memory,
- * with all cores. A figure is the fastest of many short turns, which all take in turn, so that what else the machine does
- * meets all of them. Both products are compared before they are measured.
+ * with all cores. A figure is the fastest of many short turns, which all take in turn, so that what else the machine
+ * does meets all of them. Both products are compared before they are measured.
  *
  *     bench-sgemm DEVICE
  */
@@ -51,7 +51,7 @@ static void multiply(const bench *b, contestant who) {
     must(gs_cl_gemm(b->cl, b->c, b->a, b->b, GS_NONE, s));
 }
 
-/* So many products, waited for once: the GFLOP/s. */
+/* `calls` products, waited for once: the GFLOP/s. */
 static double turn(const bench *b, contestant who, int calls) {
     double start = gs_seconds();
     for (int i = 0; i < calls; i++) multiply(b, who);
@@ -59,7 +59,8 @@ static double turn(const bench *b, contestant who, int calls) {
     return 2.0 * b->n * b->n * b->n * calls / (gs_seconds() - start) / 1e9;
 }
 
-/* The fastest of some loops without a pause: threads that were asleep begin on the same core at times, until Linux moves one. */
+/* The fastest of some loops without a pause: threads that were asleep begin on the same core at times, until Linux
+ * moves one. */
 static double peak(gs_device *d, gs_mem y) {
     enum { LOOPS = 5 };
     double best = 0;

@@ -1,11 +1,11 @@
-/* How long an all-reduce takes, for bench_sync.sh: every scheme of ours beside Gloo's own algorithms.
+/* How long an all-reduce takes, for bench_sync.sh: every scheme of ours beside Gloo's ring.
  *
  *     bench-sync threads N         ranks as threads of this process
  *     bench-sync process           one rank of several processes, started with GRADSUM_RANK and so on
  *
  * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". A figure is the median of
  * several batches; the ways take turns, so that what else the machine does meets all of them. Every result of a
- * first call is checked.
+ * first call is checked. Ranks are bound to cores of their own, as those of `gradsum` and of Open MPI are.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "sync/gloo_c.h"
+#include "core/cores.h"
+#include "comm/gloo/gloo_c.h"
+#include "comm/mesh.h"
+#include "comm/rendezvous.h"
 #include "sync/sync.h"
 
 enum { BATCHES = 7, MOST_WAYS = 24, MOST_RANKS = 16, MOST_FLOATS = 1 << 24 };
@@ -25,7 +28,6 @@ typedef struct way {
     char where[16], name[32];
     gs_sync *sync; /* ours, or */
     gs_gloo *gloo; /* Gloo itself */
-    int bcube;
 } way;
 
 typedef struct bench {
@@ -56,18 +58,19 @@ static void add_schemes(bench *b, gs_comm *c) {
     }
 }
 
-static void add_raw_gloo(bench *b, gs_gloo *g, const char *name, int bcube) {
+static void add_raw_gloo(bench *b, gs_gloo *g) {
     way *w = &b->way[b->ways++];
-    *w = (way){.gloo = g, .bcube = bcube};
+    *w = (way){.gloo = g};
     snprintf(w->where, sizeof w->where, "raw");
-    snprintf(w->name, sizeof w->name, "%s", name);
+    snprintf(w->name, sizeof w->name, "ring");
 }
 
 static void sum(const bench *b, const way *w, size_t count) {
     gs_gloo_error e;
     if (w->sync)
         must(gs_sync_run(w->sync, b->data, count));
-    else if (gs_gloo_raw_all_reduce(w->gloo, b->data, count, w->bcube, 60000, &e) != GS_GLOO_OK)
+    else if (gs_gloo_collective(w->gloo, &(gs_call){GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0}, NULL, b->data,
+                                60000, &e) != GS_GLOO_OK)
         stop(e.text);
 }
 
@@ -83,7 +86,7 @@ static void check(const bench *b, const way *w, size_t count) {
 }
 
 static double batch(const bench *b, const way *w, size_t count, int calls) {
-    must(b->comm->ops->barrier(b->comm));
+    must(gs_comm_barrier(b->comm));
     double start = gs_seconds();
     for (int i = 0; i < calls; i++) sum(b, w, count);
     return (gs_seconds() - start) / calls;
@@ -102,7 +105,7 @@ static void measure(bench *b, size_t count) {
         double once = batch(b, &b->way[i], count, 3);
         calls[i] = (int)(0.03 / (once > 1e-7 ? once : 1e-7)) + 2;
         if (calls[i] > 3000) calls[i] = 3000;
-        must(b->comm->ops->broadcast(b->comm, &calls[i], 1, GS_I32, 0));
+        must(gs_comm_broadcast(b->comm, &calls[i], 1, GS_I32, 0));
     }
     for (int k = 0; k < BATCHES; k++)
         for (int i = 0; i < b->ways; i++) seconds[i][k] = batch(b, &b->way[i], count, calls[i]);
@@ -127,6 +130,7 @@ static void run(bench *b) {
 
 static void *thread_main(void *argument) {
     bench b = {.comm = argument};
+    gs_cores_bind_share(b.comm->rank, b.comm->size); /* where there are fewer cores nobody is bound */
     add_schemes(&b, b.comm);
     run(&b);
     gs_comm_free(b.comm);
@@ -143,22 +147,39 @@ static void be_threads(int ranks) {
     for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
 }
 
+/* Gloo alone, over connections of its own. */
+static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
+    gs_passport all[MOST_RANKS];
+    int listener, socket[MOST_RANKS], process[MOST_RANKS];
+    gs_gloo *raw;
+    gs_gloo_error e;
+    r.directory = folder;
+    if (r.size > MOST_RANKS) stop("at most 16 ranks");
+    for (int i = 0; i < r.size; i++) process[i] = -1;
+    must(gs_passport_create(&r, &all[r.rank]));
+    must(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
+    must(gs_rendezvous_meet(&r, all));
+    must(gs_mesh_connect(&r, all, listener, process, 1, socket));
+    if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
+    gs_rendezvous_leave(&r);
+    return raw;
+}
+
 /* Over Gloo, and over shared memory, and Gloo itself over connections of its own. */
 static void be_a_process(const char *raw_folder) {
     bench b = {0};
     gs_rendezvous r;
     gs_comm *gloo, *shm;
     gs_gloo *raw;
-    gs_gloo_error e;
     char why[256];
     must(gs_rendezvous_from_environment(&r));
     must(gs_comm_gloo_create(&r, &gloo));
     must(gs_comm_shm_create(gloo, &shm, why, sizeof why));
     if (!shm) stop(why);
-    if (gs_gloo_connect(raw_folder, r.rank, r.size, "127.0.0.1", 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
+    raw = connect_raw_gloo(r, raw_folder);
     b.comm = shm;
-    add_raw_gloo(&b, raw, "ring", 0);
-    add_raw_gloo(&b, raw, "bcube", 1);
+    gs_cores_bind_share(r.rank, r.size); /* but not the threads of Gloo */
+    add_raw_gloo(&b, raw);
     add_schemes(&b, shm);
     add_schemes(&b, gloo);
     run(&b);

@@ -1,14 +1,14 @@
 #!/bin/bash
 # bench_sync.sh BUILD: what synchronisation costs, side by side in one run.
-#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring and BCUBE, and between
+#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring, and between
 #      threads against Open MPI's processes, where mpirun and its compiler files are installed
 #   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
-# A time of all-reduce is the median of several turns, a speed of training the fastest of three short runs in each of eight
-# turns; a ratio above 1 says that gradsum is faster.
+# A time of all-reduce is the median of several turns, a speed of training the fastest of three short runs in each of
+# eight turns; a ratio above 1 says that gradsum is faster.
 set -u
 build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")
-unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries by itself
+unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
 . "$here/bench_rows.sh"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -33,12 +33,12 @@ all_reduce() {
         mpirun --oversubscribe --allow-run-as-root -n "$ranks" "$build/bench-sync-mpi" >>"$work/lines" || failed=1
     fi
     printf '\nall-reduce, %d ranks                      microseconds\n' "$ranks"
-    printf '%9s  %9s %9s  %-28s %7s  %9s %9s %7s\n' "" "raw Gloo" "raw Gloo" "processes: best of ours" "" threads "Open MPI" ""
-    printf '%9s  %9s %9s  %9s %-18s %7s  %9s %9s %7s\n' bytes ring BCUBE "" scheme ratio allreduce "" ratio
+    printf '%9s  %9s  %-28s %7s  %9s %9s %7s\n' "" "raw Gloo" "processes: best of ours" "" threads "Open MPI" ""
+    printf '%9s  %9s  %9s %-18s %7s  %9s %9s %7s\n' bytes ring "" scheme ratio allreduce "" ratio
     awk -F'|' '
         function us(x) { return x == "" ? "-" : sprintf(x < 100 ? "%.1f" : "%.0f", x) }
         { bytes[$4] = 1 }
-        $1 == "raw" { raw[$2, $4] = $5; next }
+        $1 == "raw" { raw[$4] = $5; next }
         $1 == "mpi" { mpi[$4] = $5; next }
         $1 == "threads" { if ($2 == "allreduce") threads[$4] = $5; next }
         { if (!(($4) in best) || $5 < best[$4]) { best[$4] = $5; name[$4] = $1 " " $2 } }
@@ -46,9 +46,8 @@ all_reduce() {
             n = split("1024 16384 262144 2097152 16777216 67108864", size, " ")
             for (i = 1; i <= n; i++) {
                 b = size[i]
-                r = raw["ring", b] < raw["bcube", b] ? raw["ring", b] : raw["bcube", b]
-                printf "%9d  %9s %9s  %9s %-18s %6.2fx  %9s %9s %s\n", b, us(raw["ring", b]), us(raw["bcube", b]),
-                    us(best[b]), name[b], r / best[b], us(threads[b]), us(mpi[b]),
+                printf "%9d  %9s  %9s %-18s %6.2fx  %9s %9s %s\n", b, us(raw[b]),
+                    us(best[b]), name[b], raw[b] / best[b], us(threads[b]), us(mpi[b]),
                     mpi[b] == "" ? "" : sprintf("%6.2fx", mpi[b] / threads[b])
             }
         }' "$work/lines"

@@ -54,6 +54,15 @@ def start():
         skip(f"no browser starts: {str(why).strip()}")
 
 
+def in_all_looks(path, name):
+    for kind, size in (("wide", (1280, 800)), ("narrow", (390, 844))):
+        for dark in (False, True):
+            look(*size, dark=dark)
+            visit(path)
+            shoot(f"{name}-{kind}-{'dark' if dark else 'light'}", whole=True)
+    look(1280, 800)
+
+
 def run(tests):
     """All of them, whose names say what they test; then the browser ends."""
     try:

@@ -4,11 +4,13 @@ What its tables and charts show is compared with what was written into the logs 
 training wrote, of `compare` and of `sweep`, with their JSON.
 """
 import json
+import math
 import os
 import shutil
+import statistics
 
-from browser import (ActionChains, By, Keys, Select, b, check, equal, every, folder, keys, look, no_complaints, one, program, run,
-                     shift, shoot, visit, wait_for)
+from browser import (ActionChains, By, Keys, Select, b, check, equal, every, folder, in_all_looks, keys, look, no_complaints, one,
+                     program, run, shift, shoot, visit, wait_for)
 from made_logs import write_log
 
 HARM = "</script><img src=x onerror=document.title='harmed'>\"'&<b>"
@@ -78,7 +80,7 @@ def charts_show_the_logs():
     equal(chart("bytes", "data.datasets.map((d) => [d.label, d.data[2]])"),
           [["weights", 4 * 246824], ["gradients", 4 * 246824], ["optimizer", 4 * 246824], ["activations", 39200000], ["data", 4704000],
            ["peak of the process", 88000000]], "memory")
-    for canvas in every("canvas"):
+    for canvas in every("canvas[id]"):
         if canvas.is_displayed():
             check(painted(f"#{canvas.get_attribute('id')}") > 3, f"{canvas.get_attribute('id')} is empty")
     made = one("#runs-made").text
@@ -250,18 +252,120 @@ def a_sweep():
     equal(chart("sweep-steps", "data.datasets[1].data.map((p) => p.x)"), [w["batch"] for w in never], "crosses")
     ideal = chart("sweep-steps", "data.datasets[2].data.map((p) => p.x * p.y)")
     check(max(ideal) - min(ideal) < 1e-6 * ideal[0] and abs(ideal[0] - reached[0]["batch"] * reached[0]["steps_to_target"]) < 1e-6 * ideal[0], "the ideal")
+    ramp = [light(c)[0] for c in b.execute_script("return runs.map((r) => r.colour)")]
+    check(ramp == sorted(ramp, reverse=True) and min(x - y for x, y in zip(ramp, ramp[1:])) > 0.05, f"the ramp of the batches: {ramp}")
+    for what in ("loss", "accuracy"):
+        equal([chart(f"{what}-{x}", "scales.x.type") for x in ("step", "time")], ["logarithmic", "linear"], f"axes of {what}")
+    limits = [chart(f"accuracy-{x}", "scales.y.min + ' ' + charts['accuracy-step'].scales.y.max") for x in ("step", "time")]
+    equal(limits[0], limits[1], "one axis of accuracy")
     for axis in "xy":
         equal(chart("sweep-seconds", f"options.scales.{axis}.type"), "logarithmic", "axes")
     in_all_looks(path, "sweep")
     no_complaints("a sweep")
 
 
-def in_all_looks(path, name):
-    for kind, size in (("wide", (1280, 800)), ("narrow", (390, 844))):
-        for dark in (False, True):
-            look(*size, dark=dark)
-            visit(path)
-            shoot(f"{name}-{kind}-{'dark' if dark else 'light'}", whole=True)
+def training_is_thin_and_the_test_set_bold():
+    three()
+    lines = chart("loss-step", "data.datasets.map((d) => [d.label, d.borderWidth, d.pointRadius, d.borderColor.length])")
+    training = [line for line in lines if line[0] == "training batch"]
+    test = [line for line in lines if line[0] == "test set"]
+    equal((len(training), len(test)), (3, 3), "lines")
+    check(all(width <= 1 and points == 0 and colour == 9 for _, width, points, colour in training), f"not thin and pale: {training}")
+    check(all(width >= 2 and points >= 4 and colour == 7 for _, width, points, colour in test), f"not bold: {test}")
+
+
+def a_slider_smooths():
+    three()
+    raw = "data.datasets.find((d) => d.run.name === 'two' && d.label === 'training batch').data.map((p) => p.y)"
+    before = chart("loss-step", raw)
+    equal(chart("loss-step", "data.datasets.filter((d) => d.isSmooth).length"), 0, "smooth lines before")
+    one("#smooth").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    equal(one("#smooth-say").text, "means of 5 steps; pale: as measured", "the slider")
+    smooth = chart("loss-step", "data.datasets.find((d) => d.isSmooth && d.run.name === 'two').data.map((p) => p.y)")
+    for i in (0, 1, 2, 70, len(before) - 1):
+        window = before[max(0, i - 2):i + 3]
+        check(abs(smooth[i] - sum(window) / len(window)) < 1e-9, f"step {i}: {smooth[i]}, wanted the mean of {window}")
+    equal(chart("loss-step", raw), before, "what was measured stays")
+    no_complaints("the slider")
+
+
+def speed_is_a_median_over_windows():
+    three()
+    with open(f"{folder}/logs/two/metrics.jsonl") as f:
+        speeds = [e["samples_per_s"] for e in map(json.loads, f) if e["kind"] == "step"]
+    got = chart("speed-time", "data.datasets.find((d) => d.run.name === 'two').data.map((p) => p.y)")
+    wanted = [statistics.median(speeds[i:i + 5]) for i in range(0, len(speeds) - 2, 5)]
+    equal(len(got), len(wanted), "windows")
+    check(max(abs(g - w) / w for g, w in zip(got, wanted)) < 1e-4, f"medians: {got[:3]}, wanted {wanted[:3]}")
+    check("medians over 5 steps" in one("#speed-time-card h3").text, one("#speed-time-card h3").text)
+
+
+def light(hex_colour):
+    """L, a and b of Oklab (Ottosson, 2020): equal distances look about equal."""
+    r, g, bl = (((c / 255 + 0.055) / 1.055) ** 2.4 if c > 10 else c / 255 / 12.92 for c in (int(hex_colour[i:i + 2], 16) for i in (1, 3, 5)))
+    l, m, s = ((0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * bl) ** (1 / 3), (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * bl) ** (1 / 3),
+               (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * bl) ** (1 / 3))
+    return (0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+            0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s)
+
+
+def a_colour_has_one_meaning():
+    """No colour of a run looks like one of a phase, of a kind of memory, or of what is wrong; nor do two phases have one pattern and tone."""
+    for is_dark in (False, True):
+        look(1280, 800, dark=is_dark)
+        three()
+        groups = b.execute_script("readLook(); return [look.runs, look.phases.slice(0, 6), look.memory, [look.move]]")
+        for i, group in enumerate(groups):
+            for other in groups[i + 1:]:
+                for x in group:
+                    for y in other:
+                        distance = math.dist(light(x), light(y))
+                        check(distance > 0.03, f"{x} and {y} are {distance:.3f} apart, and mean different things")
+        for colours in groups[:3]:
+            equal(len({tuple(round(v, 2) for v in light(c)) for c in colours}), len(colours), f"colours of one list: {colours}")
+    tiles = b.execute_script("return look.phases.slice(0, 6).map((hex, k) => tile('#808080', k).toDataURL())")
+    check(len(set(tiles)) >= 4, "phases have no patterns")
+    look(1280, 800)
+
+
+def best_only_beyond_the_spread():
+    def bold():
+        return [cell.text for cell in every("#table td.best")]
+    page("far", log("slow", speed=20000.0), log("fast", speed=40000.0, more={"test_samples": 1000}))
+    equal(bold(), ["40,000"], "twice as fast; the accuracy of one is not known to how many images")
+    page("near", log("a", speed=40000.0), log("b", speed=40001.0))
+    equal(bold(), [], "within the spread")
+    made = {"test_samples": 10000, "ended": {"why": "done", "steps": 141, "test_accuracy": 0.90}}
+    page("better", log("c", more={"test_samples": 10000}), log("d", more=made))
+    equal(bold(), ["90.00 %"], "85 % and 90 % of 10,000 images")
+    page("hardly", log("e", more={"test_samples": 100}), log("f", more={**made, "test_samples": 100}))
+    equal(bold(), [], "85 % and 90 % of 100 images")
+
+
+def on_paper():
+    look(1280, 800, dark=True)
+    three()
+    b.execute_script("document.querySelectorAll('details.run').forEach((e) => { e.open = false; })")
+    b.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    b.execute_script("dispatchEvent(new Event('beforeprint'))")
+    equal(b.execute_script("return getComputedStyle(document.querySelector('#chips')).position"), "static", "the chips")
+    check(not one("#line-in").is_displayed() and not one("#smooth").is_displayed(), "controls on paper")
+    check(b.execute_script("return [...document.querySelectorAll('details.run')].every((e) => e.open)"), "details that are closed on paper")
+    equal(b.execute_script("return [getComputedStyle(document.documentElement).getPropertyValue('--card').trim(), look.card]"), ["#ffffff"] * 2, "paper is light")
+    equal(b.execute_script("return getComputedStyle(document.querySelector('.card')).breakInside"), "avoid", "charts are cut at the end of a page")
+    b.execute_script("dispatchEvent(new Event('afterprint'))")
+    check(b.execute_script("return [...document.querySelectorAll('details.run')].every((e) => !e.open)"), "details after printing")
+    b.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    look(1280, 800)
+
+
+def tables_say_that_they_scroll():
+    look(390, 844)
+    three()
+    hints = [e.text for e in every(".hint")]
+    check(len(hints) == 1 and "scroll sideways" in hints[0], f"hints on a phone: {hints}")
+    look(2400, 844)
+    wait_for(lambda: not every(".hint"), "no hint where the table fits")
     look(1280, 800)
 
 
@@ -284,9 +388,10 @@ def screenshots():
     wait_for(lambda: first_run() == colours[True], "the colours of dark")
     look(1280, 800)
     wait_for(lambda: first_run() == light, "the colours of light")
-    equal(b.execute_script("return charts['loss-step'].data.datasets[0].borderColor"), light, "a chart in the colours of light")
+    equal(b.execute_script("return charts['loss-step'].data.datasets[0].backgroundColor"), light, "a chart in the colours of light")
     no_complaints("screenshots")
 
 
-run([the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
+run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
+     on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
      harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, screenshots])

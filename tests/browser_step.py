@@ -220,6 +220,26 @@ def screenshots():
     no_complaints("screenshots")
 
 
+def no_room_is_no_mistake():
+    """However narrow the window becomes while the page is open: no width below 0, and nothing in the console."""
+    for workers in (3, 16):
+        page_of(workers)
+        for width in (640, 300, 200, 120, 60, 1280):
+            look(width, 500)
+            widths = b.execute_async_script("""requestAnimationFrame(() => requestAnimationFrame(() => arguments[0](
+                [...document.querySelectorAll('svg.draw [width]')].map((e) => +e.getAttribute('width')))))""")
+            check(widths and min(widths) >= 0, f"{workers} workers, {width} px: a width of {min(widths or [0])}")
+        no_complaints(f"{workers} workers, narrow windows")
+    look(1280, 800)
+
+
+def another_model_is_another():
+    for model, other in (("softmax", "mlp"), ("mlp", "softmax")):
+        page_of(4, model)
+        said = one("#try").text
+        check(f"--model {other}" in said and f"--model {model}" not in said, f"{model}: {said}")
+
+
 def all_schemes():
     for n, model in ((3, "softmax"), (4, "softmax"), (8, "softmax"), (5, "mlp")):
         every_round_is_what_the_terminal_shows(n, model)
@@ -227,4 +247,4 @@ def all_schemes():
         gradients_add_up(n)
 
 
-run([all_schemes, keys_and_slider, it_moves, few_bytes_are_faster_for_a_large_model, screenshots])
+run([no_room_is_no_mistake, another_model_is_another, all_schemes, keys_and_slider, it_moves, few_bytes_are_faster_for_a_large_model, screenshots])

@@ -31,7 +31,30 @@ gs_device *const *gs_test_devices(int *count) {
     return devices;
 }
 
+bool gs_test_has_opencl(void) {
+    const char *names = getenv("GRADSUM_TEST_DEVICES");
+    return !names || !*names || strstr(names, "cl") != NULL;
+}
+
+void gs_test_need_opencl(void) {
+    if (gs_test_has_opencl()) return;
+    skip_because("no OpenCL device is among GRADSUM_TEST_DEVICES=%s", getenv("GRADSUM_TEST_DEVICES"));
+}
+
+void gs_test_need_whole(void) {
+    if (gs_test_small()) skip_because("too slow for GRADSUM_TEST_SMALL=1, under a slow checker");
+}
+
 bool gs_test_small(void) {
     const char *small = getenv("GRADSUM_TEST_SMALL");
     return small && strcmp(small, "1") == 0;
+}
+
+gs_device *gs_test_open_plain(void) {
+    gs_device *plain;
+    gs_backend_replace(gs_cpu_plain);
+    gs_status status = gs_device_open("cpu", 1, &plain);
+    gs_backend_replace(NULL);
+    if (status != GS_OK) fail_msg("%s", gs_message());
+    return plain;
 }

@@ -10,10 +10,18 @@ enum { GS_TEST_MAX_DEVICES = 8 };
  * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. *count: how many. */
 gs_device *const *gs_test_devices(int *count);
 
-/* For main, after the last test. Not at exit, when an OpenCL library may have begun to end itself. */
+/* The plain loops (cpu/plain/plain.h) as a device. gs_device_close it. */
+gs_device *gs_test_open_plain(void);
+
+/* For main, after the last test. Not at exit: an OpenCL library may then already be shutting down. */
 int gs_test_close_devices(void **state);
+
+/* Is an OpenCL device among them? The second skips the test if not. */
+bool gs_test_has_opencl(void);
+void gs_test_need_opencl(void);
 
 /* True if the environment variable GRADSUM_TEST_SMALL asks for tiny shapes: under a slow checker. */
 bool gs_test_small(void);
+void gs_test_need_whole(void); /* skips the test under such a checker */
 
 #endif

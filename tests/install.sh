@@ -1,13 +1,19 @@
 #!/bin/sh
-# install.sh: install into a new folder, then use what is there as a stranger would: the program (its kernels and its
-# data must be found), and the library from a C program built by pkg-config, linked both ways.
+# install.sh BUILD: install into a new folder, then use what is there as a stranger would: the program (its kernels and
+# its data must be found), and the library from lessons/examples, built by pkg-config. Then uninstall.
 set -eu
+build=$(cd "$1" && pwd)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-MAKEFLAGS="" ${MAKE:-make} --no-print-directory -s install DESTDIR="$root" PREFIX=/opt/gradsum >/dev/null
-prefix=$root/opt/gradsum
+prefix=$root/opt/gradsum # where it is to be used; it is put together in another place, as packagers do
+fail() { echo "install: $*"; exit 1; }
+do_make() { MAKEFLAGS="" ${MAKE:-make} --no-print-directory -s "$@" B="$build" PREFIX="$prefix"; }
+do_make install DESTDIR="$root/stage" >"$root/log" || { cat "$root/log"; exit 1; }
+mv "$root/stage$root/opt" "$root/"
+tree=$PWD
 cd "$root"
 
+# ---- the program ----
 "$prefix/bin/gradsum" train --model softmax --steps 5 --threads 1 >log || { cat log; exit 1; }
 "$prefix/bin/gradsum" devices | grep -q '^cl:' && "$prefix/bin/gradsum" train --model softmax --steps 5 --device cl >log
 
@@ -15,25 +21,117 @@ cd "$root"
 "$prefix/bin/gradsum" train --model softmax --steps 5 --threads 1 --log run >log
 "$prefix/bin/gradsum" report run -o report.html >log && grep -q 'Chart.js v' report.html
 
-cat >user.c <<'END'
-#include <gradsum.h>
-#include <stdio.h>
+# ---- a build folder outside of the tree, and a program started far from both ----
+(cd "$tree" && MAKEFLAGS="" ${MAKE:-make} -s B="$root/elsewhere" "$root/elsewhere/source-tree")
+cp "$build/gradsum" elsewhere/
+(cd / && "$root/elsewhere/gradsum" train --model softmax --steps 5 --threads 1 >"$root/log") || fail "a build elsewhere fails"
 
-int main(void)
-{
-    gs_model *model;
-    if (gs_model_plan("lenet", (gs_shape){1, 28, 28}, &model) != GS_OK) return 1;
-    printf("%zu\n", model->params);
-    gs_model_free(model);
-    return 0;
+# ---- the headers: gradsum.h with all that it includes, and no other ----
+include=$prefix/include/gradsum
+(cd "$include" && find . -name '*.h' | sort) >installed
+(cd "$include" && gcc -I. -MM gradsum.h | tr ' ' '\n' | grep '\.h$' | sed 's|^|./|' | sort -u) >included
+cmp -s installed included || fail "headers that gradsum.h does not include, or that are missing: $(diff installed included)"
+while read -r header; do
+    echo "#include <$header>" | gcc -std=c11 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c - || fail "$header needs others"
+done <installed
+
+# ---- the shared library: a program looks for the soname, which is a link to the real file ----
+version=$("$prefix/bin/gradsum" --version | sed 's/gradsum //')
+test -f "$prefix/lib/libgradsum.so.$version" || fail "no libgradsum.so.$version"
+test "$(readlink "$prefix/lib/libgradsum.so")" = "libgradsum.so.${version%%.*}"
+test "$(readlink "$prefix/lib/libgradsum.so.${version%%.*}")" = "libgradsum.so.$version"
+readelf -d "$prefix/lib/libgradsum.so" | grep -q "SONAME.*\[libgradsum.so.${version%%.*}\]" || fail "the soname is another"
+grep -q "^Version: $version\$" "$prefix/lib/pkgconfig/gradsum.pc" || fail "pkg-config has another version"
+
+# ---- the library: lessons/examples, compiled as their first lines say, linked both ways, and what they print ----
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+# works NAME 'awk program that exits 0 if the output is right' [ARGUMENT]
+works() {
+    echo "$1${3:+ $3}"
+    # shellcheck disable=SC2046
+    gcc -std=c11 -Wall -Wextra -Werror -o shared "$tree/lessons/examples/$1.c" $(pkg-config --cflags --libs gradsum) -lm
+    # shellcheck disable=SC2046
+    gcc -std=c11 -o static "$tree/lessons/examples/$1.c" $(pkg-config --cflags gradsum) "$prefix/lib/libgradsum.a" \
+        $(pkg-config --static --libs-only-l gradsum | sed 's/-lgradsum//')
+    readelf -d shared | grep -q "NEEDED.*libgradsum.so.${version%%.*}\]" || fail "$1 does not look for the soname"
+    LD_LIBRARY_PATH=$prefix/lib ./shared ${3:+"$3"} >printed || fail "$1 fails: $(cat printed)"
+    awk "$2" printed || fail "$1 prints $(cat printed)"
+    ./static ${3:+"$3"} | cmp -s - printed || fail "$1 prints something else when it is linked statically"
 }
+near='function near(x, want, most) { return x > want - most && x < want + most }'
+works linear_regression "$near"' END { exit !(near($3, 3, 0.02) && near($5, -2, 0.02) && near($7 + 0, 1, 0.02)) }'
+right='/^epoch/ { n++; accuracy = $8 + 0 } END { exit !(n == 3 && accuracy > 80) }'
+works training_loop "$right"
+right='/gradients of 8 slopes are right/ { n++ } /prelu, linear 1: loss/ { loss = $7 + 0 } END { exit !(n == 1 && loss > 0 && loss < 1e-4) }'
+works own_layer "$right"
+works two_workers '$2 $3 $4 $5 $6 == "t=4.0000x-3.0000" { n++ } END { exit n != 2 }'
+if "$prefix/bin/gradsum" devices | grep -q '^cl:'; then
+    works own_layer "$right" cl
+fi
+test "$(wc -l <"$tree/lessons/examples/two_workers.c")" -le 60 || fail "two_workers.c has more than 60 lines"
+
+# ---- manual pages: one of each command, with each of its options and its default ----
+man=$prefix/share/man/man1
+"$prefix/bin/gradsum" help --words | cut -f1 >commands
+test "$(find "$man" -name '*.1' | wc -l)" = "$(($(wc -l <commands) + 1))" || fail "not one manual page for each command"
+while read -r command; do
+    page=$man/gradsum-$command.1
+    grep -q "gradsum.-$command (1)" "$man/gradsum.1" || fail "gradsum.1 does not name $command"
+    "$prefix/bin/gradsum" "$command" --help >help
+    sed -n 's/^  *\(-o, \)*\(-[-a-z]*\).*/\2/p' help | grep -v '^--help$' >options
+    sed 's/\\-/-/g; s/\\f.//g' "$page" >plain
+    while read -r option; do
+        grep -q "^\(-o, \)*$option\( \|\$\)" plain || fail "the page of $command does not name $option"
+    done <options
+done <commands
+sed 's/\\//g' "$man/gradsum-train.1" | grep -q '^learning rate (default 0.05)' || fail "gradsum-train.1 has no default of --lr"
+if command -v mandoc >/dev/null; then
+    mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
+else
+    echo "install: skipped: the manual pages are not checked: there is no mandoc"
+fi
+
+# ---- completion: the same words, by the shells' own means ----
+export PATH="$prefix/bin:$PATH"
+cat >try.bash <<'END'
+source "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_gradsum
+echo "${COMPREPLY[*]}"
 END
-export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
-# shellcheck disable=SC2046
-gcc -Wall -Wextra -Werror -o shared user.c $(pkg-config --cflags --libs gradsum)
-test "$(LD_LIBRARY_PATH=$prefix/lib ./shared)" = 61706
-unset PKG_CONFIG_SYSROOT_DIR
-gcc -o static user.c -I"$prefix/include/gradsum" "$prefix/lib/libgradsum.a" \
-    $(pkg-config --static --libs-only-l gradsum | sed 's/-lgradsum//')
-test "$(./static)" = 61706
-echo "install: the program, the library, the headers, the kernels, the data and the pages are found"
+completes() { # completes 'words that are found' WORD...: the last word is the one at the cursor
+    wanted=$1 && shift
+    found=$(bash try.bash "$prefix/share/bash-completion/completions/gradsum" "$@")
+    test "$found" = "$wanted" || fail "bash completes '$*' with '$found', not '$wanted'"
+}
+completes "train tune" gradsum t
+completes "help" gradsum h
+completes "train tune" gradsum help t
+completes "--model --momentum" gradsum train --mo
+completes "--model --momentum" gradsum launch -n 2 -- train --mo
+completes "" gradsum train --load w # a file: left to bash
+if command -v zsh >/dev/null; then
+    cat >try.zsh <<'END'
+_describe() { print -l -- "${(P@)2}" }
+_files() { print FILES }
+file=$1; shift
+words=("$@") CURRENT=$#
+source $file
+END
+    zsh_finds() { zsh -f try.zsh "$prefix/share/zsh/site-functions/_gradsum" "$@"; }
+    zsh_finds gradsum t | grep -q '^train:train a model' || fail "zsh does not complete commands"
+    zsh_finds gradsum h | grep -q '^help:the help of a command' || fail "zsh does not complete help"
+    zsh_finds gradsum help t | grep -q '^train:train a model' || fail "zsh does not complete help train"
+    zsh_finds gradsum train --mo | grep -q '^--momentum:momentum of SGD' || fail "zsh does not complete options"
+    zsh_finds gradsum launch -n 2 -- train --mo | grep -q '^--momentum:' || fail "zsh does not complete launch -- train"
+    test "$(zsh_finds gradsum train --load w)" = FILES || fail "zsh does not complete the value of --load"
+else
+    echo "install: skipped: completion for zsh is not tried: there is no zsh"
+fi
+
+# ---- nothing stays behind ----
+(cd "$tree" && do_make uninstall >"$root/log") || { cat log; exit 1; }
+left=$(find "$prefix" ! -type d)
+test -z "$left" || fail "uninstall leaves $left"
+echo "install: the program, the library, the headers, the kernels, the data, the pages and the examples work; all is removed again"

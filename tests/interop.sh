@@ -1,7 +1,8 @@
 #!/bin/sh
-# interop.sh PROGRAM FOLDER: logs of `gradsum train --log`, read by others: run.json, metrics.jsonl and the trace by a JSON
-# schema's validator (Debian's python3-jsonschema), event files by TensorBoard itself (a Python package, which pip brings
-# into FOLDER/venv). What cannot be had is skipped, and said; with GRADSUM_INTEROP=required that is a failure.
+# interop.sh PROGRAM FOLDER: other programs read logs of `gradsum train --log`. A JSON schema's validator (Debian's
+# python3-jsonschema) reads run.json, metrics.jsonl and the trace; TensorBoard itself (a Python package, which pip
+# brings into FOLDER/venv) reads event files. What is not available is skipped, and the script says so; with
+# GRADSUM_INTEROP=required that is a failure.
 set -eu
 gradsum=$(realpath "$1") folder=$2 here=$(dirname "$0") python=/usr/bin/python3
 mkdir -p "$folder"

@@ -4,7 +4,7 @@
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
 #   - the solution gets all points, without a word
-#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is such a file
+#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is one
 #   - kernels are graded without Oclgrind too, and the grader says that it is missing
 #   - each wrong answer of tests/lessons/NN/*.patch, made from the solution, loses exactly the tasks that it names:
 #         loses: 7.1 7.2            the tasks
@@ -86,7 +86,7 @@ check_commands() { # NN
     done <"tests/lessons/$1/commands"
 }
 
-# Where Oclgrind is missing kernels get their points, and the grader says what it could not look at.
+# Where Oclgrind is missing, kernels still get their points, and the grader says what it could not check.
 check_without_oclgrind() { # NN SOLUTION
     json=$work/$1.alone.json other=$work/without-oclgrind path=
     mkdir -p "$other" && ln -sf "$(dirname "$(command -v oclgrind)")"/* "$other" && rm "$other/oclgrind"
@@ -156,12 +156,14 @@ alice,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
 carol,07,,0,,"is a link, not a file"
 dave,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,it does not compile
 dave,07,,0,,it has 2000000 bytes; a lab has at most 1048576
-dave,98,,0,,there is no lab 98
+dave,98,,0,,unknown lab 98
 END
     "$build/gradsum" grade "$folder" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
     diff "$work/wanted.csv" "$work/points.csv" || fail "gradsum grade: not the table that is wanted"
     [ -z "$(find "$build/lessons" -name 'hand-in-*')" ] || fail "gradsum grade leaves folders behind"
     "$build/gradsum" grade "$folder/alice" --labs 06 | cmp -s - "$work/nothing.csv" || fail "gradsum grade --labs"
+    "$build/gradsum" grade "$folder/alice" --labs 06 >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
+    grep -q "standard output could not be written" "$work/log" || { cat "$work/log"; fail "gradsum grade: a lost table"; }
 }
 
 if [ $# = 0 ]; then

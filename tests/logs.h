@@ -1,4 +1,4 @@
-/* Reading what train --log has written. What is not there, or is no JSON, fails the test. */
+/* Reading what train --log has written. Anything that is missing, or is not JSON, fails the test. */
 #ifndef GS_TESTS_LOGS_H
 #define GS_TESTS_LOGS_H
 
@@ -12,7 +12,7 @@ bool gs_test_is_there(const char *folder, const char *name);
 /* A new place for a log, which is not there yet. */
 const char *gs_test_new_log(void);
 
-/* A whole file, and a 0 behind it; to be freed. */
+/* A whole file, with a 0 after it; to be freed. */
 char *gs_test_text(const char *path, size_t *length);
 
 /* To be deleted with cJSON_Delete. metrics.jsonl as an array; half a last line is left out. */

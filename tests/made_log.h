@@ -1,5 +1,4 @@
-/* A training log that nobody trained: two steps, an epoch, a worker, three events of a trace; and its files, to be
- * damaged. */
+/* A made-up training log: two steps, an epoch, a worker and three events of a trace. Tests damage its files. */
 #ifndef GS_TESTS_MADE_LOG_H
 #define GS_TESTS_MADE_LOG_H
 

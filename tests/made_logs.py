@@ -47,7 +47,7 @@ def write_log(folder, workers=1, steps=141, speed=40000.0, more=None, trace_step
     """A run of `steps` steps in 3 epochs at `speed` samples/s; `more` replaces fields of run.json."""
     os.makedirs(folder)
     chance, an_epoch, batch = random.Random(workers), max(1, steps // 3), 128
-    run = {"format": "gradsum-run", "version": 1, "program": "gradsum 0.1.0",
+    run = {"format": "gradsum-run", "version": 1, "program": "gradsum 1.2.3",
            "command": ["gradsum", "train", "--model", "conv 8 5x5, relu, max_pool 2, flatten, linear 10", "--devices", ",".join(["cpu"] * workers)],
            "started": "2026-11-21T13:31:56Z", "host_cores": 8, "model": "lenet",
            "model_text": "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, linear 120, relu, linear 84, relu, linear 10",

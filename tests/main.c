@@ -3,9 +3,10 @@
 
 #include <ftw.h>
 #include <math.h>
+#include <signal.h>
 #include <unistd.h>
 
-enum { MAX_GROUPS = 64 };
+enum { MAX_GROUPS = 128 };
 static struct {
     const char *name;
     const struct CMUnitTest *tests;
@@ -26,6 +27,40 @@ void gs_test_near(double got, double want, double absolute, double relative, con
     print_error("%s is %.9g, wanted %.9g within %g + %g * |wanted|: off by %g\n", what, got, want, absolute,
                 relative, fabs(got - want));
     _fail(file, line);
+}
+
+void gs_test_say_skipped(const char *format, ...) {
+    char why[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    print_message("           left out: %s\n", why);
+}
+
+static int stderr_before = -1;
+static FILE *caught;
+
+void gs_test_catch_stderr(void) {
+    fflush(stderr);
+    caught = tmpfile();
+    stderr_before = dup(STDERR_FILENO);
+    if (!caught || stderr_before < 0 || dup2(fileno(caught), STDERR_FILENO) < 0)
+        gs_bug("standard error cannot be caught");
+}
+
+char *gs_test_caught(void) {
+    fflush(stderr);
+    dup2(stderr_before, STDERR_FILENO);
+    close(stderr_before);
+    fseek(caught, 0, SEEK_END);
+    const long size = ftell(caught);
+    char *text = calloc(1, (size_t)size + 1);
+    rewind(caught);
+    if (!text || fread(text, 1, (size_t)size, caught) != (size_t)size)
+        gs_bug("what was caught cannot be read");
+    fclose(caught);
+    return text;
 }
 
 static char folder[256];
@@ -61,6 +96,9 @@ const char *gs_test_source(const char *relative) {
 
 int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : NULL;
+    /* The programs that tests start are to hear these signals, even where nohup or `make test &` started this one. */
+    const int signals[] = {SIGHUP, SIGINT, SIGQUIT};
+    for (int i = 0; i < 3; i++) signal(signals[i], SIG_DFL);
     gs_cl_choose_settings(true);
     setenv("GRADSUM_CHECK", "1", 0); /* runs check their communication, unless the environment says no */
     static struct CMUnitTest all[4096];
@@ -74,7 +112,7 @@ int main(int argc, char **argv) {
     }
     if (only && strchr(only, '*')) cmocka_set_test_filter(only);
     if (count == 0) {
-        fprintf(stderr, "gradsum-test: no group is called '%s'; the groups are:", only);
+        fprintf(stderr, "gradsum-test: unknown group '%s'; choose one of:", only);
         for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
         fputc('\n', stderr);
         return 2;

@@ -2,7 +2,8 @@
  * and like the cpu backend (test_operators.c). tests/golden/make.py reads this file too, to ask PyTorch.
  *
  * SMALL cases reach every kernel and every branch; under a checker that is a hundred times slower they run alone, and
- * only against PyTorch (GRADSUM_TEST_SMALL=1). CASE adds sizes that are odd, prime or a little more than a power of two.
+ * only against PyTorch (GRADSUM_TEST_SMALL=1). CASE adds sizes that are odd, prime or a little more than a power of
+ * two.
  *
  * No include guard: whoever includes it defines what SMALL and CASE become.
  */

@@ -29,22 +29,24 @@ static void linear_counts(const int *a, size_t *count) {
     count[B] = count[DB] = a[3] ? out : 0;
 }
 
+static int linear_summands(const int *a, tensor output) {
+    return output == Y ? a[1] + 1 : output == DX ? a[2] : a[0];
+}
+
 static gs_status linear_forward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
-    const gs_backend *ops = t->device->ops;
-    return (t->relu ? ops->linear_relu_forward : ops->linear_forward)(t->device, p[Y], p[X], p[W], p[B],
-                                                                      (size_t)a[0], a[1], a[2]);
+    const gs_epilogue relu = {.relu = true};
+    return t->device->ops->linear_forward(t->device, p[Y], p[X], p[W], p[B], (size_t)a[0], a[1], a[2],
+                                          t->relu ? &relu : NULL);
 }
 
 static gs_status linear_backward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
-    if (t->relu)
-        return t->device->ops->linear_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
-                                                    (size_t)a[0], a[1], a[2], t->add);
+    const gs_epilogue relu = {.relu = true, .y = p[Y]};
     return t->device->ops->linear_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W], (size_t)a[0],
-                                           a[1], a[2], t->add);
+                                           a[1], a[2], t->add, t->relu ? &relu : NULL);
 }
 
 static int out_size(int in, int kernel, int stride, int pad) {
@@ -76,22 +78,26 @@ static void conv2d_counts(const int *a, size_t *count) {
     count[B] = count[DB] = a[11] ? (size_t)s.out_c : 0;
 }
 
+static int conv2d_summands(const int *a, tensor output) {
+    gs_conv2d_sizes s = conv2d_sizes(a);
+    if (output == Y) return s.in_c * s.kernel_h * s.kernel_w + 1;
+    return output == DX ? s.out_c * s.kernel_h * s.kernel_w : a[0] * s.out_h * s.out_w;
+}
+
 static gs_status conv2d_forward(const instance *t) {
     gs_conv2d_sizes s = conv2d_sizes(t->c->arg);
     const gs_mem *p = t->place;
-    const gs_backend *ops = t->device->ops;
-    return (t->relu ? ops->conv2d_relu_forward : ops->conv2d_forward)(t->device, p[Y], p[X], p[W], p[B],
-                                                                      (size_t)t->c->arg[0], &s);
+    const gs_epilogue relu = {.relu = true};
+    return t->device->ops->conv2d_forward(t->device, p[Y], p[X], p[W], p[B], (size_t)t->c->arg[0], &s,
+                                          t->relu ? &relu : NULL);
 }
 
 static gs_status conv2d_backward(const instance *t) {
     gs_conv2d_sizes s = conv2d_sizes(t->c->arg);
     const gs_mem *p = t->place;
-    if (t->relu)
-        return t->device->ops->conv2d_relu_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[Y], p[X], p[W],
-                                                    (size_t)t->c->arg[0], &s, t->add);
+    const gs_epilogue relu = {.relu = true, .y = p[Y]};
     return t->device->ops->conv2d_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W],
-                                           (size_t)t->c->arg[0], &s, t->add);
+                                           (size_t)t->c->arg[0], &s, t->add, t->relu ? &relu : NULL);
 }
 
 static gs_pool2d_sizes pool2d_sizes(const int *a) {
@@ -118,6 +124,11 @@ static void avg_pool2d_counts(const int *a, size_t *count) {
 static void max_pool2d_counts(const int *a, size_t *count) {
     avg_pool2d_counts(a, count);
     count[INDEX] = count[Y];
+}
+
+static int pool2d_summands(const int *a, tensor output) {
+    (void)output;
+    return a[4] * a[5]; /* a window; in backward of max_pool2d at most */
 }
 
 static gs_status max_pool2d_forward(const instance *t) {
@@ -147,6 +158,11 @@ static void element_counts(const int *a, size_t *count) {
     image_counts(count, (size_t)a[0], (size_t)a[0]);
 }
 
+static int one_summand(const int *a, tensor output) {
+    (void)a, (void)output;
+    return 1;
+}
+
 #define ACTIVATION(name)                                                                                     \
     static gs_status name##_forward(const instance *t) {                                                     \
         return t->device->ops->name##_forward(t->device, t->place[Y], t->place[X], t->count[X]);             \
@@ -163,6 +179,10 @@ static void softmax_cross_entropy_counts(const int *a, size_t *count) {
     count[X] = count[DX] = count[Y] = (size_t)(a[0] * a[1]);
     count[LABELS] = (size_t)a[0];
     count[STATS] = LOSS_STATS;
+}
+
+static int loss_summands(const int *a, tensor output) {
+    return output == STATS ? a[0] + a[1] : a[1]; /* the loss of a sample is a sum over its classes */
 }
 
 static gs_status softmax_cross_entropy_forward(const instance *t) {
@@ -198,19 +218,23 @@ static gs_status mean_squared_error_backward(const instance *t) {
 /* Linear operators are differentiated with a step of 1, which is exact but for rounding; see
  * test_operators.c. */
 static const operator_test operators[] = {
-    {"linear", 4, linear_counts, linear_forward, linear_backward, ANYWHERE, 1, false, false},
-    {"conv2d", 12, conv2d_counts, conv2d_forward, conv2d_backward, ANYWHERE, 1, false, false},
+    {"linear", 4, linear_counts, linear_forward, linear_backward, ANYWHERE, 1, false, false, linear_summands},
+    {"conv2d", 12, conv2d_counts, conv2d_forward, conv2d_backward, ANYWHERE, 1, false, false,
+     conv2d_summands},
     {"max_pool2d", 10, max_pool2d_counts, max_pool2d_forward, max_pool2d_backward, DISTINCT, 1 / 512.0f,
-     false, false},
-    {"avg_pool2d", 10, avg_pool2d_counts, avg_pool2d_forward, avg_pool2d_backward, ANYWHERE, 1, false, false},
-    {"relu", 1, element_counts, relu_forward, relu_backward, AWAY_FROM_0, 1 / 16.0f, true, false},
-    {"tanh", 1, element_counts, tanh_forward, tanh_backward, WIDE, 1 / 32.0f, true, false},
-    {"sigmoid", 1, element_counts, sigmoid_forward, sigmoid_backward, WIDE, 1 / 16.0f, true, false},
+     false, false, pool2d_summands},
+    {"avg_pool2d", 10, avg_pool2d_counts, avg_pool2d_forward, avg_pool2d_backward, ANYWHERE, 1, false, false,
+     pool2d_summands},
+    {"relu", 1, element_counts, relu_forward, relu_backward, AWAY_FROM_0, 1 / 16.0f, true, false,
+     one_summand},
+    {"tanh", 1, element_counts, tanh_forward, tanh_backward, WIDE, 1 / 32.0f, true, false, one_summand},
+    {"sigmoid", 1, element_counts, sigmoid_forward, sigmoid_backward, WIDE, 1 / 16.0f, true, false,
+     one_summand},
     {"softmax_cross_entropy", 2, softmax_cross_entropy_counts, softmax_cross_entropy_forward,
-     softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true},
+     softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true, loss_summands},
     {"mean_squared_error", 2, mean_squared_error_counts, mean_squared_error_forward,
-     mean_squared_error_backward, ANYWHERE, 4, false, true},
-    {"sgd_update", 5, NULL, NULL, NULL, ANYWHERE, 0, false, false}, /* has a test of its own */
+     mean_squared_error_backward, ANYWHERE, 4, false, true, loss_summands},
+    {"sgd_update", 5, NULL, NULL, NULL, ANYWHERE, 0, false, false, NULL}, /* has a test of its own */
 };
 
 /* ---- cases ---- */

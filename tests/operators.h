@@ -31,6 +31,8 @@ typedef struct operator_test {
     float step;        /* of finite differences, see test_operators.c */
     bool element_wise; /* y may be x, dx may be dy */
     bool is_loss;      /* the scalar to differentiate is the loss itself, and there is no dy */
+    /* An element of this output is a sum of this many numbers. */
+    int (*summands)(const int *arg, tensor output);
 } operator_test;
 
 struct instance {

@@ -1,7 +1,28 @@
 #!/bin/sh
-# packages.sh "NEEDED ..." "OPTIONAL ...": install the Debian packages of both lists that are missing.
-# Silent when nothing is missing. Fails if a needed one cannot be installed; says so if an optional one cannot.
+# packages.sh "NEEDED ..." "OPTIONAL ...": which Debian packages of both lists are missing? Silent when none is.
+# As root it installs them; INSTALL=1 lets any user do so, with sudo. If a needed one cannot be installed, it fails; if
+# an optional one cannot, it says so. Without either it installs nothing: it prints the command, and fails if one is
+# needed.
+# packages.sh --list "NEEDED ..." "OPTIONAL ...": print the names for each distribution instead.
+listing=
+[ "$1" != --list ] || { listing=1; shift; }
 needed=$1 optional=$2
+
+# The same for building and testing elsewhere.
+fedora="gcc gcc-c++ make pkgconf-pkg-config OpenCL-ICD-Loader-devel opencl-headers openblas-devel gloo-devel zlib-devel \
+cjson-devel nettle-devel protobuf-c-devel protobuf-c-compiler pocl libcmocka-devel openmpi-devel"
+arch="base-devel ocl-icd opencl-headers openblas zlib cjson nettle protobuf-c pocl cmocka openmpi"
+
+print_lists() {
+    # shellcheck disable=SC2086
+    echo "Debian, Ubuntu: apt-get install" $1
+    echo "Fedora: dnf install $fedora"
+    echo "        Open MPI is found after 'module load mpi/openmpi-x86_64'"
+    echo "Arch:   pacman -S $arch"
+    echo "        there is no package of Gloo: build commit 5354032 of github.com/pytorch/gloo with"
+    echo "        cmake -DBUILD_SHARED_LIBS=ON, and install it; commits from 2025 on do not fit"
+    echo "Both:   there is no package of Chart.js 3.9: make CHART_JS=FILE, where FILE is its chart.min.js"
+}
 
 missing_of() {
     for p in $1; do
@@ -15,9 +36,16 @@ give_up() {
     exit 1
 }
 
+if [ -n "$listing" ]; then
+    print_lists "$needed $optional"
+    exit 0
+fi
+
 if ! command -v dpkg-query >/dev/null 2>&1; then
     [ -n "$GRADSUM_PACKAGES_OK" ] && exit 0
-    give_up "this is not Debian; install what is missing by hand, then set GRADSUM_PACKAGES_OK=1" "$needed"
+    echo "gradsum: apt is not available. Install what is missing, then set GRADSUM_PACKAGES_OK=1:" >&2
+    print_lists "$needed" >&2
+    exit 1
 fi
 
 missing=$(missing_of "$needed")
@@ -26,10 +54,21 @@ wished=$(missing_of "$optional")
 
 if [ "$(id -u)" = 0 ]; then
     as_root=
+elif [ "$INSTALL" != 1 ]; then
+    if [ -z "$missing" ]; then
+        echo "gradsum: continuing without $wished(make INSTALL=1 installs with sudo)" >&2
+        exit 0
+    fi
+    cat >&2 <<END
+gradsum: these packages are missing: $missing
+gradsum: install them, or let make do so (make INSTALL=1):
+    sudo apt-get install --no-install-recommends $missing$wished
+END
+    exit 1
 elif command -v sudo >/dev/null 2>&1; then
     as_root=sudo
 elif [ -n "$missing" ]; then
-    give_up "packages are missing, and cannot be installed without root or sudo" "$missing"
+    give_up "INSTALL=1 needs root or sudo" "$missing"
 else
     exit 0
 fi
@@ -39,13 +78,13 @@ trap 'rm -f "$log"' EXIT
 apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >"$log" 2>&1; }
 
 echo "gradsum: installing with apt-get: $missing$wished" >&2
-apt update || { cat "$log" >&2; echo "gradsum: apt-get update failed; trying with the lists there are" >&2; }
+apt update || { cat "$log" >&2; echo "gradsum: apt-get update failed; trying with the existing lists" >&2; }
 if [ -n "$missing" ]; then
     # shellcheck disable=SC2086
     apt install -y --no-install-recommends $missing || { cat "$log" >&2; give_up "apt-get failed" "$missing"; }
 fi
 if [ -n "$wished" ]; then
     # shellcheck disable=SC2086
-    apt install -y --no-install-recommends $wished || echo "gradsum: could not install $wished; going on without" >&2
+    apt install -y --no-install-recommends $wished || echo "gradsum: could not install $wished; continuing without" >&2
 fi
 exit 0

@@ -4,9 +4,8 @@
 
 #include "tests/test.h"
 
-/* Run "gradsum <arguments>" by the shell in a new process, for 120 s at most; returns its exit status (124:
- * it took longer). *output (if not NULL) is what it printed to standard output and standard error, to be
- * freed. */
+/* Run "gradsum <arguments>" through the shell in a new process, for 120 s at most. Returns its exit status (124: it
+ * took longer). *output (if not NULL) is what it printed to standard output and standard error, to be freed. */
 int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
 
 /* The same for any shell command. */

@@ -162,7 +162,7 @@ void gs_test_ranks_checked_ok(const gs_test_layout *layout, gs_test_body body, v
     ranks_ok(layout, true, body, context);
 }
 
-gs_status gs_test_letters_of_all_lengths(gs_comm *c, void *context) {
+gs_status gs_test_messages_of_all_lengths(gs_comm *c, void *context) {
     static const size_t lengths[] = {1,  63,      64, 65, 4096, 100000, 3,   1000003,
                                      64, 2000001, 0,  7,  5000, 100,    5000};
     (void)context;
@@ -172,10 +172,10 @@ gs_status gs_test_letters_of_all_lengths(gs_comm *c, void *context) {
         for (size_t k = 0; k < 2; k++) {
             for (size_t b = 0; b < lengths[i + k]; b++)
                 data[b] = (unsigned char)(b * 7 + i + k + (size_t)c->rank);
-            GS_TRY(c->ops->send(c, data, lengths[i + k], right));
+            GS_TRY(gs_comm_send(c, data, lengths[i + k], right));
         }
         for (size_t k = 0; k < 2; k++) {
-            GS_TRY(c->ops->recv(c, got, lengths[i + k], left));
+            GS_TRY(gs_comm_recv(c, got, lengths[i + k], left));
             for (size_t b = 0; b < lengths[i + k]; b++)
                 RANK_CHECK(got[b] == (unsigned char)(b * 7 + i + k + (size_t)left),
                            "byte %zu of %zu is wrong", b, lengths[i + k]);

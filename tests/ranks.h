@@ -50,9 +50,9 @@ typedef struct gs_test_check {
 extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
 extern const gs_test_check gs_test_comm_checks[];       /* test_comm.c */
 
-/* A body, for any transport between processes: messages of all lengths go around the ring, two under way, longer ones after
- * shorter ones and shorter ones after longer ones. */
-gs_status gs_test_letters_of_all_lengths(gs_comm *, void *context);
+/* A body, for any transport between processes: messages of all lengths go around the ring, two under way, longer ones
+ * after shorter ones and shorter ones after longer ones. */
+gs_status gs_test_messages_of_all_lengths(gs_comm *, void *context);
 
 /* For bodies (RANK_CHECK is in scheme_checks.h, because cmocka's own assertions work in the main thread only):
  * memory that is freed when the body returns. */

@@ -33,7 +33,7 @@ static gs_status check_same(gs_comm *c, const char *scheme, const float *data, f
     size_t bytes = count * sizeof *data;
     if (count == 0) return GS_OK;
     memcpy(other, data, bytes);
-    GS_TRY(c->ops->broadcast(c, other, count, GS_F32, 0));
+    GS_TRY(gs_comm_broadcast(c, other, count, GS_F32, 0));
     RANK_CHECK(memcmp(data, other, bytes) == 0, "%s: other bits than on rank 0", scheme);
     return GS_OK;
 }

@@ -1,5 +1,5 @@
-/* What every scheme must do, called by each rank: for the tests of the library's own schemes, and for labs, which judge
- * a student's by the same. No cmocka here: labs are built without it.
+/* Checks that every scheme must pass, called by each rank. The tests of the library's own schemes use them, and so do
+ * labs, which grade a student's scheme. No cmocka here: labs are built without it.
  */
 #ifndef GS_TESTS_SCHEME_CHECKS_H
 #define GS_TESTS_SCHEME_CHECKS_H
@@ -12,7 +12,7 @@
         if (!(condition)) return gs_fail(GS_E_USAGE, __VA_ARGS__);                                           \
     } while (0)
 
-enum { GS_CHECK_MOST = 70001 /* floats in the largest sum: s must be made for so many */ };
+enum { GS_CHECK_MOST = 70001 /* floats in the largest sum: s must be made for that many */ };
 
 /* Arrays of 0 to GS_CHECK_MOST floats: each rank gets the sum, the same bits as rank 0, and nothing is written behind
  * the end. `last`: NULL, or room for the sums of the largest. */

@@ -48,6 +48,15 @@ void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t 
 void gs_test_near(double got, double want, double absolute, double relative, const char *what,
                   const char *file, int line);
 
+/* Skip this test, and say what is missing. */
+#define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
+void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
+
+/* Between these, standard error is caught: for calls that are meant to fail and say so. Do not assert in between: a
+ * failed assertion could leave it caught. The second one returns what was written; to be freed. */
+void gs_test_catch_stderr(void);
+char *gs_test_caught(void);
+
 /* A new folder that is removed, with all in it, when the program ends. */
 const char *gs_test_folder(void);
 

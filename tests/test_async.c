@@ -105,14 +105,14 @@ static void async_is_as_accurate(void **state) {
 static void async_tells_its_staleness(void **state) {
     (void)state;
     static const char command[] = "--model softmax --steps 50 --threads 1 --sync async --staleness 2";
-    gs_test_program_prints(0, "stale    gradients by", "train --devices cpu,cpu %s", command);
+    gs_test_program_prints(0, "stale    gradients, by", "train --devices cpu,cpu %s", command);
     gs_test_program_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
     gs_test_program_prints(0, "\"staleness\":[", "launch -n 2 -- train --devices cpu,cpu %s --json", command);
-    gs_test_program_prints(2, "--sync async wants --staleness K", "train --sync async");
-    gs_test_program_prints(2, "--staleness goes with --sync async alone", "train --staleness 3");
-    gs_test_program_prints(2, "weights differ by intent", "train --sync async --staleness 1 --verify 5");
-    gs_test_program_prints(2, "does not go with --sync async", "train --sync async --staleness 1 --exact");
-    gs_test_program_prints(2, "--every goes with --sync local alone",
+    gs_test_program_prints(2, "--sync async needs --staleness K", "train --sync async");
+    gs_test_program_prints(2, "--staleness works only with --sync async", "train --staleness 3");
+    gs_test_program_prints(2, "weights differ by design", "train --sync async --staleness 1 --verify 5");
+    gs_test_program_prints(2, "does not work with --sync async", "train --sync async --staleness 1 --exact");
+    gs_test_program_prints(2, "--every works only with --sync local",
                            "train --sync async --staleness 1 --every 2");
     gs_test_program_prints(2, "local, async", "train --sync nobody --steps 1");
 }
@@ -121,7 +121,7 @@ static void async_tells_its_staleness(void **state) {
 static int failing_rank;
 
 static void fail_at_step_5(gs_worker *w) {
-    if (w->comm->rank == failing_rank && w->step == 5) w->comm->ops->abort(w->comm, "lost on purpose");
+    if (w->comm->rank == failing_rank && w->step == 5) gs_comm_abort(w->comm, "lost on purpose");
 }
 
 static void async_ends_when_a_worker_is_lost(void **state) {

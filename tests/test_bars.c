@@ -5,8 +5,8 @@
 #include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "cli/bars.h"
-#include "cli/chart.h"
+#include "cli/draw/bars.h"
+#include "cli/draw/chart.h"
 
 static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};
 
@@ -147,7 +147,7 @@ static void screens(void **state) {
         set(names[i], before[i]);
         free(before[i]);
     }
-    if (!tty) skip(); /* no pseudo terminals here */
+    if (!tty) skip_because("no pseudo terminal can be opened here");
 }
 
 /* ---- the chart ---- */

@@ -2,7 +2,7 @@
 #include "tests/program.h"
 #include "tests/ranks.h"
 
-#include "sync/call.h"
+#include "comm/call.h"
 
 static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
                                          {"3 processes", 3, {1, 1, 1}},
@@ -46,7 +46,7 @@ static gs_status call_something_else(gs_comm *c, void *context) {
         RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeds");
         RANK_CHECK(strcmp(gs_message(), m->message) == 0, "wanted '%s', got '%s'", m->message, gs_message());
     }
-    RANK_CHECK(c->ops->send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message is sent");
+    RANK_CHECK(gs_comm_send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message is sent");
     return GS_OK;
 }
 
@@ -63,11 +63,11 @@ static gs_status receive_more(gs_comm *c, void *context) {
     char data[400] = {0}, wanted[160];
     int last = c->size - 1;
     for (size_t bytes = 0; bytes < 200; bytes += 100) {
-        if (c->rank == 0) GS_TRY(c->ops->send(c, data, bytes, last));
-        if (c->rank == last) GS_TRY(c->ops->recv(c, data, bytes, 0));
+        if (c->rank == 0) GS_TRY(gs_comm_send(c, data, bytes, last));
+        if (c->rank == last) GS_TRY(gs_comm_recv(c, data, bytes, 0));
     }
-    if (c->rank == 0) GS_TRY(c->ops->send(c, data, 300, last));
-    gs_status status = c->rank == last ? c->ops->recv(c, data, 400, 0) : c->ops->barrier(c);
+    if (c->rank == 0) GS_TRY(gs_comm_send(c, data, 300, last));
+    gs_status status = c->rank == last ? gs_comm_recv(c, data, 400, 0) : gs_comm_barrier(c);
     snprintf(wanted, sizeof wanted,
              "rank %d calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank %d, message 3",
              last, last);
@@ -90,10 +90,10 @@ static gs_status send_twice_first(gs_comm *c, void *context) {
         char data[1000];
         for (int k = 0; k < 2; k++) {
             memset(data, 10 * c->rank + k, sizeof data);
-            GS_TRY(c->ops->send(c, data, sizes[s], next));
+            GS_TRY(gs_comm_send(c, data, sizes[s], next));
         }
         for (int k = 0; k < 2; k++) {
-            GS_TRY(c->ops->recv(c, data, sizes[s], last));
+            GS_TRY(gs_comm_recv(c, data, sizes[s], last));
             for (size_t i = 0; i < sizes[s]; i++)
                 RANK_CHECK(data[i] == 10 * last + k, "message %d of %zu bytes: %d", k, sizes[s], data[i]);
         }
@@ -112,14 +112,14 @@ static gs_status one_aborts(gs_comm *c, void *context) {
     char first[1024];
     float x = 1;
     if (c->rank == 1) {
-        c->ops->abort(c, "the disk is full");
+        gs_comm_abort(c, "the disk is full");
         return GS_OK;
     }
-    RANK_CHECK(c->ops->all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
+    RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
     snprintf(first, sizeof first, "%s", gs_message());
     RANK_CHECK(strcmp(first, "before all_reduce of 1 f32, call 1: rank 1: the disk is full") == 0, "%s",
                first);
-    RANK_CHECK(c->ops->barrier(c) == GS_E_PEER && strcmp(gs_message(), first) == 0, "then %s", gs_message());
+    RANK_CHECK(gs_comm_barrier(c) == GS_E_PEER && strcmp(gs_message(), first) == 0, "then %s", gs_message());
     return GS_OK;
 }
 
@@ -161,7 +161,7 @@ static void all_processes_check_or_none(void **state) {
     static const char *const cases[][4] = {
         {"1", "0", "process 1 has 0 or nothing in GRADSUM_CHECK, process 0 has 1", NULL},
         {"", "1", "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing", NULL},
-        {"1", "maybe", "process 1 has something else than 0 or 1 in GRADSUM_CHECK, process 0 has 1",
+        {"1", "maybe", "process 1 has something other than 0 or 1 in GRADSUM_CHECK, process 0 has 1",
          "GRADSUM_CHECK is 'maybe'; it must be 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

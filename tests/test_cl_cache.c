@@ -111,11 +111,6 @@ static void no_cache_is_no_failure(void **state) {
 
 /* ---- kernels ---- */
 
-static bool cl_is_tested(void) {
-    const char *names = getenv("GRADSUM_TEST_DEVICES");
-    return !names || !*names || strstr(names, "cl") != NULL;
-}
-
 /* What fill(7) gives on a device that was just opened. */
 static float filled(void) {
     gs_device *d;
@@ -170,7 +165,7 @@ static int entries(char names[][300], int most) {
 
 static void kernels_are_kept(void **state) {
     (void)state;
-    if (!cl_is_tested()) skip();
+    gs_test_need_opencl();
     char plain[400], other[400], names[4][300], first[300];
     void *data;
     size_t bytes;
@@ -199,7 +194,7 @@ static void kernels_are_kept(void **state) {
 
 static void damaged_kernels_are_built_anew(void **state) {
     (void)state;
-    if (!cl_is_tested()) skip();
+    gs_test_need_opencl();
     char kernels[400], names[4][300], path[1000];
     void *data;
     size_t bytes;
@@ -224,7 +219,7 @@ static void damaged_kernels_are_built_anew(void **state) {
 
 static void processes_share_the_cache(void **state) {
     (void)state;
-    if (!cl_is_tested()) skip();
+    gs_test_need_opencl();
     char pocl[400], cache[400], *output;
     snprintf(pocl, sizeof pocl, "%s", gs_test_folder());
     snprintf(cache, sizeof cache, "%s", gs_test_folder());
@@ -243,10 +238,40 @@ static void processes_share_the_cache(void **state) {
     free(output);
 }
 
+/* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. */
+static void pocl_gets_a_folder_that_it_can_write_to(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
+    char tmp[400], left[500], *output;
+    for (int i = 0; i < 2; i++) {
+        bool full = i == 1;
+        snprintf(tmp, sizeof tmp, "%s", gs_test_folder());
+        snprintf(left, sizeof left, "%s/gradsum-pocl-*", tmp);
+        int status = gs_test_shell(
+            &output,
+            "unset POCL_CACHE_DIR XDG_CACHE_HOME; export TMPDIR=%s; mkdir $TMPDIR/full\n%s sh -c '%s"
+            "env %s %s/gradsum train --model softmax --steps 1 --devices cl'; s=$?; ls -d %s; exit $s",
+            tmp, full ? "unshare -rm" : "",
+            full ? "mount -t tmpfs -o size=64k x $TMPDIR/full || exit 77\n" : "", places[i], GS_BUILD_DIR,
+            left);
+        if (status == 77 || (full && strstr(output, "unshare")))
+            print_message("a full folder is not tested: no file system can be mounted here\n");
+        else if (status != 0 || !strstr(output, "weights  sha256") || !strstr(output, "No such file"))
+            fail_msg("%s: exit status %d: %s", places[i], status, output);
+        free(output);
+    }
+    int status =
+        gs_test_shell(&output, "POCL_CACHE_DIR= TMPDIR=/dev/null %s/gradsum train --device cl", GS_BUILD_DIR);
+    if (status != 1 || !strstr(output, "PoCL needs a folder for compiled kernels with 8 MB free"))
+        fail_msg("exit status %d: %s", status, output);
+    free(output);
+}
+
 /* A built-in function that does not fit: PoCL names the file of its own that declares it, with all folders. */
 static void compilers_name_files_without_folders(void **state) {
     (void)state;
-    if (!cl_is_tested()) skip();
+    gs_test_need_opencl();
     static const char source[] =
         "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
         "    x[x_at] = min(value, 2);\n}\n";
@@ -259,7 +284,12 @@ static void compilers_name_files_without_folders(void **state) {
     set_folder("GRADSUM_KERNELS", folder);
     assert_ok(gs_device_open("cl", 0, &d));
     assert_ok(d->ops->alloc(d, sizeof(float), &m));
-    assert_int_equal(d->ops->fill(d, m, 7, 1), GS_E_OPENCL);
+    gs_test_catch_stderr();
+    const gs_status status = d->ops->fill(d, m, 7, 1);
+    char *said = gs_test_caught();
+    assert_int_equal(status, GS_E_OPENCL);
+    assert_non_null(strstr(said, ".cl: the OpenCL compiler says:"));
+    free(said);
     if (!strstr(gs_message(), "memory.cl:2:") || strchr(gs_message(), '/')) fail_msg("%s", gs_message());
     d->ops->free(d, m);
     gs_device_close(d);
@@ -271,4 +301,5 @@ GS_TESTS(cl_cache, cmocka_unit_test_teardown(an_entry_is_what_was_written, forge
          cmocka_unit_test_teardown(kernels_are_kept, forget_folders),
          cmocka_unit_test_teardown(damaged_kernels_are_built_anew, forget_folders),
          cmocka_unit_test_teardown(compilers_name_files_without_folders, forget_folders),
-         cmocka_unit_test(processes_share_the_cache))
+         cmocka_unit_test(processes_share_the_cache),
+         cmocka_unit_test(pocl_gets_a_folder_that_it_can_write_to))

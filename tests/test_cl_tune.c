@@ -1,14 +1,12 @@
 /* The sizes of tiles: their text, what is kept of them, and the search. */
 #include "cl/cl.h"
 #include "io/cache.h"
+#include "tests/devices.h"
 #include "tests/program.h"
 #include "tests/test.h"
 #include "tune.h"
 
-static bool cl_is_tested(void) {
-    const char *names = getenv("GRADSUM_TEST_DEVICES");
-    return !names || !*names || strstr(names, "cl") != NULL;
-}
+#include <math.h>
 
 static void tiles_have_a_text(void **state) {
     (void)state;
@@ -64,7 +62,8 @@ static void opened(char text[GS_CL_TILES_TEXT]) {
 static void tuned_tiles_are_used(void **state) {
     (void)state;
     const char *given = getenv("GRADSUM_CL_TILES");
-    if (!cl_is_tested() || (given && *given)) skip();
+    gs_test_need_opencl();
+    if (given && *given) skip_because("GRADSUM_CL_TILES=%s chooses the tiles", given);
     char text[GS_CL_TILES_TEXT], usual[GS_CL_TILES_TEXT], name[100];
     setenv("GRADSUM_CACHE", gs_test_folder(), 1);
     opened(usual);
@@ -89,19 +88,42 @@ static void tuned_tiles_are_used(void **state) {
 
     snprintf(name, sizeof name, "%s.tiles", digest); /* whole, but senseless */
     assert_true(gs_cache_write(name, "cpu vector=5", 12));
-    opened(text);
+    gs_test_catch_stderr();
+    const gs_status status = gs_device_open("cl", 0, &d);
+    char *said = gs_test_caught();
+    assert_ok(status);
+    gs_cl_tiles_print(&((gs_cl *)d->state)->tiles, text);
+    gs_device_close(d);
+    assert_non_null(strstr(said, ".tiles is damaged and ignored"));
+    free(said);
     assert_string_equal(text, usual);
     unsetenv("GRADSUM_CACHE");
 }
 
-static void count_rows(void *context, const gs_tune_row *row) {
+static bool count_rows(void *context, const gs_tune_row *row) {
     assert_true(row->correct);
-    ++*(int *)context;
+    return ++*(int *)context < 1000;
+}
+
+/* Ctrl-C */
+static bool no_more(void *context, const gs_tune_row *row) {
+    (void)row;
+    return ++*(int *)context < 2;
+}
+
+static void the_search_can_be_stopped(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_tune_result r;
+    int rows = 0;
+    assert_fails(GS_E_INTERRUPTED, "stopped by a signal after 2 of", gs_tune("cl", 60, no_more, &rows, &r));
+    assert_int_equal(rows, 2);
+    assert_false(r.kept);
 }
 
 static void the_search_keeps_the_best(void **state) {
     (void)state;
-    if (!cl_is_tested()) skip();
+    gs_test_need_opencl();
     gs_tune_result r;
     int rows = 0;
     char text[GS_CL_TILES_TEXT];
@@ -122,6 +144,49 @@ static void the_search_keeps_the_best(void **state) {
     unsetenv("GRADSUM_CACHE");
 }
 
+/* Other tiles are in use: the fastest candidate is kept where it is faster than these, and only there. */
+static void slower_tiles_are_not_kept(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    const char *given = getenv("GRADSUM_CL_TILES");
+    if (given && *given) skip_because("GRADSUM_CL_TILES=%s chooses the tiles", given);
+    gs_tune_result r;
+    setenv("GRADSUM_CACHE", gs_test_folder(), 1);
+    gs_device *d;
+    assert_ok(gs_device_open("cl", 0, &d));
+    const gs_cl_tiles usual = gs_cl_of(d)->tiles;
+    gs_device_close(d);
+    char other[GS_CL_TILES_TEXT], text[GS_CL_TILES_TEXT];
+    gs_cl_tiles tiles = usual;
+    if (usual.gpu)
+        tiles.step = usual.step == 16 ? 8 : 16;
+    else
+        tiles.rows = usual.rows - 1;
+    gs_cl_tiles_print(&tiles, other);
+    setenv("GRADSUM_CL_TILES", other, 1);
+    assert_ok(gs_tune("cl", 0, NULL, NULL, &r));
+    assert_string_equal(r.before.tiles, other);
+    double gain = pow(r.best.score / r.before.score, GS_TUNE_CASES);
+    for (int i = 0; i < 2; i++) gain *= r.sgemm_gflops[i][1] / r.sgemm_gflops[i][0];
+    assert_int_equal(r.faster, gain > 1);
+    assert_int_equal(r.kept, r.faster);
+    unsetenv("GRADSUM_CL_TILES");
+    opened(text); /* the candidate was the default: it is in use if kept, and if nothing was kept */
+    assert_string_equal(text, r.best.tiles);
+    unsetenv("GRADSUM_CACHE");
+}
+
+/* Rows of the table, as they are printed. */
+static void the_table_fits_80_columns(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    char *output;
+    assert_int_equal(gs_test_program(&output, "tune --seconds 0"), 0);
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    free(output);
+}
+
 static void the_command(void **state) {
     (void)state;
     gs_test_program_prints(0, "--seconds", "tune --help");
@@ -131,4 +196,6 @@ static void the_command(void **state) {
 }
 
 GS_TESTS(cl_tune, cmocka_unit_test(tiles_have_a_text), cmocka_unit_test(tuned_tiles_are_used),
-         cmocka_unit_test(the_search_keeps_the_best), cmocka_unit_test(the_command))
+         cmocka_unit_test(the_search_can_be_stopped), cmocka_unit_test(the_search_keeps_the_best),
+         cmocka_unit_test(slower_tiles_are_not_kept), cmocka_unit_test(the_table_fits_80_columns),
+         cmocka_unit_test(the_command))

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "sync/call_check.h"
-#include "sync/comm_device.h"
+#include "comm/call_check.h"
+#include "comm/device.h"
 
 static const gs_test_layout layouts[] = {
     {"1 thread", 0, {1}},
@@ -75,18 +75,18 @@ static gs_status parts_in_place(gs_comm *c, void *context) {
     gs_call call = {GS_ALL_GATHER, N, GS_I32, 0, 0};
     gs_call_fill(&call, c->rank, c->size, mine, other);
     memcpy(other, mine, N * sizeof *all);
-    GS_TRY(c->ops->all_gather(c, mine, all, N, GS_I32));
+    GS_TRY(gs_comm_all_gather(c, mine, all, N, GS_I32));
     GS_TRY(gs_call_verify(&call, c->rank, c->size, other, all));
 
     call = (gs_call){GS_GATHER, N, GS_I32, 0, c->size - 1};
     gs_call_fill(&call, c->rank, c->size, other, all);
     memcpy(mine, other, N * sizeof *all);
-    GS_TRY(c->ops->gather(c, mine, all, N, GS_I32, c->size - 1));
+    GS_TRY(gs_comm_gather(c, mine, all, N, GS_I32, c->size - 1));
     GS_TRY(gs_call_verify(&call, c->rank, c->size, other, all));
 
     call = (gs_call){GS_SCATTER, N, GS_I32, 0, 0};
     gs_call_fill(&call, c->rank, c->size, all, other);
-    GS_TRY(c->ops->scatter(c, all, mine, N, GS_I32, 0));
+    GS_TRY(gs_comm_scatter(c, all, mine, N, GS_I32, 0));
     gs_call_bytes bytes = gs_call_bytes_of(&call, c->rank, c->size);
     gs_call_fill(&call, c->rank, c->size, other, other + bytes.in / sizeof *other);
     GS_TRY(gs_call_verify(&call, c->rank, c->size, c->rank == 0 ? all : other, mine));
@@ -96,7 +96,7 @@ static gs_status parts_in_place(gs_comm *c, void *context) {
     int32_t *mine_of_all = all + part.first;
     gs_call_fill(&call, c->rank, c->size, all, other);
     memcpy(other, all, N * sizeof *all);
-    GS_TRY(c->ops->reduce_scatter(c, all, mine_of_all, N, GS_I32, GS_PRODUCT));
+    GS_TRY(gs_comm_reduce_scatter(c, all, mine_of_all, N, GS_I32, GS_PRODUCT));
     return gs_call_verify(&call, c->rank, c->size, other, mine_of_all);
 }
 
@@ -198,35 +198,26 @@ static void every_operation_works_on_devices(void **state) {
 
 static gs_status by_name(gs_comm *c, void *context) {
     (void)context;
-    gs_device *d;
-    gs_mem a, b;
     enum { N = 6 };
-    float x[N], n = (float)c->size;
-    GS_TRY(gs_device_open("cpu", 1, &d));
-    GS_TRY(d->ops->alloc(d, sizeof x, &a));
-    GS_TRY(d->ops->alloc(d, sizeof x, &b));
+    float a[N], b[N], n = (float)c->size;
     int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
-    GS_TRY(d->ops->fill(d, a, 1, N));
-    GS_TRY(gs_device_all_reduce(c, d, a, N, GS_F32, GS_SUM));        /* a = n */
-    GS_TRY(gs_device_reduce_scatter(c, d, a, b, N, GS_F32, GS_SUM)); /* part of b = n n */
-    GS_TRY(gs_device_all_gather(c, d, b, a, N / 3, GS_F32));         /* a = n n */
-    GS_TRY(gs_device_all_to_all(c, d, a, b, N / 3, GS_F32));         /* b = n n */
-    GS_TRY(gs_device_send(c, d, b, N, GS_F32, next));
-    GS_TRY(gs_device_recv(c, d, a, N, GS_F32, last));            /* a = n n */
-    GS_TRY(gs_device_reduce(c, d, a, N, GS_F32, GS_PRODUCT, 1)); /* a of rank 1 = n^6 */
-    GS_TRY(gs_device_broadcast(c, d, a, N, GS_F32, 1));          /* a = n^6 */
-    GS_TRY(gs_device_gather(c, d, a, b, N / 3, GS_F32, 2));
-    GS_TRY(gs_device_scatter(c, d, b, gs_at(a, 2), N / 3, GS_F32, 2));
-    GS_TRY(gs_device_barrier(c, d));
-    GS_TRY(d->ops->read(d, x, a, sizeof x));
-    d->ops->free(d, a);
-    d->ops->free(d, b);
-    gs_device_close(d);
-    for (int i = 0; i < N; i++) RANK_CHECK(x[i] == n * n * n * n * n * n, "%d: %g", i, x[i]);
+    for (int i = 0; i < N; i++) a[i] = 1;
+    GS_TRY(gs_comm_all_reduce(c, a, N, GS_F32, GS_SUM));        /* a = n */
+    GS_TRY(gs_comm_reduce_scatter(c, a, b, N, GS_F32, GS_SUM)); /* part of b = n n */
+    GS_TRY(gs_comm_all_gather(c, b, a, N / 3, GS_F32));         /* a = n n */
+    GS_TRY(gs_comm_all_to_all(c, a, b, N / 3, GS_F32));         /* b = n n */
+    GS_TRY(gs_comm_send(c, b, sizeof b, next));
+    GS_TRY(gs_comm_recv(c, a, sizeof a, last));             /* a = n n */
+    GS_TRY(gs_comm_reduce(c, a, N, GS_F32, GS_PRODUCT, 1)); /* a of rank 1 = n^6 */
+    GS_TRY(gs_comm_broadcast(c, a, N, GS_F32, 1));          /* a = n^6 */
+    GS_TRY(gs_comm_gather(c, a, b, N / 3, GS_F32, 2));
+    GS_TRY(gs_comm_scatter(c, b, a + 2, N / 3, GS_F32, 2));
+    GS_TRY(gs_comm_barrier(c));
+    for (int i = 0; i < N; i++) RANK_CHECK(a[i] == n * n * n * n * n * n, "%d: %g", i, a[i]);
     return GS_OK;
 }
 
-static void device_operations_by_name(void **state) {
+static void operations_by_name(void **state) {
     (void)state;
     gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, by_name, NULL);
 }
@@ -238,7 +229,7 @@ static gs_status nans(gs_comm *c, void *context) {
     for (int how = GS_MIN; how <= GS_MAX; how++) {
         for (int bad = 0; bad < c->size; bad++) {
             double x[3] = {c->rank, c->rank == bad ? NAN : c->rank, -1};
-            GS_TRY(c->ops->all_reduce(c, x, 3, GS_F64, (gs_reduction)how));
+            GS_TRY(gs_comm_all_reduce(c, x, 3, GS_F64, (gs_reduction)how));
             RANK_CHECK(x[0] == (how == GS_MIN ? 0 : c->size - 1) && isnan(x[1]) && x[2] == -1,
                        "NaN of rank %d: %g %g %g", bad, x[0], x[1], x[2]);
         }
@@ -258,6 +249,23 @@ const gs_test_check gs_test_collective_checks[] = {
     {"NaN", nans},
     {NULL, NULL},
 };
+
+/* ---- made of messages, as for a transport that has none of its own ---- */
+
+static gs_status by_messages(gs_comm *c, void *context) {
+    gs_transport without = *c->ops;
+    gs_comm mine = *c;
+    without.collective = NULL;
+    mine.ops = &without;
+    return ((const gs_test_check *)context)->body(&mine, NULL);
+}
+
+static void collectives_are_made_of_messages(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++)
+        for (const gs_test_check *check = gs_test_collective_checks; check->name; check++)
+            gs_test_ranks_ok(&layouts[i], by_messages, (void *)check);
+}
 
 /* ---- gradsum collectives ---- */
 
@@ -301,9 +309,10 @@ static void collectives_wrong_usage(void **state) {
     (void)state;
     gs_test_program_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
     gs_test_program_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
-    gs_test_program_prints(2, "-n wants a value: RANKS", "collectives -n");
+    gs_test_program_prints(2, "-n needs a value: RANKS", "collectives -n");
     gs_test_program_prints(2, "--size: '3' is not", "collectives --size 3");
-    gs_test_program_prints(2, "--spoil: 'sum' is not a collective", "collectives --spoil sum");
+    gs_test_program_prints(2, "--spoil: unknown collective 'sum'; choose one of: broadcast, ",
+                           "collectives --spoil sum");
     gs_test_program_prints(1, "cl:9.9", "collectives --device cl:9.9");
     gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
     gs_test_program_prints(
@@ -370,8 +379,8 @@ static void calls_are_described(void **state) {
 
 GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
          cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
-         cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(device_operations_by_name),
-         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(the_table_is_printed),
-         cmocka_unit_test(a_wrong_cell_is_told), cmocka_unit_test(collectives_wrong_usage),
-         cmocka_unit_test(reductions_by_hand), cmocka_unit_test(a_wrong_byte_is_found),
-         cmocka_unit_test(calls_are_described))
+         cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(operations_by_name),
+         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(collectives_are_made_of_messages),
+         cmocka_unit_test(the_table_is_printed), cmocka_unit_test(a_wrong_cell_is_told),
+         cmocka_unit_test(collectives_wrong_usage), cmocka_unit_test(reductions_by_hand),
+         cmocka_unit_test(a_wrong_byte_is_found), cmocka_unit_test(calls_are_described))

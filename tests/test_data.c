@@ -1,4 +1,4 @@
-#include "tests/test.h"
+#include "tests/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,14 +8,6 @@
 /* ---- making IDX files ---- */
 
 static const char TRAIN_IMAGES[] = "train-images-idx3-ubyte", TRAIN_LABELS[] = "train-labels-idx1-ubyte";
-
-static const char *in_folder(const char *folder, const char *name) {
-    static char path[2][600];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof *path, "%s/%s", folder, name);
-    return path[turn];
-}
 
 static void write_bytes(const char *folder, const char *name, const void *bytes, size_t count) {
     FILE *f = fopen(in_folder(folder, name), "wb");
@@ -160,7 +152,7 @@ static void wrong_places(void **state) {
     gs_dataset *d;
     assert_fails(
         GS_E_FILE,
-        "no data at 'fashion' (No such file or directory): wanted is fashion-mnist, fashion-mnist-small",
+        "no data at 'fashion' (No such file or directory); wanted fashion-mnist, fashion-mnist-small",
         gs_dataset_load("fashion", GS_TRAIN, &d));
     assert_null(d);
     const char *folder = good_folder();
@@ -173,7 +165,7 @@ static void wrong_places(void **state) {
     assert_fails(GS_E_FILE, "has no train-labels-idx1-ubyte", gs_dataset_load(folder, GS_TRAIN, &d));
     unlink(in_folder(folder, TRAIN_IMAGES));
     assert_fails(GS_E_FILE,
-                 "has none of the files wanted, gzipped (.gz) or not: train-images-idx3-ubyte, "
+                 "has none of these files, gzipped (.gz) or not: train-images-idx3-ubyte, "
                  "train-labels-idx1-ubyte, "
                  "t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
                  gs_dataset_load(folder, GS_TRAIN, &d));
@@ -198,10 +190,11 @@ static void unreadable_file(void **state) {
         assert_int_equal(chmod(above, 0711), 0);
     }
     assert_int_equal(chmod(in_folder(folder, TRAIN_IMAGES), 0000), 0);
-    if (root && seteuid(65534) != 0) skip();
+    if (root && seteuid(65534) != 0)
+        skip_because("root may read everything, and cannot become another user here");
     if (root && faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0) { /* a folder above is closed to nobody */
         assert_int_equal(seteuid(0), 0);
-        skip();
+        skip_because("a folder above the temporary one is closed to other users");
     }
     gs_dataset *d;
     gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
@@ -218,19 +211,19 @@ static void damaged_files(void **state) {
     } bad[] = {
         {TRAIN_IMAGES, "train-images-idx3-ubyte is empty: 0 bytes", 0, {0}},
         {TRAIN_IMAGES,
-         "train-images-idx3-ubyte is truncated: it has 7 bytes, 16 are wanted",
+         "train-images-idx3-ubyte is truncated: it has 7 bytes; wanted 16",
          7,
          {0, 0, 8, 3, 0, 0, 0}},
         {TRAIN_IMAGES,
-         "train-images-idx3-ubyte is truncated: it has 18 bytes, 28 are wanted (3 x 2 x 2)",
+         "train-images-idx3-ubyte is truncated: it has 18 bytes; wanted 28 (3 x 2 x 2)",
          18,
          {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 2, 9, 9}},
         {TRAIN_IMAGES,
-         "train-images-idx3-ubyte: the magic number is 0x00000801, 0x00000803 is wanted (images)",
+         "train-images-idx3-ubyte: the magic number is 0x00000801; wanted 0x00000803 (images)",
          19,
          {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 2}},
         {TRAIN_LABELS,
-         "train-labels-idx1-ubyte: the magic number is 0x00000803, 0x00000801 is wanted (labels)",
+         "train-labels-idx1-ubyte: the magic number is 0x00000803; wanted 0x00000801 (labels)",
          16,
          {0, 0, 8, 3, 0, 0, 0, 3}},
         {TRAIN_IMAGES,
@@ -242,16 +235,16 @@ static void damaged_files(void **state) {
          16,
          {0, 0, 8, 3, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255}},
         {TRAIN_IMAGES,
-         "the sizes are 4294967295 x 4294967295 x 4294967295; at most 2147483647 bytes are wanted",
+         "the sizes are 4294967295 x 4294967295 x 4294967295; at most 2147483647 bytes are allowed",
          16,
          {0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}},
         {TRAIN_IMAGES, /* 2^96 bytes: 0 if the product were kept in 64 bits */
-         "the sizes are 2147483648 x 2147483648 x 4; at most 2147483647 bytes are wanted",
+         "the sizes are 2147483648 x 2147483648 x 4; at most 2147483647 bytes are allowed",
          16,
          {0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}},
         {TRAIN_LABELS, "the sizes are 2147483648; at most 2147483647", 8, {0, 0, 8, 1, 128, 0, 0, 0}},
         {TRAIN_LABELS,
-         "train-labels-idx1-ubyte has more bytes than the 11 that its header says (3)",
+         "train-labels-idx1-ubyte has more than the 11 bytes that its header states (3)",
          12,
          {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3, 4}},
     };
@@ -302,7 +295,7 @@ static void damaged_gzip(void **state) {
                 strstr(gs_message(),
                        "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
         if (cut == size - 8) /* all of the data, but not its checksum */
-            assert_non_null(strstr(gs_message(), "after 2000 bytes, 2000 are wanted"));
+            assert_non_null(strstr(gs_message(), "after 2000 bytes; wanted 2000"));
     }
     for (size_t at = 0; at < size; at++) {
         gz[at] ^= 0x10;
@@ -319,6 +312,42 @@ static void damaged_gzip(void **state) {
     write_bytes(folder, name, gz, size);
     assert_fails(GS_E_FORMAT, "damaged gzip stream: incorrect data check",
                  gs_dataset_load(folder, GS_TRAIN, &d));
+}
+
+/* Behind a stream there may be another one, which goes on with the data, or zeros that fill a block; nothing else. */
+static void behind_a_gzip_stream(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
+    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
+    unsigned char gz[400] = {0};
+    size_t size = write_gzip(folder, name, images3, sizeof images3);
+    assert_int_equal(read_bytes(folder, name, gz, sizeof gz), size);
+    memset(gz + size, 0, sizeof gz - size);
+    gs_dataset *d;
+    write_bytes(folder, name, gz, size + 200);
+    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
+    gs_dataset_free(d);
+
+    static const char *const rubbish[] = {"x", "\x1fx", "\x1f", "rubbish", "\0rubbish"};
+    static const size_t length[] = {1, 2, 1, 7, 8};
+    for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
+        memcpy(gz + size, rubbish[i], length[i]);
+        write_bytes(folder, name, gz, size + length[i]);
+        assert_fails(GS_E_FORMAT, name, gs_dataset_load(folder, GS_TRAIN, &d));
+    }
+    assert_fails(GS_E_FORMAT, "has other bytes after the end of its gzip stream, from byte",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+
+    unsigned char first[400], second[400];
+    size_t n = write_gzip(folder, name, images3, 18);
+    assert_int_equal(read_bytes(folder, name, first, sizeof first), n);
+    size_t m = write_gzip(folder, name, images3 + 18, sizeof images3 - 18);
+    assert_int_equal(read_bytes(folder, name, second, sizeof second), m);
+    memcpy(first + n, second, m);
+    write_bytes(folder, name, first, n + m);
+    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_memory_equal(d->images, images3 + 16, sizeof images3 - 16);
+    gs_dataset_free(d);
 }
 
 static void label_out_of_range(void **state) {
@@ -351,7 +380,24 @@ static void gather(void **state) {
     gs_dataset_free(NULL);
 }
 
-GS_TESTS(data, cmocka_unit_test(loads_plain_and_gzipped), cmocka_unit_test(small_set_is_balanced),
-         cmocka_unit_test(full_set), cmocka_unit_test(wrong_places), cmocka_unit_test(unreadable_file),
-         cmocka_unit_test(damaged_files), cmocka_unit_test(counts_differ), cmocka_unit_test(damaged_gzip),
+/* A header that promises 2 GB costs no memory where the file is too small for them. */
+static void promises_too_much(void **state) {
+    (void)state;
+    const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
+    const char *plain = good_folder(), *gzipped = good_folder();
+    gs_dataset *d;
+    write_bytes(plain, TRAIN_LABELS, labels, sizeof labels);
+    assert_fails(GS_E_FORMAT, "is truncated: it has 11 bytes; wanted 2147483655 (2147483647)",
+                 gs_dataset_load(plain, GS_TRAIN, &d));
+    unlink(in_folder(gzipped, TRAIN_LABELS));
+    size_t size = write_gzip(gzipped, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
+    char wanted[120];
+    snprintf(wanted, sizeof wanted, "is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
+    assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(gzipped, GS_TRAIN, &d));
+}
+
+GS_TESTS(data, cmocka_unit_test(promises_too_much), cmocka_unit_test(loads_plain_and_gzipped),
+         cmocka_unit_test(small_set_is_balanced), cmocka_unit_test(full_set), cmocka_unit_test(wrong_places),
+         cmocka_unit_test(unreadable_file), cmocka_unit_test(damaged_files), cmocka_unit_test(counts_differ),
+         cmocka_unit_test(damaged_gzip), cmocka_unit_test(behind_a_gzip_stream),
          cmocka_unit_test(label_out_of_range), cmocka_unit_test(gather))

@@ -70,9 +70,10 @@ static void exact_refuses_what_it_cannot_hold(void **state) {
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
                            "train --exact --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
-    gs_test_program_prints(2, "--threads 2: how products are cut", "train --exact --threads 2");
+    gs_test_program_prints(2, "--threads 2: splitting products over threads changes their bits",
+                           "train --exact --threads 2");
     gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
-    gs_test_program_prints(2, "does not go with --sync ps", "train --exact --sync ps");
+    gs_test_program_prints(2, "does not work with --sync ps", "train --exact --sync ps");
 }
 
 /* ---- --verify ---- */

@@ -1,8 +1,8 @@
-/* Convolution, relu and max pooling as one operator: to the bit what the three do one after the other on the same device,
- * which test_operators.c compares with PyTorch. And that layers use it where they may, and nowhere else. */
+/* Convolution, relu and max pooling as one operator: to the bit what the three do one after the other on the same
+ * device, which test_operators.c compares with PyTorch. And that layers use it where they may, and nowhere else. */
 #include <math.h>
 #include "cl/cl.h"
-#include "layer/watch.h"
+#include "layer/make.h"
 #include "tests/devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -104,11 +104,12 @@ static void run_close(run *r) {
 static void as_one(const run *r) {
     const gs_backend *ops = r->device->ops;
     const array *to = r->result;
-    assert_ok(ops->conv2d_relu_max_pool2d_forward(r->device, to[POOLED_Y].at, to[POOLED_INDEX].at, r->x.at,
-                                                  r->w.at, r->b.at, r->n, &r->conv, &r->pool));
-    assert_ok(ops->conv2d_relu_max_pool2d_backward(
-        r->device, to[POOLED_DX].at, to[POOLED_DW].at, to[POOLED_DB].at, r->dy.at, to[POOLED_Y].at,
-        to[POOLED_INDEX].at, r->x.at, r->w.at, r->n, &r->conv, &r->pool, r->add));
+    const gs_epilogue then = {
+        .relu = true, .pool = &r->pool, .index = to[POOLED_INDEX].at, .y = to[POOLED_Y].at};
+    assert_ok(
+        ops->conv2d_forward(r->device, to[POOLED_Y].at, r->x.at, r->w.at, r->b.at, r->n, &r->conv, &then));
+    assert_ok(ops->conv2d_backward(r->device, to[POOLED_DX].at, to[POOLED_DW].at, to[POOLED_DB].at, r->dy.at,
+                                   r->x.at, r->w.at, r->n, &r->conv, r->add, &then));
 }
 
 static void as_three(const run *r) {
@@ -117,13 +118,13 @@ static void as_three(const run *r) {
     const array *to = r->result;
     const size_t full = 4 * r->dy.count;
     array y = new_array(d, full, SALT_CHECK, PLAIN), dy = new_array(d, full, SALT_CHECK, PLAIN);
-    assert_ok(ops->conv2d_forward(d, y.at, r->x.at, r->w.at, r->b.at, r->n, &r->conv));
+    assert_ok(ops->conv2d_forward(d, y.at, r->x.at, r->w.at, r->b.at, r->n, &r->conv, NULL));
     assert_ok(ops->relu_forward(d, y.at, y.at, full));
     assert_ok(ops->max_pool2d_forward(d, to[POOLED_Y].at, to[POOLED_INDEX].at, y.at, r->n, &r->pool));
     assert_ok(ops->max_pool2d_backward(d, dy.at, r->dy.at, to[POOLED_INDEX].at, r->n, &r->pool));
     assert_ok(ops->relu_backward(d, dy.at, dy.at, y.at, full));
     assert_ok(ops->conv2d_backward(d, to[POOLED_DX].at, to[POOLED_DW].at, to[POOLED_DB].at, dy.at, r->x.at,
-                                   r->w.at, r->n, &r->conv, r->add));
+                                   r->w.at, r->n, &r->conv, r->add, NULL));
     ops->free(d, y.base);
     ops->free(d, dy.base);
 }
@@ -198,10 +199,21 @@ static void network_close(network *t) {
     for (int i = 0; i < 4; i++) t->device->ops->free(t->device, own[i].base);
 }
 
+/* Does the convolution do the pooling after its relu? */
+static bool is_pooled(gs_layer *conv) {
+    return gs_layer_epilogue(conv)->pool;
+}
+
+/* As a backend that leaves poolings to their own operator. */
+static bool fuses_relu(gs_device *d, const gs_epilogue *then) {
+    (void)d;
+    return !then->pool;
+}
+
 /* The gradients after two micro-batches; to be freed. */
 static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fused) {
     network t = network_open(d, text, in);
-    assert_true((t.net->child[0]->pool != NULL) == fused);
+    assert_true(is_pooled(t.net->child[0]) == fused);
     for (int batch = 0; batch < 2; batch++) {
         gs_pass pass = {.n = (size_t)(SAMPLES - batch), .training = true, .fresh = batch == 0, .seed = 5};
         gs_mem y, dx;
@@ -217,12 +229,12 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
 static void networks_learn_the_same(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, flatten, linear "
-        "5",
+        ("conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, "
+         "flatten, linear 5"),
         "conv 3 3x3 pad 1, relu, max_pool 2, dropout 0.5, conv 4 3x3 pad 1, relu, max_pool 2 stride 2, tanh",
         "conv 3 3x3 pad 1, relu, max_pool 2, residual (conv 3 3x3 pad 1, relu), relu, flatten, linear 5",
     };
-    const gs_shape in = {2, 12, 20};
+    const gs_shape in = {2, 12, 20, 0};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < count; k++) {
@@ -231,7 +243,7 @@ static void networks_learn_the_same(void **state) {
         if (!can_fuse(d)) continue;
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             gs_backend apart = *ops;
-            apart.fuses_max_pool2d = NULL;
+            apart.fuses = fuses_relu;
             float *got = gradients_of(d, texts[i], in, true);
             d->ops = &apart;
             float *want = gradients_of(d, texts[i], in, false);
@@ -254,18 +266,16 @@ static void lenet_is_fused(void **state) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < count; k++) {
-        network t = network_open(devices[k], gs_model_text("lenet"), (gs_shape){1, 28, 28});
+        network t = network_open(devices[k], gs_model_text("lenet"), (gs_shape){1, 28, 28, 0});
         for (int i = 0; i < 6; i += 3) {
             gs_layer *const *l = t.net->child + i;
             if (!can_fuse(devices[k])) {
-                assert_null(l[0]->pool);
-                assert_false(gs_layer_is_done_before(l[2]));
+                assert_false(is_pooled(l[0]) || l[2]->joined);
                 continue;
             }
-            assert_ptr_equal(l[0]->pool, l[2]);
-            assert_true(gs_layer_is_done_before(l[1]) && gs_layer_is_done_before(l[2]));
-            assert_null(l[0]->y.base); /* nobody needs these */
-            assert_null(l[2]->dx.base);
+            assert_true(is_pooled(l[0]) && l[1]->joined && l[2]->joined);
+            assert_int_equal(gs_shape_size(gs_layer_y_shape(l[0])), gs_shape_size(l[2]->out));
+            assert_true(l[1]->bytes == 0 && l[2]->bytes == 0); /* nobody needs these buffers */
         }
         network_close(&t);
     }
@@ -285,8 +295,8 @@ static void other_poolings_are_not(void **state) {
     gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < count; k++)
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-            network t = network_open(devices[k], texts[i], (gs_shape){1, 12, 12});
-            if (t.net->child[0]->pool) fail_msg("\"%s\" was fused", texts[i]);
+            network t = network_open(devices[k], texts[i], (gs_shape){1, 12, 12, 0});
+            if (is_pooled(t.net->child[0])) fail_msg("\"%s\" was fused", texts[i]);
             network_close(&t);
         }
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sync/call_check.h"
+#include "comm/call_check.h"
 
 static const gs_test_layout two = {"2 processes", 2, {1, 1}};
 static const gs_test_layout mixed = {"3 processes of 1, 2 and 1 threads", 3, {1, 2, 1}};
@@ -23,7 +23,8 @@ static void all_ok(const gs_test_layout *layout, gs_test_body body) {
         if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
 }
 
-/* ---- two ranks: arrays that end just before, at, and behind the end of a piece of 128 KiB (gloo_direct.c) ---- */
+/* ---- two ranks: arrays that end just before, at, and behind the end of a piece of 128 KiB (comm/gloo/direct.c)
+ * ---- */
 
 static gs_status around_pieces(gs_comm *c, void *context) {
     static const size_t counts[] = {1, 32767, 32768, 32769, 65536, 131072, 200003};
@@ -52,11 +53,11 @@ static gs_status abort_and_stay(gs_comm *c, void *context) {
     atomic_bool *ended = context;
     float x = 0;
     if (c->rank == 0) {
-        gs_status status = c->ops->all_reduce(c, &x, 1, GS_F32, GS_SUM);
+        gs_status status = gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM);
         atomic_store(ended, true);
         return status;
     }
-    c->ops->abort(c, "enough");
+    gs_comm_abort(c, "enough");
     for (int i = 0; i < 6000 && !atomic_load(ended); i++) usleep(10000);
     RANK_CHECK(atomic_load(ended), "rank 0 still waits");
     return GS_OK;
@@ -73,19 +74,19 @@ static void an_abort_ends_an_exchange(void **state) {
     if (outcome[1].status != GS_OK) fail_msg("%s", outcome[1].message);
 }
 
-/* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (gloo_letters.c) ---- */
+/* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
 
-static void letters_have_any_length(void **state) {
+static void messages_have_any_length(void **state) {
     (void)state;
-    all_ok(&two, gs_test_letters_of_all_lengths);
-    all_ok(&mixed, gs_test_letters_of_all_lengths);
+    all_ok(&two, gs_test_messages_of_all_lengths);
+    all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
 
 /* ---- this program, started again as two processes ---- */
 
 static gs_status sum_other_counts(gs_comm *c) {
     float data[200] = {0};
-    return c->ops->all_reduce(c, data, c->rank == 0 ? 100 : 200, GS_F32, GS_SUM);
+    return gs_comm_all_reduce(c, data, c->rank == 0 ? 100 : 200, GS_F32, GS_SUM);
 }
 
 static void *kill_this_process(void *argument) {
@@ -101,9 +102,9 @@ static gs_status die_in_the_middle(gs_comm *c) {
     float *data = calloc(count, sizeof *data);
     pthread_t killer;
     if (!data) return gs_fail(GS_E_MEMORY, "no memory for a test");
-    gs_status status = c->ops->barrier(c);
+    gs_status status = gs_comm_barrier(c);
     if (c->rank == 1) pthread_create(&killer, NULL, kill_this_process, NULL);
-    if (status == GS_OK) status = c->ops->broadcast(c, data, count, GS_F32, 1);
+    if (status == GS_OK) status = gs_comm_broadcast(c, data, count, GS_F32, 1);
     free(data);
     return status;
 }
@@ -152,5 +153,5 @@ static void death_in_the_middle_of_a_message_is_noticed(void **state) {
 }
 
 GS_TESTS(gloo, cmocka_unit_test(pieces_end_anywhere), cmocka_unit_test(an_abort_ends_an_exchange),
-         cmocka_unit_test(letters_have_any_length), cmocka_unit_test(counts_that_differ_are_a_bug),
+         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(counts_that_differ_are_a_bug),
          cmocka_unit_test(death_in_the_middle_of_a_message_is_noticed))

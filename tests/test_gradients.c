@@ -99,14 +99,12 @@ static void check_part(network *t, gs_mem where, const float *host, const float 
 
 static gs_status check_layer(gs_layer *l, void *context) {
     network *t = context;
-    const gs_param *params[] = {&l->weight, &l->bias};
-    for (int p = 0; p < 2; p++) {
-        size_t at = params[p]->at, count = params[p]->count;
-        if (count == 0) continue;
+    for (int p = 0; p < l->params; p++) {
+        size_t at = l->param[p].at, count = l->param[p].count;
         float *got = malloc(count * sizeof *got);
         assert_non_null(got);
         assert_ok(t->device->ops->read(t->device, got, gs_at(t->gradients, at), count * sizeof *got));
-        check_part(t, gs_at(t->weights, at), t->host_weights + at, got, count, params[p]->name);
+        check_part(t, gs_at(t->weights, at), t->host_weights + at, got, count, l->param[p].name);
         free(got);
     }
     return GS_OK;
@@ -138,27 +136,29 @@ static void gradients(void **state) {
         gs_shape in;
         float step;
     } networks[] = {
-        {"dropout 0.3", {2, 3, 3}, wide},
+        {"dropout 0.3", {2, 3, 3, 0}, wide},
         {"dropout 0.4, tanh, flatten, dropout 0.2, linear 5, dropout 0.5, sigmoid, dropout 0.3, linear 4, "
          "dropout 0.2",
-         {1, 4, 5},
+         {1, 4, 5, 0},
          wide},
         {"conv 3 3x3 pad 1, dropout 0.3, sigmoid, residual (dropout 0.5, conv 3 3x3 pad 1, dropout 0.25), "
          "avg_pool 2, "
          "residual (conv 4 1x1, dropout 0.1 | dropout 0.6, conv 4 1x1), flatten, linear 3",
-         {2, 6, 6},
+         {2, 6, 6, 0},
          wide},
-        {"flatten, dropout 0.2, linear 5, dropout 0.5, relu, dropout 0.3, linear 4", {1, 4, 5}, narrow},
+        {"flatten, dropout 0.2, linear 5, dropout 0.5, relu, dropout 0.3, linear 4", {1, 4, 5, 0}, narrow},
         {"residual (flatten | flatten), residual (tanh | dropout 0.5), residual (dropout 0.5, sigmoid), "
          "linear 4, "
          "residual (residual (residual (tanh, linear 4, relu), relu | sigmoid))",
-         {6, 1, 2},
+         {6, 1, 2, 0},
          narrow},
         {"max_pool 3 stride 2 pad 1, relu, conv 4 2x2 no_bias, max_pool 2x1 stride 1, tanh, flatten, linear "
          "3",
-         {2, 7, 6},
+         {2, 7, 6, 0},
          narrow},
-        {"conv 4 3x2 stride 2x1, tanh, avg_pool 2 stride 1 pad 1, global_avg_pool, sigmoid", {2, 7, 6}, wide},
+        {"conv 4 3x2 stride 2x1, tanh, avg_pool 2 stride 1 pad 1, global_avg_pool, sigmoid",
+         {2, 7, 6, 0},
+         wide},
     };
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -179,8 +179,8 @@ static void gradients_without_dx(void **state) {
         network all, some;
         float got[2][256];
         gs_mem dx;
-        network_open(&all, devices[d], text, (gs_shape){5, 1, 1}, true, true);
-        network_open(&some, devices[d], text, (gs_shape){5, 1, 1}, true, false);
+        network_open(&all, devices[d], text, (gs_shape){5, 1, 1, 0}, true, true);
+        network_open(&some, devices[d], text, (gs_shape){5, 1, 1, 0}, true, false);
         assert_in_range(all.params, 1, 256);
         network *both[] = {&all, &some};
         for (int k = 0; k < 2; k++) {
@@ -208,7 +208,7 @@ static void dropout_does_not_depend_on_the_cut(void **state) {
         gs_layer *net = gs_dropout(0.5f);
         size_t params;
         gs_mem x, y;
-        assert_ok(gs_layer_plan(net, (gs_shape){SIZE, 1, 1}, &params));
+        assert_ok(gs_layer_plan(net, (gs_shape){SIZE, 1, 1, 0}, &params));
         assert_ok(gs_layer_bind(net, devices[d], GS_NONE, GS_NONE, N, false));
         assert_ok(ops->alloc(devices[d], sizeof whole, &x));
         assert_ok(ops->fill(devices[d], x, 1, (size_t)N * SIZE));

@@ -1,6 +1,7 @@
-#include "tests/test.h"
+#include "core/text.h"
+#include "tests/files.h"
+#include "tests/program.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -8,39 +9,74 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *in_folder(const char *folder, const char *name) {
-    static char path[4][600];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof *path, "%s/%s", folder, name);
-    return path[turn];
+/* ---- text of files on a terminal ---- */
+
+static void control_characters_become_text(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\033[2J\a\r\n\t\177", "\\x1b[2J\\x07\\x0d\\n\\t\\x7f"},
+        {"\xc2\x9b"
+         "1m",
+         "\\xc2\\x9b1m"},
+        {"\xe2\x80\xae"
+         "gpj",
+         "\\xe2\\x80\\xaegpj"},
+        {"\xff\xc3", "\\xff\\xc3"},
+        {"\xc0\x9b \xed\xa0\x80", "\\xc0\\x9b \\xed\\xa0\\x80"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(gs_printable(cases[i][0]), cases[i][1]);
+    char text[8];
+    assert_string_equal(gs_printable_into(text, sizeof text, "abcdef\xc3\xa9", ""), "abcdef");
+    gs_fail(GS_E_FILE, "a\nb\tc\033[1m");
+    assert_string_equal(gs_message(), "a\nb\tc\\x1b[1m");
 }
 
-static void check_holds(const char *path, const char *text) {
-    char found[100] = "";
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    found[fread(found, 1, sizeof found - 1, f)] = '\0';
-    fclose(f);
-    assert_string_equal(found, text);
-}
+/* ---- files that are read ---- */
 
-static int entries(const char *folder) {
-    int count = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));)
-        count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    closedir(d);
-    return count;
-}
+/* Opening a FIFO would wait for its other end. What is no file is known before anything is read of it, everywhere. */
+static void pipes_do_not_keep_us_waiting(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder(), *pipe = in_folder(folder, "pipe"),
+               *file = in_folder(folder, "file");
+    int fd;
+    uint64_t size;
+    char *text;
+    size_t bytes;
+    void *data;
+    gs_saved saved;
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    alarm(20); /* ends the test where it does wait */
+    assert_fails(GS_E_FILE, "pipe: it is not a regular file", gs_file_open(pipe, &fd, &size));
+    assert_int_equal(errno, EINVAL);
+    assert_fails(GS_E_FILE, "/dev/tty", gs_file_open("/dev/tty", &fd, &size));
+    assert_fails(GS_E_FILE, "Is a directory", gs_file_open(folder, &fd, &size));
+    assert_fails(GS_E_FILE, "No such file", gs_file_open(file, &fd, &size));
+    assert_int_equal(errno, ENOENT);
+    write_text(file, "four");
+    assert_ok(gs_file_open(file, &fd, &size));
+    assert_int_equal(size, 4);
+    assert_int_equal(close(fd), 0);
+    assert_fails(GS_E_FILE, "has 4 bytes; at most 3 can be read", gs_file_read(file, 3, &text, &bytes));
+    assert_ok(gs_file_read(file, 4, &text, &bytes));
+    assert_string_equal(text, "four");
+    free(text);
 
-static void write_text(const char *path, const char *text) {
-    gs_file_writer w;
-    assert_ok(gs_file_writer_open(path, &w));
-    fputs(text, w.file);
-    assert_ok(gs_file_writer_commit(&w));
-    gs_file_writer_discard(&w); /* harmless after commit */
+    assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_about(pipe, &saved));
+    setenv("GRADSUM_CACHE", folder, 1);
+    assert_int_equal(gs_cache_read("pipe", &data, &bytes), GS_CACHE_MISSING);
+    unsetenv("GRADSUM_CACHE");
+    alarm(0);
+    char *output;
+    int status =
+        gs_test_shell(&output,
+                      "cd %s && for NAME in memory training; do mkfifo $NAME.cl; done; GRADSUM_KERNELS=. "
+                      "timeout 20 %s/gradsum train --device cl --model softmax --steps 1",
+                      folder, GS_BUILD_DIR);
+    if (status != 1 || !strstr(output, "it is not a regular file")) fail_msg("%d: %s", status, output);
+    free(output);
+    gs_test_program_prints(1, "pipe: it is not a regular file", "train --load %s", pipe);
 }
 
 /* ---- files written whole or not at all ---- */
@@ -105,6 +141,7 @@ static void mode_follows_the_umask(void **state) {
         umask(before);
         assert_int_equal(stat(path, &s), 0);
         assert_int_equal(s.st_mode & 0777, 0666 & ~masks[i]);
+        assert_int_equal(unlink(path), 0); /* one that is replaced keeps its mode: test_write.c */
     }
 }
 
@@ -124,7 +161,7 @@ static void targets_that_cannot_be(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_file_writer w;
-    assert_fails(GS_E_FILE, "cannot write a file without a name", gs_file_writer_open("", &w));
+    assert_fails(GS_E_FILE, "cannot write a file whose name is empty", gs_file_writer_open("", &w));
     assert_fails(GS_E_FILE, "/no/such/file: No such file or directory",
                  gs_file_writer_open(in_folder(folder, "no/such/file"), &w));
     assert_int_equal(mkdir(in_folder(folder, "sub"), 0700), 0);
@@ -160,7 +197,8 @@ static void read_only_targets(void **state) {
     snprintf(above, sizeof above, "%s/..", folder);
     assert_int_equal(chmod(folder, root ? 0777 : 0700), 0);
     if (root) assert_int_equal(chmod(above, 0711), 0);
-    if (root && seteuid(65534) != 0) skip(); /* root may write everything: be nobody for a moment */
+    if (root && seteuid(65534) != 0) /* root may write everything: be nobody for a moment */
+        skip_because("root may write everything, and cannot become another user here");
 
     gs_file_writer w;
     gs_status file = gs_file_writer_open(in_folder(folder, "a"), &w);
@@ -235,82 +273,6 @@ static void unnoticed_failure(void **state) {
     assert_int_equal(entries(folder), 1);
 }
 
-/* ---- gradsum's own files ---- */
-
-/* This program, when it is run as a copy in another place: say where the file is, or why not, and end. */
-__attribute__((constructor)) static void probe(void) {
-    const char *relative = getenv("GS_TEST_PROBE");
-    if (!relative) return;
-    char path[PATH_MAX];
-    bool found = gs_file_of_gradsum(relative, path, sizeof path) == GS_OK;
-    printf("%s", found ? path : gs_message());
-    fflush(stdout);
-    _exit(0);
-}
-
-/* Run a copy of this program in folder/bin; what it found. */
-static const char *found_from(const char *folder, const char *bin, const char *relative) {
-    static char answer[2000];
-    char self[PATH_MAX], command[3 * PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    assert_true(length > 0);
-    self[length] = '\0';
-    snprintf(command, sizeof command,
-             "mkdir -p '%s/%s' && cp '%s' '%s/%s/program' && GS_TEST_PROBE='%s' '%s/%s/program'", folder, bin,
-             self, folder, bin, relative, folder, bin);
-    FILE *f = popen(command, "r");
-    assert_non_null(f);
-    answer[fread(answer, 1, sizeof answer - 1, f)] = '\0';
-    assert_int_equal(pclose(f), 0);
-    return answer;
-}
-
-static void make_folders(const char *folder, const char *const *names) {
-    char command[2000];
-    for (; *names; names++) {
-        snprintf(command, sizeof command, "mkdir -p '%s/%s'", folder, *names);
-        assert_int_equal(system(command), 0);
-    }
-}
-
-static void found_in_the_build_tree(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder();
-    make_folders(folder, (const char *[]){"src", "own-file", NULL});
-    write_text(in_folder(folder, "src/gradsum.h"), "");
-    assert_string_equal(found_from(folder, "build", "own-file"), in_folder(folder, "own-file"));
-    assert_string_equal(found_from(folder, "build/debug/bin", "own-file"), in_folder(folder, "own-file"));
-    assert_string_equal(found_from(folder, "build/asan/lessons/07", "own-file"),
-                        in_folder(folder, "own-file"));
-    assert_non_null(strstr(found_from(folder, "build/1/2/3/4/too/deep", "own-file"),
-                           "cannot find gradsum's own 'own-file'"));
-}
-
-static void found_when_installed(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder();
-    make_folders(folder, (const char *[]){"usr/share/gradsum/own-file", NULL});
-    assert_string_equal(found_from(folder, "usr/bin", "own-file"),
-                        in_folder(folder, "usr/share/gradsum/own-file"));
-}
-
-static void other_folders_are_not_ours(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder();
-    make_folders(folder, (const char *[]){"usr/own-file", "own-file", "usr/share/own-file", NULL});
-    const char *answer = found_from(folder, "usr/bin", "own-file");
-    assert_non_null(strstr(answer, "cannot find gradsum's own 'own-file'; looked for "));
-    assert_non_null(strstr(answer, in_folder(folder, "usr/src/gradsum.h")));
-    assert_non_null(strstr(answer, in_folder(folder, "usr/share/gradsum/own-file")));
-    assert_non_null(strstr(answer, "/share/gradsum/own-file"));
-}
-
-static void small_buffer(void **state) {
-    (void)state;
-    char path[4];
-    assert_fails(GS_E_FILE, "longer than 4 bytes", gs_file_of_gradsum("datasets", path, sizeof path));
-}
-
 /* ---- SHA-256, npy ---- */
 
 /* FIPS 180-2, appendix B. */
@@ -346,10 +308,10 @@ static void npy_bytes(void **state) {
     assert_fails(GS_E_FILE, "/no/a.npy: No such file", gs_npy_save("/no/a.npy", data, 1, 1));
 }
 
-GS_TESTS(io, cmocka_unit_test(writes_and_replaces), cmocka_unit_test(two_writers_of_one_file),
+GS_TESTS(io, cmocka_unit_test(control_characters_become_text), cmocka_unit_test(pipes_do_not_keep_us_waiting),
+         cmocka_unit_test(writes_and_replaces), cmocka_unit_test(two_writers_of_one_file),
          cmocka_unit_test(relative_path), cmocka_unit_test(mode_follows_the_umask),
          cmocka_unit_test(links_stay_links), cmocka_unit_test(targets_that_cannot_be),
          cmocka_unit_test(read_only_targets), cmocka_unit_test(full_disk),
-         cmocka_unit_test(unnoticed_failure), cmocka_unit_test(found_in_the_build_tree),
-         cmocka_unit_test(found_when_installed), cmocka_unit_test(other_folders_are_not_ours),
-         cmocka_unit_test(small_buffer), cmocka_unit_test(sha256_known_answers), cmocka_unit_test(npy_bytes))
+         cmocka_unit_test(unnoticed_failure), cmocka_unit_test(sha256_known_answers),
+         cmocka_unit_test(npy_bytes))

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sync/call.h"
+#include "comm/call.h"
 
 enum { COUNT = 300000, MOST_THREADS = 2, MOST_RANKS = 4 };
 
@@ -89,7 +89,7 @@ static bool names(const char *line, const char *dead) {
     return strstr(line, dead) || strstr(line, among_others);
 }
 
-/* GS_TEST_<what>=name in so many processes. Each survivor names the dead one, and says `word`. */
+/* GS_TEST_<what>=name in that many processes. Each survivor names the dead one, and says `word`. */
 static void kill_one_of(const char *transport, int processes, int local, const char *dead, const char *what,
                         const char *name, const char *word) {
     char folder[400], *output;

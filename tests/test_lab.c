@@ -1,9 +1,11 @@
 /* What labs stand on: the hooks by which a scheme or an operator is replaced, and the list of hand-ins. What the grader
  * finds is tested by tests/labs.sh, which needs the labs' programs.
  */
-#include "cli/hand_ins.h"
+#include "lessons/grade/command.h"
+#include "lessons/grade/hand_ins.h"
 #include "tests/training.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,9 +41,9 @@ static void a_scheme_is_replaced_by_name(void **state) {
 static void only_a_scheme_of_the_same_name_replaces(void **state) {
     (void)state;
     assert_fails(GS_E_USAGE, "the scheme 'ring' cannot replace 'tree'", gs_sync_replace("tree", &mine));
-    assert_fails(GS_E_USAGE, "'rnig'; there are:",
+    assert_fails(GS_E_USAGE, "'rnig'; choose one of:",
                  gs_sync_replace("rnig", &(const gs_sync_scheme){.name = "rnig", .sum = fill_with_7}));
-    assert_fails(GS_E_USAGE, "'rnig'; there are:", gs_sync_replace("rnig", NULL));
+    assert_fails(GS_E_USAGE, "'rnig'; choose one of:", gs_sync_replace("rnig", NULL));
     const gs_sync_scheme *found;
     assert_ok(gs_sync_find("tree", &found));
     assert_ptr_equal(found, &gs_sync_tree);
@@ -77,7 +79,8 @@ static void schemes_are_timed_by_size(void **state) {
     gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0.1");
     gs_test_program_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
                            "schemes -n 2 --over gloo --seconds 0.1 --json");
-    gs_test_program_prints(2, "--over: 'tcp' is not threads or gloo", "schemes --over tcp");
+    gs_test_program_prints(2, "unknown --over 'tcp'; choose one of: threads, shm, gloo",
+                           "schemes --over tcp");
     gs_test_program_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
 }
 
@@ -223,10 +226,20 @@ static void without_hand_ins_it_says_so(void **state) {
     assert_fails(GS_E_FILE, "holds no hand-ins", gs_hand_ins_find(gs_test_folder(), &all));
     assert_fails(GS_E_FILE, "cannot read the folder /nowhere", gs_hand_ins_find("/nowhere", &all));
     gs_hand_ins_free(&all);
-    gs_test_program_prints(2, "a folder of hand-ins is wanted", "grade");
+    gs_test_program_prints(2, "a folder of hand-ins is required", "grade");
     gs_test_program_prints(1, "cannot read the folder /nowhere", "grade /nowhere");
     gs_test_program_prints(1, "holds no hand-ins", "grade %s", gs_test_folder());
     gs_test_program_prints(1, "cannot read the folder", "grade %s", gs_test_source("README.md"));
+}
+
+static void a_lab_that_is_not_there(void **state) {
+    (void)state;
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s/", gs_test_folder());
+    write_file(folder, "lab-07.c", 9);
+    gs_test_program_prints(2, "--labs 77: unknown lab '77'", "grade %s --labs 77", folder);
+    gs_test_program_prints(2, "unknown lab '7'", "grade %s --labs 06,7", folder);
+    gs_test_program_prints(2, "unknown lab '*'", "grade %s --labs '*'", folder);
 }
 
 static void only_a_small_file_is_copied(void **state) {
@@ -251,9 +264,28 @@ static void only_a_small_file_is_copied(void **state) {
     assert_fails(GS_E_FILE, "is not a file", gs_hand_in_copy(folder, to));
 }
 
-GS_TESTS(lab, cmocka_unit_test(a_scheme_is_replaced_by_name),
+/* An old EINTR in errno says nothing of a read that has come to the end. */
+static void what_a_command_prints(void **state) {
+    (void)state;
+    char output[8];
+    bool worked = false;
+    alarm(20); /* ends the test where it goes on for ever */
+    errno = EINTR;
+    assert_ok(gs_command_run("/", (const char *[]){"sh", "-c", "pwd; printf ab", NULL}, output, sizeof output,
+                             &worked));
+    assert_true(worked);
+    assert_string_equal(output, "/\nab");
+    assert_ok(gs_command_run("/", (const char *[]){"sh", "-c", "printf 123456789; exit 3", NULL}, output,
+                             sizeof output, &worked));
+    assert_false(worked);
+    assert_string_equal(output, "1234567");
+    alarm(0);
+}
+
+GS_TESTS(lab, cmocka_unit_test(what_a_command_prints), cmocka_unit_test(a_scheme_is_replaced_by_name),
          cmocka_unit_test(only_a_scheme_of_the_same_name_replaces),
          cmocka_unit_test(training_sums_by_the_replaced_scheme), cmocka_unit_test(schemes_are_timed_by_size),
          cmocka_unit_test(an_operator_is_replaced_for_devices_opened_later),
          cmocka_unit_test(hand_ins_are_found_in_order), cmocka_unit_test(a_folder_of_labs_is_one_student),
-         cmocka_unit_test(without_hand_ins_it_says_so), cmocka_unit_test(only_a_small_file_is_copied))
+         cmocka_unit_test(without_hand_ins_it_says_so), cmocka_unit_test(a_lab_that_is_not_there),
+         cmocka_unit_test(only_a_small_file_is_copied))

@@ -1,5 +1,6 @@
 /* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes
  * nor files. */
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include <dirent.h>
@@ -12,20 +13,42 @@
 
 static void wrong_usage(void **state) {
     (void)state;
-    gs_test_program_prints(2, "-n N is wanted", "launch -- train");
+    gs_test_program_prints(2, "-n N is required", "launch -- train");
     gs_test_program_prints(2, "'0' is not a whole number from 1 to 256", "launch -n 0 -- train");
     gs_test_program_prints(2, "'-3' is not a whole number", "launch -n -3 -- train");
     gs_test_program_prints(2, "'257' is not a whole number", "launch -n 257 -- train");
     gs_test_program_prints(2, "'two' is not a whole number", "launch -n two -- train");
     gs_test_program_prints(2, "'2x' is not a whole number", "launch -n 2x -- train");
-    gs_test_program_prints(2, "how many processes", "launch -n -- train");
-    gs_test_program_prints(2, "no command after '--'", "launch -n 2");
-    gs_test_program_prints(2, "no command after '--'", "launch -n 2 --");
-    gs_test_program_prints(2, "'--' must stand before the command", "launch -n 2 train");
-    gs_test_program_prints(2, "there is no option --workers", "launch --workers 2 -- train");
+    gs_test_program_prints(2, "-n needs a value: N", "launch -n -- train");
+    gs_test_program_prints(2, "a command is required after '--'", "launch -n 2");
+    gs_test_program_prints(2, "a command is required after '--'", "launch -n 2 --");
+    gs_test_program_prints(2, "put '--' before the command", "launch -n 2 train");
+    gs_test_program_prints(2, "unknown option --workers", "launch --workers 2 -- train");
     gs_test_program_prints(2, "--timeout: '0' is not", "launch -n 2 --timeout 0 -- train");
     gs_test_program_prints(2, "--timeout: 'nan' is not", "launch -n 2 --timeout=nan -- train");
+    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none",
+                           "launch -n 2 --bind sockets -- train");
+    gs_test_program_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
+    gs_test_program_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
     gs_test_program_prints(0, "example:", "launch --help");
+}
+
+/* One line for all of them, and what to use; no process is started. */
+static void commands_whose_processes_would_not_meet_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"devices", "model",  "predict", "compare", "profile",
+                                        "sweep",   "report", "step",    "tune",    "collectives",
+                                        "schemes", "grade",  "launch"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char wanted[120], *output;
+        snprintf(wanted, sizeof wanted,
+                 "gradsum launch: processes of '%s' would not work together; use: gradsum %s", names[i],
+                 names[i]);
+        int status = gs_test_program(&output, "launch -n 2 -- %s --help", names[i]);
+        if (status != 2 || strstr(output, wanted) != output || strstr(output, "usage:"))
+            fail_msg("exit status %d, wanted 2 and '%s': %s", status, wanted, output);
+        free(output);
+    }
 }
 
 static int count(const char *text, const char *part) {
@@ -34,24 +57,16 @@ static int count(const char *text, const char *part) {
     return n;
 }
 
-static int entries(const char *folder) {
-    int n = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    while (readdir(d)) n++;
-    closedir(d);
-    return n - 2; /* . and .. */
-}
-
 static void statuses_are_handed_on(void **state) {
     (void)state;
     char *output;
     assert_int_equal(gs_test_program(&output, "launch -n3 -- --version"), 0);
     assert_int_equal(count(output, "gradsum " GRADSUM_VERSION), 3);
     free(output);
-    /* all of them say that the usage is wrong, and so does the launcher */
-    assert_int_equal(gs_test_program(&output, "launch -n 2 -- launch -n 0 -- x"), 2);
-    assert_int_equal(count(output, "'0' is not a whole number"), 2);
+    /* it is said once that the usage is wrong, and that all have found it */
+    assert_int_equal(gs_test_program(&output, "launch -n 2 -- train --steps x"), 2);
+    assert_int_equal(count(output, "gradsum train: --steps"), 1);
+    assert_int_equal(count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
     free(output);
     gs_test_program_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
     gs_test_program_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
@@ -80,15 +95,17 @@ static void the_folder_of_a_launch_is_removed(void **state) {
         1);
     assert_non_null(strstr(output, "cannot make a folder in /no/such/folder"));
     free(output);
-    /* no place for a cache anywhere: it goes where the rest goes, and leaves with it */
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "unset POCL_CACHE_DIR XDG_CACHE_HOME; HOME=/dev/null TMPDIR=%s %s/gradsum launch -n 2 "
-                      "-- --version",
-                      tmp, GS_BUILD_DIR),
-        0);
-    free(output);
-    assert_int_equal(entries(tmp), 0);
+    /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
+    static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
+    for (int i = 0; i < 3; i++) {
+        int status = gs_test_shell(&output,
+                                   "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum launch "
+                                   "-n 2 -- train --model softmax --steps 1 --devices cpu",
+                                   tmp, homes[i], GS_BUILD_DIR);
+        if (status != 0) fail_msg("env %s: exit status %d: %s", homes[i], status, output);
+        free(output);
+        assert_int_equal(entries(tmp), 0);
+    }
 }
 
 /* ---- a launch that is watched from here ---- */
@@ -202,7 +219,7 @@ static void a_killed_rank_ends_all(void **state) {
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
 }
 
-/* Nothing that it would do by itself ends the other one: it is stopped, as by a debugger. */
+/* Nothing that it would do on its own ends the other one: it is stopped, as by a debugger. */
 static void a_rank_that_hangs_is_killed(void **state) {
     (void)state;
     watched w;
@@ -212,16 +229,84 @@ static void a_rank_that_hangs_is_killed(void **state) {
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ended the other 1");
 }
 
+/* The last line names the process that is stopped, and not one that waited for it. */
+static void a_stopped_rank_is_named_last(void **state) {
+    (void)state;
+    static const char *const transports[] = {"shm", "gloo"};
+    for (int i = 0; i < 2; i++) {
+        watched w;
+        char wanted[100];
+        setenv("GRADSUM_TIMEOUT", "2", 1);
+        setenv("GRADSUM_TRANSPORT", transports[i], 1);
+        start(&w, true);
+        unsetenv("GRADSUM_TIMEOUT");
+        unsetenv("GRADSUM_TRANSPORT");
+        kill(w.rank[i], SIGSTOP);
+        snprintf(wanted, sizeof wanted, "gradsum launch: rank %d hangs: process %d is stopped; ", i,
+                 (int)w.rank[i]);
+        assert_ended(&w, 1, wanted);
+    }
+}
+
+/* A pipe that is full: who writes into it waits. */
+static void full_pipe(int ends[2]) {
+    static const char bytes[4096];
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], bytes, sizeof bytes) > 0) continue;
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+}
+
+/* Two ranks that need nothing of each other wait for their output. One is stopped, the other goes on and ends with 0.
+ * The time-out is the launch's, and the command's own. */
+static void check_stopped_at_its_end(const char *timeout, const char *own) {
+    static char bytes[4096];
+    int ends[2];
+    watched w = {0};
+    full_pipe(ends);
+    snprintf(w.folder, sizeof w.folder, "%s", gs_test_folder());
+    snprintf(w.log, sizeof w.log, "%s/log", gs_test_folder());
+    w.launcher = fork();
+    if (w.launcher == 0) {
+        int log = open(w.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (log < 0 || dup2(ends[1], STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) _exit(99);
+        setenv("TMPDIR", w.folder, 1);
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", timeout, "--",
+              "--version", "--timeout", own, (char *)NULL);
+        _exit(99);
+    }
+    for (int i = 0; i < 3000 && !(w.rank[0] && w.rank[1]); i++) {
+        usleep(10000);
+        find_ranks(&w);
+    }
+    assert_true(w.rank[0] > 0 && w.rank[1] > 0);
+    kill(w.rank[0], SIGSTOP);
+    for (int i = 0; i < 3000 && lives(w.rank[1]); i++) {
+        while (read(ends[0], bytes, sizeof bytes) > 0) continue;
+        usleep(10000);
+    }
+    char wanted[100];
+    snprintf(wanted, sizeof wanted, "gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]);
+    assert_ended(&w, 1, wanted);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_rank_stopped_at_its_end_is_ended(void **state) {
+    (void)state;
+    check_stopped_at_its_end("0.2", "none");
+    check_stopped_at_its_end("3000", "0.2");
+}
+
 static void signals_are_passed_on(void **state) {
     (void)state;
-    static const int numbers[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int i = 0; i < 3; i++) {
         watched w;
         char wanted[64];
         start(&w, true);
         kill(w.launcher, numbers[i]);
         snprintf(wanted, sizeof wanted, "gradsum launch: stopped by signal %d", numbers[i]);
-        assert_ended(&w, 1, wanted);
+        assert_ended(&w, 128 + numbers[i], wanted);
     }
 }
 
@@ -234,7 +319,7 @@ static void a_second_signal_kills(void **state) {
     kill(w.launcher, SIGINT);
     sleep(1);
     kill(w.launcher, SIGINT);
-    assert_ended(&w, 1, "gradsum launch: stopped by signal 2");
+    assert_ended(&w, 128 + SIGINT, "gradsum launch: stopped by signal 2");
 }
 
 /* The launcher itself is killed: its processes do not live on, and leave nothing. */
@@ -251,7 +336,10 @@ static void ranks_die_with_the_launcher(void **state) {
     assert_int_equal(entries(w.folder), 0);
 }
 
-GS_TESTS(launch, cmocka_unit_test(wrong_usage), cmocka_unit_test(statuses_are_handed_on),
-         cmocka_unit_test(the_folder_of_a_launch_is_removed), cmocka_unit_test(a_killed_rank_ends_all),
-         cmocka_unit_test(a_rank_that_hangs_is_killed), cmocka_unit_test(signals_are_passed_on),
-         cmocka_unit_test(a_second_signal_kills), cmocka_unit_test(ranks_die_with_the_launcher))
+GS_TESTS(launch, cmocka_unit_test(wrong_usage),
+         cmocka_unit_test(commands_whose_processes_would_not_meet_are_refused),
+         cmocka_unit_test(statuses_are_handed_on), cmocka_unit_test(the_folder_of_a_launch_is_removed),
+         cmocka_unit_test(a_killed_rank_ends_all), cmocka_unit_test(a_rank_that_hangs_is_killed),
+         cmocka_unit_test(a_stopped_rank_is_named_last), cmocka_unit_test(a_rank_stopped_at_its_end_is_ended),
+         cmocka_unit_test(signals_are_passed_on), cmocka_unit_test(a_second_signal_kills),
+         cmocka_unit_test(ranks_die_with_the_launcher))

@@ -82,10 +82,10 @@ static void local_sgd_between_processes(void **state) {
         0, "\"every\":3",
         "launch -n 2 -- train --devices cpu,cpu --model softmax --steps 20 --sync local --every "
         "3 --verify 3 --json");
-    gs_test_program_prints(2, "--sync local wants --every H", "train --sync local");
-    gs_test_program_prints(2, "--every goes with --sync local alone", "train --every 3");
+    gs_test_program_prints(2, "--sync local needs --every H", "train --sync local");
+    gs_test_program_prints(2, "--every works only with --sync local", "train --every 3");
     gs_test_program_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
-    gs_test_program_prints(2, "does not go with --sync local", "train --sync local --every 4 --exact");
+    gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
     gs_test_program_prints(2, "auto, sharded-update, local, async", "train --sync nobody --steps 1");
 }
 

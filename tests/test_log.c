@@ -1,10 +1,10 @@
-/* train --log: its numbers are those that the run prints; event files are what TensorBoard's format says. Other readers than
- * ours: tests/interop.sh. */
+/* train --log: its numbers are those that the run prints; event files are what TensorBoard's format says. Other readers
+ * than ours: tests/interop.sh. */
 #include "tests/logs.h"
 
 #include <dirent.h>
 #include <math.h>
-#include "log/parts.h"
+#include "log/internal.h"
 
 /* ---- the numbers ---- */
 

@@ -1,13 +1,15 @@
 /* train --log: nothing that happens to the log harms the run, and nothing that happens to the run harms the log. */
 #include "tests/logs.h"
 
+#include <signal.h>
+
 #include "log/log.h"
 #include "tests/training.h"
 
 static void wrong_use_is_explained(void **state) {
     (void)state;
-    gs_test_program_prints(2, "--log-every wants --log DIR", "train --log-every 5");
-    gs_test_program_prints(2, "--trace-steps wants --log DIR", "train --trace-steps 1-2");
+    gs_test_program_prints(2, "--log-every needs --log DIR", "train --log-every 5");
+    gs_test_program_prints(2, "--trace-steps needs --log DIR", "train --trace-steps 1-2");
     static const char *const ranges[] = {"0-3", "4-3",   "a",   "1-",
                                          "-3",  "1-2-3", "1,2", "99999999999999999999"};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -21,15 +23,18 @@ static void bad_targets_are_refused(void **state) {
     assert_int_equal(gs_test_shell(NULL, "echo keep > %s/file", folder), 0);
     gs_test_program_prints(1, "it is a file; wanted a folder",
                            "train --model softmax --steps 3 --log %s/file", folder);
-    gs_test_program_prints(1, "cannot be made: Not a directory", "train --steps 3 --log %s/file/log", folder);
-    gs_test_program_prints(1, "cannot be made: No such file or directory", "train --log %s/no/log", folder);
-    gs_test_program_prints(1, "cannot be made: No such file or directory", "train --log /proc/self/fd/log");
+    gs_test_program_prints(1, "cannot create the folder: Not a directory",
+                           "train --steps 3 --log %s/file/log", folder);
+    gs_test_program_prints(1, "cannot create the folder: No such file or directory", "train --log %s/no/log",
+                           folder);
+    gs_test_program_prints(1, "cannot create the folder: No such file or directory",
+                           "train --log /proc/self/fd/log");
     gs_test_program_prints(1, "cannot write", "train --log /proc/self");
     assert_int_equal(gs_test_shell(NULL, "grep -qx keep %s/file", folder), 0);
 
     gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum > %s/before", folder, folder), 0);
-    gs_test_program_prints(1, "holds a log already (run.json); choose another one",
+    gs_test_program_prints(1, "already holds a log (run.json); choose another one",
                            "train --model softmax --steps 3 --log %s/log", folder);
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
@@ -45,8 +50,8 @@ static void a_run_that_never_began_leaves_nothing(void **state) {
     assert_true(gs_test_is_there(gs_test_path(folder, "log"), "run.json"));
 }
 
-/* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing else
- * does. Once lines do not fit, once the trace, once whatever comes first. */
+/* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing
+ * else does. Once lines do not fit, once the trace, once whatever comes first. */
 static void a_full_disk_ends_the_log_alone(void **state) {
     (void)state;
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
@@ -65,7 +70,7 @@ static void a_full_disk_ends_the_log_alone(void **state) {
         int status =
             gs_test_shell(&output, "ulimit -f %s; %s/gradsum %s %s --log %s/log --save %s/b.safetensors",
                           cases[i].blocks, GS_BUILD_DIR, args, cases[i].more, folder, folder);
-        const char *said = strstr(output, "the log ends here, training goes on");
+        const char *said = strstr(output, "the log stops here, training continues");
         if (status != 1 || !said || strstr(said + 1, "the log ends here") ||
             !strstr(output, "File too large"))
             fail_msg("case %zu: exit %d: %s", i, status, output);
@@ -76,8 +81,13 @@ static void a_full_disk_ends_the_log_alone(void **state) {
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON_Delete(lines);
         cJSON *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
-        assert_null(cJSON_GetObjectItem(run, "ended"));
+        const cJSON *ended =
+            cJSON_GetObjectItem(run, "ended"); /* it says both: the run has, and the log before it */
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
+        assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "log")), "File too large"));
         cJSON_Delete(run);
+        gs_test_program_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
+        assert_int_equal(gs_test_shell(NULL, "grep -q 'The log is incomplete: ' %s/x.html", folder), 0);
         free(plain);
         free(output);
     }
@@ -115,7 +125,7 @@ static void an_interrupted_run_says_so(void **state) {
         "until grep -q '\"step\":9,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
         "done; kill -TERM $pid; wait $pid",
         GS_BUILD_DIR, folder, folder, folder);
-    if (status != 1) fail_msg("exit %d: %s", status, output);
+    if (status != 128 + SIGTERM) fail_msg("exit %d: %s", status, output);
     cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")),
           *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "interrupted");
@@ -135,7 +145,7 @@ static void all_processes_log_or_none(void **state) {
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     static const char *const other[] = {"", "--trace-steps 5 --log"};
     static const char *const said[] = {"rank 1 runs without --log, rank 0 with it",
-                                       "rank 1 has another --trace-steps"};
+                                       "rank 1 and rank 0 differ in --trace-steps"};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gs_test_shell(NULL, "mkdir %s/meet%d", folder, i), 0);
         int status = gs_test_shell(
@@ -151,7 +161,7 @@ static void all_processes_log_or_none(void **state) {
 }
 
 static void fail_at_step_6(gs_worker *w) {
-    if (w->step == 6 && w->comm->rank == 1) w->comm->ops->abort(w->comm, "the test wants it so");
+    if (w->step == 6 && w->comm->rank == 1) gs_comm_abort(w->comm, "the test wants it so");
 }
 
 static void tell_nobody(void *context, const char *problem) {
@@ -167,7 +177,7 @@ static void a_failed_run_says_why(void **state) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.sync = "ring";
     s.record = true;
-    s.trace_first = 5, s.trace_last = 9;
+    s.trace.first = 5, s.trace.last = 9;
     s.test_hook = fail_at_step_6;
     gs_log_options options = {.folder = folder, .argc = 1, .argv = command, .tell = tell_nobody};
     gs_log *log;

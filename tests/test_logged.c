@@ -104,6 +104,17 @@ static void damage_is_told(void **state) {
     gs_logged_free(&log);
     free(text);
 
+    /* a 0 ends no line: neither the next one is lost, nor its own is taken for an empty one */
+    static const char zeros[] =
+        "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\0ep\"}\n{\"kind\":\"step\",\"step\":3}\n"
+        "\0{\"kind\":\"step\"}\n{\"kind\":\"step\",\"step\":5}\n";
+    gs_made_file(folder, "metrics.jsonl", zeros, sizeof zeros - 1);
+    assert_ok(gs_logged_read(folder, &log));
+    assert_int_equal(log.steps.rows, 3);
+    assert_near(gs_logged_cell(&log.steps, 1, 0), 3, 0, 0);
+    assert_true(has_note(&log, "2 lines are left out, the first of them line 2."));
+    gs_logged_free(&log);
+
     char *output;
     assert_int_equal(
         gs_test_shell(&output, "cd %s && rm *.json* && mkdir metrics.jsonl trace.json run.json", folder), 0);
@@ -117,5 +128,23 @@ static void damage_is_told(void **state) {
     gs_test_program_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
 }
 
-GS_TESTS(logged, cmocka_unit_test(a_log_is_read), cmocka_unit_test(cut_metrics_are_read),
-         cmocka_unit_test(cut_traces_are_read), cmocka_unit_test(damage_is_told))
+/* To open one would wait for its other end, for ever. */
+static void pipes_do_not_keep_it_waiting(void **state) {
+    (void)state;
+    const char *folder = gs_made_log();
+    char *output;
+    assert_int_equal(
+        gs_test_shell(&output, "cd %s && rm *.json* && mkfifo metrics.jsonl trace.json run.json", folder), 0);
+    free(output);
+    gs_test_program_prints(0, "", "report %s -o %s/x.html", folder, folder);
+    gs_logged log;
+    assert_ok(gs_logged_read(folder, &log));
+    assert_true(has_note(&log, "run.json cannot be read"));
+    assert_true(has_note(&log, "metrics.jsonl cannot be read"));
+    assert_true(has_note(&log, "trace.json cannot be read"));
+    gs_logged_free(&log);
+}
+
+GS_TESTS(logged, cmocka_unit_test(pipes_do_not_keep_it_waiting), cmocka_unit_test(a_log_is_read),
+         cmocka_unit_test(cut_metrics_are_read), cmocka_unit_test(cut_traces_are_read),
+         cmocka_unit_test(damage_is_told))

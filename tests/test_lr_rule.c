@@ -59,7 +59,7 @@ static void names(void **state) {
         assert_int_equal(found, i);
     }
     gs_lr_rule unused;
-    assert_fails(GS_E_USAGE, "wanted none, linear or sqrt", gs_lr_rule_find("cube", &unused));
+    assert_fails(GS_E_USAGE, "choose one of: none, linear, sqrt", gs_lr_rule_find("cube", &unused));
 }
 
 /* ---- in a run ---- */
@@ -82,7 +82,7 @@ static gs_settings settings_for(const char *devices) {
 static float rates[STEPS];
 
 static void record_rate(gs_worker *w) {
-    if (w->comm->rank == 0) rates[w->step - 1] = w->sgd->lr;
+    if (w->comm->rank == 0) rates[w->step - 1] = w->optimizer->lr;
 }
 
 /* Each step is made with the rate of the formula. */
@@ -172,10 +172,11 @@ static void other_modes_use_the_rates(void **state) {
 
 static void wrong_usage(void **state) {
     (void)state;
-    gs_test_program_prints(2, "--lr-rule: 'cube' is not a rule", "train --lr-rule cube");
+    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
+                           "train --lr-rule cube");
     gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "train --lr-rule linear --warmup -1");
-    gs_test_program_prints(2, "--warmup 2 wants --lr-rule", "train --warmup 2");
-    gs_test_program_prints(2, "--base-batch 64 wants --lr-rule", "train --base-batch 64 --lr-rule none");
+    gs_test_program_prints(2, "--warmup 2 needs --lr-rule", "train --warmup 2");
+    gs_test_program_prints(2, "--base-batch 64 needs --lr-rule", "train --base-batch 64 --lr-rule none");
     gs_test_program_prints(2, "--base-batch: '0' is not", "train --lr-rule sqrt --base-batch 0");
 }
 
@@ -208,9 +209,9 @@ static void ranks_must_agree(void **state) {
     (void)state;
     ranks_must_agree_on("", "--lr-rule linear", "rank 1 has --lr-rule linear, rank 0 none");
     ranks_must_agree_on("--lr-rule sqrt", "--lr-rule sqrt --base-batch 64",
-                        "rank 1 has another --base-batch than rank 0 (64, not 128)");
+                        "rank 1 and rank 0 differ in --base-batch (64 versus 128)");
     ranks_must_agree_on("--lr-rule sqrt --warmup 1.5", "--lr-rule sqrt --warmup 1",
-                        "rank 1 has another --warmup than rank 0 (1, not 1.5)");
+                        "rank 1 and rank 0 differ in --warmup (1 versus 1.5)");
 }
 
 GS_TESTS(lr_rule, cmocka_unit_test(formula), cmocka_unit_test(warm_up), cmocka_unit_test(ends_of_the_warm_up),

@@ -1,90 +1,12 @@
 /* Processes meet in a folder, and each failure to meet is named. */
-#include "tests/test.h"
+#include "tests/program.h"
+#include "tests/rank_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* ---- ranks that are processes: this program, started again ---- */
-
-/* Comes to the meeting, and goes again. */
-static gs_status join(void) {
-    gs_rendezvous r;
-    gs_comm *c;
-    GS_TRY(gs_rendezvous_from_environment(&r));
-    GS_TRY(gs_comm_gloo_create(&r, &c));
-    gs_comm_free(c);
-    return GS_OK;
-}
-
-__attribute__((constructor)) static void be_a_rank(void) {
-    if (!getenv("GS_TEST_RANK")) return;
-    gs_status status = join();
-    printf("%s: %s\n", gs_status_name(status), gs_message());
-    exit(status != GS_OK);
-}
-
-typedef struct rank_process {
-    pid_t pid;
-    char log[400];
-} rank_process;
-
-static void set_number(const char *name, int value) {
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
-static rank_process start_rank(int rank, int size, const char *folder, int timeout) {
-    rank_process p;
-    snprintf(p.log, sizeof p.log, "%s/log", gs_test_folder());
-    setenv("GS_TEST_RANK", "1", 1);
-    setenv("GRADSUM_RENDEZVOUS", folder, 1);
-    set_number("GRADSUM_RANK", rank);
-    set_number("GRADSUM_WORLD_SIZE", size);
-    set_number("GRADSUM_TIMEOUT", timeout);
-    p.pid = fork();
-    if (p.pid == 0) {
-        int log = open(p.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (log >= 0) dup2(log, STDOUT_FILENO);
-        execl("/proc/self/exe", "gradsum-test", (char *)NULL);
-        _exit(99);
-    }
-    assert_true(p.pid > 0);
-    static const char *const names[] = {"GS_TEST_RANK", "GRADSUM_RANK", "GRADSUM_WORLD_SIZE",
-                                        "GRADSUM_RENDEZVOUS", "GRADSUM_TIMEOUT"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
-    return p;
-}
-
-/* Its wait status; it is killed if it has not ended after 100 s. */
-static int end_of(const rank_process *p) {
-    int status = 0;
-    for (int i = 0; i < 10000; i++) {
-        if (waitpid(p->pid, &status, WNOHANG) == p->pid) return status;
-        usleep(10000);
-    }
-    kill(p->pid, SIGKILL);
-    waitpid(p->pid, &status, 0);
-    fail_msg("a rank did not end");
-    return status;
-}
-
-static void assert_says(const rank_process *p, const char *part) {
-    char text[1024] = "";
-    FILE *f = fopen(p->log, "r");
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    if (!strstr(text, part)) fail_msg("wanted '%s' in: %s", part, text);
-}
-
-static void new_folder(char folder[400]) {
-    snprintf(folder, 400, "%s/meet", gs_test_folder());
-    assert_int_equal(mkdir(folder, 0700), 0);
-}
 
 /* ---- meeting ---- */
 
@@ -109,35 +31,38 @@ static void write_file(const char *folder, const char *name, const char *text) {
 static void a_rank_that_never_comes_is_named(void **state) {
     (void)state;
     char folder[400];
-    new_folder(folder);
-    assert_fails(GS_E_PEER, "rank 0 waited 0.3 s for rank 1 of 2, which never came",
+    gs_test_new_folder(folder);
+    assert_fails(GS_E_PEER, "rank 0 waited 0.3 s for rank 1 of 2, which never arrived",
                  meet(0, 2, folder, 0.3, NULL));
     assert_int_not_equal(access(folder, F_OK), 0);
 
-    new_folder(folder);
-    rank_process p = start_rank(3, 5, folder, 1);
+    gs_test_new_folder(folder);
+    gs_test_rank p = gs_test_start_rank(3, 5, folder, 1);
     assert_fails(GS_E_PEER, "for ranks 1, 2 and 4 of 5", meet(0, 5, folder, 2, NULL));
-    end_of(&p);
-    assert_says(&p, "rank 3 waited 1 s for ranks");
+    gs_test_rank_end(&p);
+    gs_test_rank_says(&p, "rank 3 waited 1 s for ranks");
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
 static void a_folder_that_is_not_new_is_refused(void **state) {
     (void)state;
     char folder[400];
-    new_folder(folder);
+    gs_test_new_folder(folder);
     write_file(folder, "notes.txt", "mine");
     assert_fails(GS_E_FILE, "holds 'notes.txt'", meet(0, 2, folder, 5, NULL));
 
-    new_folder(folder);
-    write_file(folder, "rank-7", "");
-    assert_fails(GS_E_FILE, "holds 'rank-7'", meet(0, 2, folder, 5, NULL));
+    static const char *const of_no_rank[] = {"rank-7", "rank-01", "rank- 1", "rank-+1", "rank-1.new"};
+    for (int i = 0; i < 5; i++) {
+        gs_test_new_folder(folder);
+        write_file(folder, of_no_rank[i], "");
+        assert_fails(GS_E_FILE, of_no_rank[i], meet(0, 2, folder, 5, NULL));
+    }
 
-    new_folder(folder);
+    gs_test_new_folder(folder);
     write_file(folder, "rank-0", "");
     assert_fails(GS_E_FILE, "rank 0 was started twice", meet(0, 2, folder, 5, NULL));
     write_file(folder, "rank-0", "anything at all\n");
-    assert_fails(GS_E_FILE, "'anything at all'; it is not the file of a rank", meet(1, 2, folder, 5, NULL));
+    assert_fails(GS_E_FILE, "'anything at all'; it is not a rank's file", meet(1, 2, folder, 5, NULL));
     write_file(folder, "rank-0", "rank 0 of 3, process 1 on elsewhere\n");
     assert_fails(GS_E_PEER, "rank 1 is one of 2 processes, but rank 0 is one of 3",
                  meet(1, 2, folder, 5, NULL));
@@ -152,26 +77,52 @@ static void a_folder_that_is_not_new_is_refused(void **state) {
 static void a_rank_that_died_at_the_meeting_is_named(void **state) {
     (void)state;
     char folder[400], path[500];
-    new_folder(folder);
-    rank_process p = start_rank(1, 2, folder, 60);
+    gs_test_new_folder(folder);
+    gs_test_rank p = gs_test_start_rank(1, 2, folder, 60);
     snprintf(path, sizeof path, "%s/rank-1", folder);
     struct stat s = {0};
     for (int i = 0; i < 6000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
     kill(p.pid, SIGKILL);
-    end_of(&p);
+    gs_test_rank_end(&p);
     char wanted[100];
-    snprintf(wanted, sizeof wanted, "rank 1 (process %d) has ended already", (int)p.pid);
+    snprintf(wanted, sizeof wanted, "rank 1 (process %d) has already ended", (int)p.pid);
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
 static void an_address_must_be_this_machines(void **state) {
     (void)state;
     char folder[400];
-    new_folder(folder);
-    assert_fails(GS_E_USAGE, "'no.such.host.invalid' for the other processes is not known",
+    gs_test_new_folder(folder);
+    assert_fails(GS_E_USAGE, "cannot resolve the address 'no.such.host.invalid' for the other processes",
                  meet(0, 2, folder, 5, "no.such.host.invalid"));
     assert_fails(GS_E_USAGE, "this machine cannot be reached at the address '192.0.2.1'",
                  meet(0, 2, folder, 5, "192.0.2.1"));
+}
+
+/* Of the shell's own descriptors none is left to the program but 0, 1 and 2. */
+static int launch_with_descriptors(int limit, char **output) {
+    return gs_test_shell(output,
+                         "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n %d; %s/gradsum launch -n 2 "
+                         "--timeout 20 -- train --model softmax --threads 1 --steps 2",
+                         limit, GS_BUILD_DIR);
+}
+
+/* Room for strangers is wanted only when they come; and what no time mends is not taken for a peer that is slow. */
+static void too_few_descriptors_are_named(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip_because("UBSan needs a descriptor of its own to look at memory");
+#endif
+    char *output, wanted[80];
+    if (launch_with_descriptors(64, &output) != 0) fail_msg("64 are enough: %s", output);
+    free(output);
+    for (int limit = 8; limit <= 14; limit++) {
+        snprintf(wanted, sizeof wanted, "too many open files: the limit is %d (ulimit -n)", limit);
+        int status = launch_with_descriptors(limit, &output);
+        if (status != 1 || !strstr(output, wanted) || strstr(output, "within"))
+            fail_msg("limit %d, exit %d: %s", limit, status, output);
+        free(output);
+    }
 }
 
 static void the_environment_says_who_this_is(void **state) {
@@ -219,5 +170,5 @@ static void the_environment_says_who_this_is(void **state) {
 GS_TESTS(meeting, cmocka_unit_test(a_rank_that_never_comes_is_named),
          cmocka_unit_test(a_folder_that_is_not_new_is_refused),
          cmocka_unit_test(a_rank_that_died_at_the_meeting_is_named),
-         cmocka_unit_test(an_address_must_be_this_machines),
+         cmocka_unit_test(an_address_must_be_this_machines), cmocka_unit_test(too_few_descriptors_are_named),
          cmocka_unit_test(the_environment_says_who_this_is))

@@ -5,7 +5,7 @@
 #include "tests/operators.h"
 #include "tests/test.h"
 
-static const gs_shape mnist = {1, 28, 28};
+static const gs_shape mnist = {1, 28, 28, 0};
 
 /* ---- plan ---- */
 
@@ -89,14 +89,14 @@ static void shapes_that_do_not_fit(void **state) {
         const char *text, *message;
     } wrong[] = {
         {"conv 64 3x3, relu, linear 10",
-         "layer 2 (linear 10): the input is (64,26,26), linear wants a flat vector: put flatten before it"},
+         "layer 2 (linear 10): the input is (64,26,26), linear needs a flat vector: put flatten before it"},
         {"conv 4 29",
          "layer 0 (conv 4 29x29): the input is (1,28,28): its height with padding is 28, smaller than the "
          "window's 29"},
         {"relu, conv 4 28x31 pad 1x1", "its width with padding is 30, smaller than the window's 31"},
         {"max_pool 3x2 pad 1x2",
          "layer 0 (max_pool 3x2 pad 1x2): the padding of the width is 2; at most half of the "
-         "window's 2 is possible"},
+         "window's 2 is allowed"},
         {"avg_pool 29", "layer 0 (avg_pool 29): the input is (1,28,28): its height"},
         {"flatten, max_pool 2", "layer 1 (max_pool 2): the input is (784,1,1): its height"},
         {"residual (conv 4 3x3 | flatten)", "layer 0 (residual): the body gives (4,26,26), but the shortcut "
@@ -106,10 +106,10 @@ static void shapes_that_do_not_fit(void **state) {
          "cannot be added; a shortcut can bring the input to the body's shape"},
         {"residual (relu, linear 3)", "layer 0.body.1 (linear 3): the input is (1,28,28)"},
         {"conv 1000000 1 pad 1000000", "its output would be (1000000,2000028,2000028) for each sample; at "
-                                       "most 2147483647 numbers are possible"},
+                                       "most 2147483647 numbers are allowed"},
         {"flatten, linear 1000000, linear 1000000",
          "layer 2 (linear 1000000): its weight would have 1000000000000 "
-         "elements; at most 2147483647 are possible"},
+         "elements; at most 2147483647 are allowed"},
         {"residual(residual(residual(residual(residual(residual(residual(relu)))))))",
          "a layer in it would have a name of 48 characters"},
     };
@@ -119,9 +119,9 @@ static void shapes_that_do_not_fit(void **state) {
         assert_null(m);
     }
     gs_model *m;
-    assert_fails(GS_E_SHAPE, "the input is (1,0,28)", gs_model_plan("relu", (gs_shape){1, 0, 28}, &m));
+    assert_fails(GS_E_SHAPE, "the input is (1,0,28)", gs_model_plan("relu", (gs_shape){1, 0, 28, 0}, &m));
     assert_fails(GS_E_SHAPE, "at most 2147483647",
-                 gs_model_plan("relu", (gs_shape){1 << 20, 1 << 20, 1 << 20}, &m));
+                 gs_model_plan("relu", (gs_shape){1 << 20, 1 << 20, 1 << 20, 0}, &m));
 }
 
 /* Numbers that no text can hold, but a constructor can. */
@@ -139,14 +139,14 @@ static void numbers_out_of_range(void **state) {
         {gs_conv2d(1, 3, 3, 1, 1, 0, INT32_MAX, true), "the input's width with its padding is 4294967322"},
         {gs_max_pool2d(2, 2, 0, 2, 0, 0), "max_pool 2 stride 0x2: the stride of the height is 0"},
         {gs_avg_pool2d(2, -2, 1, 1, 0, 0), "the window's width is -2"},
-        {gs_dropout(1), "dropout 1: the chance is 1"},
-        {gs_dropout(-0.1f), "the chance is -0.1"},
-        {gs_dropout(NAN), "the chance is nan"},
+        {gs_dropout(1), "dropout 1: the probability is 1"},
+        {gs_dropout(-0.1f), "the probability is -0.1"},
+        {gs_dropout(NAN), "the probability is nan"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         size_t params;
         assert_non_null(wrong[i].layer);
-        gs_shape in = i == 0 ? (gs_shape){784, 1, 1} : mnist;
+        gs_shape in = i == 0 ? (gs_shape){784, 1, 1, 0} : mnist;
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_layer_plan(wrong[i].layer, in, &params));
         gs_layer_free(wrong[i].layer);
     }
@@ -162,13 +162,13 @@ static void create_fails(void **state) {
     gs_device *cpu;
     gs_model *m;
     assert_ok(gs_device_open("cpu", 1, &cpu));
-    assert_fails(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss wants a flat vector",
+    assert_fails(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss needs a flat vector",
                  gs_model_create(cpu, "conv 4 3x3", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_null(m);
     assert_fails(GS_E_MODEL, "did you mean mlp?",
                  gs_model_create(cpu, "mpl", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_fails(GS_E_MEMORY,
-                 "layer 2 (max_pool2d)", /* the first that needs memory: conv and relu are done with it */
+                 "layer 0 (conv2d)", /* the first that needs memory: relu and the pooling are done with it */
                  gs_model_create(cpu, "lenet", mnist, SIZE_MAX / 64, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_null(m);
     gs_device_close(cpu);
@@ -226,7 +226,7 @@ typedef struct model_case {
 } model_case;
 
 static const model_case cases[] = {
-#define MODEL(name, n, c, h, w, loss, text) {#name, n, {c, h, w}, loss, text},
+#define MODEL(name, n, c, h, w, loss, text) {#name, n, {c, h, w, 0}, loss, text},
 #include "tests/model_cases.h"
 #undef MODEL
 };
@@ -237,7 +237,7 @@ typedef struct trainer {
     const model_case *c;
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd;
+    gs_optimizer *optimizer;
     size_t part; /* samples in a micro-batch */
     gs_mem x, labels;
     float *logits, *floats; /* (n, classes); params + GS_STATS */
@@ -246,7 +246,7 @@ typedef struct trainer {
 static void trainer_open(trainer *t, gs_device *device, const model_case *c, size_t part) {
     *t = (trainer){.c = c, .device = device, .part = part};
     assert_ok(gs_model_create(device, c->text, c->in, part, c->loss, 1, &t->model));
-    assert_ok(gs_sgd_create(t->model, 0.1f, 0.9f, 0.01f, &t->sgd));
+    assert_ok(gs_optimizer_create(&gs_sgd, t->model, 0.1f, 0.9f, 0.01f, &t->optimizer));
     assert_ok(device->ops->alloc(device, c->n * gs_shape_size(c->in) * sizeof(float), &t->x));
     assert_ok(device->ops->alloc(device, c->n * sizeof(int32_t), &t->labels));
     t->logits = malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
@@ -261,7 +261,7 @@ static void trainer_open(trainer *t, gs_device *device, const model_case *c, siz
 static void trainer_close(trainer *t) {
     t->device->ops->free(t->device, t->x);
     t->device->ops->free(t->device, t->labels);
-    gs_sgd_free(t->sgd);
+    gs_optimizer_free(t->optimizer);
     gs_model_free(t->model);
     free(t->logits);
     free(t->floats);
@@ -315,7 +315,7 @@ static void check_training(gs_device *device, const model_case *c, size_t part) 
             golden_check("model", c->name, "stats", t.floats + params, LOSS_STATS, 1e-5, device->name);
             check_parameters(&t, "gradient:");
         }
-        assert_ok(gs_sgd_update(t.sgd, (double)c->n));
+        assert_ok(gs_optimizer_update(t.optimizer, (double)c->n));
     }
     assert_ok(gs_model_read_weights(t.model, t.floats));
     check_parameters(&t, "");

@@ -5,7 +5,7 @@ static gs_status describe(gs_layer *l, void *context) {
     char *all = context;
     size_t used = strlen(all);
     char one[128];
-    l->ops->describe(l, one, sizeof one);
+    gs_layer_describe(l, one, sizeof one);
     snprintf(all + used, 1024 - used, "%s%s", used ? "; " : "", one);
     return GS_OK;
 }
@@ -63,9 +63,9 @@ static void descriptions_can_be_parsed(void **state) {
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         char text[128], again[128];
         gs_layer *net;
-        layers[i]->ops->describe(layers[i], text, sizeof text);
+        gs_layer_describe(layers[i], text, sizeof text);
         assert_ok(gs_model_parse(text, &net));
-        net->child[0]->ops->describe(net->child[0], again, sizeof again);
+        gs_layer_describe(net->child[0], again, sizeof again);
         assert_string_equal(again, text);
         assert_ptr_equal(net->child[0]->ops, layers[i]->ops);
         gs_layer_free(net);
@@ -84,16 +84,16 @@ static void bad_texts(void **state) {
         {"", "the end (column 1): expected one of " LAYERS},
         {" \n", "the end (column 3): expected one of " LAYERS},
         {"conv 32 3x3 pad 1, rellu",
-         "word 6 ('rellu', column 20): no such layer; did you mean relu? expected one of " LAYERS},
-        {"ReLU, relu", "word 1 ('ReLU', column 1): no such layer; did you mean relu?"},
-        {"max-pool 2", "word 1 ('max-pool', column 1): no such layer; did you mean max_pool?"},
-        {"transformer, relu", "word 1 ('transformer', column 1): no such layer; expected one of " LAYERS},
-        {"lent", "word 1 ('lent', column 1): no such model or layer; did you mean lenet? expected a model "
+         "word 6 ('rellu', column 20): unknown layer; did you mean relu? expected one of " LAYERS},
+        {"ReLU, relu", "word 1 ('ReLU', column 1): unknown layer; did you mean relu?"},
+        {"max-pool 2", "word 1 ('max-pool', column 1): unknown layer; did you mean max_pool?"},
+        {"transformer, relu", "word 1 ('transformer', column 1): unknown layer; expected one of " LAYERS},
+        {"lent", "word 1 ('lent', column 1): unknown model or layer; did you mean lenet? expected a model "
                  "(softmax, mlp, "
                  "lenet, cnn) or layers, each one of " LAYERS},
-        {"mpl", "word 1 ('mpl', column 1): no such model or layer; did you mean mlp?"},
-        {"Mlp", "word 1 ('Mlp', column 1): no such model or layer; did you mean mlp?"},
-        {"5", "word 1 ('5', column 1): no such model or layer; expected a model"},
+        {"mpl", "word 1 ('mpl', column 1): unknown model or layer; did you mean mlp?"},
+        {"Mlp", "word 1 ('Mlp', column 1): unknown model or layer; did you mean mlp?"},
+        {"5", "word 1 ('5', column 1): unknown model or layer; expected a model"},
         {"linear",
          "the end (column 7): expected the number of outputs of linear, a whole number from 1 to 1000000"},
         {"linear ten",
@@ -131,13 +131,13 @@ static void bad_texts(void **state) {
         {"conv 8 3 strde 2", "word 4 ('strde', column 10): did you mean stride?"},
         {"max_pool", "the end (column 9): expected the size of the pooling's window"},
         {"avg_pool 2 pad x", "word 4 ('x', column 16): expected the pooling's padding"},
-        {"dropout",
-         "the end (column 8): expected the chance that dropout clears a number: a decimal from 0 to below 1"},
-        {"dropout 1", "word 2 ('1', column 9): expected the chance"},
-        {"dropout 0.9999999999", "word 2 ('0.9999999999', column 9): expected the chance"},
-        {"dropout 50%", "word 2 ('50%', column 9): expected the chance"},
-        {"dropout .", "word 2 ('.', column 9): expected the chance"},
-        {"dropout nan", "word 2 ('nan', column 9): expected the chance"},
+        {"dropout", "the end (column 8): expected the probability that dropout clears a number: a decimal "
+                    "from 0 to below 1"},
+        {"dropout 1", "word 2 ('1', column 9): expected the probability"},
+        {"dropout 0.9999999999", "word 2 ('0.9999999999', column 9): expected the probability"},
+        {"dropout 50%", "word 2 ('50%', column 9): expected the probability"},
+        {"dropout .", "word 2 ('.', column 9): expected the probability"},
+        {"dropout nan", "word 2 ('nan', column 9): expected the probability"},
         {"residual", "the end (column 9): expected '(' and the layers of the residual block"},
         {"residual relu", "word 2 ('relu', column 10): expected '('"},
         {"residual ()", "')' after word 1 (column 11): expected a layer"},
@@ -150,8 +150,8 @@ static void bad_texts(void **state) {
          "word 3 ('tanh', column 17): expected ',' or the end; this layer is written: residual"},
         {"relu)", "')' after word 1 (column 5): expected ',' or the end; no '(' is open"},
         {"relu | tanh", "'|' after word 1 (column 6): expected ',' or the end"},
-        {"r\xc3\xa9lu, relu", "word 1 ('r\\xc3\\xa9lu', column 1): no such layer"},
-        {"relu\x01", "word 1 ('relu\\x01', column 1): no such model or layer; did you mean relu?"},
+        {"r\xc3\xa9lu, relu", "word 1 ('r\\xc3\\xa9lu', column 1): unknown layer"},
+        {"relu\x01", "word 1 ('relu\\x01', column 1): unknown model or layer; did you mean relu?"},
         {"linear \xff\xfe", "word 2 ('\\xff\\xfe', column 8): expected the number of outputs"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "aaa",

@@ -26,7 +26,7 @@ static size_t micro_batch_seen;
 
 static void look_at_micro_batch(void *context, const gs_worker *w) {
     (void)context;
-    micro_batch_seen = w->micro_batch;
+    micro_batch_seen = w->input.most;
 }
 
 /* What it is for: the device holds a part of the samples at a time. 6000 / 2 / 4 = 750. */
@@ -47,7 +47,7 @@ static void accumulation_saves_memory(void **state) {
     gs_test_program_prints(2, "--accumulate 33: more passes than the 32 samples",
                            "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
     gs_test_program_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
-    gs_test_program_prints(2, "does not go with --accumulate", "train --exact --accumulate 2");
+    gs_test_program_prints(2, "does not work with --accumulate", "train --exact --accumulate 2");
     gs_test_program_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
 }
 
@@ -66,7 +66,7 @@ static void a_slow_worker_changes_nothing_but_time(void **state) {
     gs_result_free(&slow);
     gs_test_program_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
                            "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
-    gs_test_program_prints(2, "there is no worker 2; they are 0 to 1",
+    gs_test_program_prints(2, "there is no worker 2; workers are 0 to 1",
                            "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
     static const char *const wrong[] = {"1",     ":5",    "1:",    "1:-5",      "-1:5",
                                         "1:5ms", "1:2:3", "1:1e3", "1:2000000", "x:5"};
@@ -81,23 +81,27 @@ static void ranks_must_agree_on_the_mode(void **state) {
     (void)state;
     static const char *const cases[][3] = {
         {"--exact", "", "rank 1 runs without --exact, rank 0 with it"},
-        {"--verify 3", "--verify 4", "rank 1 has another --verify than rank 0 (4, not 3)"},
-        {"--accumulate 2", "", "rank 1 has another --accumulate than rank 0"},
-        {"--slow 1:5", "--slow 0:5", "rank 1 has another --slow than rank 0 (0:5, not 1:5)"},
+        {"", "--keep-going", "rank 1 runs with --keep-going, rank 0 without it"},
+        {"", "--save $GRADSUM_RENDEZVOUS.st", "rank 1 runs with --save, rank 0 without it"},
+        {"--verify 3", "--verify 4", "rank 1 and rank 0 differ in --verify (4 versus 3)"},
+        {"--verify 3", "", "rank 1 and rank 0 differ in --verify (never versus 3)"},
+        {"--accumulate 2", "", "rank 1 and rank 0 differ in --accumulate (1 versus 2)"},
+        {"--slow 1:5", "--slow 0:5", "rank 1 and rank 0 differ in --slow (0:5 versus 1:5)"},
+        {"", "--slow 0:5", "rank 1 and rank 0 differ in --slow (0:5 versus none)"},
         {"--sync local --every 3", "--sync local --every 4",
-         "rank 1 has another --every than rank 0 (4, not 3)"},
+         "rank 1 and rank 0 differ in --every (4 versus 3)"},
         {"--sync async --staleness 3", "--sync async --staleness 4",
-         "rank 1 has another --staleness than rank 0"},
-        {"--sync async --staleness 3", "--sync ps", "rank 1 has another --"},
-        {"--sync ring", "--sync ps", "rank 1 has another --sync than rank 0 (ps, not ring)"},
-        {"--lr 0.05", "--lr 0.1", "rank 1 has another --lr than rank 0 (0.1, not 0.05)"},
-        {"--lr 0.1", "--lr 0.10000001", "rank 1 has another --lr than rank 0 (0.10000001, not 0.1)"},
-        {"--momentum 0", "", "rank 1 has another --momentum than rank 0 (0.9, not 0)"},
-        {"--weight-decay 1e-4", "", "rank 1 has another --weight-decay than rank 0 (0, not 0.0001)"},
+         "rank 1 and rank 0 differ in --staleness (4 versus 3)"},
+        {"--sync async --staleness 3", "--sync ps", "rank 1 and rank 0 differ in --sync (ps versus async)"},
+        {"--sync ring", "--sync ps", "rank 1 and rank 0 differ in --sync (ps versus ring)"},
+        {"--lr 0.05", "--lr 0.1", "rank 1 and rank 0 differ in --lr (0.1 versus 0.05)"},
+        {"--lr 0.1", "--lr 0.10000001", "rank 1 and rank 0 differ in --lr (0.10000001 versus 0.1)"},
+        {"--momentum 0", "", "rank 1 and rank 0 differ in --momentum (0.9 versus 0)"},
+        {"--weight-decay 1e-4", "", "rank 1 and rank 0 differ in --weight-decay (0 versus 0.0001)"},
         {"", "--loss squared_error",
-         "rank 1 has another --loss than rank 0 (squared_error, not cross_entropy)"},
+         "rank 1 and rank 0 differ in --loss (squared_error versus cross_entropy)"},
         {"", "--model 'flatten, linear 10, tanh'",
-         "rank 1 has another --model than rank 0 (flatten, linear 10, tanh, not flatten, linear 10)"},
+         "rank 1 and rank 0 differ in --model (flatten, linear 10, tanh versus flatten, linear 10)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;

@@ -1,19 +1,18 @@
 /* In steady state a step of training allocates no memory, and neither does a collective between threads. The
  * allocating functions of the C library are replaced in this program by ones that count. (Between processes Gloo
- * allocates in each call, and OpenCL has memory of its own: see src/sync/gloo_c.h.)
+ * allocates in each call, and OpenCL has memory of its own: see src/comm/gloo/gloo_c.h.)
  */
 #include "tests/ranks.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "sync/call.h"
+#include "comm/call.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 static void steps_allocate_nothing(void **state) {
     (void)state;
-    print_message("         a sanitizer, or a C library that is not glibc, brings its own malloc\n");
-    skip();
+    skip_because("a sanitizer, or a C library that is not glibc, brings its own malloc");
 }
 GS_TESTS(allocation, cmocka_unit_test(steps_allocate_nothing))
 #else
@@ -199,8 +198,8 @@ enum { COUNT = 5000, ROUNDS = 20, WARM_ROUNDS = 8 };
 static gs_status all_calls(gs_comm *c, void *in, void *out) {
     int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
     for (size_t n = 1; n <= COUNT; n *= 70) {
-        for (int k = 0; k < 2; k++) GS_TRY(c->ops->send(c, in, n * 4, next));
-        for (int k = 0; k < 2; k++) GS_TRY(c->ops->recv(c, out, n * 4, last));
+        for (int k = 0; k < 2; k++) GS_TRY(gs_comm_send(c, in, n * 4, next));
+        for (int k = 0; k < 2; k++) GS_TRY(gs_comm_recv(c, out, n * 4, last));
         for (int o = GS_BROADCAST; o <= GS_BARRIER; o++) {
             gs_call call = {(gs_operation)o, n, GS_F32, GS_SUM, 0};
             GS_TRY(gs_call_run(c, &call, in, out));
@@ -217,9 +216,9 @@ static gs_status call_often(gs_comm *c, void *context) {
         if (round == WARM_ROUNDS && c->rank == 0) begin_counting();
         GS_TRY(all_calls(c, in, out));
     }
-    GS_TRY(c->ops->barrier(c));
+    GS_TRY(gs_comm_barrier(c));
     if (c->rank == 0) atomic_store(&counting, false);
-    return c->ops->barrier(c);
+    return gs_comm_barrier(c);
 }
 
 static void collectives_between_threads_allocate_nothing(void **state) {
@@ -235,8 +234,9 @@ static void collectives_between_threads_allocate_nothing(void **state) {
     }
 }
 
-/* Long messages to rank 0 and back, as those of a parameter server. Whether only one is under way at a time, or all at once
- * because rank 0 is late, is a matter of luck in training; here it is the first in the first rounds, and then the second. */
+/* Long messages to rank 0 and back, as those of a parameter server. Whether only one is under way at a time, or all at
+ * once because rank 0 is late, is a matter of luck in training; here it is the first in the first rounds, and then the
+ * second. */
 static gs_status serve_late(gs_comm *c, void *context) {
     (void)context;
     enum { LONG = (4 << 20) + 1 };
@@ -247,20 +247,20 @@ static gs_status serve_late(gs_comm *c, void *context) {
         for (int back = 0; back < 2; back++) {
             for (int r = 1; r < c->size; r++) {
                 const int from = back ? 0 : r, to = back ? r : 0;
-                if (c->rank == from) GS_TRY(c->ops->send(c, data, LONG, to));
+                if (c->rank == from) GS_TRY(gs_comm_send(c, data, LONG, to));
                 if (late) continue;
-                GS_TRY(c->ops->barrier(c));
-                if (c->rank == to) GS_TRY(c->ops->recv(c, data, LONG, from));
-                GS_TRY(c->ops->barrier(c));
+                GS_TRY(gs_comm_barrier(c));
+                if (c->rank == to) GS_TRY(gs_comm_recv(c, data, LONG, from));
+                GS_TRY(gs_comm_barrier(c));
             }
-            GS_TRY(c->ops->barrier(c));
+            GS_TRY(gs_comm_barrier(c));
             for (int r = 1; r < c->size && late; r++)
-                if (c->rank == (back ? r : 0)) GS_TRY(c->ops->recv(c, data, LONG, back ? 0 : r));
+                if (c->rank == (back ? r : 0)) GS_TRY(gs_comm_recv(c, data, LONG, back ? 0 : r));
         }
     }
-    GS_TRY(c->ops->barrier(c));
+    GS_TRY(gs_comm_barrier(c));
     if (c->rank == 0) atomic_store(&counting, false);
-    return c->ops->barrier(c);
+    return gs_comm_barrier(c);
 }
 
 static void long_messages_allocate_nothing_however_late(void **state) {

@@ -195,7 +195,7 @@ static void wrong_use_is_explained(void **state) {
     gs_test_program_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html",
                            gs_test_folder());
     gs_test_program_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());
-    gs_test_program_prints(2, "a page takes 10000000 at most",
+    gs_test_program_prints(2, "a page takes at most 10000000",
                            "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
 }
 

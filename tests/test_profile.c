@@ -24,7 +24,8 @@ static gs_mem on_device(gs_device *d, const float *x, size_t count) {
 
 enum { MOST = 5000 };
 
-/* Counts around every block of every build: 16 to 192 floats, several threads' parts, and a place that is not aligned. */
+/* Counts around every block of every build: 16 to 192 floats, several threads' parts, and a place that is not
+ * aligned. */
 static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 1000, 4097};
 
 static void fma_loop_computes(void **state) {
@@ -95,7 +96,7 @@ static void a_measured_roofline_is_in_order(void **state) {
     (void)state;
     int device_count;
     gs_device *const *devices = gs_test_devices(&device_count);
-    if (gs_test_small()) skip(); /* 96 MB under a slow checker */
+    gs_test_need_whole(); /* 96 MB */
     for (int k = 0; k < device_count; k++) {
         gs_roofline r;
         assert_ok(gs_roofline_measure(devices[k], 0.001, &r));
@@ -115,12 +116,12 @@ static void the_verdict_names_the_slower_one(void **state) {
     gs_profile p = {.loader = 3e6, .step = 1e5, .sample_bytes = 785};
     gs_profile_verdict(&p, text, sizeof text);
     assert_non_null(strstr(text, "The training step bounds this run: the loader alone is 30 times as fast."));
-    assert_non_null(strstr(text, "takes 78.5 MB/s"));
+    assert_non_null(strstr(text, "uses 78.5 MB/s"));
     p.loader = 2e4;
     gs_profile_verdict(&p, text, sizeof text);
     assert_non_null(strstr(text, "The loader bounds this run: the training step alone is 5 times as fast"));
     assert_non_null(strstr(text, "wait at least 80 % of the time"));
-    assert_non_null(strstr(text, "15.7 MB/s are brought"));
+    assert_non_null(strstr(text, "is supplied with 15.7 MB/s"));
 }
 
 /* ---- the table ---- */
@@ -179,7 +180,8 @@ static void rows_count_operations_and_bytes(void **state) {
     gs_profile_free(&p);
 }
 
-/* Where a device does convolution, relu and pooling at once, they count as one, which moves fewer bytes; else each as its own. */
+/* Where a device does convolution, relu and pooling at once, they count as one, which moves fewer bytes; else each as
+ * its own. */
 static void a_fused_pooling_counts_once(void **state) {
     (void)state;
     enum { N = 20, IN = 784, FULL = 3 * 784, OUT = 3 * 196, W = 27, B = 3 };
@@ -194,7 +196,8 @@ static void a_fused_pooling_counts_once(void **state) {
         for (int i = 0; i < GS_DIRECTIONS; i++)
             assert_near(c[i].flops + relu[i].flops + last[i].flops, N * (conv + FULL + pool), 0, 1e-9);
         if (relu[0].flops == 0 && last[0].flops == 0) {
-            assert_non_null(devices[k]->ops->fuses_max_pool2d);
+            const gs_pool2d_sizes halves = {3, 28, 28, 14, 14, 2, 2, 2, 2, 0, 0};
+            assert_true(devices[k]->ops->fuses(devices[k], &(gs_epilogue){.relu = true, .pool = &halves}));
             assert_near(c[0].bytes, 4.0 * (N * (IN + 2 * OUT) + W + B), 0, 1e-9);
             assert_near(c[1].bytes, 4.0 * (N * (IN + 3 * OUT) + 2 * (W + B)), 0, 1e-9);
             assert_true(last[0].bytes == 0 && last[1].bytes == 0 && last[0].seconds == 0);
@@ -223,7 +226,8 @@ static void every_layer_has_a_row(void **state) {
             for (int j = 0; j < GS_DIRECTIONS; j++) {
                 bool none = (i == 0 && j == GS_BACKWARD) || (i == p.row_count - 1 && j == GS_FORWARD);
                 /* a relu that its convolution does */
-                if (strcmp(names[i], "1.body.1") == 0) none = devices[k]->ops->conv2d_relu_forward;
+                if (strcmp(names[i], "1.body.1") == 0)
+                    none = devices[k]->ops->fuses(devices[k], &(gs_epilogue){.relu = true});
                 assert_true(none || (p.rows[i].cell[j].bytes > 0 && p.rows[i].cell[j].least > 0));
                 assert_true(p.rows[i].cell[j].seconds > -1e-3); /* differences of times may be 0 and less */
             }
@@ -254,6 +258,57 @@ static void the_program_profiles(void **state) {
     free(output);
 }
 
+/* Every layer has a plain time, and what one layer does of those after it counts there. */
+static void plain_loops_are_beside_the_layers(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    gs_profile p;
+    s.model = "conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10";
+    s.batch = 20;
+    s.threads = 1;
+    assert_ok(gs_profile_run(&s, 0.001, &p));
+    assert_ok(gs_profile_plain(&s, 0.001, &p));
+    for (int i = 0; i < p.row_count; i++)
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
+            const gs_profile_row *r = &p.rows[i];
+            if (r->cell[k].bytes > 0)
+                assert_true(isfinite(r->plain[k]) && r->plain[k] > -1e-3); /* differences of times */
+            else
+                assert_true(r->plain[k] == 0);
+        }
+    const char *const learn[] = {"0", "4.body.0", "5"};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < GS_DIRECTIONS; k++) assert_true(row_of(&p, learn[i])->plain[k] > 0);
+    gs_profile_free(&p);
+    gs_device *cpu; /* later devices have the library's own operators again */
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    assert_true(cpu->ops->fuses(cpu, &(gs_epilogue){.relu = true}));
+    gs_device_close(cpu);
+}
+
+static void the_program_profiles_plain_loops(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "profile --model lenet --threads 1 --batch 16 --plain"), 0);
+    char *table = strstr(output, "plain ms");
+    assert_non_null(table);
+    assert_non_null(strstr(table, "conv 16 5x5"));
+    assert_non_null(strstr(table, "cpu/plain"));
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80 && strncmp(line, "device", 6) != 0)
+            fail_msg("%zu columns: %s", strlen(line), line);
+    free(output);
+    assert_int_equal(
+        gs_test_program(&output, "profile --model softmax --batch 16 --plain --json 2>/dev/null"), 0);
+    cJSON *o = cJSON_Parse(output);
+    if (!o) fail_msg("not JSON: %s", output);
+    cJSON *linear = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "layers"), 1), "forward");
+    assert_true(cJSON_GetObjectItem(linear, "plain_seconds")->valuedouble > 0);
+    cJSON_Delete(o);
+    free(output);
+    gs_test_program_prints(0, "--plain", "profile --help");
+}
+
 static void wrong_use_of_profile_is_explained(void **state) {
     (void)state;
     gs_test_program_prints(0, "example:", "profile --help");
@@ -261,7 +316,7 @@ static void wrong_use_of_profile_is_explained(void **state) {
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
     gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");
-    gs_test_program_prints(2, "there is no option --epochs", "profile --epochs 3");
+    gs_test_program_prints(2, "unknown option --epochs", "profile --epochs 3");
     gs_test_program_prints(2, "'zebra' is not an option", "profile zebra");
     gs_test_program_prints(2, "rellu", "profile --model 'flatten, rellu'");
     gs_test_program_prints(1, "fashion-mnist-small", "profile --data no-such-data");
@@ -271,5 +326,6 @@ GS_TESTS(profile, cmocka_unit_test(fma_loop_computes), cmocka_unit_test(triad_co
          cmocka_unit_test(a_roofline_has_two_sides), cmocka_unit_test(a_measured_roofline_is_in_order),
          cmocka_unit_test(the_verdict_names_the_slower_one),
          cmocka_unit_test(rows_count_operations_and_bytes), cmocka_unit_test(a_fused_pooling_counts_once),
-         cmocka_unit_test(every_layer_has_a_row), cmocka_unit_test(the_program_profiles),
+         cmocka_unit_test(every_layer_has_a_row), cmocka_unit_test(plain_loops_are_beside_the_layers),
+         cmocka_unit_test(the_program_profiles), cmocka_unit_test(the_program_profiles_plain_loops),
          cmocka_unit_test(wrong_use_of_profile_is_explained))

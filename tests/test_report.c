@@ -12,12 +12,12 @@ static void what_is_no_log_is_refused(void **state) {
     snprintf(folder, sizeof folder, "%s", gs_made_log());
     gs_test_program_prints(1, "no/log: No such file", "report %s/no/log -o %s/x.html", folder, folder);
     gs_test_program_prints(1, "is not a folder", "report %s/run.json -o %s/x.html", folder, folder);
-    gs_test_program_prints(1, "is no training log: it has neither", "report %s -o %s/x.html",
+    gs_test_program_prints(1, "is not a training log: it has neither", "report %s -o %s/x.html",
                            gs_test_folder(), folder);
     gs_test_program_prints(2, "which logs?", "report -o x.html");
-    gs_test_program_prints(2, "-o FILE is wanted", "report %s", folder);
+    gs_test_program_prints(2, "-o FILE is required", "report %s", folder);
     for (int i = 0; i < 65; i++) strcat(many, " .");
-    gs_test_program_prints(2, "65 logs; a page takes 64 at most", "report %s -o x.html", many);
+    gs_test_program_prints(2, "65 logs; a page takes at most 64", "report %s -o x.html", many);
     gs_test_program_prints(1, "Is a directory", "report %s -o %s", folder, folder);
     gs_test_program_prints(1, "cannot write", "report %s -o %s/no/page.html", folder, folder);
     gs_test_program_prints(1, "not a regular file", "report %s -o /dev/full", folder);
@@ -27,6 +27,32 @@ static void what_is_no_log_is_refused(void **state) {
     GS_MADE_TEXT(folder, "run.json", "{\"format\":\"gradsum-run\",\"version\":2}");
     gs_test_program_prints(1, "version 2 of the format; this gradsum reads version 1",
                            "report %s -o %s/x.html", folder, folder);
+}
+
+static void a_page_replaces_no_file_of_its_log(void **state) {
+    (void)state;
+    static const char *const names[] = {"run.json", "metrics.jsonl", "trace.json",
+                                        "events.out.tfevents.1795392558.here"};
+    const char *folder = gs_made_log();
+    char *output;
+    for (int i = 0; i < 4; i++)
+        gs_test_program_prints(2, "choose another name for the page", "report %s/ -o %s/./%s", folder, folder,
+                               names[i]);
+    int status =
+        gs_test_shell(&output, "cd %s && ln -s metrics.jsonl page.html && %s/gradsum report . -o page.html",
+                      folder, GS_BUILD_DIR);
+    assert_int_equal(status, 2);
+    assert_non_null(strstr(output, "-o page.html is metrics.jsonl of the log ."));
+    free(output);
+    GS_MADE_TEXT(folder, "events.out.tfevents.1.here", "curves"); /* by another name too */
+    status = gs_test_shell(&output,
+                           "cd %s && ln events.out.tfevents.1.here another.html && "
+                           "%s/gradsum report . -o another.html; S=$?; cat another.html; exit $S",
+                           folder, GS_BUILD_DIR);
+    assert_int_equal(status, 2);
+    assert_non_null(strstr(output, "-o another.html is events.out.tfevents.1.here of the log ."));
+    assert_non_null(strstr(output, "curves"));
+    free(output);
 }
 
 static void a_full_disk_leaves_the_older_page(void **state) {
@@ -66,7 +92,7 @@ static char *page_of(const char *folder, const char *command, cJSON **data, char
     char path[600];
     size_t length;
     snprintf(path, sizeof path, "%s/" PAGE, folder);
-    assert_ok(gs_logged_read_file(path, &text, &length));
+    assert_ok(gs_file_read(path, SIZE_MAX - 1, &text, &length));
     assert_int_equal(strlen(text), length);
     assert_true(length < 2000000);
     const char *json = strstr(text, begin), *end = json ? strstr(json, "</script>") : NULL;
@@ -141,6 +167,39 @@ static void harm_stays_text(void **state) {
     assert_int_equal(scripts, ends);
     cJSON_Delete(data);
     free(text);
+}
+
+/* Also texts that are no UTF-8, whose bytes would all belong to the character before; and names as well as values. */
+static void long_texts_are_cut(void **state) {
+    (void)state;
+    enum { LONG = 300000, SIZE = 3 * LONG };
+    char *json = malloc(SIZE);
+    const char *folder = gs_made_log();
+    cJSON *data;
+    assert_non_null(json);
+    int used = snprintf(json, SIZE, "{\"format\":\"gradsum-run\",\"version\":1,\"model\":\"");
+    memset(json + used, 0x80, 2001);
+    used += 2001;
+    used += snprintf(json + used, (size_t)(SIZE - used), "\",\"");
+    memset(json + used, 'k', LONG);
+    used += LONG;
+    used += snprintf(json + used, (size_t)(SIZE - used), "\":{\"");
+    memset(json + used, 'm', LONG);
+    used += LONG;
+    used += snprintf(json + used, (size_t)(SIZE - used), "\":1}}");
+    gs_made_file(folder, "run.json", json, (size_t)used);
+    char *text = page_of(folder, "report . -o " PAGE, &data, NULL);
+    const cJSON *about = get(cJSON_GetArrayItem(get(data, "runs"), 0), "about"), *key;
+    cJSON_ArrayForEach(key, about) {
+        assert_true(strlen(key->string) < 250);
+    }
+    const char *names = strstr(text, "kkkkk");
+    assert_non_null(names);
+    assert_int_equal(strspn(names, "k"), 200);
+    assert_int_equal(strspn(strstr(names, "mmmmm"), "m"), 200);
+    cJSON_Delete(data);
+    free(text);
+    free(json);
 }
 
 static void write_long(const char *folder, int steps) {
@@ -283,8 +342,10 @@ static void a_sweep_becomes_a_page(void **state) {
 }
 
 GS_TESTS(report, cmocka_unit_test(what_is_no_log_is_refused),
+         cmocka_unit_test(a_page_replaces_no_file_of_its_log),
          cmocka_unit_test(a_full_disk_leaves_the_older_page),
          cmocka_unit_test(the_page_has_what_is_in_the_log), cmocka_unit_test(the_page_needs_no_network),
-         cmocka_unit_test(harm_stays_text), cmocka_unit_test(much_is_thinned_and_extremes_stay),
-         cmocka_unit_test(the_largest_page_is_small), cmocka_unit_test(a_real_log_becomes_a_page),
-         cmocka_unit_test(a_comparison_becomes_a_page), cmocka_unit_test(a_sweep_becomes_a_page))
+         cmocka_unit_test(harm_stays_text), cmocka_unit_test(long_texts_are_cut),
+         cmocka_unit_test(much_is_thinned_and_extremes_stay), cmocka_unit_test(the_largest_page_is_small),
+         cmocka_unit_test(a_real_log_becomes_a_page), cmocka_unit_test(a_comparison_becomes_a_page),
+         cmocka_unit_test(a_sweep_becomes_a_page))

@@ -9,10 +9,12 @@ static gs_param linear_w = {.name = "2.weight", .ndim = 2, .dims = {2, 4}, .at =
 static gs_param *params[] = {&conv_w, &conv_b, &linear_w};
 static gs_model model = {.scaling = {0.25f, 0.1f},
                          .text = (char[]){"conv 2 1x3, flatten, linear 2 no_bias"},
-                         .in = {1, 1, 4},
+                         .in = {1, 1, 4, 0},
                          .params = 16,
                          .param = params,
-                         .param_count = 3};
+                         .saved = 16,
+                         .param_count = 3,
+                         .saved_count = 3};
 
 #define METADATA                                                                                             \
     "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","     \
@@ -84,19 +86,17 @@ static void round_trip(void **state) {
     (void)state;
     const char *path = new_path();
     float back[16];
-    char *text;
-    gs_shape in;
-    gs_scaling scaling;
+    gs_saved saved;
     assert_ok(gs_safetensors_save(path, &model, values));
     assert_ok(gs_safetensors_load(path, &model, back));
     assert_memory_equal(back, values, sizeof values);
-    assert_ok(gs_safetensors_model(path, &text, &in, &scaling));
-    assert_string_equal(text, model.text);
-    assert_true(scaling.mean == 0.25f && scaling.std == 0.1f);
-    assert_int_equal(in.c, 1);
-    assert_int_equal(in.h, 1);
-    assert_int_equal(in.w, 4);
-    free(text);
+    assert_ok(gs_safetensors_about(path, &saved));
+    assert_string_equal(saved.model, model.text);
+    assert_true(saved.has_mean && saved.scaling.mean == 0.25f && saved.has_std && saved.scaling.std == 0.1f);
+    assert_int_equal(saved.in.c, 1);
+    assert_int_equal(saved.in.h, 1);
+    assert_int_equal(saved.in.w, 4);
+    gs_saved_free(&saved);
 
     float odd[16] = {NAN, INFINITY, -INFINITY,
                      -0.0f}; /* weights of a training that went wrong are kept as they are */
@@ -110,9 +110,7 @@ static void other_writers(void **state) {
     (void)state;
     const char *path = new_path();
     float back[16];
-    char *text;
-    gs_shape in;
-    gs_scaling scaling;
+    gs_saved saved;
     write_file(path,
                "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
                "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
@@ -122,11 +120,89 @@ static void other_writers(void **state) {
     assert_memory_equal(back, values + 10, 24);
     assert_memory_equal(back + 6, values + 8, 8);
     assert_memory_equal(back + 8, values, 32);
-    assert_fails(GS_E_FORMAT, "no 'model' in the metadata: gradsum did not save this file",
-                 gs_safetensors_model(path, &text, &in, &scaling));
-    assert_null(text);
-    assert_ok(gs_safetensors_model(path, NULL, &in, &scaling));
-    assert_true(scaling.mean == 0 && scaling.std == 1);
+    assert_ok(gs_safetensors_about(path, &saved));
+    assert_null(saved.model);
+    assert_true(!saved.has_mean && !saved.has_std && saved.scaling.mean == 0 && saved.scaling.std == 1);
+    gs_saved_free(&saved);
+}
+
+/* F16 and BF16 become F32 exactly, also zeros with a sign, the smallest numbers, infinity and NaN. */
+static void numbers_of_16_bits(void **state) {
+    (void)state;
+    static const uint16_t f16[8] = {0x3c00, 0xbc00, 0x0001, 0x8000, 0x7c00, 0x7bff, 0x0400, 0x3555};
+    static const uint16_t bf16[2] = {0x3f80, 0xc2f7};
+    static const char header[] =
+        "{" CONV_W ",\"0.bias\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[24,28]},"
+        "\"2.weight\":{\"dtype\":\"F16\",\"shape\":[2,4],\"data_offsets\":[28,44]}}";
+    static const float wanted[8] = {1, -1, 0x1p-24f, -0.0f, INFINITY, 65504, 0x1p-14f, 0x1.554p-2f};
+    unsigned char file[500];
+    uint64_t length = strlen(header);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    memcpy(file + 8 + length, values, 24);
+    memcpy(file + 32 + length, bf16, 4);
+    memcpy(file + 36 + length, f16, 16);
+    const char *path = new_path();
+    float back[16];
+    write_bytes(path, file, 52 + length);
+    assert_ok(gs_safetensors_load(path, &model, back));
+    assert_memory_equal(back, values, 24);
+    assert_true(back[6] == 1.0f && back[7] == -123.5f);
+    assert_memory_equal(back + 8, wanted, sizeof wanted);
+}
+
+/* As a network that holds the layers in a member has it, or one that DistributedDataParallel has wrapped. */
+static void names_with_a_prefix(void **state) {
+    (void)state;
+    static const char *const prefixes[] = {"model.", "module.", "module.model.", "0.", "10.", "net.0."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        char header[600];
+        const char *p = prefixes[i], *path = new_path();
+        float back[16];
+        snprintf(header, sizeof header,
+                 "{\"%s2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]},"
+                 "\"%s0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
+                 "\"%s0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+                 p, p, p);
+        write_file(path, header, 64);
+        assert_ok(gs_safetensors_check(path, &model));
+        assert_ok(gs_safetensors_load(path, &model, back));
+        assert_memory_equal(back, values, sizeof values);
+    }
+    static const char *const wrong[][2] = {
+        /* not all names have it; what is there is none of the model's */
+        {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
+         "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+         ": model.0.weight and 0.bias have different prefixes; wanted the same prefix for all of the "
+         "model's names, "
+         "or none (0.bias)"},
+        {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
+         "\"module.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+         ": model.0.weight and module.0.bias have different prefixes; "},
+        {"{\"net.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
+         "\"net.net.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+         ": net.0.weight and net.net.0.bias have different prefixes; "},
+        {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
+         "0.bias is missing in "},
+        {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
+         "what is there begins with conv.weight"},
+        {"{\"model10.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
+         "0.weight is missing in "},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *path = new_path();
+        write_file(path, wrong[i][0], i < 3 ? 32 : 24);
+        assert_fails(GS_E_SHAPE, wrong[i][1], gs_safetensors_check(path, &model));
+    }
+}
+
+/* Names in a file may hold anything; a terminal sees none of its orders. */
+static void names_stay_text(void **state) {
+    (void)state;
+    const char *path = new_path();
+    write_file(path, "{\"a\\u001b[2J\\n\\u009b1mb\\u00e9\":7}", 0);
+    assert_fails(GS_E_FORMAT, "'a\\x1b[2J\\n\\xc2\\x9b1mb\xc3\xa9' has no proper",
+                 gs_safetensors_check(path, &model));
 }
 
 /* ---- bad files ---- */
@@ -134,13 +210,10 @@ static void other_writers(void **state) {
 static void cannot_be_read(void **state) {
     (void)state;
     float back[16];
-    char *text;
-    gs_shape in;
-    gs_scaling scaling;
+    gs_saved saved;
     assert_fails(GS_E_FILE, "cannot read /no/file: No such file or directory",
                  gs_safetensors_load("/no/file", &model, back));
-    assert_fails(GS_E_FILE, "cannot read /no/file: No such",
-                 gs_safetensors_model("/no/file", &text, &in, &scaling));
+    assert_fails(GS_E_FILE, "cannot read /no/file: No such", gs_safetensors_about("/no/file", &saved));
     const char *folder = gs_test_folder();
     assert_fails(GS_E_FILE, "Is a directory", gs_safetensors_load(folder, &model, back));
     assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_load("/dev/null", &model, back));
@@ -153,12 +226,12 @@ static void bad_length(void **state) {
     const char *path = new_path();
     float back[16];
     write_bytes(path, "", 0);
-    assert_fails(GS_E_FORMAT, "w.safetensors is truncated: it has 0 bytes, at least 8 are wanted",
+    assert_fails(GS_E_FORMAT, "w.safetensors is truncated: it has 0 bytes; wanted at least 8",
                  gs_safetensors_load(path, &model, back));
     write_bytes(path, "1234567", 7);
-    assert_fails(GS_E_FORMAT, "it has 7 bytes, at least 8", gs_safetensors_load(path, &model, back));
+    assert_fails(GS_E_FORMAT, "it has 7 bytes; wanted at least 8", gs_safetensors_load(path, &model, back));
     write_bytes(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
-    assert_fails(GS_E_FORMAT, "the header's length is 18446744073709551615, at most 100000000 is allowed",
+    assert_fails(GS_E_FORMAT, "the header's length is 18446744073709551615; at most 100000000 is allowed",
                  gs_safetensors_load(path, &model, back));
     write_bytes(path, "\x10\0\0\0\0\0\0\0{}", 10);
     assert_fails(GS_E_FORMAT, "truncated: the header's length is 16, but only 2 bytes follow",
@@ -190,8 +263,12 @@ static void bad_headers(void **state) {
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", 8},
         {GS_E_FORMAT, "'0.bias' has no proper",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8},
-        {GS_E_FORMAT, "0.bias is F16, F32 is wanted",
-         "{\"0.bias\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4},
+        {GS_E_FORMAT, "0.bias is I32; wanted F32, F16 or BF16",
+         "{" CONV_W ",\"0.bias\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32},
+        {GS_E_SHAPE, "1.num_batches_tracked (0) is in ",
+         "{" CONV_W "," CONV_B "," LINEAR_W
+         ",\"1.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[64,64]}}",
+         64},
         {GS_E_FORMAT, "0.bias lies at bytes 0 to 8 of the data, which has 7",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7},
         {GS_E_FORMAT, "0.bias lies at bytes 8 to 0",
@@ -200,15 +277,15 @@ static void bad_headers(void **state) {
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8},
         {GS_E_FORMAT, "0.bias is (4294967296,4294967296), 73786976294838206464 bytes, but has 0 bytes",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0},
-        {GS_E_FORMAT, "0.bias is there twice",
+        {GS_E_FORMAT, "0.bias appears twice",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
          16},
-        {GS_E_FORMAT, "b begins at byte 4 of the data, the tensor before it ends at 8",
+        {GS_E_FORMAT, "b begins at byte 4 of the data, but the tensor before it ends at 8",
          "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
          8},
-        {GS_E_FORMAT, "b begins at byte 12 of the data, the tensor before it ends at 8",
+        {GS_E_FORMAT, "b begins at byte 12 of the data, but the tensor before it ends at 8",
          "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}",
          16},
@@ -218,10 +295,10 @@ static void bad_headers(void **state) {
         {GS_E_FORMAT, "the tensors end at byte 8 of the data, which has 9",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9},
         {GS_E_SHAPE, "0.weight is missing in ", "{" METADATA "}", 0},
-        {GS_E_SHAPE, "the model wants (2,1,1,3)", "{" METADATA "}", 0},
+        {GS_E_SHAPE, "the model has (2,1,1,3)", "{" METADATA "}", 0},
         {GS_E_SHAPE, "0.weight is (3,2) in ",
          "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}}", 24},
-        {GS_E_SHAPE, "w.safetensors, the model wants (2,1,1,3)",
+        {GS_E_SHAPE, "w.safetensors; the model has (2,1,1,3)",
          "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,3,1],\"data_offsets\":[0,24]}}", 24},
         {GS_E_SHAPE, "0.weight is () in ",
          "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4},
@@ -242,13 +319,22 @@ static void bad_headers(void **state) {
 static void bad_metadata(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"{}", "no 'model' in the metadata"},
-        {"{\"__metadata__\":7}", "no 'model' in the metadata"},
-        {"{\"__metadata__\":{\"model\":7}}", "no 'model' in the metadata"},
-        {"{\"__metadata__\":{\"model\":\"mlp\"}}",
-         "'input' in the metadata is '', something like 1x28x28 is wanted"},
+        {"{\"__metadata__\":{\"std\":\"1e-45\"}}",
+         "'std' in the metadata is 1e-45; wanted a number from 1e-08 to"},
+        {"{\"__metadata__\":{\"std\":\"0\"}}", "'std' in the metadata is 0; wanted a number from 1e-08 to"},
+        {"{\"__metadata__\":{\"std\":\"-1\"}}", "'std' in the metadata is -1; wanted a number"},
+        {"{\"__metadata__\":{\"std\":\"nan\"}}", "'std' in the metadata is 'nan'; wanted a number"},
+        {"{\"__metadata__\":{\"mean\":\"1e30\"}}",
+         "'mean' in the metadata is 1e+30; wanted a number from -1e+06 to 1e+06"},
+        {"{\"__metadata__\":{\"mean\":\"\"}}", "'mean' in the metadata is ''; wanted a number"},
+        {"{\"__metadata__\":{\"mean\":0.5}}",
+         "'mean' in the metadata is not a string; wanted \"mean\": \"0.5\""},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":28}}",
+         "'input' in the metadata is not a string; wanted"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"\"}}",
+         "'input' in the metadata is ''; wanted a shape such as 1x28x28"},
         {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"28x28\"}}", "'input' in the metadata is '28x28'"},
-        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x28x28x3\"}}", "'1x28x28x3'"},
+        {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x28x28x3x5\"}}", "'1x28x28x3x5'"},
         {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x0x28\"}}", "'1x0x28'"},
         {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x-2x28\"}}", "'1x-2x28'"},
         {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":\"1x28x99999999999999999999\"}}",
@@ -256,12 +342,10 @@ static void bad_metadata(void **state) {
     };
     const char *path = new_path();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char *text;
-        gs_shape in;
-        gs_scaling scaling;
+        gs_saved saved;
         write_file(path, bad[i][0], 0);
-        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_model(path, &text, &in, &scaling));
-        assert_null(text);
+        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_about(path, &saved));
+        gs_saved_free(&saved);
     }
 }
 
@@ -296,5 +380,7 @@ static void damaged_anywhere(void **state) {
 }
 
 GS_TESTS(safetensors, cmocka_unit_test(exact_bytes), cmocka_unit_test(round_trip),
-         cmocka_unit_test(other_writers), cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length),
-         cmocka_unit_test(bad_headers), cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))
+         cmocka_unit_test(other_writers), cmocka_unit_test(numbers_of_16_bits),
+         cmocka_unit_test(names_with_a_prefix), cmocka_unit_test(names_stay_text),
+         cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length), cmocka_unit_test(bad_headers),
+         cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))

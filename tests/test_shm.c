@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sync/call_check.h"
+#include "comm/call_check.h"
 
 static const gs_test_layout three = {"3 processes", 3, {1, 1, 1}};
 static const gs_test_layout mixed = {"2 processes of 2 threads", 2, {2, 2}};
 
-/* ---- sizes: blocks, and letters that grow ---- */
+/* ---- sizes: blocks, and messages that grow ---- */
 
 /* Every collective with arrays that end just before, at, and behind the end of a block of 256 KiB. */
 static gs_status around_blocks(gs_comm *c, void *context) {
@@ -52,10 +52,10 @@ static void blocks_end_anywhere(void **state) {
     all_ok(&three, around_blocks);
 }
 
-static void letters_have_any_length(void **state) {
+static void messages_have_any_length(void **state) {
     (void)state;
-    all_ok(&three, gs_test_letters_of_all_lengths);
-    all_ok(&mixed, gs_test_letters_of_all_lengths);
+    all_ok(&three, gs_test_messages_of_all_lengths);
+    all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
 
 /* ---- failures ---- */
@@ -72,10 +72,10 @@ static gs_status take_part(gs_comm *c, failure *f) {
     void *in = gs_test_scratch(4000), *out = gs_test_scratch(4000);
     gs_status first = gs_call_run(c, &call, in, out);
     for (int i = 0; first == GS_OK && i < 3; i++)
-        first = c->ops->barrier(c); /* who only gives need not wait */
+        first = gs_comm_barrier(c); /* who only gives need not wait */
     char message[1024];
     snprintf(message, sizeof message, "%s", gs_message());
-    gs_status again = c->ops->barrier(c);
+    gs_status again = gs_comm_barrier(c);
     atomic_fetch_add(&f->ended, 1);
     if (first != GS_OK && again == GS_OK) return gs_fail(GS_E_USAGE, "it works again after '%s'", message);
     return gs_fail(first, "%s", message);
@@ -84,8 +84,8 @@ static gs_status take_part(gs_comm *c, failure *f) {
 static gs_status one_aborts(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return take_part(c, f);
-    c->ops->abort(c, "the disk is full");
-    return c->ops->barrier(c);
+    gs_comm_abort(c, "the disk is full");
+    return gs_comm_barrier(c);
 }
 
 static void abort_reaches_everyone(void **state) {
@@ -108,7 +108,7 @@ static gs_status one_is_late(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return take_part(c, f);
     while (atomic_load(&f->ended) < c->size - 1) usleep(1000);
-    return c->ops->barrier(c);
+    return gs_comm_barrier(c);
 }
 
 static void a_late_rank_is_named(void **state) {
@@ -146,8 +146,7 @@ static void who_waits_for_a_rank_that_left_fails(void **state) {
 
 static void an_unknown_transport_is_named(void **state) {
     (void)state;
-    gs_test_program_prints(2, "no transport between processes is called 'tcp'",
-                           "launch -n 2 --transport tcp -- train --steps 1");
+    gs_test_program_prints(2, "unknown transport 'tcp'", "launch -n 2 --transport tcp -- train --steps 1");
     gs_test_program_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
                            "launch -n 2 --transport shm -- train --sync gloo --steps 1");
     gs_test_program_prints(0, "epoch 1",
@@ -160,10 +159,10 @@ static void another_container_is_another_machine(void **state) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
     free(output);
-    if (refused) skip(); /* not allowed to make a name space of processes */
+    if (refused) skip_because("no name space of processes can be made here (unshare --pid)");
     static const char *const wanted[] = {"\"event\":\"end\"",
-                                         "the processes cannot talk over shm (shared memory): rank 1 runs on "
-                                         "another machine, or in another container, than rank 0"};
+                                         "the processes cannot talk over shm (shared memory): rank 1 and "
+                                         "rank 0 run on different machines, or in different containers"};
     static const char *const transports[] = {"auto", "shm"};
     for (int t = 0; t < 2; t++) {
         char folder[400];
@@ -180,7 +179,7 @@ static void another_container_is_another_machine(void **state) {
     }
 }
 
-GS_TESTS(shm, cmocka_unit_test(blocks_end_anywhere), cmocka_unit_test(letters_have_any_length),
+GS_TESTS(shm, cmocka_unit_test(blocks_end_anywhere), cmocka_unit_test(messages_have_any_length),
          cmocka_unit_test(abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
          cmocka_unit_test(who_waits_for_a_rank_that_left_fails),
          cmocka_unit_test(an_unknown_transport_is_named),

@@ -79,7 +79,8 @@ static void a_ring_of_three(void **state) {
     free(output);
 }
 
-/* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the longest. */
+/* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the
+ * longest. */
 static void an_all_reduce_in_16_bits(void **state) {
     (void)state;
     static const char wanted[] = "round 1 of 2\n"
@@ -249,7 +250,7 @@ static void enter_shows_the_next_round(void **state) {
 
 static void the_library_cannot_be_watched(void **state) {
     (void)state;
-    gs_test_program_prints(0, "no messages of ours to watch", "step --sync gloo --no-pause");
+    gs_test_program_prints(0, "there are no messages to show", "step --sync gloo --no-pause");
     gs_test_program_prints(0, "all*", "step --sync hierarchical --no-pause");
     gs_test_program_prints(0, "\"watched\":false", "step --sync allreduce --json");
     gs_test_program_prints(0, "Threads send nothing here", "step --sync allreduce --no-pause");
@@ -258,7 +259,7 @@ static void the_library_cannot_be_watched(void **state) {
 
 static void wrong_use_is_explained(void **state) {
     (void)state;
-    gs_test_program_prints(2, "'rnig'; there are: allreduce,", "step --sync rnig");
+    gs_test_program_prints(2, "'rnig'; choose one of: allreduce,", "step --sync rnig");
     gs_test_program_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
     gs_test_program_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
     gs_test_program_prints(2, "--size: '0' is not a whole number from 1 to 1000000", "step --size 0");

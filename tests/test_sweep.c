@@ -41,14 +41,14 @@ static void lists_that_cannot_be(void **state) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"32,...", "'...' wants two numbers before it and one after it"},
-        {"32,...,64", "'...' wants two numbers before it"},
-        {"...,64", "'...' wants two numbers before it"},
-        {"32,64,...", "'...' wants two numbers before it"},
-        {"32,64,...,...,512", "'...' wants two numbers before it"},
-        {"32,64,...,2000", "by the factor 2, from 1024 to 2048: it does not meet 2000"},
-        {"100,200,...,250", "from 200 to 400: it does not meet 250"},
-        {"4,6,...,100", "and 13.5 is no whole number of samples"},
+        {"32,...", "'...' needs two numbers before it and one after it"},
+        {"32,...,64", "'...' needs two numbers before it"},
+        {"...,64", "'...' needs two numbers before it"},
+        {"32,64,...", "'...' needs two numbers before it"},
+        {"32,64,...,...,512", "'...' needs two numbers before it"},
+        {"32,64,...,2000", "by the factor 2, from 1024 to 2048, and misses 2000"},
+        {"100,200,...,250", "from 200 to 400, and misses 250"},
+        {"4,6,...,100", "and 13.5 is not a whole number of samples"},
         {"64,32", "32 comes after 64: the batches must grow"},
         {"64,64", "64 comes after 64"},
         {"64,32,...,8", "32 comes after 64"},
@@ -258,7 +258,7 @@ static void cores_are_divided(void **state) {
     int threads = gs_cpu_cores() / 3;
     assert_int_equal(s.settings.threads, threads > 0 ? threads : 1);
     s.settings.devices = "cpu,cl";
-    assert_fails(GS_E_USAGE, "device 'cl' would be used by all of them at once", gs_sweep_prepare(&s));
+    assert_fails(GS_E_USAGE, "all of them would use device 'cl' at once", gs_sweep_prepare(&s));
     gs_sweep_free(&s);
 }
 
@@ -281,7 +281,7 @@ static void failures_are_told(void **state) {
 
 static void wrong_usage(void **state) {
     (void)state;
-    gs_test_program_prints(2, "--batch LIST is wanted", "sweep");
+    gs_test_program_prints(2, "--batch LIST is required", "sweep");
     gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
                            "sweep --batch 32,...");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
@@ -290,11 +290,12 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
                            "sweep --batch 32 --target 0.8");
     gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
-    gs_test_program_prints(2, "--warmup 1 wants --lr-rule", "sweep --batch 32 --warmup 1");
-    gs_test_program_prints(2, "'cube' is not a rule", "sweep --batch 32 --lr-rule cube");
+    gs_test_program_prints(2, "--warmup 1 needs --lr-rule", "sweep --batch 32 --warmup 1");
+    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
+                           "sweep --batch 32 --lr-rule cube");
     gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
-    gs_test_program_prints(2, "wanted cpu alone", "sweep --batch 32,64 --jobs 2 --devices cl");
-    gs_test_program_prints(2, "sweep does not save weights", "sweep --batch 32 --save x");
+    gs_test_program_prints(2, "wanted only cpu", "sweep --batch 32,64 --jobs 2 --devices cl");
+    gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
     gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
     gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
 }
@@ -324,7 +325,7 @@ static void table_and_chart(void **state) {
     char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
     assert_non_null(from);
     assert_width(from, 60);
-    assert_non_null(strstr(output, "2 runs side by side, 1 thread a worker"));
+    assert_non_null(strstr(output, "2 runs side by side, 1 thread per worker"));
     assert_non_null(strstr(output, "steps to 99 % by global batch"));
     for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
     free(output);
@@ -332,7 +333,7 @@ static void table_and_chart(void **state) {
     from = strstr(output, "batch       lr");
     assert_non_null(from);
     assert_width(from, 80);
-    assert_non_null(strstr(output, "never: not in 4 epochs"));
+    assert_non_null(strstr(output, "never: not within 4 epochs"));
     assert_non_null(strstr(output, "no chart: not reached, or diverged"));
     assert_non_null(strstr(output, "  not reached\n"));
     free(output);
@@ -385,7 +386,7 @@ static void read_log(const char *path, char *text, size_t size) {
     fclose(f);
 }
 
-/* Ctrl-C: what is done is shown, with its chart, and the exit status is 1. */
+/* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
 static void interrupted(const char *jobs) {
     char log[400], text[8192];
     snprintf(log, sizeof log, "%s/log", gs_test_folder());
@@ -412,7 +413,7 @@ static void interrupted(const char *jobs) {
     assert_int_equal(ended, child);
     assert_true(WIFEXITED(status));
     read_log(log, text, sizeof text);
-    if (WEXITSTATUS(status) != 1 || !strstr(text, "stopped by a signal after 0 of 2 runs"))
+    if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
         fail_msg("exit %d: %s", WEXITSTATUS(status), text);
 }
 

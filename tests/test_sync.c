@@ -56,7 +56,7 @@ static void schemes_are_found_by_name(void **state) {
         assert_in_range(strlen(scheme->what), 20, 55); /* a line of --help */
     }
     assert_fails(GS_E_USAGE,
-                 "'rnig'; there are: allreduce, gloo, hierarchical, ps, sharded_ps, ring, tree, "
+                 "'rnig'; choose one of: allreduce, gloo, hierarchical, ps, sharded_ps, ring, tree, "
                  "recursive_doubling, halving_doubling, auto",
                  gs_sync_find("rnig", &scheme));
     assert_fails(GS_E_USAGE, "''", gs_sync_find("", &scheme));
@@ -160,9 +160,11 @@ static gs_status same_choice(gs_comm *c, void *context) {
         memset(mine, 0, sizeof mine);
         snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
         bool chosen = s->scheme != &gs_sync_auto;
+        /* two ranks over Gloo exchange their arrays, without its ring */
+        chosen = chosen && (s->scheme != &gs_sync_gloo || c->size > 2);
         gs_sync_free(s);
         memcpy(first, mine, sizeof mine);
-        GS_TRY(c->ops->broadcast(c, first, sizeof first, GS_U8, 0));
+        GS_TRY(gs_comm_broadcast(c, first, sizeof first, GS_U8, 0));
         RANK_CHECK(chosen && strlen(mine) > 30, "auto: %s", mine);
         RANK_CHECK(memcmp(first, mine, sizeof mine) == 0, "rank %d: %s; rank 0: %s", c->rank, mine, first);
     }

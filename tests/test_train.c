@@ -1,5 +1,6 @@
 /* Data-parallel training is the same algorithm as training on one worker: the weights after some steps agree
  * but for rounding, for threads and processes, every scheme, and both backends. */
+#include "tests/devices.h"
 #include "tests/program.h"
 
 #include <math.h>
@@ -14,8 +15,8 @@ static const char MODEL[] =
     "linear 10";
 enum { BATCH = 333, STEPS = 20 };
 
-/* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is left
- * out of one step changes them by 1e-4. */
+/* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is
+ * left out of one step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings settings_for(const char *devices, const char *sync) {
@@ -89,11 +90,6 @@ static void threads_equal_one_on_cpu(void **state) {
     compare_threads("cpu", (const char *[]){"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu", NULL});
 }
 
-static bool has_opencl(void) {
-    const char *devices = getenv("GRADSUM_TEST_DEVICES");
-    return !devices || strstr(devices, "cl");
-}
-
 static bool has_sub_devices(void) {
     gs_device_info *all;
     int count;
@@ -106,7 +102,7 @@ static bool has_sub_devices(void) {
 
 static void threads_equal_one_on_opencl(void **state) {
     (void)state;
-    if (!has_opencl()) skip();
+    gs_test_need_opencl();
     compare_threads("cl", (const char *[]){"cl,cl", "cl,cl,cl", "cl,cl,cl,cl", NULL});
     if (has_sub_devices()) compare_threads("cl", (const char *[]){"cl:0.0/0of2,cl:0.0/1of2", NULL});
 }
@@ -114,13 +110,13 @@ static void threads_equal_one_on_opencl(void **state) {
 /* A worker on each kind of device: the two backends agree too. */
 static void cpu_and_opencl_train_together(void **state) {
     (void)state;
-    if (!has_opencl()) skip();
+    gs_test_need_opencl();
     compare_threads("cpu", (const char *[]){"cpu,cl", "cl,cpu,cpu", NULL});
 }
 
 static void load_weights(const char *path, const gs_result *like, float *weights) {
     gs_model *plan;
-    assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28}, &plan));
+    assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28, 0}, &plan));
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
     gs_model_free(plan);
@@ -162,7 +158,7 @@ static void processes_equal_one(void **state) {
 
 static void processes_equal_one_on_opencl(void **state) {
     (void)state;
-    if (!has_opencl()) skip();
+    gs_test_need_opencl();
     gs_result alone = train("cl", "allreduce");
     compare_processes(&alone, 2, "cl", "allreduce");
     compare_processes(&alone, 2, "cl", "ps");

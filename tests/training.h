@@ -4,7 +4,7 @@
 
 #include "tests/program.h"
 
-/* A network with dropout, whose mask must follow the sample, and batches that nothing divides: 6000 samples in
+/* A network with dropout, whose mask must follow the sample, and a batch size that nothing divides: 6000 samples in
  * batches of 333. Step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices);

@@ -78,7 +78,7 @@ static gs_status check_0_2(void) {
     return accuracy_is((double)correct / N, logits, labels, N, CLASSES, "many samples");
 }
 
-/* ---- 0.3: relu, by itself and in a training run ---- */
+/* ---- 0.3: relu, alone and in a training run ---- */
 
 static gs_status relu_of(gs_device *d, size_t at, size_t count, bool in_place) {
     const float guard = 77;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh. Takes some seconds. $GRADSUM: the program, if it is not
-# build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh. Takes some seconds. $GRADSUM: the program, if it
+# is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/00-start
 

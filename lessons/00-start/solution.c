@@ -20,7 +20,7 @@ void lab_mean_gradient(size_t count, const float *dw0, double samples0, const fl
 
 double lab_accuracy(const float *logits, const int32_t *labels, size_t n, int classes) {
     /* task 0.2: in each row find the place of the largest logit, count how often it is the label, and
-     * divide by n. The first place counts where several are largest. */
+     * divide by n. If several are largest, the first place counts. */
     size_t correct = 0;
     for (size_t i = 0; i < n; i++) {
         const float *row = logits + i * (size_t)classes;
@@ -33,11 +33,11 @@ double lab_accuracy(const float *logits, const int32_t *labels, size_t n, int cl
     /* end of task 0.2 */
 }
 
-/* An operator of the backend: its contract stands in src/backend.h, look for relu_forward. */
+/* An operator of the backend: its contract is in src/backend.h; look for relu_forward. */
 static gs_status relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count) {
     (void)d; /* it would say how many threads there are */
     /* task 0.3: y[i] = the larger of x[i] and 0, for i < count; return GS_OK. The floats are at gs_cpu_floats(x)
-     * and gs_cpu_floats(y), which may be one and the same place. */
+     * and gs_cpu_floats(y), which may be the same place. */
     const float *from = gs_cpu_floats(x);
     float *to = gs_cpu_floats(y);
     for (size_t i = 0; i < count; i++) to[i] = from[i] > 0 ? from[i] : 0;
@@ -45,15 +45,10 @@ static gs_status relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count) {
     /* end of task 0.3 */
 }
 
-/* Not a task: how the operator gets into the framework. Every device "cpu" that is opened after this uses the table as it
- * is edited here. */
+/* Not a task: how the operator gets into the framework. Every device "cpu" that is opened after this uses the table as
+ * it is edited here. */
 static void edit(gs_backend *table) {
     table->relu_forward = relu_forward;
-    /* The backend can do linear and relu in one; where these are NULL, relu's own operator is called. */
-    table->linear_relu_forward = NULL;
-    table->linear_relu_backward = NULL;
-    table->conv2d_relu_forward = NULL;
-    table->conv2d_relu_backward = NULL;
 }
 
 void lab_install(void) {

@@ -1,5 +1,5 @@
-/* The checks of lesson 1. What the functions say is compared with runs that are played through here, sample by sample, on
- * a clock that is only a number: no formula, and nothing to measure. */
+/* The checks of lesson 1. What the functions say is compared with runs that are played through here, sample by sample,
+ * on a clock that is only a number: no formula, and nothing to measure. */
 #include <math.h>
 #include "tasks.h"
 #include "lab.h"
@@ -12,8 +12,8 @@ typedef struct played {
     double rate, waits; /* samples/s of all workers, share of the time that a worker waits */
 } played;
 
-/* Pieces of one sample. A disk brings one after the other, each to the worker whose turn it is, while that one has a place
- * free; a worker computes a piece when it is there and the one before is done. */
+/* Pieces of one sample. A disk brings one after the other, each to the worker whose turn it is, while that one has a
+ * place free; a worker computes a piece when it is there and the one before is done. */
 static played play(double loader, double step, int workers, bool shared) {
     static double done[MOST_WORKERS]
                       [PLACES]; /* when worker w was done with its piece i, in place i % PLACES */
@@ -123,7 +123,7 @@ static double step_seconds(size_t batch, int workers, double step, double sum_se
 }
 
 static gs_status check_1_5(void) {
-    /* powers of two, so that nothing is rounded and "less" means less: the sum lasts as long as so many samples */
+    /* powers of two, so that nothing is rounded and "less" means less: the sum lasts as long as a number of samples */
     static const double samples[] = {0, 0.5, 1, 1.5, 2, 7, 7.25, 64, 100, 333};
     const double step = 1024;
     for (int workers = 2; workers <= MOST_WORKERS; workers += workers < 5 ? 1 : 3)
@@ -149,12 +149,12 @@ static gs_status check_1_5(void) {
 
 const lab_task lab_tasks[] = {
     {"1.1", "a loader and a step at the same time", 2, check_1_1,
-     "In a second the step computes for rate / step of it; what does it do in the rest?"},
+     "The step computes for rate / step of each second; what does it do for the rest?"},
     {"1.2", "Amdahl's law", 2, check_1_2,
      "time = the serial share + the rest / workers; the speed-up is 1 / time."},
     {"1.3", "speed-up by data", 2, check_1_3,
-     "With one disk for all the sum of what the workers take is limited. Compare with what ONE worker "
-     "really makes, which a slow disk limits too."},
+     "With one disk for all, the sum of what the workers consume is limited. Compare with what ONE worker "
+     "really achieves, which a slow disk limits too."},
     {"1.4", "from how many workers on somebody waits", 2, check_1_4,
      "n workers of one disk wait if n x step is above loader; equal is not above."},
     {"1.5", "the batch from which several workers win", 2, check_1_5,

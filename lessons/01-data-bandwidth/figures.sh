@@ -1,7 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [throttle] [crossover] [disks] [curves]; without a
-# word all of them, in about three minutes. The machine should have nothing else to do. $GRADSUM: the program, if it is not
-# build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [throttle] [crossover] [disks] [curves]; without
+# a word all of them, in about three minutes. The machine should have nothing else to do. $GRADSUM: the program, if it
+# is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/01-data-bandwidth
 number() { grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }

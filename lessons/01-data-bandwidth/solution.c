@@ -1,5 +1,5 @@
-/* Lesson 1: what bounds a run, and when do more workers help? The blanks are marked "task 1.1" to "task 1.5"; tasks.h says
- * what each function must do.
+/* Lesson 1: what bounds a run, and when do more workers help? The blanks are marked "task 1.1" to "task 1.5"; tasks.h
+ * says what each function must do.
  *
  *     make lab-01                                                     builds and grades this file
  *     build/lessons/01/gradsum profile --model lenet --throttle 5     your predictions beside the measurement
@@ -34,8 +34,8 @@ double lab_speed_up(double loader, double step, int workers, bool shared) {
 }
 
 int lab_data_bound_from(double loader, double step, bool shared) {
-    /* task 1.4: look for the smallest number of workers that want MORE than is brought. Think of a disk that is
-     * too slow for one, of one that is never too slow, and of one that brings exactly enough for 4. */
+    /* task 1.4: look for the smallest number of workers that need MORE than is supplied. Think of a disk that is
+     * too slow for one, of one that is never too slow, and of one that supplies exactly enough for 4. */
     if (loader < step) return 1;
     if (!shared || isinf(loader)) return 0;
     return (int)floor(loader / step) + 1;
@@ -52,8 +52,8 @@ size_t lab_crossover(double step, int workers, double sum_seconds) {
     /* end of task 1.5 */
 }
 
-/* Not a task: this function stands in the place of src/train/profile_verdict.c, and `gradsum profile` prints what it says
- * below the measurement. */
+/* Not a task: this function takes the place of src/train/profile_verdict.c, and `gradsum profile` prints what it
+ * says below the measurement. */
 void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
     static const int workers[] = {1, 2, 4, 8};
     double waits = 0, rate = lab_together(p->loader, p->step, &waits);

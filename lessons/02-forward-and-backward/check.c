@@ -1,5 +1,5 @@
-/* The checks of lesson 2. The references are difference quotients of the forward formulas, in double; a linear function's
- * is exact for any step. Larger cases are compared with the library's own operators. */
+/* The checks of lesson 2. The references are difference quotients of the forward formulas, in double; a linear
+ * function's is exact for any step. Larger cases are compared with the library's own operators. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static gs_status check_large(gs_device *ours, bool dx) {
     if (status == GS_OK)
         status = ours->ops->linear_backward(ours, (gs_mem){b.dx, 0}, (gs_mem){b.dw, 0}, (gs_mem){b.db, 0},
                                             (gs_mem){b.dy, 0}, (gs_mem){b.x, 0}, (gs_mem){b.w, 0}, c.n,
-                                            (int)c.in, (int)c.out, true);
+                                            (int)c.in, (int)c.out, true, NULL);
     const float *got[] = {a.dx, a.dw, a.db}, *wanted[] = {b.dx, b.dw, b.db};
     const size_t count[] = {c.n * c.in, c.out * c.in, c.out};
     static const char *const names[] = {"dx", "dw", "db"};
@@ -290,8 +290,8 @@ static gs_status check_network(network *t) {
 
 static gs_status check_whole_network(gs_device *d) {
     network t = {.device = d, .pass = {.n = 3, .training = true}};
-    GS_TRY(gs_model_create(d, "linear 5, tanh, linear 4 no_bias, sigmoid, linear 3", (gs_shape){6, 1, 1}, 3,
-                           GS_SOFTMAX_CROSS_ENTROPY, 1, &t.model));
+    GS_TRY(gs_model_create(d, "linear 5, tanh, linear 4 no_bias, sigmoid, linear 3", (gs_shape){6, 1, 1, 0},
+                           3, GS_SOFTMAX_CROSS_ENTROPY, 1, &t.model));
     gs_status status = d->ops->alloc(d, 18 * sizeof(float), &t.x);
     if (status == GS_OK) status = d->ops->alloc(d, 3 * sizeof(int32_t), &t.labels);
     if (status == GS_OK) {

@@ -2,8 +2,8 @@
  *
  *     make build/lessons/02/experiment && build/lessons/02/experiment
  *
- * The loss is that of a small network (tanh, so that it has no kinks) over 32 images; the weight is the one with the largest
- * gradient. The network computes in f32; the loss is summed from its logits in double. */
+ * The loss is that of a small network (tanh, so that it has no kinks) over 32 images; the weight is the one with the
+ * largest gradient. The network computes in f32; the loss is summed from its logits in double. */
 #include <math.h>
 #include <stdio.h>
 #include "gradsum.h"

@@ -1,7 +1,7 @@
 /* The checks of lesson 3. */
 #include <math.h>
 #include <string.h>
-#include "data/shard.h"
+#include "data/order.h"
 #include "lab.h"
 #include "tasks.h"
 #include "train/train.h"
@@ -65,29 +65,29 @@ static gs_status check_sgd(gs_device *d, sgd_case c) {
 /* A small network on 4 samples, 30 steps with a rate that falls: its weights to `weights`. */
 static gs_status train_small(gs_device *d, float momentum, float *weights, size_t room) {
     gs_model *m = NULL;
-    gs_sgd *sgd = NULL;
+    gs_optimizer *optimizer = NULL;
     gs_mem x = GS_NONE, labels = GS_NONE, logits;
     gs_pass pass = {.n = 4, .training = true};
-    gs_status status = gs_model_create(d, "linear 5, tanh, linear 3", (gs_shape){6, 1, 1}, pass.n,
+    gs_status status = gs_model_create(d, "linear 5, tanh, linear 3", (gs_shape){6, 1, 1, 0}, pass.n,
                                        GS_SOFTMAX_CROSS_ENTROPY, 1, &m);
     if (status == GS_OK && m->params > room) gs_bug("%zu weights", m->params);
-    if (status == GS_OK) status = gs_sgd_create(m, 0, momentum, 0.01f, &sgd);
+    if (status == GS_OK) status = gs_optimizer_create(&gs_sgd, m, 0, momentum, 0.01f, &optimizer);
     if (status == GS_OK) status = d->ops->alloc(d, pass.n * 6 * sizeof(float), &x);
     if (status == GS_OK) status = d->ops->alloc(d, pass.n * sizeof(int32_t), &labels);
     for (size_t i = 0; i < pass.n * 6 && status == GS_OK; i++) ((float *)x.base)[i] = value(i, 9);
     for (size_t i = 0; i < pass.n && status == GS_OK; i++) ((int32_t *)labels.base)[i] = (int32_t)(i % 3);
     for (int step = 0; step < 30 && status == GS_OK; step++) {
-        sgd->lr = 0.5f / (float)(1 + step);
+        optimizer->lr = 0.5f / (float)(1 + step);
         status = gs_model_clear_gradients(m);
         if (status == GS_OK) status = gs_model_forward(m, &pass, x, &logits);
         if (status == GS_OK) status = gs_model_loss(m, &pass, logits, labels);
         if (status == GS_OK) status = gs_model_backward(m, &pass, logits, labels);
-        if (status == GS_OK) status = gs_sgd_update(sgd, (double)pass.n);
+        if (status == GS_OK) status = gs_optimizer_update(optimizer, (double)pass.n);
     }
     if (status == GS_OK) status = gs_model_read_weights(m, weights);
     d->ops->free(d, x);
     d->ops->free(d, labels);
-    gs_sgd_free(sgd);
+    gs_optimizer_free(optimizer);
     gs_model_free(m);
     return status;
 }
@@ -150,7 +150,7 @@ static gs_status every_sample_once(uint64_t seed, uint64_t epoch, size_t n) {
     memset(seen, 0, sizeof seen);
     order[n] = 12345;
     gs_epoch_order(seed, epoch, n, order);
-    LAB_CHECK(order[n] == 12345, "%zu sample%s: the place behind the last one was written to", n, gs_s(n));
+    LAB_CHECK(order[n] == 12345, "%zu sample%s: the place after the last one was written to", n, gs_s(n));
     for (size_t i = 0; i < n; i++) {
         LAB_CHECK(order[i] < n, "%zu sample%s: order[%zu] is %u; samples are 0 .. %zu", n, gs_s(n), i,
                   order[i], n - 1);
@@ -176,8 +176,8 @@ static gs_status depends_on_seed_and_epoch(void) {
     return GS_OK;
 }
 
-/* All orders of 3 samples, counted over many epochs. If all are equally likely, chi-squared (5 degrees of freedom) is above
- * 36 once in a million times. */
+/* All orders of 3 samples, counted over many epochs. If all are equally likely, chi-squared (5 degrees of freedom) is
+ * above 36 once in a million times. */
 static gs_status all_orders_equally_likely(void) {
     enum { EPOCHS = 24000, ORDERS = 6 };
     static const char *const names[ORDERS] = {"012", "021", "102", "120", "201", "210"};
@@ -288,12 +288,12 @@ const lab_task lab_tasks[] = {
      "Follow the three formulas in their order. The rate multiplies v when w is changed, and is not stored "
      "in v: it may be another one in the next step. Where momentum is 0, v may be NULL."},
     {"3.2", "the order of an epoch", 3, check_3_2,
-     "Fisher and Yates: from the last place down to the second, exchange what stands there with one of the "
-     "places up to it, itself included. Of 0 or 1 samples there is nothing to exchange."},
+     "Fisher and Yates: from the last place down to the second, swap the sample there with one at or before "
+     "it, itself included. With 0 or 1 samples there is nothing to swap."},
     {"3.3", "the variance of a mini-batch's gradient", 2, check_3_3,
      "S / batch would be right if a sample could be drawn twice. As it cannot, a batch of all samples has "
      "no variance: which factor is 0 there, and nearly 1 for a small batch?"},
     {"3.4", "the noise scale from two batches", 2, check_3_4,
-     "Subtract the two equations: G is gone, S remains. Look at the last two sentences of tasks.h too."},
+     "Subtract the two equations: G is gone, S remains. Read the last two sentences of tasks.h too."},
     {0},
 };

@@ -2,9 +2,9 @@
  *
  *     make build/lessons/03/experiment && build/lessons/03/experiment
  *
- * The gradient g_i of every single sample gives S, the variance of one; then mini-batches are drawn, and the mean squared
- * distance of their gradients from the whole gradient is measured. All this at the initial weights, and again after some
- * epochs of training. */
+ * The gradient g_i of every single sample gives S, the variance of one; then mini-batches are drawn, and the mean
+ * squared distance of their gradients from the whole gradient is measured. All this at the initial weights, and again
+ * after some epochs of training. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [noise] [curves]; without a word all of
-# them, in about two minutes. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [noise] [curves]; without a word
+# all of them, in about two minutes. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/03-mini-batches
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }

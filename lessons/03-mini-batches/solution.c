@@ -8,7 +8,7 @@
 #include <math.h>
 #include "core/philox.h" /* random numbers: gs_philox */
 #include "cpu/cpu.h"     /* gs_cpu_floats(m): where the floats of a gs_mem begin; NULL for GS_NONE */
-#include "data/shard.h"
+#include "data/order.h"
 #include "lab.h"
 
 /* An operator of the backend, see src/backend.h. */
@@ -28,14 +28,7 @@ static gs_status sgd_update(gs_device *d, gs_mem w_mem, gs_mem v_mem, gs_mem dw_
     /* end of task 3.1 */
 }
 
-/* From here on: what stands in the place of src/data/shard.c. */
-
-/* Which part of a batch is whose; not a task before lesson 5. */
-gs_shard gs_shard_of(size_t total, int rank, int size) {
-    size_t parts = (size_t)size, part = (size_t)rank, least = total / parts, longer = total % parts;
-    return (gs_shard){.first = part * least + (part < longer ? part : longer),
-                      .count = least + (part < longer)};
-}
+/* From here on: what takes the place of src/data/order.c. */
 
 /* A random whole number in 0 .. below-1, the same for the same (seed, epoch, i). */
 static size_t random_below(uint64_t seed, uint64_t epoch, uint64_t i, size_t below) {
@@ -46,8 +39,8 @@ static size_t random_below(uint64_t seed, uint64_t epoch, uint64_t i, size_t bel
 
 void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-    /* task 3.2: bring order[0 .. n-1] into an order in which every sample still stands once, and all n! orders
-     * are equally likely; another one for each epoch and seed, but the same for the same two. random_below gives
+    /* task 3.2: put order[0 .. n-1] into an order that still has every sample once; all n! orders
+     * are equally likely. Each epoch and seed has a different one, always the same for the same two. random_below gives
      * random numbers; use it with a different i each time. n may be 0. */
     for (size_t i = n; i-- > 1;) {
         size_t j = random_below(seed, epoch, i, i + 1);

@@ -1,9 +1,9 @@
 /* The checks of lesson 4. All numbers are small integers, so that every order of summation gives the same floats: what
  * differs from the plain loop below is wrong.
  *
- * Behind A and B lie NaN, and behind C numbers that must stay: who goes beyond the end is seen. Under Oclgrind, which sees
- * it by itself, and reads as well, the buffers end where the matrices do; and there the loads are counted, since they, and
- * not the result, are what the rungs differ in. */
+ * Behind A and B lie NaN, and behind C numbers that must stay: who goes beyond the end is seen. Under Oclgrind, which
+ * sees it directly, and reads as well, the buffers end where the matrices do; and there the loads are counted, since
+ * they, and not the result, are what the rungs differ in. */
 #include <math.h>
 #include <stdlib.h>
 #include "lab.h"
@@ -98,8 +98,8 @@ static gs_status check_sizes(gs_device *d, int rung, const sizes *s) {
 
 /* ---- loads ---- */
 
-/* What a rung loads for its products, as the README derives it. 4.2 is about global memory, those after it about both. 4.1
- * is the first rung: it has nothing to save. */
+/* What a rung loads for its products, as the README derives it. 4.2 is about global memory, those after it about both.
+ * 4.1 is the first rung: it has nothing to save. */
 typedef struct theory {
     bool global_only;
     size_t loads, products;

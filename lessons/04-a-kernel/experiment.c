@@ -1,11 +1,13 @@
 /* The ladder, measured: each kernel of lab.cl against what the device can do at most.
  *
- *     make build/lessons/04/experiment && build/lessons/04/experiment [DEVICE...]      (LAB=FILE: with another file than lab.cl)
+ *     make build/lessons/04/experiment && build/lessons/04/experiment [DEVICE...]
+ *
+ * (LAB=FILE: FILE instead of lab.cl.)
  *
  * GFLOP/s are 2 N^3 / time, for N x N matrices; the best of all runs, after one that compiles the kernel. The peak is
- * measured on the spot: fused multiply-adds in registers, on all cores (cl/peak.cl). A machine's speed changes from second to
- * second, so it is measured again after each kernel, and the best counts. The last line is the library's own linear layer
- * with the same number of operations. */
+ * measured on the spot: fused multiply-adds in registers, on all cores (cl/peak.cl). A machine's speed changes from
+ * second to second, so it is measured again after each kernel, and the best counts. The last line is the library's own
+ * linear layer with the same number of operations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ typedef struct ladder {
 
 static gs_status run(const ladder *l, int rung, size_t n) {
     if (rung < LAB_RUNGS) return lab_product(l->device, rung, l->c, l->a, l->b, n, n, n);
-    return l->device->ops->linear_forward(l->device, l->c, l->a, l->b, GS_NONE, n, (int)n, (int)n);
+    return l->device->ops->linear_forward(l->device, l->c, l->a, l->b, GS_NONE, n, (int)n, (int)n, NULL);
 }
 
 static gs_status time_of(const ladder *l, int rung, size_t n, double *seconds) {

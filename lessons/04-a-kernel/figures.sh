@@ -1,6 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [FILE.cl]. The kernels are those of FILE.cl (from the top
-# of the source tree), or of solution.cl, or else of lab.cl. Takes half a minute, in which nothing else should run.
+# The figures of this lesson, from runs on this machine: sh figures.sh [FILE.cl]. The kernels are those of FILE.cl (from
+# the top of the source tree), or of solution.cl, or else of lab.cl. Takes half a minute, in which nothing else should
+# run.
 cd "$(dirname "$0")/../.." || exit 1
 here=lessons/04-a-kernel
 kernels=$here/solution.cl

@@ -3,15 +3,15 @@
  *     c[row * n + column] = sum over t < k of a[row * k + t] * b[t * n + column]
  *
  * m, n and k are at least 1, and need not be a multiple of anything. C is WRITTEN: what it held before does not count.
- * Nothing beyond the end of A, B or C may be touched: not written, and not read either, also where what was read is
+ * Nothing beyond the end of A, B or C may be touched: not written, and not read either, even where what was read is
  * thrown away. There are always whole work-groups, so at the lower and the right edge there are work-items without an
  * element of C.
  *
- * tasks.h says how many work-items each kernel is started with. Write fma(x, y, sum) for sum + x * y. min(x, y) wants
+ * tasks.h says how many work-items each kernel is started with. Write fma(x, y, sum) for sum + x * y. min(x, y) needs
  * both of one type: "call to '_cl_min' is ambiguous" means that they are not.
  *
- * Each kernel is compiled by itself, with TASK = 1 for 4.1, 2 for 4.2, ...: what does not compile in one costs nothing in
- * the others.
+ * Each kernel is compiled separately, with TASK = 1 for 4.1, 2 for 4.2, ...: what does not compile in one costs nothing
+ * in the others.
  */
 #define lab_blank(task) /* what stands in a blank: nothing; the grader looks for the words */
 
@@ -33,8 +33,8 @@ __kernel void product_element(__global float *c, __global const float *a, __glob
 #endif
 
 #if TASK == 2
-/* One element for each work-item again, but a work-group fetches what all of it need: TILE values of t at a time, a tile
- * of A and a tile of B, to local memory. */
+/* One element for each work-item again, but a work-group fetches what all of it need: TILE values of t at a time, a
+ * tile of A and a tile of B, to local memory. */
 __kernel __attribute__((reqd_work_group_size(TILE, TILE, 1))) void
 product_local(__global float *c, __global const float *a, __global const float *b, ulong m, ulong n, ulong k) {
     __local float a_tile[TILE][TILE], b_tile[TILE][TILE];
@@ -42,9 +42,9 @@ product_local(__global float *c, __global const float *a, __global const float *
     const size_t x = get_local_id(0), y = get_local_id(1); /* where in the tile this work-item is */
     /* task 4.2: for first = 0, TILE, 2 TILE, ... < k: fetch a_tile[y][x] = A(row, first + x) and b_tile[y][x] =
      * B(first + y, column), where there are such elements, else 0; then add the TILE products of row y of a_tile and
-     * column x of b_tile. Between fetching and using, and between using and fetching again, all must wait for each other:
-     * barrier(CLK_LOCAL_MEM_FENCE). All work-items of a group must come to each barrier, also those without an element
-     * of C: so no return before the loop. */
+     * column x of b_tile. Between fetching and using, and between using and fetching again, all must wait for each
+     * other: barrier(CLK_LOCAL_MEM_FENCE). All work-items of a group must reach each barrier, even those without an
+     * element of C: so no return before the loop. */
     lab_blank(4.2);
     /* end of task 4.2 */
 }
@@ -70,11 +70,11 @@ __kernel void product_register(__global float *c, __global const float *a, __glo
 __kernel void product_vector(__global float *c, __global const float *a, __global const float *b, ulong m,
                              ulong n, ulong k) {
     const size_t row = get_global_id(0) * HIGH, column = get_global_id(1) * VECTOR; /* of the first element */
-    /* task 4.4: as before, with a float16 (16 floats) for each row: for each t one vector of B, vload16(0, address), and fma
-     * of (float16)(a number of A), which copies it into all 16 places, and that vector, for each row; at the end
-     * vstore16(vector, 0, address). (The 0 counts vectors from the address.) Work out where each row of A begins before the
-     * loop over t (#pragma unroll here too): it is faster. At the lower edge as in task 4.3. At the right edge, where less
-     * than VECTOR columns are left, compute the elements of all rows one by one, as in task 4.1. */
+    /* task 4.4: as before, with a float16 (16 floats) for each row: for each t one vector of B, vload16(0, address),
+     * and fma of (float16)(a number of A), which copies it into all 16 places, and that vector, for each row; at the
+     * end vstore16(vector, 0, address). (The 0 counts vectors from the address.) Work out where each row of A begins
+     * before the loop over t (#pragma unroll here too): it is faster. At the lower edge as in task 4.3. At the right
+     * edge, where fewer than VECTOR columns are left, compute the elements of all rows one by one, as in task 4.1. */
     lab_blank(4.4);
     /* end of task 4.4 */
 }

@@ -23,7 +23,8 @@ enum { LAB_RUNGS = 4 };
 extern const lab_rung lab_rungs[LAB_RUNGS];
 
 /* Enqueue C = A B, by rung 0 .. LAB_RUNGS - 1; A is (m, k), B (k, n), C (m, n), each a whole allocation. As many
- * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard error). */
+ * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard
+ * error). */
 gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
 
 #endif

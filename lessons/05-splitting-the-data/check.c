@@ -104,8 +104,8 @@ static gs_status check_same(bool same, uint64_t seed0, uint64_t epoch0, uint64_t
     return GS_OK;
 }
 
-/* All 6 orders of 3 samples are equally likely. The draws are not random but fixed, so the verdict is always the same: 5
- * standard deviations; a shuffle that lets each element change places with any of the 3 is 12 off. */
+/* All 6 orders of 3 samples are equally likely. The draws are not random but fixed, so the verdict is always the same:
+ * 5 standard deviations; a shuffle that lets each element change places with any of the 3 is 12 off. */
 static gs_status check_likely(void) {
     enum { EPOCHS = 60000, EACH = EPOCHS / 6, MARGIN = 456 };
     int seen[3][3] = {{0}};
@@ -192,11 +192,10 @@ static gs_status check_split_of(size_t n, size_t held_out) {
         LAB_CHECK(train[m] == UINT32_MAX && validation[held_out] == UINT32_MAX,
                   "%zu sample%s, %zu held out: more were written", n, gs_s(n), held_out);
         if (epoch == 1) memcpy(first, validation, sizeof first);
-        LAB_CHECK(
-            memcmp(first, validation, held_out * sizeof *first) == 0,
-            "%zu sample%s, %zu held out: %s in epoch 1, %s in epoch %d: the network has been trained on what "
-            "it is to be judged by",
-            n, gs_s(n), held_out, numbers(first, held_out), numbers(validation, held_out), (int)epoch);
+        LAB_CHECK(memcmp(first, validation, held_out * sizeof *first) == 0,
+                  "%zu sample%s, %zu held out: %s in epoch 1, %s in epoch %d: the network was trained on the "
+                  "samples that are to judge it",
+                  n, gs_s(n), held_out, numbers(first, held_out), numbers(validation, held_out), (int)epoch);
         for (size_t i = 0; i < held_out; i++) {
             LAB_CHECK(validation[i] < n && !held[validation[i]], "%zu sample%s, %zu held out: they are %s", n,
                       gs_s(n), held_out, numbers(validation, held_out));
@@ -232,7 +231,7 @@ static gs_status check_split(void) {
 static const double xs[] = {1, 2, -1, 0.5, 3, -2, 1.5, 0.25, -0.75, 2.5};
 static const double ys[] = {2, 3, -1, 2, 5, -3, 4, 1, 0, 6};
 
-/* Three steps, in which the parts are the same; what one computes by itself with all samples is right. */
+/* Three steps, in which the parts are the same; what one computes alone with all samples is right. */
 static gs_status check_step_of(int workers, const size_t *counts) {
     lab_part parts[4];
     double dw[4] = {0}, w = 0.5, expected = 0.5;
@@ -268,9 +267,9 @@ const lab_task lab_tasks[] = {
     {"5.1", "parts that differ by one sample at most", 2, check_shard_of,
      "7 samples, 3 workers: 3 + 2 + 2. Where does each part begin, and how does total % size say it?"},
     {"5.2", "an order for each epoch", 3, check_order,
-     "which places may element i change with? Nothing may be kept from one call to the next."},
+     "which places may element i be swapped with? Nothing may be kept from one call to the next."},
     {"5.3", "find the bug: the same order in each epoch", 1, check_epochs,
-     "which line belongs inside of which loop?"},
+     "which line belongs inside which loop?"},
     {"5.4", "find the bug: judged by what it was trained on", 2, check_split,
      "the samples that are held out may depend on the seed, and on nothing that changes during the run."},
     {"5.5", "find the bugs: one step of several workers", 2, check_step,

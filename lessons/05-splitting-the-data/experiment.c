@@ -1,10 +1,10 @@
-/* Four bugs that do not crash. A network is trained five times on the same images by three workers with unequal parts (in
- * turns, in this one process): once as it should be, and once with each bug.
+/* Four bugs that do not crash. A network is trained five times on the same images by three workers with unequal parts
+ * (in turns, in this one process): once as it should be, and once with each bug.
  *
  *     make build/lessons/05/experiment && build/lessons/05/experiment
  *
- * 6,000 images, of which 1,000 are held out; global batch 100; the workers have 60, 30 and 10 samples of it; 5 epochs. The
- * "test" images are others. Each number is the mean of five seeds.
+ * 6,000 images, of which 1,000 are held out; global batch 100; the workers have 60, 30 and 10 samples of it; 5 epochs.
+ * The "test" images are others. Each number is the mean of five seeds.
  */
 #include <stdio.h>
 #include <stdlib.h>

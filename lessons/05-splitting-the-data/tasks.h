@@ -1,5 +1,6 @@
-/* Lesson 5: the functions of lab.c. The first two have their contract in src/data/shard.h, and take the place of
- * src/data/shard.c in this lab's program: gs_shard_of and gs_epoch_order.
+/* Lesson 5: the functions of lab.c. The first two, gs_shard_of and gs_epoch_order, have their contract in
+ * src/core/shard.h and src/data/order.h, and take the place of src/core/shard.c and src/data/order.c in this lab's
+ * program.
  */
 #ifndef LESSON_05_TASKS_H
 #define LESSON_05_TASKS_H
@@ -7,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/philox.h"
-#include "data/shard.h"
+#include "core/shard.h"
+#include "data/order.h"
 
 /* For task 5.2: draw number i of this epoch, in 0 .. below-1, each as likely as the others. It is a function of its
  * arguments alone: every worker that asks gets the same answer, and nobody has to remember anything. below >= 1. */
@@ -23,8 +25,8 @@ typedef void lab_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order)
 /* Train on one sample in an epoch; what it does is of no interest here. */
 typedef void lab_use(void *context, uint64_t epoch, uint32_t sample);
 
-/* Task 5.3. Use each of the samples 0 .. n-1 once in each of the epochs 1 .. epochs, in the order that `order_of` gives for
- * this epoch. `order` has room for n. */
+/* Task 5.3. Use each of the samples 0 .. n-1 once in each of the epochs 1 .. epochs, in the order that `order_of` gives
+ * for this epoch. `order` has room for n. */
 void lab_epochs(uint64_t seed, uint64_t epochs, size_t n, lab_order *order_of, uint32_t *order, lab_use *use,
                 void *context);
 
@@ -43,12 +45,13 @@ typedef struct lab_part {
     const double *x, *y;
 } lab_part;
 
-/* Task 5.5. One step of a model with a single weight. The loss of a sample is (w x - y)^2 / 2, its gradient (w x - y) x.
+/* Task 5.5. One step of a model with a single weight. The loss of a sample is (w x - y)^2 / 2, its gradient (w x - y)
+ * x.
  *
  *     w - lr (sum of the gradients of all samples of the global batch) / (number of these samples)
  *
- * is the result; if there are no samples, w. dw[r] is the place for worker r's gradient; as in the framework, it is there for
- * the whole run, and holds at the beginning what the step before has left. */
+ * is the result; if there are no samples, w. dw[r] is the place for worker r's gradient; as in the framework, it is
+ * there for the whole run, and holds at the beginning what the step before has left. */
 double lab_step(double w, double lr, int workers, const lab_part *parts, double *dw);
 
 #endif

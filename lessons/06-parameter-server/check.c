@@ -68,7 +68,7 @@ const lab_task lab_tasks[] = {
     {"6.1", "collect: every gradient to rank 0, and their sum", 3, check_collect,
      "who sends, who receives, and from whom? Draw the arrows for 3 ranks. What is the sum to begin with?"},
     {"6.2", "give back: the sum to every worker", 2, check_give_back,
-     "the arrows of 6.1 backwards. What a worker has now is of no use any more."},
+     "the arrows of 6.1, reversed. What a worker holds now is no longer needed."},
     {"6.3", "what it costs: rounds, messages, bytes, time", 2, check_formulas,
      "`build/gradsum step --sync ps --workers 3` counts it. Which rank is the slowest, and what does it do "
      "meanwhile?"},

@@ -32,8 +32,8 @@ static gs_status server_sum(gs_sync *s, float *data, size_t count) {
 
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {0};
-    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0 sends others than a
-     * worker. */
+    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0's messages are not
+     * those of a worker. */
     (void)ranks, (void)rank, (void)a;
     lab_blank("6.3");
     return cost;
@@ -52,8 +52,8 @@ double server_time(int ranks, double bytes, const gs_sync_model *m) {
 
 gs_status sharded(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
-    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all, and
-     * theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
+    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all,
+     * and theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
     (void)ranks, (void)me, (void)data, (void)count;
     return lab_blank("6.4");
     /* end of task 6.4 */

@@ -34,8 +34,8 @@ static gs_status server_sum(gs_sync *s, float *data, size_t count) {
 
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {0};
-    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0 sends others than a
-     * worker. */
+    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0's messages are not
+     * those of a worker. */
     cost.rounds = 2;
     for (int message = 0; message < (rank == 0 ? ranks - 1 : 1); message++)
         gs_sync_cost_add(&cost, a, (gs_chunk){0, a->count});
@@ -54,8 +54,8 @@ double server_time(int ranks, double bytes, const gs_sync_model *m) {
 
 gs_status sharded(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
-    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all, and
-     * theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
+    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all,
+     * and theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
     gs_chunk mine = gs_chunk_of(count, ranks, me);
     gs_sync_round(s);
     for (int k = 1; k < ranks; k++) {

@@ -1,7 +1,7 @@
 /* Lab 6: what you write in lab.c, and what it is written in.
  *
- * All ranks run the same functions; `s->comm->rank` says who one is. From src/sync/scheme.h (read it: it is short) you
- * need
+ * All ranks run the same functions; `s->comm->rank` says which rank this is. From src/sync/scheme.h (read it: it is
+ * short) you need
  *
  *     s->comm->rank, s->comm->size          who am I, and how many are we
  *     gs_chunk_of(count, parts, i)          part i of an array cut into `parts`; (gs_chunk){0, count} is all of it
@@ -30,12 +30,12 @@ gs_status collect(gs_sync *s, float *data, size_t count);
 /* 6.2, one round: rank 0 sends the sum to every worker, and there it takes the gradient's place. */
 gs_status give_back(gs_sync *s, float *data, size_t count);
 
-/* 6.3: what one rank sends in both rounds together: rounds, messages, bytes; for 2 ranks and 1 float at least. The array
- * has a->count floats. */
+/* 6.3: what one rank sends in both rounds together: rounds, messages, bytes; for 2 ranks and 1 float at least. The
+ * array has a->count floats. */
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a);
 
-/* 6.3: and how long both take, where a message of B bytes takes m->alpha + m->beta B seconds, adding B bytes to B others
- * m->gamma B, and rank 0 does one thing after the other. `bytes` are those of the array. */
+/* 6.3: and how long both take, where a message of B bytes takes m->alpha + m->beta B seconds, adding B bytes to B
+ * others m->gamma B, and rank 0 does one thing after the other. `bytes` are those of the array. */
 double server_time(int ranks, double bytes, const gs_sync_model *m);
 
 /* ---- every rank a server ---- */

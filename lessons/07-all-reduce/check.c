@@ -1,4 +1,4 @@
-/* Each half of an all-reduce is checked by itself (lab_half.h), so that a wrong 7.1 costs the points of 7.1 only. */
+/* Each half of an all-reduce is checked separately (lab_half.h), so that a wrong 7.1 costs the points of 7.1 only. */
 #include "tasks.h"
 
 #include "lab_half.h"
@@ -120,7 +120,7 @@ const lab_task lab_tasks[] = {
      "`build/gradsum step --sync ring --workers 3 --size 4` shows each message. Chunks are not all of one "
      "size."},
     {"7.4", "halving: reduce-scatter with partners", 2, check_halving,
-     "4 ranks: who meets whom at distance 1, and who at distance 2? Which half does each of them want?"},
+     "4 ranks: who meets whom at distance 1, and who at distance 2? Which half does each of them keep?"},
     {"7.5", "doubling: all-gather with partners", 1, check_doubling,
      "begin with the largest distance. After each round you have twice as many chunks, and `has` must say "
      "so."},

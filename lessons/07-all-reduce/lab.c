@@ -10,7 +10,7 @@
 gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
     int right = (me + 1) % ranks, left = (me + ranks - 1) % ranks;
-    /* task 7.1: N - 1 rounds. In the first one, send chunk `me` to the right, and add the chunk that comes from the
+    /* task 7.1: N - 1 rounds. In the first, send chunk `me` to the right, and add the chunk that comes from the
      * left to your own. Which chunk is that? In each later round pass on the chunk that you have just added to. */
     (void)right, (void)left, (void)data, (void)count;
     return lab_blank("7.1");
@@ -20,7 +20,7 @@ gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count) {
 gs_status ring_all_gather(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
     int right = (me + 1) % ranks, left = (me + ranks - 1) % ranks;
-    /* task 7.2: N - 1 rounds. In the first one, send the chunk that is whole here; in each later one, that which has
+    /* task 7.2: N - 1 rounds. In the first, send the chunk that is complete here; in each later one, the one that has
      * just come in. */
     (void)right, (void)left, (void)data, (void)count;
     return lab_blank("7.2");
@@ -54,7 +54,7 @@ double ring_time(int ranks, double bytes, const gs_sync_model *m) {
 
 gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks *has) {
     /* task 7.4: for distance = 1, 2, 4, ... below f->places: the partner's place is f->place ^ distance, its rank
-     * gs_fold_rank(f, that). Cut *has in the middle; keep one half, send the other, add what comes in to the kept one. */
+     * gs_fold_rank(f, that). Cut *has in the middle: keep one half, send the other, and add what comes in. */
     (void)s, (void)f, (void)data, (void)count, (void)has;
     return lab_blank("7.4");
     /* end of task 7.4 */
@@ -68,7 +68,7 @@ gs_status doubling(gs_sync *s, const gs_fold *f, float *data, size_t count, chun
     /* end of task 7.5 */
 }
 
-/* As given. Ranks that are too many for a power of two hand their gradient in before, and get the sum after; meanwhile
+/* As given. Ranks beyond a power of two hand in their gradient before, and get the sum after; meanwhile
  * they only count the rounds (src/sync/fold.c). */
 static gs_status halving_doubling_sum(gs_sync *s, float *data, size_t count) {
     gs_fold f = gs_fold_of(s->comm->size, s->comm->rank);

@@ -28,8 +28,8 @@ gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count);
 /* 7.2: before, chunk rank + 1 is whole on each rank; after N - 1 rounds, all chunks are on all ranks. */
 gs_status ring_all_gather(gs_sync *s, float *data, size_t count);
 
-/* 7.3: what one rank sends in the two together: rounds, messages, bytes; for 2 ranks and 1 float at least. The array has
- * a->count floats. Empty chunks are not sent, and do not count. */
+/* 7.3: what one rank sends in the two together: rounds, messages, bytes; for 2 ranks and 1 float at least. The array
+ * has a->count floats. Empty chunks are not sent, and do not count. */
 gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a);
 
 /* 7.3: and how long both take, where a message of B bytes takes m->alpha + m->beta B seconds and adding B bytes to B

@@ -79,18 +79,10 @@ static gs_status the_sum_of_a_tree(void) {
 static const gs_transport *inner[MOST_WORKERS];
 static size_t messages[MOST_WORKERS], bytes[MOST_WORKERS];
 
-static gs_status counted_send(gs_comm *c, const void *data, size_t size, int to) {
+static gs_status counted_send(gs_comm *c, const gs_envelope *e, const void *data, size_t size) {
     messages[c->rank]++;
     bytes[c->rank] += size;
-    if (to < 0 || to >= c->size || to == c->rank)
-        return gs_fail(GS_E_USAGE, "worker %d sends to worker %d", c->rank, to);
-    return inner[c->rank]->send(c, data, size, to);
-}
-
-static gs_status counted_recv(gs_comm *c, void *data, size_t size, int from) {
-    if (from < 0 || from >= c->size || from == c->rank)
-        return gs_fail(GS_E_USAGE, "worker %d receives from worker %d", c->rank, from);
-    return inner[c->rank]->recv(c, data, size, from);
+    return inner[c->rank]->send(c, e, data, size);
 }
 
 static gs_status check_across(gs_comm *c, void *context) {
@@ -101,7 +93,6 @@ static gs_status check_across(gs_comm *c, void *context) {
     for (size_t i = 0; i < count; i++) sum[i] = reference(c->rank * leaves, leaves, i);
     gs_transport counting = *(inner[c->rank] = c->ops);
     counting.send = counted_send;
-    counting.recv = counted_recv;
     gs_comm mine = *c;
     mine.ops = &counting;
     gs_status status = tree_across(&mine, sum, arrived, count);
@@ -336,9 +327,9 @@ const lab_task lab_tasks[] = {
     {"8.2", "the levels of the tree between workers", 3, the_tree_between_workers,
      "in round k worker r and worker r xor 2^k exchange sums, and both add them"},
     {"8.3", "a worker's leaves; training: the same bits for 1 to 8 workers", 1, the_same_bits,
-     "8 / N leaves a worker, beside each other. The training needs 8.1 and 8.2 too"},
+     "8 / N leaves per worker, side by side. The training needs 8.1 and 8.2 too"},
     {"8.4", "the mean over all samples from means of unequal parts", 2, the_mean_of_ragged_parts,
-     "a mean times its number of samples is a sum again; who has no samples brings 0"},
+     "a mean times its number of samples is a sum again; a worker without samples contributes 0"},
     {"8.5", "the first tensor and worker that differ", 2, who_differs,
      "per tensor: which checksum do most workers have, and who is the first without it?"},
     {0},

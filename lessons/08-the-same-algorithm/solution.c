@@ -1,11 +1,12 @@
-/* Lesson 8: is it the same algorithm? What to write is said in tasks.h, and in README.md.
+/* Lesson 8: is it the same algorithm? tasks.h and README.md say what to write.
  *
- * This file takes the place of src/train/exact.c (gs_exact_*) and of src/train/verify.c (gs_verify): what is written
- * here is what `build/lessons/08/gradsum train --exact --verify 10` does. It is shorter than those two, because it keeps
- * the gradients of all its leaves at once, and always compares all tensors. */
+ * This file takes the place of src/train/exact.c (gs_way_exact) and of src/train/verify.c (gs_verify): what is written
+ * here is what `build/lessons/08/gradsum train --exact --verify 10` does. It is shorter than those two, because it
+ * keeps the gradients of all its leaves at once, and always compares all tensors. */
 #include "tasks.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -27,12 +28,12 @@ void tree_sum(float *const *part, int parts, size_t count) {
 
 gs_status tree_across(gs_comm *c, float *sum, float *arrived, size_t count) {
     /* task 8.2: who is this worker's neighbour in the lowest level of the tree that lies between workers? Send
-     * it `sum`, receive its sum to `arrived`, add. Then the next level. c->ops->send and c->ops->recv are
-     * explained in src/sync/comm.h; all may send first and receive then. */
+     * it `sum`, receive its sum to `arrived`, add. Then the next level. gs_comm_send and gs_comm_recv are
+     * explained in src/comm/comm.h; all may send first and receive then. */
     for (int distance = 1; distance < c->size; distance *= 2) {
         int neighbour = c->rank ^ distance;
-        GS_TRY(c->ops->send(c, sum, count * sizeof *sum, neighbour));
-        GS_TRY(c->ops->recv(c, arrived, count * sizeof *sum, neighbour));
+        GS_TRY(gs_comm_send(c, sum, count * sizeof *sum, neighbour));
+        GS_TRY(gs_comm_recv(c, arrived, count * sizeof *sum, neighbour));
         add(sum, arrived, count); /* a + b and b + a are the same bits */
     }
     return GS_OK;
@@ -50,11 +51,11 @@ gs_shard leaves_of(int rank, int workers) {
 
 gs_status mean_of_parts(gs_comm *c, float *mean, size_t count, size_t samples) {
     /* task 8.4: make sums of the means, sum these and the numbers of samples over the workers, divide once. One
-     * c->ops->all_reduce(c, mean, count + 1, GS_F32, GS_SUM) does for both. Beware of the worker without
-     * samples: 0 times what is not a number is not a number either. */
+     * gs_comm_all_reduce(c, mean, count + 1, GS_F32, GS_SUM) does for both. Beware of the worker without
+     * samples: 0 times NaN is NaN. */
     for (size_t i = 0; i < count; i++) mean[i] = samples > 0 ? mean[i] * (float)samples : 0;
     mean[count] = (float)samples;
-    GS_TRY(c->ops->all_reduce(c, mean, count + 1, GS_F32, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(c, mean, count + 1, GS_F32, GS_SUM));
     for (size_t i = 0; i < count; i++) mean[i] /= mean[count];
     return GS_OK;
     /* end of task 8.4 */
@@ -64,7 +65,7 @@ gs_status mean_of_parts(gs_comm *c, float *mean, size_t count, size_t samples) {
 
 bool first_different(const uint32_t *checksum, int workers, int tensors, int *worker, int *tensor) {
     /* task 8.5: for each tensor in turn: find the checksum that most workers have, then the first worker that
-     * has another one. With few workers counting each against all others is fast enough. */
+     * has a different one. With few workers, counting each against all others is fast enough. */
     for (int t = 0; t < tensors; t++) {
         int best = 0, best_count = 0; /* the rank whose checksum is the most frequent */
         for (int r = 0; r < workers; r++) {
@@ -87,17 +88,17 @@ bool first_different(const uint32_t *checksum, int workers, int tensors, int *wo
     /* end of task 8.5 */
 }
 
-/* ---- given: what --exact needs besides ---- */
+/* ---- given: what else --exact needs ---- */
 
-struct gs_exact {
+typedef struct exact {
     gs_shard leaves;              /* virtual shards of this worker */
     size_t count;                 /* floats in the gradient array, counts included */
     float *leaf[GS_EXACT_SHARDS]; /* the gradient of each; leaf[0] becomes their sum */
     float *arrived;
-};
+} exact;
 
-gs_status gs_exact_create(gs_worker *w, gs_exact **out) {
-    gs_exact *e = *out = calloc(1, sizeof *e);
+static gs_status create(gs_worker *w) {
+    exact *e = w->way_state = calloc(1, sizeof *e);
     if (!e) return gs_fail(GS_E_MEMORY, "no memory for --exact");
     e->leaves = leaves_of(w->comm->rank, w->comm->size);
     if (e->leaves.count < 1 || e->leaves.first + e->leaves.count > GS_EXACT_SHARDS)
@@ -111,34 +112,49 @@ gs_status gs_exact_create(gs_worker *w, gs_exact **out) {
     return there ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: no memory for %zu gradients", e->leaves.count);
 }
 
-void gs_exact_free(gs_exact *e) {
+static void free_leaves(gs_worker *w) {
+    exact *e = w->way_state;
     if (!e) return;
     for (int i = 0; i < GS_EXACT_SHARDS; i++) free(e->leaf[i]);
     free(e->arrived);
     free(e);
 }
 
-/* The gradient of each of this worker's leaves, computed by itself, then their sum. */
-gs_status gs_exact_gradient(gs_worker *w, size_t batch_first, size_t batch) {
-    gs_exact *e = w->exact;
+/* The gradient of each of this worker's leaves, computed separately, then their sum; and the sum over all workers. */
+static gs_status sum(gs_worker *w) {
+    const exact *e = w->way_state;
     gs_device *d = w->device;
+    size_t bytes = e->count * sizeof(float);
     for (size_t i = 0; i < e->leaves.count; i++) {
-        gs_shard part = gs_shard_of(batch, (int)(e->leaves.first + i), GS_EXACT_SHARDS);
-        GS_TRY(gs_model_clear_gradients(w->model));
-        GS_TRY(gs_part_gradient(w, batch_first, part));
-        GS_TRY(d->ops->read(d, e->leaf[i], w->model->gradients, e->count * sizeof(float)));
+        GS_TRY(gs_gradient(w)); /* of the next leaf: the schedule has them in this order */
+        GS_TRY(d->ops->read(d, e->leaf[i], w->model->gradients, bytes));
     }
     tree_sum(e->leaf, (int)e->leaves.count, e->count);
-    return gs_phase_ends(w, GS_PHASE_SYNC);
-}
-
-gs_status gs_exact_sum(gs_worker *w) {
-    const gs_exact *e = w->exact;
     GS_TRY(tree_across(w->comm, e->leaf[0], e->arrived, e->count));
-    return w->device->ops->write(w->device, w->model->gradients, e->leaf[0], e->count * sizeof(float));
+    return d->ops->write(d, w->model->gradients, e->leaf[0], bytes);
 }
 
-/* ---- given: what --verify needs besides ---- */
+static gs_status step(gs_worker *w, gs_score *score) {
+    GS_TRY(sum(w));
+    GS_TRY(gs_read_score(w, score));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+    GS_TRY(gs_optimizer_update(w->optimizer, score->samples));
+    return gs_phase_ends(w, GS_PHASE_UPDATE);
+}
+
+const gs_way gs_way_exact = {.name = "exact",
+                             .option = "--exact",
+                             .no_bucket = "adds in one fixed tree after backward",
+                             .no_wire = "needs values that are not rounded on the way",
+                             .one_thread = true,
+                             .parts = GS_EXACT_SHARDS,
+                             .workers = "1, 2, 4 or 8",
+                             .summary = "gradients summed in one fixed tree",
+                             .create = create,
+                             .step = step,
+                             .free = free_leaves};
+
+/* ---- given: what else --verify needs ---- */
 
 /* The checksums of this worker's tensors go to all; then each looks at all of them. */
 static gs_status compare(const gs_worker *w, const float *weights, uint32_t *mine, uint32_t *all) {
@@ -147,9 +163,9 @@ static gs_status compare(const gs_worker *w, const float *weights, uint32_t *min
     for (int t = 0; t < m->param_count; t++)
         mine[t] = (uint32_t)crc32_z(0, (const void *)(weights + m->param[t]->at),
                                     m->param[t]->count * sizeof *weights);
-    GS_TRY(w->comm->ops->all_gather(w->comm, mine, all, (size_t)m->param_count * sizeof *mine, GS_U8));
+    GS_TRY(gs_comm_all_gather(w->comm, mine, all, (size_t)m->param_count * sizeof *mine, GS_U8));
     if (!first_different(all, w->comm->size, m->param_count, &worker, &tensor)) return GS_OK;
-    GS_TRY(w->comm->ops->barrier(w->comm)); /* nobody leaves before all know */
+    GS_TRY(gs_comm_barrier(w->comm)); /* nobody leaves before all know */
     return gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from the others'", w->step, worker,
                    m->param[tensor]->name);
 }

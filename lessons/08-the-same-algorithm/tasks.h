@@ -4,7 +4,7 @@
 #define LESSON_08_TASKS_H
 
 #include "lab.h"
-#include "train/modes.h"
+#include "train/internal.h"
 
 /* Task 8.1. part[0] = the sum of all parts, `count` floats each, in a binary tree of neighbours:
  *
@@ -15,13 +15,13 @@
 void tree_sum(float *const *part, int parts, size_t count);
 
 /* Task 8.2. Each worker brings the sum of its own leaves, which lie beside each other in the tree: worker 0 the first
- * ones, worker 1 those after them, and so on. Afterwards every worker has the whole sum, added in the tree of task 8.1. In log2 N
- * rounds each sends its sum to one other worker and receives that one's. c->size is 1, 2, 4 or 8; `arrived` has room
- * for `count` floats. */
+ * ones, worker 1 those after them, and so on. Afterwards every worker has the whole sum, added in the tree of task 8.1.
+ * In log2 N rounds each sends its sum to one other worker and receives that one's. c->size is 1, 2, 4 or 8; `arrived`
+ * has room for `count` floats. */
 gs_status tree_across(gs_comm *c, float *sum, float *arrived, size_t count);
 
-/* Task 8.3. The leaves of worker `rank`: `count` of the 8 virtual shards, from `first` on, such that those of each worker
- * are a whole subtree. workers is 1, 2, 4 or 8. With it `train --exact` has all that it needs. */
+/* Task 8.3. The leaves of worker `rank`: `count` of the 8 virtual shards, from `first` on, such that those of each
+ * worker are a whole subtree. workers is 1, 2, 4 or 8. With it `train --exact` has all that it needs. */
 gs_shard leaves_of(int rank, int workers);
 
 /* Task 8.4. This worker has the mean of the gradients of its own `samples` samples in mean[0 .. count - 1]; one that

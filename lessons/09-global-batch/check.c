@@ -75,7 +75,7 @@ enum { STEPS = 30 };
 static double used[2][STEPS + 1];
 
 static void note_rate(gs_worker *w) {
-    if (w->step <= STEPS) used[w->comm->rank][w->step - 1] = (double)w->sgd->lr;
+    if (w->step <= STEPS) used[w->comm->rank][w->step - 1] = (double)w->optimizer->lr;
 }
 
 /* 6000 samples in batches of 400 are 15 steps an epoch; 4 times the base batch; 1.5 epochs are 22.5 steps. */
@@ -168,14 +168,14 @@ static gs_status the_law_of_a_sweep(void) {
 
 const lab_task lab_tasks[] = {
     {"9.1", "the learning rate for a batch, by each rule", 2, the_rules,
-     "how many times the base batch is this batch? that factor, or its root, or nothing"},
+     "how many times the base batch is this batch? that factor, its root, or nothing"},
     {"9.2", "the plan of a warm-up (after 9.1)", 2, the_plan,
-     "a warm-up of E epochs has E times `steps` steps, from lr on; with a rate that does not grow there is "
-     "none. Without a warm-up the first rate is the scaled one"},
+     "a warm-up of E epochs has E times `steps` steps, from lr on; a rate that does not grow has none. "
+     "Without a warm-up the first rate is the scaled one"},
     {"9.3", "the rate of each step; training with it", 3, the_rate_of_a_step,
      "step 0 has the first rate, step number T the scaled one. The training needs 9.1 and 9.2 too"},
     {"9.4", "the critical batch of a sweep", 3, the_law_of_a_sweep,
-     "two sums of products on the left of each equation, one sum on the right; who never arrived is left "
-     "out"},
+     "two sums of products on the left of each equation, one sum on the right; batches that never reached "
+     "the target are left out"},
     {0},
 };

@@ -18,7 +18,7 @@ gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
         *out = (gs_lr_rule)i;
         return GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "'%s' is not a rule for the learning rate: wanted none, linear or sqrt", name);
+    return gs_fail(GS_E_USAGE, "unknown --lr-rule '%s'; choose one of: none, linear, sqrt", name);
 }
 
 const char *gs_lr_rule_name(gs_lr_rule rule) {

@@ -24,7 +24,7 @@ typedef struct batch_law {
     double critical; /* samples / least: the batch at which twice the least steps are needed */
 } batch_law;
 
-/* Task 9.4. The law that fits best: for which the sum of the squares of the relative errors,
+/* Task 9.4. The law that fits best, for which the sum of the squares of the relative errors,
  *
  *     sum over lines of ((least + samples / batch - steps) / steps)^2
  *

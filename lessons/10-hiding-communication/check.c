@@ -204,7 +204,7 @@ static gs_status with_a_model(gs_device *d, samples *s) {
     static int32_t labels[MOST_SAMPLES];
     for (int i = 0; i < FLOATS; i++) x[i] = sinf((float)i * 0.37f);
     for (int i = 0; i < MOST_SAMPLES; i++) labels[i] = i % 10;
-    GS_TRY(gs_model_create(d, "flatten, linear 16, tanh, linear 10", (gs_shape){1, 28, 28}, MOST_SAMPLES,
+    GS_TRY(gs_model_create(d, "flatten, linear 16, tanh, linear 10", (gs_shape){1, 28, 28, 0}, MOST_SAMPLES,
                            GS_SOFTMAX_CROSS_ENTROPY, 1, &s->model));
     GS_TRY(d->ops->alloc(d, sizeof x, &s->x));
     GS_TRY(d->ops->alloc(d, sizeof labels, &s->labels));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about two minutes. The machine should have nothing else to do.
-# sh figures.sh [buckets] [wire]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine, in about two minutes. The machine should have nothing else to
+# do. sh figures.sh [buckets] [wire]: only these. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/10-hiding-communication
 work=$(mktemp -d) || exit 1
@@ -9,8 +9,8 @@ number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d
 words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 
-# 1. the hidden share by the size of buckets. Of five rounds the fastest run of each: what disturbs one makes it slower, never
-# faster. 0: without buckets.
+# 1. the hidden share by the size of buckets. Of five rounds the fastest run of each: what disturbs one makes it slower,
+# never faster. 0: without buckets.
 wanted buckets && {
     for round in 1 2 3 4 5; do
         for kb in 0 100000 1024 16 1; do

@@ -1,4 +1,4 @@
-/* Lesson 10: hiding the communication. What to write is said in tasks.h, and in README.md.
+/* Lesson 10: hiding the communication. tasks.h and README.md say what to write.
  *
  * This file takes the place of src/train/buckets.c and of src/sync/wire.c: `build/lessons/10/gradsum train --bucket 16
  * --wire bf16` cuts the gradients with gs_buckets_plan and rounds them with to_bf16. Here values are converted one by
@@ -123,6 +123,5 @@ const char *gs_wire_name(gs_wire wire) {
 gs_status gs_wire_find(const char *name, gs_wire *out) {
     for (int i = 0; i < 3; i++)
         if (strcmp(name, names[i]) == 0) return *out = (gs_wire)i, GS_OK;
-    return gs_fail(GS_E_USAGE, "no format of values on the wire is called '%s'; there are: f32, f16, bf16",
-                   name);
+    return gs_fail(GS_E_USAGE, "unknown --wire '%s'; choose one of: f32, f16, bf16", name);
 }

@@ -9,11 +9,11 @@
 #define LESSON_10_TASKS_H
 
 #include "lab.h"
-#include "data/shard.h"
+#include "core/shard.h"
 #include "sync/wire.h"
 #include "train/buckets.h"
 
-/* Samples whose gradients can be computed, but not all at once. */
+/* Samples whose gradients can be computed, though not all at once. */
 typedef struct sample_set {
     size_t params;
     /* gradient[i] += the sum of the gradients of samples first .. first + count - 1, for params elements; count > 0 */
@@ -22,7 +22,7 @@ typedef struct sample_set {
 } sample_set;
 
 /* Task 10.2. mean[i] = the mean of the gradients of samples 0 .. n - 1, computed in `passes` passes: pass k takes part
- * gs_shard_of(n, k, passes) of them (src/data/shard.h), and is left out where that part is empty. What is in `mean`
+ * gs_shard_of(n, k, passes) of them (src/core/shard.h), and is left out where that part is empty. What is in `mean`
  * before does not matter. n > 0. */
 gs_status accumulate(const sample_set *, size_t n, int passes, float *mean);
 

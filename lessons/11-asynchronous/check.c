@@ -1,5 +1,5 @@
-/* Lesson 11: the checks of the tasks in tasks.h. The server's book is first judged in a simulation: workers of different
- * speeds, whose messages arrive in an order that is the same each time. Then in training. */
+/* Lesson 11: the checks of the tasks in tasks.h. The server's book is first judged in a simulation: workers of
+ * different speeds, whose messages arrive in an order that is the same each time. Then in training. */
 #include "tasks.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct race {
     int workers;
     size_t bound, steps;
     int duration[MOST_WORKERS]; /* of a step of each worker ... */
-    int jitter;                 /* ... and up to so much more, another amount for each step */
+    int jitter;                 /* ... and up to this much more, a different amount for each step */
 } race;
 
 /* Worker r computes until done[r]; then its gradient arrives. */
@@ -222,13 +222,13 @@ static double largest_difference(const gs_result *a, const gs_result *b) {
 static gs_status check_staleness(const gs_result *r, size_t bound) {
     uint64_t gradients = 0;
     for (size_t i = 0; i < r->staleness.counts; i++) gradients += r->staleness.count[i];
-    size_t most = 2 * (2 * bound + 1); /* each of the others can do so many steps meanwhile */
+    size_t most = 2 * (2 * bound + 1); /* each of the others can do this many steps meanwhile */
     LAB_CHECK(gradients == 60 && r->staleness.counts <= most + 1,
               "train --devices cpu,cpu,cpu --sync async --staleness %zu --steps 20: counted %llu gradient%s, "
               "expected 60; the most stale one by %zu, expected at most %zu",
               bound, (unsigned long long)gradients, gs_s(gradients), r->staleness.counts - 1, most);
     LAB_CHECK(r->staleness.leads == bound + 1 && r->staleness.lead[bound] > 0,
-              "train --sync async --staleness %zu with a slow worker: the others came only %zu step%s ahead",
+              "train --sync async --staleness %zu with a slow worker: the others got only %zu step%s ahead",
               bound, r->staleness.leads - 1, gs_s(r->staleness.leads - 1));
     return GS_OK;
 }

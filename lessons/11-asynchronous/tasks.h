@@ -15,7 +15,7 @@
 
 #include "lab.h"
 #include "train/clocks.h"
-#include "train/modes.h"
+#include "train/internal.h"
 
 /* Task 11.3. x[i] = sum over workers of (mine / all) x[i], on every worker: the average of what the workers have,
  * weighted by the samples that each has seen. `mine` are this worker's, perhaps 0; `all` those of all together, which
@@ -28,10 +28,10 @@ typedef struct way {
 } way;
 
 /* Task 11.4. This worker's gradients are the sum over its own `mine` samples of a global batch of `all`; perhaps it
- * has none. Update its weights with their mean: gs_sgd_update(w->sgd, samples) divides the gradients by `samples`,
- * which must not be 0. Count the samples. Then: *meet is true where the workers must meet after this step, the H-th
- * one since the last time; H is w->settings->every, and w->step is the number of steps before this one, since the
- * beginning. */
+ * has none. Update its weights with their mean: gs_optimizer_update(w->optimizer, samples) divides the gradients by
+ * `samples`, which must not be 0. Count the samples. Then: *meet is true where the workers must meet after this step,
+ * the H-th one since the last time; H is w->settings->every, and w->step is the number of steps before this one, since
+ * the beginning. */
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet);
 
 #endif

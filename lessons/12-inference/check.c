@@ -1,5 +1,5 @@
-/* 12.1 is held against all ways to divide a few requests, 12.2 against one worker that answers everything with a real network,
- * 12.4 against a clock that goes from event to event. */
+/* 12.1 is held against all ways to divide a few requests, 12.2 against one worker that answers everything with a real
+ * network, 12.4 against a clock that goes from event to event. */
 #include "tasks.h"
 
 #include <math.h>
@@ -139,7 +139,7 @@ static gs_status check_gather(void) {
     gs_mem x = GS_NONE;
     GS_TRY(check_gather_small());
     GS_TRY(gs_device_open("cpu", 1, &device));
-    gs_status status = gs_model_create(device, "flatten, linear 9, tanh, linear 4", (gs_shape){1, 4, 4},
+    gs_status status = gs_model_create(device, "flatten, linear 9, tanh, linear 4", (gs_shape){1, 4, 4, 0},
                                        IMAGES, GS_SOFTMAX_CROSS_ENTROPY, 1, &model);
     if (status == GS_OK) status = device->ops->alloc(device, IMAGES * PIXELS * sizeof(float), &x);
     if (status == GS_OK) status = check_with(model, x);
@@ -244,11 +244,11 @@ const lab_task lab_tasks[] = {
      "shares by speed, rounded, are not always the best: 2 requests for the speeds 3, 1, 1."},
     {"12.2", "answers in the order of the requests", 2, check_gather,
      "the i-th answer of a worker is not the answer to request i."},
-    {"12.3", "the best batch that holds a bound", 2, check_best_batch,
-     "only rows that hold the bound; of these the most requests for each ms, which is not always the largest "
-     "batch; of equals the smallest."},
+    {"12.3", "the best batch within a bound", 2, check_best_batch,
+     "only rows within the bound; of these, the most requests per ms, which is not always the largest batch; "
+     "of equals, the smallest."},
     {"12.4", "a server that collects requests", 4, check_serve,
-     "three moments decide: `most` are there, the oldest has waited, the worker is free. While it is busy "
-     "more may come in, up to `most`."},
+     "three moments decide: `most` are there, the oldest has waited, the worker is free. While it is busy, "
+     "more may arrive, up to `most`."},
     {0},
 };

@@ -2,8 +2,9 @@
  *
  *     make build/lessons/12/experiment && build/lessons/12/experiment         (LAB=FILE: with another file than lab.c)
  *
- * First: lenet on the device "cpu" with one thread, the fastest of 30 runs for each size of batch. Then your lab_serve (task 12.4)
- * with these times: requests come at random (a Poisson process), as many as a part of the highest rate of the table.
+ * First: lenet on the device "cpu" with one thread, the fastest of 30 runs for each size of batch. Then your lab_serve
+ * (task 12.4) with these times: requests come at random (a Poisson process), as many as a part of the highest rate of
+ * the table.
  */
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static gs_status measure(lab_timing table[SIZES]) {
     gs_device *device;
     gs_model *model = NULL;
     gs_mem x = GS_NONE;
-    const gs_shape shape = {1, 28, 28};
+    const gs_shape shape = {1, 28, 28, 0};
     GS_TRY(gs_device_open("cpu", 1, &device));
     gs_status status = gs_model_create(device, "lenet", shape, MOST, GS_SOFTMAX_CROSS_ENTROPY, 1, &model);
     if (status == GS_OK) status = device->ops->alloc(device, MOST * gs_shape_size(shape) * sizeof(float), &x);

@@ -6,7 +6,7 @@
 #include "lab.h"
 
 void lab_divide(size_t requests, int workers, const double *speed, size_t *count) {
-    /* task 12.1: give the requests away one by one. Who would be done first, if it got one more? */
+    /* task 12.1: give out the requests one by one. Who would be done first with one more? */
     (void)requests, (void)workers, (void)speed, (void)count;
     lab_blank("12.1");
     /* end of task 12.1 */
@@ -22,7 +22,7 @@ size_t lab_gather(int workers, const lab_answers *from, size_t requests, size_t 
 }
 
 size_t lab_best_batch(size_t rows, const lab_timing *table, double bound) {
-    /* task 12.3: among the rows that hold the bound, the highest batch / ms. */
+    /* task 12.3: among the rows within the bound, the highest batch / ms. */
     (void)rows, (void)table, (void)bound;
     lab_blank("12.3");
     return 0;
@@ -30,8 +30,9 @@ size_t lab_best_batch(size_t rows, const lab_timing *table, double bound) {
 }
 
 void lab_serve(const lab_server *s, size_t requests, const double *arrival, double *done) {
-    /* task 12.4: batch by batch. Let request i be the oldest that waits. At what time are `most` there (if ever)? When has i
-     * waited long enough? When is the worker free? From these three follows when the batch begins, and then who is in it. */
+    /* task 12.4: batch by batch. Let request i be the oldest that waits. At what time are `most` there (if ever)? When
+     * has i waited long enough? When is the worker free? These three decide when the batch begins, and then who
+     * is in it. */
     (void)s, (void)requests, (void)arrival, (void)done;
     lab_blank("12.4");
     /* end of task 12.4 */

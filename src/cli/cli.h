@@ -1,12 +1,18 @@
 /* The program: commands, their options, what they print.
  *
- * Exit status: 0 done, 1 failed, 2 wrong usage. Results go to standard output, messages to standard error.
+ * Exit status: 0 done, 1 failed, 2 wrong usage, 128 + N stopped by signal N. Results go to standard output, messages to
+ * standard error.
  */
-#ifndef GS_CLI_CLI_H
-#define GS_CLI_CLI_H
+#pragma once
 
-#include "cli/bars.h"
+#include "cli/draw/bars.h"
+#include "cli/draw/numbers.h"
+#include "cli/draw/wrapped.h"
+#include "core/nearest.h"
 #include "gradsum.h"
+#include "train/options.h"
+
+struct cJSON;
 
 enum { GS_EXIT_OK = 0, GS_EXIT_FAILED = 1, GS_EXIT_USAGE = 2 };
 
@@ -27,29 +33,23 @@ int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_grade(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
+/* ---- main.c ---- */
+
+typedef struct gs_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    /* Needs OpenBLAS's kernels and PoCL's settings, for which the program may start itself once more (5 ms). */
+    bool computes;
+    const char
+        *instead; /* NULL: `launch` can start it, its processes are ranks; else what to use in its place */
+    const char *what;
+} gs_command;
+
+extern const gs_command gs_commands[]; /* all; a NULL name ends them */
+
 /* ---- options.c ---- */
 
-typedef enum gs_option_kind {
-    GS_OPTION_FLAG,   /* bool */
-    GS_OPTION_TEXT,   /* const char * */
-    GS_OPTION_INT,    /* int */
-    GS_OPTION_COUNT,  /* uint64_t */
-    GS_OPTION_BATCH,  /* size_t: a number, or "all" for 0 */
-    GS_OPTION_FLOAT,  /* float */
-    GS_OPTION_DOUBLE, /* double */
-    GS_OPTION_LOSS,   /* gs_loss */
-    GS_OPTION_SHAPE,  /* gs_shape: CxHxW */
-    GS_OPTION_SLOW,   /* gs_slow: RANK:MS */
-    GS_OPTION_WIRE,   /* gs_wire: f32, f16, bf16 */
-    GS_OPTION_RULE,   /* gs_lr_rule */
-    GS_OPTION_RANGE,  /* gs_range: A-B, A, none */
-} gs_option_kind;
-
-/* Steps first .. last; 0 0: none. */
-typedef struct gs_range {
-    uint64_t first, last;
-} gs_range;
-
+/* An option of a command. Those of a run come from the one table in train/options.h. */
 typedef struct gs_option {
     const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
     gs_option_kind kind;
@@ -59,43 +59,80 @@ typedef struct gs_option {
     const char *help;
 } gs_option;
 
-/* Read "--name value" and "--name=value". Other words are moved to argv[1..*words]. Sets *help for --help and
- * -h. GS_E_USAGE: an unknown option (the nearest one is named), a missing or a wrong value. */
+enum { GS_OPTIONS_MOST = 64 }; /* in one table */
+
+/* Read "--name value" and "--name=value", and "-n 3" and "-n3". Other words are moved to argv[1..*words]. With --help
+ * or -h anywhere, sets *help and reads nothing. GS_E_USAGE: an unknown option (the nearest one is named), a missing or
+ * a wrong value, a word behind --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
-/* "usage: gradsum train [options]" and a line for each option, in 80 columns. */
-void gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options);
+/* ---- options_help.c ---- */
 
-/* The options of a training run, for `settings`, and those of `own`, which replace options of the same name. Without
- * `training` those that only training needs are left out. The table is static: the next call changes it. */
+/* What an option is when nobody sets it, as text, from what its value holds now; "" where it is off or has none.
+ * `text` is room for it. */
+const char *gs_option_default(const gs_option *, char *text, size_t size);
+
+/* "usage: gradsum train [options]" and for each option a line or more with its default, in 80 columns. True: the
+ * caller may print more below; false: it is for a shell, which reads nothing else (manual.h). */
+bool gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options);
+
+/* ---- options.c ---- */
+
+/* The options of a run, for `settings`, and those of `own`, which replace options of the same name. Without `training`
+ * those that only training needs are left out. The table is static: the next call changes it. */
 const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_option *own);
+
+/* Not taken by this command, though by others: help does not list it. */
+#define GS_REFUSED(name, why)                                                                                \
+    { name, GS_OPTION_REFUSED, NULL, 0, 0, NULL, why }
+
+/* In `own`: the run's option of this name, with this help; NULL: with its own. */
+#define GS_RUN_OPTION(name, help)                                                                            \
+    { name, GS_OPTION_FLAG, NULL, 0, 0, NULL, help }
+
+/* Of --mean and --std, where only the file can say them. */
+#define GS_MEAN_HELP_OF_FILE "images are scaled to (byte / 255 - mean) / std (default: the file's, else 0)"
+#define GS_STD_HELP_OF_FILE "the std in that formula (default: the file's, else 1)"
+
+/* Of --bind, where there are ranks and no run. */
+#define GS_BIND_HELP_RANKS "cores: bind each rank to its own; or none"
 
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
 int gs_failed(const char *command, gs_status status);
+
+/* Say on standard error, of process 0, what is assumed where the file settings->load does not say how the images of
+ * its training were scaled, and --mean and --std do not either. To be called when the file is known to be good: what
+ * is assumed of a file that does not load interests nobody. */
+void gs_tell_scaling(const char *command, const gs_settings *);
 
 /* A command takes no words beside its options: GS_E_USAGE naming the first. */
 gs_status gs_no_words(int words, char **argv);
 
 /* ---- output.c ---- */
 
-/* 1234567 -> "1,234,567". Four results may be in use at once. */
-const char *gs_thousands(double number);
-
-/* Largest memory of this process so far, in MB (10^6 bytes). */
-double gs_peak_memory_mb(void);
-
-/* Ends a run after the step that it is in at Ctrl-C or SIGTERM; the second time at once. */
+/* A run ends after the step that it is in, and saves, at Ctrl-C, SIGTERM, SIGHUP (the terminal has gone) and when
+ * nobody reads its output any more (head); the second signal ends it at once. */
 void gs_stop_on_signals(void);
+
+/* Print the object as one line, and free it. */
+void gs_json_print(struct cJSON *);
+
+/* As fflush(stdout); a closed pipe becomes the wish to stop, as SIGPIPE would be. */
+void gs_flush_output(void);
 
 /* What `train` and `compare` show while a run goes. */
 typedef struct gs_progress {
     const gs_settings *settings;
+    const char *tells_scaling; /* the command that says what it assumes of the file --load; or NULL */
     bool json;
     bool bar;         /* a progress bar on standard error, which is a terminal */
     int bar_columns;  /* that there are for it: a line that wraps could not be written over */
+    char run[48];     /* of several runs: "batch 64, 5 to come: ", or "" */
     gs_screen screen; /* standard output */
     double started, shown;
     double samples_done; /* of this epoch */
+    const char *failure; /* why the weights could not be saved, for the end; NULL: they could */
+    int answers;         /* of each sample */
     int parts;           /* 1, or the number of workers where a step tells of one worker alone */
 } gs_progress;
 
@@ -103,18 +140,12 @@ gs_observer gs_progress_observer(gs_progress *);
 
 /* ---- modes.c: the options of training that are not its default ---- */
 
-struct cJSON;
-
 /* What becomes of the gradients: "gradients summed by allreduce". Static. */
 const char *gs_modes_sum(const gs_settings *);
 /* A line for each other option that was chosen. */
 void gs_modes_print(const gs_settings *, int workers);
-/* Them all as fields of the first JSON line. */
-void gs_modes_json(const gs_settings *, struct cJSON *);
-
-/* The learning rates of --lr-rule: a line where there is a rule, and fields of the first JSON line. */
+/* A line with the learning rates of --lr-rule, where there is a rule. */
 void gs_modes_print_rates(const gs_settings *, const gs_worker *);
-void gs_modes_json_rates(const gs_settings *, const gs_worker *, struct cJSON *);
 
 /* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
 void gs_modes_print_end(const gs_result *);
@@ -126,4 +157,6 @@ void gs_progress_clear(gs_progress *);
 /* The last JSON line or the last lines of a training run. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
-#endif
+/* The last JSON line of one that failed, before gs_failed: {"event":"end","status":"diverged","steps":7,"message":...};
+ * the status may also be "interrupted" or "failed". result: NULL where there are no steps. */
+void gs_json_failed(gs_status, const gs_result *);

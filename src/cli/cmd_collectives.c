@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "sync/call_check.h"
-#include "sync/comm_device.h"
+#include "core/cores.h"
+#include "comm/call_check.h"
+#include "comm/device.h"
 
 enum { FIRST = 0, SHM = 1, GLOO = 2 };
 static const char *const between_threads[] = {"threads", "shm", "gloo"};
@@ -30,6 +31,8 @@ typedef struct rank {
     gs_device *device; /* NULL: no OpenCL */
     gs_mem in, out;
     unsigned char *host_in, *host_out;
+    cpu_set_t all, own; /* CPUs: those of the process, and this rank's share */
+    bool bind;          /* keep to the share, where the transport allows it */
 } rank;
 
 /* ---- one cell, on one rank ---- */
@@ -68,7 +71,7 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
     if (message) gs_call_fill(&send, r->number, t->ranks, r->host_in, NULL);
     gs_call_fill(&call, r->number, t->ranks, r->host_in, r->host_out);
     GS_TRY(to_device(r, at, bytes));
-    GS_TRY(c->ops->barrier(c));
+    GS_TRY(gs_comm_barrier(c));
     double start = gs_seconds();
     if (message) GS_TRY(run_call(r, at, &send));
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
@@ -79,16 +82,22 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
     return GS_OK;
 }
 
-/* Ranks that wait for each other on one core may need some milliseconds until the system has given them a core each, so a
- * short call is made again for a while. All ranks know the same times, so all make the same number of runs. */
+/* Ranks that wait for each other on one core may need some milliseconds until the system has given them a core each, so
+ * a short call is made again for a while. All ranks know the same times, so all make the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
     return run > t->runs && (spent > 20e-3 || run > MOST);
 }
 
+/* To CPUs of its own, or to none; OpenCL's threads and Gloo's have begun before, and keep all. */
+static void bind_for(const rank *r, const char *transport) {
+    if (r->bind) gs_cores_bind(gs_cores_may_bind(transport) ? &r->own : &r->all);
+}
+
 /* GS_E_FORMAT: a result is wrong; other failures end the table. */
 static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
     gs_table *t = r->t;
+    bind_for(r, t->transports[at.transport]);
     gs_outcome *mine = &t->outcome[r->number];
     gs_call call = gs_table_call(t, operation == GS_SEND ? GS_RECV : operation, r->number);
     mine->status = GS_OK;
@@ -99,7 +108,7 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
         double seconds, *all = calloc((size_t)t->ranks, sizeof *all);
         if (!all) return gs_fail(GS_E_MEMORY, "no memory for the times of %d ranks", t->ranks);
         gs_status status = run_once(r, at, operation, &seconds);
-        if (status == GS_OK) status = first->ops->all_gather(first, &seconds, all, 1, GS_F64);
+        if (status == GS_OK) status = gs_comm_all_gather(first, &seconds, all, 1, GS_F64);
         for (int i = 0; i < t->ranks; i++)
             if (all[i] > seconds) seconds = all[i]; /* it is over when the last rank is done */
         free(all);
@@ -110,9 +119,12 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
         mine->status = gs_call_verify(&call, r->number, t->ranks, r->host_in, r->host_out);
         if (mine->status != GS_OK) snprintf(mine->message, sizeof mine->message, "%s", gs_message());
     }
-    if (t->mpirun.size > 1) /* threads see each other's outcomes, processes send them to rank 0 */
-        GS_TRY(first->ops->gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
-    return first->ops->barrier(first);
+    if (t->mpirun.size > 1) { /* threads see each other's outcomes, processes send them to rank 0 */
+        GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
+        for (int i = 0; i < t->ranks; i++)
+            t->outcome[i].message[sizeof mine->message - 1] = '\0'; /* whatever the other side has sent */
+    }
+    return gs_comm_barrier(first);
 }
 
 /* ---- the ranks ---- */
@@ -122,7 +134,7 @@ static gs_status join_processes(rank *r) {
     gs_table *t = r->t;
     uint8_t has_cl = t->has_cl;
     GS_TRY(gs_comm_processes_create(&t->mpirun, &r->comm[FIRST]));
-    GS_TRY(r->comm[FIRST]->ops->all_reduce(r->comm[FIRST], &has_cl, 1, GS_U8, GS_MIN));
+    GS_TRY(gs_comm_all_reduce(r->comm[FIRST], &has_cl, 1, GS_U8, GS_MIN));
     t->has_cl = has_cl;
     return GS_OK;
 }
@@ -147,7 +159,7 @@ static gs_status open_rank(rank *r) {
         GS_TRY(r->device->ops->alloc(r->device, bytes, &r->in));
         GS_TRY(r->device->ops->alloc(r->device, bytes, &r->out));
     }
-    GS_TRY(r->comm[FIRST]->ops->barrier(r->comm[FIRST])); /* all have their memory */
+    GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all have their memory */
     if (t->mpirun.size > 1) return GS_OK;
     GS_TRY(gs_comm_gloo_create(&meeting, &r->comm[GLOO]));
     GS_TRY(gs_comm_shm_create(r->comm[GLOO], &r->comm[SHM], why, sizeof why));
@@ -161,7 +173,7 @@ static gs_status run_row(rank *r, int kind, gs_operation operation) {
         gs_table_column at = {transport, kind};
         GS_TRY(run_cell(r, at, operation));
         if (r->number == 0) gs_table_print_cell(t, operation, at);
-        GS_TRY(r->comm[FIRST]->ops->barrier(r->comm[FIRST]));
+        GS_TRY(gs_comm_barrier(r->comm[FIRST]));
     }
     if (r->number == 0 && !t->json) printf("\n");
     return GS_OK;
@@ -181,11 +193,13 @@ static void *rank_main(void *argument) {
     rank *r = argument;
     gs_table *t = r->t;
     gs_status status = open_rank(r);
+    r->bind = t->bind && sched_getaffinity(0, sizeof r->all, &r->all) == 0 &&
+              gs_cores_share(r->number, t->ranks, &r->own);
     if (status == GS_OK) status = run_tables(r);
     if (status != GS_OK) {
         snprintf(t->message[r->number], sizeof t->message[r->number], "%s", gs_message());
         for (int i = 0; i < t->transport_count; i++)
-            if (r->comm[i]) r->comm[i]->ops->abort(r->comm[i], t->message[r->number]);
+            if (r->comm[i]) gs_comm_abort(r->comm[i], t->message[r->number]);
     }
     t->failed[r->number] = status;
     if (r->device) {
@@ -220,7 +234,7 @@ static gs_status run_ranks(gs_table *t) {
         t->failed[r] = GS_E_MEMORY;
         snprintf(t->message[r], sizeof t->message[r], "only %d of %d threads could be started", started,
                  t->ranks);
-        t->threads[r]->ops->abort(t->threads[r], t->message[r]);
+        gs_comm_abort(t->threads[r], t->message[r]);
         gs_comm_free(t->threads[r]);
     }
     for (int r = 0; r < started; r++) pthread_join(ranks[r].thread, NULL);
@@ -257,22 +271,25 @@ static gs_status find_cl(gs_table *t) {
 }
 
 static gs_status check_spoil(const char *name) {
-    for (int o = GS_BROADCAST; o < GS_BARRIER; o++)
-        if (strcmp(gs_operation_name((gs_operation)o), name) == 0) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--spoil: '%s' is not a collective of the table", name);
+    const char *names[GS_BARRIER + 1] = {NULL};
+    for (int o = GS_BROADCAST; o < GS_BARRIER; o++) {
+        names[o - GS_BROADCAST] = gs_operation_name((gs_operation)o);
+        if (strcmp(names[o - GS_BROADCAST], name) == 0) return GS_OK;
+    }
+    return gs_context(gs_no_such("collective", name, names), "--spoil");
 }
 
 /* Who are the ranks? n is what -n says, 0 if nothing. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));
     if (t->mpirun.directory)
-        t->mpirun = (gs_rendezvous){.size = 1}; /* gradsum launch: a table in each process */
+        t->mpirun = (gs_rendezvous){.size = 1}; /* started by hand: a table in each process */
     bool mpirun = t->mpirun.size > 1;
     if (mpirun && n > 0 && n != t->mpirun.size)
-        return gs_fail(GS_E_USAGE, "-n %d, but mpirun has started %d processes, which are the ranks", n,
+        return gs_fail(GS_E_USAGE, "-n %d, but mpirun started %d processes, which are the ranks", n,
                        t->mpirun.size);
     if (mpirun && t->mpirun.size > GS_TABLE_RANKS)
-        return gs_fail(GS_E_USAGE, "mpirun has started %d processes; at most %d", t->mpirun.size,
+        return gs_fail(GS_E_USAGE, "mpirun started %d processes; wanted at most %d", t->mpirun.size,
                        GS_TABLE_RANKS);
     t->ranks = mpirun ? t->mpirun.size : n > 0 ? n : 4;
     t->mpirun.timeout = t->timeout;
@@ -284,28 +301,29 @@ static gs_status find_ranks(gs_table *t, int n) {
 int gs_cmd_collectives(int argc, char **argv) {
     static gs_table t;
     int n = 0;
-    t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl"};
+    t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl", .bind = true};
     bool help;
     int words;
     const gs_option options[] = {
-        {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "how many ranks (4)"},
-        {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "of the array moved or reduced (1048576)"},
-        {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers (cl)"},
+        {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
+        {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "size of the array that is moved or reduced"},
+        {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers"},
         {"spoil", GS_OPTION_TEXT, &t.spoil, 0, 0, "NAME",
-         "make this collective's results wrong: is it found?"},
-        {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank (30)"},
-        {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object a cell"},
+         "make this collective's results wrong, to test the check"},
+        {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank"},
+        {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
+        {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},
         {0},
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
         gs_options_help("collectives [-n RANKS] [--size BYTES] [--json]",
-                        "Run every collective between threads of one process (threads), and as between\n"
-                        "processes in shared memory (shm) and over Gloo and 127.0.0.1 (gloo), on buffers\n"
-                        "of the host (cpu) and of an OpenCL device (cl).\n"
+                        "Run every collective between threads of one process (threads), and in the two\nways "
+                        "that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo). "
+                        "The\nbuffers are in host memory (cpu) and on an OpenCL device (cl).\n"
                         "Every element of every result is compared with a value computed in another\n"
                         "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
-                        "Under mpirun the ranks are its processes, and talk over MPI (mpi).",
+                        "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
                         "gradsum collectives -n 4 --size 65536", options);
         return GS_EXIT_OK;
     }
@@ -317,6 +335,7 @@ int gs_cmd_collectives(int argc, char **argv) {
                          t.device);
     if (status == GS_OK) status = find_cl(&t);
     if (status != GS_OK) return gs_failed("collectives", status);
+    t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
     status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
     if (status != GS_OK) return gs_failed("collectives", status);

@@ -1,8 +1,8 @@
 #include "cli/cli.h"
-#include "cli/compare_chart.h"
-#include "cli/compare_page.h"
+#include "cli/draw/compare_chart.h"
+#include "cli/draw/compare_page.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,6 @@ typedef struct gs_row {
     gs_result result;
     double difference; /* largest |weight - weight of the first row| */
 } gs_row;
-
-static const char *const phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
 /* Cut "cpu; cpu,cpu" into rows. */
 static gs_status rows_of(const char *list, gs_row **out, int *count) {
@@ -52,7 +50,7 @@ static double largest_difference(const gs_result *a, const gs_result *b) {
 static double share(const gs_result *r, gs_phase phase) {
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += r->phase[p];
-    return sum > 0 ? r->phase[phase] / sum : 0;
+    return sum > 0 ? r->phase[phase] / sum : (double)NAN; /* no step was measured */
 }
 
 /* The table has 80 columns, with a column more for --bucket: what that takes is left out at the names. */
@@ -79,7 +77,10 @@ static void print_header(bool buckets) {
 }
 
 static void print_times(const gs_result *r, bool buckets) {
-    for (int p = 0; p < GS_PHASES; p++) printf(" %3.0f", 100 * share(r, (gs_phase)p));
+    for (int p = 0; p < GS_PHASES; p++) {
+        double x = share(r, (gs_phase)p);
+        isnan(x) ? printf("   -") : printf(" %3.0f", 100 * x);
+    }
     if (buckets && r->overlap.buckets > 0)
         printf(" %3.0f", 100 * gs_overlap_hidden(r->overlap));
     else if (buckets)
@@ -97,7 +98,7 @@ static void print_row(const gs_row *row, const gs_row *first, bool buckets) {
     printf("%-*s %9s %5.2f %5.0f", width, fits ? row->devices : "", gs_thousands(r->samples_per_s), speed_up,
            100 * efficiency);
     if (!is_narrow()) print_times(r, buckets);
-    printf(" %7.4f %8.1e\n", r->train_loss, row->difference);
+    printf(" %7.4f %8.1e\n", gs_shown(r->train_loss), gs_shown(row->difference));
     fflush(stdout);
 }
 
@@ -108,7 +109,7 @@ static void print_sent(const gs_row *rows, int count, bool buckets) {
     for (int i = 0; i < count; i++) {
         const gs_result *r = &rows[i].result;
         if (!(r->sent > 0)) continue;
-        if (!begun) printf("\n%-*s  bytes a step that a worker sends\n", width, "");
+        if (!begun) printf("\n%-*s  bytes that a worker sends per step\n", width, "");
         if (!begun) printf("%-*s %14s %14s\n", width, "devices", "on average", "the busiest");
         begun = true;
         bool fits = strlen(rows[i].devices) <= (size_t)width;
@@ -120,27 +121,37 @@ static void print_sent(const gs_row *rows, int count, bool buckets) {
 
 static void print_json(const gs_row *row, const gs_row *first) {
     const gs_result *r = &row->result;
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "devices", row->devices);
-    cJSON_AddNumberToObject(o, "workers", r->workers);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", row->devices), GS_FIELD("workers", r->workers),
+                              GS_FIELD("threads", r->threads), GS_FIELD("samples_per_s", r->samples_per_s));
     double speed_up = r->samples_per_s / first->result.samples_per_s;
-    cJSON_AddNumberToObject(o, "speed_up", speed_up);
-    cJSON_AddNumberToObject(o, "efficiency", speed_up * first->result.workers / r->workers);
+    GS_JSON_ADD(o, GS_FIELD("speed_up", speed_up),
+                GS_FIELD("efficiency", speed_up * first->result.workers / r->workers));
     cJSON *shares = cJSON_AddObjectToObject(o, "share");
     for (int p = 0; p < GS_PHASES; p++)
-        cJSON_AddNumberToObject(shares, phase_names[p], share(r, (gs_phase)p));
+        GS_JSON_ADD(shares, GS_FIELD(gs_phase_names[p], share(r, (gs_phase)p)));
     if (r->overlap.buckets > 0) cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
     if (r->sent > 0) cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
-    cJSON_AddNumberToObject(o, "loader_wait", r->waited);
-    cJSON_AddNumberToObject(o, "train_loss", r->train_loss);
-    cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
-    cJSON_AddNumberToObject(o, "largest_difference", row->difference);
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) printf("%s\n", text);
-    fflush(stdout);
-    cJSON_free(text);
-    cJSON_Delete(o);
+    GS_JSON_ADD(o, GS_FIELD("loader_wait", r->waited), GS_FIELD("train_loss", r->train_loss),
+                GS_FIELD("test_accuracy", r->test_accuracy), GS_FIELD("largest_difference", row->difference));
+    gs_json_print(o);
+}
+
+/* Two workers of one thread each are no faster than one of two threads. So that the sets differ in their workers alone,
+ * each worker of all sets has as many threads as there are cores for in the largest set. */
+static int equal_threads(const gs_row *rows, int count) {
+    int largest = 1;
+    for (int i = 0; i < count; i++) {
+        int workers = gs_devices_count(rows[i].devices);
+        if (workers > largest) largest = workers;
+    }
+    int threads = gs_cpu_cores() / largest;
+    return threads > 0 ? threads : 1;
+}
+
+static void print_threads(const gs_settings *s, bool chosen) {
+    int threads = gs_way_of(s)->one_thread ? 1 : s->threads;
+    printf("each cpu worker has %d thread%s", threads, gs_s((unsigned)threads));
+    printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
 }
 
 /* page: NULL, or where the runs are shown too. */
@@ -183,6 +194,9 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
                      char **argv) {
     gs_compare_page page = {0};
     gs_status status = report ? gs_compare_page_open(&page, report, argc, argv, count) : GS_OK;
+    bool chosen = s->threads > 0 || gs_way_of(s)->one_thread;
+    if (!chosen) s->threads = equal_threads(rows, count);
+    if (status == GS_OK && !json) print_threads(s, chosen);
     if (status == GS_OK && !json) print_header(s->bucket > 0);
     if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
@@ -202,8 +216,14 @@ int gs_cmd_compare(int argc, char **argv) {
     s.epochs = 2;
     const gs_option own[] = {
         {"devices-list", GS_OPTION_TEXT, &list, 0, 0, "LISTS", "sets of devices, with ';' between them"},
-        {"report", GS_OPTION_TEXT, &report, 0, 0, "FILE", "a page (.html) of all runs too"},
-        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line"},
+        GS_RUN_OPTION("threads", "CPU threads per worker; 0: the cores divided by the largest set"),
+        {"report", GS_OPTION_TEXT, &report, 0, 0, "FILE", "also write a page (.html) of all runs"},
+        GS_REFUSED("device", "compare trains on several sets of devices; use --devices-list \"cpu; cl\""),
+        GS_REFUSED("devices",
+                   "compare trains on several sets of devices; use --devices-list \"cpu; cpu,cpu\""),
+        GS_REFUSED("save", "compare keeps no weights; to keep those of one set, use train --save FILE"),
+        GS_RUN_OPTION("keep-going", NULL),
+        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
     const gs_option *options = gs_run_options(&s, true, own);
@@ -212,13 +232,12 @@ int gs_cmd_compare(int argc, char **argv) {
         gs_options_help(
             "compare --devices-list LISTS [options]",
             "Run the same training on each set of devices and compare speed, shares of time,\n"
-            "loss and weights with the first set. wait: how much of the time a worker waited\n"
-            "for its loader (a part of the share of data).",
-            "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0/0of2,cl:0.0/1of2\" --threads 1", options);
+            "loss and weights with the first set. wait: how long a worker waited for its\n"
+            "loader (a part of the share of data). Each worker in every set has the same\nnumber of threads.",
+            "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && s.save) status = gs_fail(GS_E_USAGE, "--save: compare does not save weights");
     if (status == GS_OK) status = rows_of(list, &rows, &count);
     if (status != GS_OK) return gs_failed("compare", status);
     s.measure = true;

@@ -1,25 +1,24 @@
 #include "cli/cli.h"
+#include "cli/draw/confusion.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 static void print_result(const gs_settings *s, const gs_result *r, bool json) {
     if (!json) {
         printf("test accuracy %.2f %%, loss %.6f, %d worker%s, %s samples/s\n", 100 * r->test_accuracy,
-               r->test_loss, r->workers, r->workers == 1 ? "" : "s", gs_thousands(r->samples_per_s));
+               gs_shown(r->test_loss), r->workers, r->workers == 1 ? "" : "s",
+               gs_thousands(r->samples_per_s));
+        gs_screen screen = gs_screen_of(stdout);
+        if (r->confusion) gs_confusion_print(stdout, &screen, r);
         return;
     }
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "event", "end");
-    cJSON_AddStringToObject(o, "data", s->data);
-    cJSON_AddNumberToObject(o, "workers", r->workers);
-    cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
-    cJSON_AddNumberToObject(o, "test_loss", r->test_loss);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(o);
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", "done"), GS_FIELD("data", s->data),
+                       GS_FIELD("workers", r->workers), GS_FIELD("test_accuracy", r->test_accuracy),
+                       GS_FIELD("test_loss", r->test_loss), GS_FIELD("samples_per_s", r->samples_per_s));
+    if (r->confusion) gs_confusion_json(r, o);
+    gs_json_print(o);
 }
 
 int gs_cmd_eval(int argc, char **argv) {
@@ -27,6 +26,11 @@ int gs_cmd_eval(int argc, char **argv) {
     bool json = false, help;
     int words;
     const gs_option own[] = {
+        GS_RUN_OPTION("load", "the weights (safetensors)"),
+        GS_RUN_OPTION("mean", GS_MEAN_HELP_OF_FILE),
+        GS_RUN_OPTION("std", GS_STD_HELP_OF_FILE),
+        GS_RUN_OPTION("confusion", NULL),
+        GS_RUN_OPTION("keep-going", "show the result even if the loss is not finite"),
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the result as a JSON object"},
         {0},
     };
@@ -38,22 +42,25 @@ int gs_cmd_eval(int argc, char **argv) {
     status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
         gs_options_help("eval --load FILE [options]",
-                        "Accuracy and loss on the test set, which is split over the workers: inference\n"
-                        "needs no synchronisation but the final count, and gives the same result for any\n"
-                        "number of workers.",
+                        "Print accuracy and loss on the test set, which is split over the workers.\n"
+                        "Inference needs no synchronisation except for the final count, and gives the\n"
+                        "same result for any number of workers and threads.",
                         "gradsum eval --load lenet.safetensors --devices cpu,cpu", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
     if (status == GS_OK && !s.load)
-        status = gs_fail(GS_E_USAGE, "--load FILE is wanted: the weights to evaluate");
+        status = gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
     if (status != GS_OK) return gs_failed("eval", status);
     s.processes = &processes;
     processes.timeout = s.timeout;
 
     gs_result result;
     status = gs_eval(&s, &result);
+    if (status == GS_E_DIVERGED && processes.rank != 0) return GS_EXIT_FAILED; /* all know; rank 0 says it */
+    if (status != GS_OK && json && processes.rank == 0) gs_json_failed(status, NULL);
     if (status != GS_OK) return gs_failed("eval", status);
+    gs_tell_scaling("eval", &s);
     if (result.rank == 0) print_result(&s, &result, json);
     gs_result_free(&result);
     return GS_EXIT_OK;

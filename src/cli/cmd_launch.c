@@ -1,106 +1,118 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "core/cores.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void help(void) {
-    printf("usage: gradsum launch -n N [--timeout S] [--transport T] -- COMMAND [options]\n\n"
-           "Start N processes of gradsum on this machine that train together: they meet over\n"
-           "Gloo, and on one machine talk through shared memory.\n"
-           "Each runs COMMAND as one rank; Ctrl-C reaches all of them, and when one fails\n"
-           "the others are ended.\n\n"
-           "  -n N           how many processes, 1 to %d\n"
-           "  --timeout S    seconds that a process waits for the others (%d)\n"
-           "  --transport T  shm: shared memory; gloo: connections; auto: shm where it can\n"
-           "                 be had, else gloo (auto)\n"
-           "  --help         this text\n\n"
-           "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
-           "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
-           "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines,\n"
-           "start each process yourself with these set. The folder must be new for each run:\n"
-           "it is removed when all have come.\n\n"
-           "example:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n",
-           GS_LAUNCH_MOST, GS_TIMEOUT);
+static void help(const gs_option *options) {
+    gs_options_help("launch -n N [options] -- COMMAND [its options]",
+                    "Start N gradsum processes on this machine that train together. Each runs\n"
+                    "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
+                    "the others are ended. One that stays stopped for the time-out after others have\nended "
+                    "is also ended.\n\n"
+                    "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
+                    "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
+                    "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines, start\n"
+                    "each process yourself with these set, and GRADSUM_ADDRESS set to the address of\n"
+                    "its own machine. The folder must be new for each run; it is removed once all\n"
+                    "ranks have met. Keep it private: its files hold the secret by which ranks\n"
+                    "recognise each other.",
+                    "gradsum launch -n 2 -- train --model lenet --epochs 3", options);
 }
 
-/* The value of option `name` at argv[*i], as "-n 2", "-n2" (one letter) or "--timeout=2"; NULL if it is not
- * there. */
-static const char *value_of(char **argv, int argc, int *i, const char *name) {
-    const char *word = argv[*i];
-    size_t length = strlen(name);
-    if (strncmp(word, name, length) != 0) return NULL;
-    const char *rest = word + length;
-    if (*rest == '=') return rest + 1;
-    if (*rest != '\0') return name[1] == '-' ? NULL : rest;
-    return ++*i < argc && strcmp(argv[*i], "--") != 0 ? argv[*i] : "";
+/* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
+ * what its launcher has done. */
+static bool may_bind(const gs_launch *l) {
+    const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
+    if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;
+    return !bind || strcmp(bind, "none") != 0;
 }
 
-static gs_status parse_size(const char *text, int *size) {
-    char *rest;
-    errno = 0;
-    long n = strtol(text, &rest, 10);
-    if (*text == '\0')
-        return gs_fail(GS_E_USAGE, "-n: how many processes? A whole number from 1 to %d", GS_LAUNCH_MOST);
-    if (*rest != '\0' || errno != 0 || n < 1 || n > GS_LAUNCH_MOST)
-        return gs_fail(GS_E_USAGE, "-n: '%s' is not a whole number from 1 to %d", text, GS_LAUNCH_MOST);
-    *size = (int)n;
-    return GS_OK;
+/* One process that is alone would never ask for it. Of mpi the processes say themselves how it is had. */
+static gs_status check_transport(const char *name) {
+    const gs_process_transport *found;
+    return gs_process_transport_find(name, true, &found);
 }
 
-static gs_status check_timeout(const char *text) {
-    char *rest;
-    double seconds = strtod(text, &rest);
-    if (rest == text || *rest != '\0' || !(seconds > 0) || !isfinite(seconds))
-        return gs_fail(GS_E_USAGE, "--timeout: '%s' is not a number of seconds above 0", text);
-    return GS_OK;
+/* "auto: shm where it works, else gloo; shm: shared memory; ..." */
+static const char *transport_help(char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const gs_process_transport *t = gs_process_transports; t->name && used < size; t++)
+        if (t->what)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", t->name, t->what);
+    return text;
 }
 
-static gs_status parse(int argc, char **argv, gs_launch *launch, bool *wants_help) {
-    const char *value;
-    int i = 1;
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            *wants_help = true;
-            return GS_OK;
-        }
-        const char *word = argv[i];
-        if ((value = value_of(argv, argc, &i, "-n"))) {
-            GS_TRY(parse_size(value, &launch->size));
-        } else if ((value = value_of(argv, argc, &i, "--timeout"))) {
-            GS_TRY(check_timeout(value));
-            launch->timeout = value;
-        } else if ((value = value_of(argv, argc, &i, "--transport"))) {
-            launch->transport = value;
-        } else if (word[0] == '-') {
-            return gs_fail(GS_E_USAGE,
-                           "there is no option %s; the options are -n N, --timeout S and --transport T",
-                           word);
-        } else {
-            return gs_fail(GS_E_USAGE, "'%s' is no option; '--' must stand before the command: -- %s", word,
-                           word);
-        }
+/* Would the processes of this command work together? A word that begins with a dash is no command: each process
+ * answers it for itself (--version). */
+static gs_status check_command(const char *name) {
+    const char *names[40] = {NULL}, *launched[40] = {NULL};
+    char list[200] = "";
+    int n = 0, k = 0;
+    if (*name == '-') return GS_OK;
+    for (const gs_command *c = gs_commands; c->name && n < 39; c++) {
+        names[n++] = c->name;
+        if (!c->instead) launched[k++] = c->name;
     }
-    if (launch->size == 0) return gs_fail(GS_E_USAGE, "-n N is wanted: how many processes?");
-    if (i >= argc - 1) return gs_fail(GS_E_USAGE, "no command after '--': what shall the processes run?");
-    launch->command = argv + i + 1;
-    return GS_OK;
+    for (int i = 0; i < k; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", launched[i]);
+    for (const gs_command *c = gs_commands; c->name; c++) {
+        if (strcmp(name, c->name) != 0) continue;
+        if (!c->instead) return GS_OK;
+        return gs_fail(GS_E_USAGE,
+                       "processes of '%s' would not work together; use: %s\n(launch can start: %s)", name,
+                       c->instead, list);
+    }
+    const char *nearest = gs_nearest(name, strlen(name), launched);
+    if (!nearest) nearest = gs_nearest(name, strlen(name), names);
+    if (nearest) return gs_fail(GS_E_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
+}
+
+/* argv[0 .. words]: what stands before "--" beside the options. argv[end]: "--", or the end. */
+static gs_status take_command(int argc, char **argv, int words, int end, gs_launch *launch) {
+    if (words > 0)
+        return gs_fail(GS_E_USAGE, "'%s' is not an option; put '--' before the command: -- %s", argv[1],
+                       argv[1]);
+    if (launch->size == 0) return gs_fail(GS_E_USAGE, "-n N is required: the number of processes");
+    if (end >= argc - 1)
+        return gs_fail(GS_E_USAGE, "a command is required after '--': what each process runs");
+    launch->command = argv + end + 1;
+    launch->bind = launch->bind && may_bind(launch);
+    return check_command(launch->command[0]);
 }
 
 int gs_cmd_launch(int argc, char **argv) {
-    gs_launch launch = {0};
-    bool wants_help = false;
-    if (parse(argc, argv, &launch, &wants_help) != GS_OK) {
-        fprintf(stderr, "gradsum launch: %s\nfor example: gradsum launch -n 2 -- train --model lenet\n",
-                gs_message());
-        return GS_EXIT_USAGE;
-    }
-    if (wants_help) {
-        help();
+    const char *transport = getenv("GRADSUM_TRANSPORT");
+    gs_launch launch = {.bind = true, .transport = transport ? transport : "auto"};
+    const double usual = gs_launch_timeout(&launch);
+    double timeout = usual;
+    const gs_option options[] = {
+        {"n", GS_OPTION_INT, &launch.size, 1, GS_LAUNCH_MOST, "N", "number of processes, 1 to 256"},
+        {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
+        {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
+        {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
+         "cores: bind each process to its own cores, if there are enough; none: do not"},
+        {0},
+    };
+    _Static_assert(GS_LAUNCH_MOST == 256, "the help of -n says 256");
+    int words, end = 1;
+    bool wants_help;
+    while (end < argc && strcmp(argv[end], "--") != 0) end++;
+    gs_status status = gs_options_parse(options, end, argv, &words, &wants_help);
+    if (status == GS_OK && wants_help) {
+        help(options);
         return GS_EXIT_OK;
     }
-    return gs_launch_run(&launch);
+    launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
+    if (status == GS_OK) status = check_transport(launch.transport);
+    if (status == GS_OK) status = take_command(argc, argv, words, end, &launch);
+    if (status == GS_OK) return gs_launch_run(&launch);
+    fprintf(stderr, "gradsum launch: %s\nfor example: gradsum launch -n 2 -- train --model lenet\n",
+            gs_message());
+    return GS_EXIT_USAGE;
 }

@@ -1,26 +1,64 @@
 #include "cli/cli.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 static void shape_text(gs_shape s, char *text, size_t size) {
-    if (s.h == 1 && s.w == 1)
+    if (s.h == 1 && s.w == 1 && gs_shape_tokens(s) == 1)
         snprintf(text, size, "%d", s.c);
     else
-        snprintf(text, size, "%dx%dx%d", s.c, s.h, s.w);
+        snprintf(text, size, "%s", gs_shape_product(s).text);
+}
+
+enum { NAME = 12, WHAT = 28 }; /* columns; what is longer takes further lines and is not cut */
+
+/* How much of the text fits into `most` columns, where there is a choice up to a word that is not a number: "pad
+ * 1x2" stays together. */
+static int line_of(const char *text, int most) {
+    int length = (int)strlen(text), fits = most;
+    if (length <= most) return length;
+    while (fits > 0 && (text[fits] != ' ' || isdigit((unsigned char)text[fits + 1]))) fits--;
+    return fits > 0 ? fits : most;
 }
 
 static gs_status print_layer(gs_layer *l, void *context) {
     (void)context;
     if (!*l->name) return GS_OK; /* the sequence of all layers */
-    char what[96], out[32];
-    l->ops->describe(l, what, sizeof what);
+    char what[96], out[64];
+    gs_layer_describe(l, what, sizeof what);
     shape_text(l->out, out, sizeof out);
     if (l->children > 0) snprintf(what, sizeof what, "%s", l->ops->name);
-    size_t params = l->weight.count + l->bias.count;
-    printf("%-12.12s %-28.28s %-11s %12s %12s\n", l->name, what, out,
-           l->children ? "" : gs_thousands((double)params), l->children ? "" : gs_thousands(l->flops));
+    size_t params = gs_layer_params(l);
+    bool long_name = strlen(l->name) > NAME;
+    if (long_name) printf("%s\n", l->name);
+    const char *rest = what;
+    int line = line_of(rest, WHAT);
+    printf("%-*s %-*.*s ", NAME, long_name ? "" : l->name, WHAT, line, rest);
+    if (l->children)
+        printf("%s\n", out);
+    else
+        printf("%-11s %12s %12s\n", out, gs_thousands((double)params), gs_thousands(l->flops));
+    for (rest += line; *rest; rest += line) {
+        rest += strspn(rest, " ");
+        line = line_of(rest, WHAT);
+        printf("%*s %.*s\n", NAME, "", line, rest);
+    }
     return GS_OK;
+}
+
+/* The grammar (model/model_text.h). */
+static void print_layers(void) {
+    enum { USAGE = 32 };
+    const char *usage, *what;
+    printf("\nlayers, separated by commas; a new line counts as a space:\n");
+    for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
+        bool fits = strlen(usage) <= USAGE;
+        if (!fits) printf("  %s\n", usage);
+        printf("  %-*s %s\n", USAGE, fits ? usage : "", what);
+    }
+    printf("\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5. The\nlast layer needs "
+           "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
 /* A named model and its text, in lines of up to 80 columns. */
@@ -30,48 +68,68 @@ static void print_name(const char *name) {
     for (const char *from = gs_model_text(name); *from;) {
         int length = (int)strcspn(from, ",");
         bool more = from[length] == ',';
-        if (column + length + 1 > COLUMNS) {
+        if (column > MARGIN && column + 1 + length + 1 > COLUMNS) {
             printf("\n%*s", MARGIN, "");
             column = MARGIN;
         }
-        column += printf("%.*s%s", length, from, more ? ", " : "\n");
+        column += printf("%s%.*s%s", column > MARGIN ? " " : "", length, from, more ? "," : "\n");
         from += length + more;
         from += strspn(from, " ");
     }
 }
 
+/* "softmax, mlp, lenet, cnn" */
+static const char *names_of_models(char *list, size_t size) {
+    size_t used = 0;
+    *list = '\0';
+    for (const char *const *name = gs_model_names(); *name && used < size; name++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", *name);
+    return list;
+}
+
+static gs_status one_word(int words) {
+    char list[120];
+    if (words == 1) return GS_OK;
+    if (words > 1)
+        return gs_fail(GS_E_USAGE, "wanted one name or text, got %d (put a text in quotes)", words);
+    return gs_fail(GS_E_USAGE,
+                   "which model? Give a name (%s), or layers in quotes, such as \"flatten, linear 10\"; "
+                   "gradsum model --help",
+                   names_of_models(list, sizeof list));
+}
+
 int gs_cmd_model(int argc, char **argv) {
-    gs_shape in = {1, 28, 28};
+    gs_shape in = {1, 28, 28, 0};
     bool help;
     int words;
     const gs_option options[] = {
-        {"input", GS_OPTION_SHAPE, &in, 0, 0, "CxHxW", "shape of one image (default 1x28x28)"},
+        {"input", GS_OPTION_SHAPE, &in, 0, 0, "CxHxW", "shape of one image"},
         {0},
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help("model NAME|TEXT [--input CxHxW]",
-                        "Show the layers of a model, the shape that each gives out, its parameters, and\n"
-                        "the floating point operations of one sample forward (multiply-add: 2).",
-                        "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", options);
-        printf("\nnames:\n");
-        for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
+        bool more = gs_options_help(
+            "model NAME|TEXT [--input CxHxW]",
+            "Show the layers of a model: the output shape of each, its parameters, and the\nfloating-point "
+            "operations of one sample's forward pass (a multiply-add is 2).",
+            "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", options);
+        if (more) printf("\nnames:\n");
+        for (const char *const *name = gs_model_names(); more && *name; name++) print_name(*name);
+        if (more) print_layers();
         return GS_EXIT_OK;
     }
-    if (status == GS_OK && words != 1)
-        status = gs_fail(GS_E_USAGE, "one name or text is wanted, there are %d%s", words,
-                         words > 1 ? " (put a text in quotes)" : "");
+    if (status == GS_OK) status = one_word(words);
     gs_model *model;
     if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);
     if (status != GS_OK) return gs_failed("model", status);
-    char shape[32];
+    char shape[64];
     shape_text(in, shape, sizeof shape);
     printf("%-12s %-28s %-11s %12s %12s\n", "layer", "", "output", "parameters", "FLOPs");
-    printf("%-12s %-28s %-11s\n", "", "input", shape);
+    printf("%-12s %-28s %s\n", "", "input", shape);
     gs_layer_walk(model->net, print_layer, NULL);
     printf("%-12s %-28s %-11s %12s %12s\n", "", "total", "", gs_thousands((double)model->params),
            gs_thousands(model->flops_forward));
-    printf("\nbackward: %s FLOPs a sample, without the first layer's input gradient\n",
+    printf("\nbackward: %s FLOPs per sample, without the first layer's input gradient\n",
            gs_thousands(model->flops_backward));
     gs_model_free(model);
     return GS_EXIT_OK;

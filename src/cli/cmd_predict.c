@@ -9,7 +9,11 @@ int gs_cmd_predict(int argc, char **argv) {
     bool help;
     int words;
     const gs_option own[] = {
+        GS_RUN_OPTION("load", "the weights (safetensors)"),
+        GS_RUN_OPTION("mean", GS_MEAN_HELP_OF_FILE),
+        GS_RUN_OPTION("std", GS_STD_HELP_OF_FILE),
         {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "where to write the array (.npy)"},
+        GS_RUN_OPTION("keep-going", "write the logits even if one is not finite"),
         {0},
     };
     const gs_option *options = gs_run_options(&s, false, own);
@@ -21,8 +25,10 @@ int gs_cmd_predict(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && !s.load) status = gs_fail(GS_E_USAGE, "--load FILE is wanted: the weights to use");
-    if (status == GS_OK && !out) status = gs_fail(GS_E_USAGE, "-o FILE is wanted: where to write the logits");
+    if (status == GS_OK && !s.load)
+        status = gs_fail(GS_E_USAGE, "--load FILE is required: the weights to use");
+    if (status == GS_OK && !out)
+        status = gs_fail(GS_E_USAGE, "-o FILE is required: where to write the logits");
     if (status != GS_OK) return gs_failed("predict", status);
 
     float *logits;
@@ -30,6 +36,7 @@ int gs_cmd_predict(int argc, char **argv) {
     int columns;
     status = gs_predict_all(&s, &logits, &rows, &columns);
     if (status != GS_OK) return gs_failed("predict", status);
+    gs_tell_scaling("predict", &s);
     status = gs_npy_save(out, logits, rows, (size_t)columns);
     free(logits);
     if (status != GS_OK) return gs_failed("predict", status);

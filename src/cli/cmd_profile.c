@@ -1,6 +1,7 @@
 #include "cli/cli.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 static void print_speeds(const gs_profile *p) {
     const gs_roofline *r = &p->roofline;
     int last = GS_ROOFLINE_SIZES - 1;
-    printf("model    %s, %s parameters, %zu sample%s a step\n", p->model, gs_thousands((double)p->params),
+    printf("model    %s, %s parameters, %zu sample%s per step\n", p->model, gs_thousands((double)p->params),
            p->batch, gs_s(p->batch));
     printf("device   %s\n", p->device);
     printf("peak     %s GFLOP/s (FMA loop)\n", gs_thousands(r->flops / 1e9));
@@ -31,16 +32,32 @@ static void print_speeds(const gs_profile *p) {
 }
 
 /* "  0.123   104   1.23  12  80"; nothing where nothing is done */
-static void print_cell(const gs_profile_cell *c, double all_seconds) {
+static void print_cell(const gs_profile_cell *c, double all_seconds, bool last) {
     if (!(c->bytes > 0)) {
-        printf("%29s", "");
+        printf("%*s", last ? 0 : 29, "");
         return;
     }
-    printf(" %7.3f", 1e3 * c->seconds);
-    c->flops > 0 ? printf(" %5.*f", c->flops < 9.95e9 * c->seconds ? 1 : 0, c->flops / c->seconds / 1e9)
-                 : printf(" %5s", "");
-    printf(" %6.*f %3.0f %3.0f", c->bytes < 99.95e6 ? 2 : 0, c->bytes / 1e6, 100 * c->seconds / all_seconds,
-           100 * c->least / c->seconds);
+    /* A busy machine can make a time too small, or negative: it is the difference of two. Columns keep their widths. */
+    const double ms = fmax(1e3 * c->seconds, 0), share = fmax(100 * c->seconds / all_seconds, 0);
+    printf(" %7.3f", ms);
+    if (ms > 0 && c->flops > 0)
+        printf(" %5.*f", c->flops < 9.95e9 * c->seconds ? 1 : 0, fmin(c->flops / c->seconds / 1e9, 99999));
+    else
+        printf(" %5s", "");
+    printf(" %6.*f %3.0f", c->bytes < 99.95e6 ? 2 : 0, c->bytes / 1e6, share);
+    if (ms > 0)
+        printf(" %3.0f", fmin(100 * c->least / c->seconds, 999));
+    else
+        printf("%*s", last ? 0 : 4, "");
+}
+
+enum { LABEL = 22 };
+
+static void print_label(const gs_profile_row *r) {
+    char label[200];
+    snprintf(label, sizeof label, "%-6s %s", r->name, r->what);
+    if (strlen(label) > LABEL) printf("%s\n", label); /* not cut: a line of its own */
+    printf("%-*s", LABEL, strlen(label) > LABEL ? "" : label);
 }
 
 static void print_rows(const gs_profile *p) {
@@ -50,77 +67,109 @@ static void print_rows(const gs_profile *p) {
            "GFL/s", "MB", "%", "rl");
     for (int i = 0; i < p->row_count; i++) {
         const gs_profile_row *r = &p->rows[i];
-        char label[200];
-        snprintf(label, sizeof label, "%-6s %s", r->name, r->what);
-        printf("%-22.22s", label);
-        for (int k = 0; k < GS_DIRECTIONS; k++) print_cell(&r->cell[k], all.seconds);
+        print_label(r);
+        for (int k = 0; k < GS_DIRECTIONS; k++) print_cell(&r->cell[k], all.seconds, k == GS_DIRECTIONS - 1);
         printf("\n");
     }
     printf("%-22s", "all");
-    print_cell(&all, all.seconds);
+    print_cell(&all, all.seconds, false);
     printf("   (%.3f ms not waiting)\n\n", 1e3 * (double)p->batch / p->step);
-    printf("GFL/s: 10^9 floating point operations a second; MB: 10^6 bytes, each operand\n"
-           "once; %%: share of all; rl: the least time that the roofline allows, in %% of the\n"
-           "time taken (above 100: operands that a faster cache still held, or a\n"
-           "convolution that multiplies less than is counted: cpu/winograd.h).\n");
+    printf("GFL/s: 10^9 floating-point operations per second; MB: 10^6 bytes, each operand\nonce; %%: share "
+           "of the total; rl: the least time that the roofline allows, in %%\nof the time taken, at most 999 "
+           "(above 100: a faster cache still held the\noperands, or a convolution multiplies less than is "
+           "counted: cpu/winograd.h).\n");
+}
+
+/* "    12.345    0.123   100"; nothing where nothing is done */
+static void print_plain_cell(const gs_profile_cell *c, double plain, bool last) {
+    const double ms = fmax(1e3 * c->seconds, 0);
+    if (!(c->bytes > 0)) {
+        printf("%*s", last ? 0 : 28, "");
+        return;
+    }
+    printf("  %9.3f %9.3f", 1e3 * fmax(plain, 0), ms);
+    if (ms > 0)
+        printf(" %6.*f", plain < 99.95 * c->seconds ? 1 : 0, fmin(fmax(plain / c->seconds, 0), 999999));
+    else
+        printf("%*s", last ? 0 : 7, "");
+}
+
+static void print_plain(const gs_profile *p) {
+    gs_profile_cell all[GS_DIRECTIONS] = {{0}};
+    double plain[GS_DIRECTIONS] = {0};
+    printf("\n%-24s %-27s backward\n", "", "forward");
+    printf("%-22s  %9s %9s %6s  %9s %9s %6s\n", "layer", "plain ms", "ms", "times", "plain ms", "ms",
+           "times");
+    for (int i = 0; i < p->row_count; i++) {
+        const gs_profile_row *r = &p->rows[i];
+        print_label(r);
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
+            print_plain_cell(&r->cell[k], r->plain[k], k == GS_DIRECTIONS - 1);
+            all[k].seconds += r->cell[k].seconds;
+            all[k].bytes += r->cell[k].bytes;
+            plain[k] += r->plain[k];
+        }
+        printf("\n");
+    }
+    printf("%-22s", "all");
+    for (int k = 0; k < GS_DIRECTIONS; k++) print_plain_cell(&all[k], plain[k], k == GS_DIRECTIONS - 1);
+    printf("\n\nplain ms: the plain loops of cpu/plain, on one core; times: how many times as\n"
+           "fast the device is. A layer without figures is computed by an earlier one, and\nits plain ms are "
+           "counted there.\n");
 }
 
 /* ---- JSON ---- */
 
-static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c) {
+static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const double *plain) {
     cJSON *cell = cJSON_AddObjectToObject(o, name);
-    cJSON_AddNumberToObject(cell, "seconds", c->seconds);
-    cJSON_AddNumberToObject(cell, "flops", c->flops);
-    cJSON_AddNumberToObject(cell, "bytes", c->bytes);
-    cJSON_AddNumberToObject(cell, "least_seconds", c->least);
+    GS_JSON_ADD(cell, GS_FIELD("seconds", c->seconds), GS_FIELD("flops", c->flops),
+                GS_FIELD("bytes", c->bytes), GS_FIELD("least_seconds", c->least));
+    if (plain) cJSON_AddNumberToObject(cell, "plain_seconds", *plain);
 }
 
-static void print_json(const gs_profile *p) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "model", p->model);
-    cJSON_AddStringToObject(o, "device", p->device);
-    cJSON_AddNumberToObject(o, "parameters", (double)p->params);
-    cJSON_AddNumberToObject(o, "batch", (double)p->batch);
-    cJSON_AddNumberToObject(o, "sample_bytes", p->sample_bytes);
-    p->throttle > 0 ? cJSON_AddNumberToObject(o, "throttle_bytes_per_s", p->throttle)
-                    : cJSON_AddNullToObject(o, "throttle_bytes_per_s");
-    cJSON_AddNumberToObject(o, "peak_flops", p->roofline.flops);
+static void print_json(const gs_profile *p, bool plain) {
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
+                              GS_FIELD("parameters", p->params), GS_FIELD("batch", p->batch),
+                              GS_FIELD("sample_bytes", p->sample_bytes),
+                              GS_FIELD("throttle_bytes_per_s", p->throttle > 0 ? p->throttle : NAN),
+                              GS_FIELD("peak_flops", p->roofline.flops));
     cJSON *memory = cJSON_AddArrayToObject(o, "memory");
-    for (int i = 0; i < GS_ROOFLINE_SIZES; i++) {
-        cJSON *size = cJSON_CreateObject();
-        cJSON_AddNumberToObject(size, "bytes", p->roofline.bytes[i]);
-        cJSON_AddNumberToObject(size, "bytes_per_s", p->roofline.rate[i]);
-        cJSON_AddItemToArray(memory, size);
-    }
-    cJSON_AddNumberToObject(o, "loader_samples_per_s", p->loader);
-    cJSON_AddNumberToObject(o, "loader_bytes_per_s", p->loader * p->sample_bytes);
-    cJSON_AddNumberToObject(o, "step_samples_per_s", p->step);
-    cJSON_AddNumberToObject(o, "step_bytes_per_s", p->step * p->sample_bytes);
-    cJSON_AddNumberToObject(o, "together_samples_per_s", p->together);
-    cJSON_AddNumberToObject(o, "loader_wait", p->waited);
-    cJSON_AddStringToObject(o, "bound", p->loader < p->step ? "loader" : "step");
+    for (int i = 0; i < GS_ROOFLINE_SIZES; i++)
+        cJSON_AddItemToArray(memory, GS_JSON_OBJECT(GS_FIELD("bytes", p->roofline.bytes[i]),
+                                                    GS_FIELD("bytes_per_s", p->roofline.rate[i])));
+    GS_JSON_ADD(o, GS_FIELD("loader_samples_per_s", p->loader),
+                GS_FIELD("loader_bytes_per_s", p->loader * p->sample_bytes),
+                GS_FIELD("step_samples_per_s", p->step),
+                GS_FIELD("step_bytes_per_s", p->step * p->sample_bytes),
+                GS_FIELD("together_samples_per_s", p->together), GS_FIELD("loader_wait", p->waited),
+                GS_FIELD("bound", p->loader < p->step ? "loader" : "step"));
     cJSON *rows = cJSON_AddArrayToObject(o, "layers");
     for (int i = 0; i < p->row_count; i++) {
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "name", p->rows[i].name);
-        cJSON_AddStringToObject(row, "what", p->rows[i].what);
-        for (int k = 0; k < GS_DIRECTIONS; k++) add_cell(row, directions[k], &p->rows[i].cell[k]);
+        cJSON *row = GS_JSON_OBJECT(GS_FIELD("name", p->rows[i].name), GS_FIELD("what", p->rows[i].what));
+        for (int k = 0; k < GS_DIRECTIONS; k++)
+            add_cell(row, directions[k], &p->rows[i].cell[k], plain ? &p->rows[i].plain[k] : NULL);
         cJSON_AddItemToArray(rows, row);
     }
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(o);
+    gs_json_print(o);
 }
 
 int gs_cmd_profile(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    bool json = false, help;
+    bool plain = false, json = false, help;
     int words;
     const gs_option own[] = {
-        {"batch", GS_OPTION_BATCH, &s.batch, 1, 1e15, "B", "samples of a step; all: the whole set"},
-        {"throttle", GS_OPTION_DOUBLE, &s.throttle, 0.001, 1e6, "MB/S",
-         "slow the loader down to so much, to see it"},
+        GS_RUN_OPTION("model",
+                      "softmax, mlp, lenet, cnn; or layers, in quotes: \"flatten, linear 10\" (default mlp)"),
+        GS_RUN_OPTION("batch", "samples per step; all: the whole set"),
+        GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
+        GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
+        GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
+        GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
+        GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),
+        GS_REFUSED("bind", "profile has one worker, which is not bound; taskset binds the whole program"),
+        GS_REFUSED("timeout", "profile has one worker, which waits for no other"),
+        {"plain", GS_OPTION_FLAG, &plain, 0, 0, NULL,
+         "also time each layer's plain loop (cpu/plain), on one core, to show what the rest of cpu/ gains"},
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object"},
         {0},
     };
@@ -128,23 +177,23 @@ int gs_cmd_profile(int argc, char **argv) {
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
         gs_options_help("profile [options]",
-                        "Measure where the time of training goes: the bandwidth of the loader and that of\n"
-                        "the training step, each alone, and which of them bounds a run; then each layer,\n"
-                        "forward and backward, next to what the device could do at most.",
+                        "Measure where training time goes: the bandwidth of the loader and that of\n"
+                        "the training step, each alone, and which of them bounds a run; then each "
+                        "layer,\nforward and backward, compared with the most that the device could do.",
                         "gradsum profile --model lenet --device cpu --threads 1", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && s.load)
-        status = gs_fail(GS_E_USAGE, "--load: profile learns nothing; its weights do not matter");
     gs_profile profile;
     if (status == GS_OK) status = gs_profile_run(&s, SECONDS, &profile);
+    if (status == GS_OK && plain) status = gs_profile_plain(&s, SECONDS, &profile);
     if (status != GS_OK) return gs_failed("profile", status);
     if (json) {
-        print_json(&profile);
+        print_json(&profile, plain);
     } else {
         print_speeds(&profile);
         print_rows(&profile);
+        if (plain) print_plain(&profile);
     }
     gs_profile_free(&profile);
     return GS_EXIT_OK;

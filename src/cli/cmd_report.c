@@ -1,9 +1,13 @@
 #include "cli/cli.h"
+#include "page/page.h"
 #include "page/report.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void cut_slashes(char *folder) {
     size_t length = strlen(folder);
@@ -15,7 +19,7 @@ static const char *last_part(const char *folder) {
     return slash && slash[1] ? slash + 1 : folder;
 }
 
-/* "runs/ring" is called "ring", unless another of the logs would be called so too. */
+/* "runs/ring" is named "ring", unless another of the logs would have that name too. */
 static const char *name_of(char **folders, int count, int i) {
     const char *name = last_part(folders[i]);
     for (int k = 0; k < count; k++)
@@ -36,13 +40,52 @@ static gs_status add_all(cJSON *report, char **folders, int count) {
     return GS_OK;
 }
 
+static bool is_same(const char *a, const char *b) {
+    struct stat s, t;
+    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
+static bool is_of_log(const char *name) {
+    static const char *const names[] = {"run.json", "metrics.jsonl", "trace.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    static const char events[] = "events.out.tfevents."; /* TensorBoard's */
+    return strncmp(name, events, strlen(events)) == 0;
+}
+
+/* The file of the log in `folder` that `out` is, also through a link and by another name; NULL: it is none. */
+static const char *find_in_log(const char *folder, const char *out, char name[256]) {
+    char path[PATH_MAX];
+    DIR *d = opendir(folder);
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        found = is_of_log(e->d_name) && is_same(path, out);
+        if (found) snprintf(name, 256, "%s", e->d_name);
+    }
+    if (d) closedir(d);
+    return found ? name : NULL;
+}
+
+/* The page must not replace a file of a log, also not one that this log happens to lack. */
+static gs_status check_not_of_log(const char *folder, const char *out) {
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
+    char found[256], parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
+    if (!is_of_log(name) || !is_same(folder, parent)) name = find_in_log(folder, out, found);
+    if (!name) return GS_OK;
+    return gs_fail(GS_E_USAGE, "-o %s is %s of the log %s; choose another name for the page", out, name,
+                   folder);
+}
+
 static gs_status report(char **folders, int count, const char *out) {
     char title[200];
     if (count == 0) return gs_fail(GS_E_USAGE, "which logs? gradsum train --log DIR writes one");
     if (count > GS_REPORT_MOST)
-        return gs_fail(GS_E_USAGE, "%d logs; a page takes %d at most", count, GS_REPORT_MOST);
-    if (!out) return gs_fail(GS_E_USAGE, "-o FILE is wanted: where the page goes");
-    GS_TRY(gs_report_check_target(out));
+        return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
+    if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");
+    for (int i = 0; i < count; i++) GS_TRY(check_not_of_log(folders[i], out));
+    GS_TRY(gs_page_check_target(out));
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
     cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);
@@ -67,7 +110,7 @@ int gs_cmd_report(int argc, char **argv) {
                         "Make a page of one run or several, from the logs that train --log DIR wrote:\n"
                         "loss and accuracy against steps and time, speed-up and efficiency, where a\n"
                         "step's time goes, a timeline of some steps, memory, commands and devices. It is\n"
-                        "one file for any browser, which needs no network.",
+                        "one file for any browser, and needs no network.",
                         "gradsum report run1 run2 -o report.html", options);
         return GS_EXIT_OK;
     }

@@ -1,19 +1,22 @@
-/* gradsum schemes: how long one sum takes, for every scheme and several sizes. Which is fastest depends on the size: few
- * rounds win where a message costs much, few bytes where a byte does.
+/* gradsum schemes: how long one sum takes, for every scheme and several sizes. Which is fastest depends on the size:
+ * few rounds win where a message costs much, few bytes where a byte does.
  *
- * The ranks are threads of this process; what is between them is their shared memory, or Gloo's connections over
- * 127.0.0.1. The schemes take turns, so that what else the machine does meets all of them; a figure is the median.
+ * The ranks are threads of this process; what is between them is their memory, or what is between processes: a segment
+ * of shared memory, or Gloo's connections over 127.0.0.1. The schemes take turns, so that what else the machine does
+ * meets all of them; a figure is the median.
  */
 #include "cli/cli.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/cores.h"
 
 enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7 };
 static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats: 1 KB to 16 MB */
@@ -21,7 +24,7 @@ static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floa
 typedef struct table {
     int ranks;
     const char *over;
-    bool json;
+    bool json, bind;
     double seconds_all; /* for all of it, about */
     char folder[300];   /* where ranks meet for Gloo */
     const gs_sync_scheme *scheme[MOST_SCHEMES];
@@ -47,10 +50,10 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Seconds of a call, over so many. All ranks begin together. */
+/* Seconds per call, the mean of `calls`. All ranks begin together. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
     r->sync->scheme = r->t->scheme[scheme];
-    GS_TRY(r->comm->ops->barrier(r->comm));
+    GS_TRY(gs_comm_barrier(r->comm));
     double start = gs_seconds();
     for (int i = 0; i < calls; i++) GS_TRY(gs_sync_run(r->sync, r->data, count));
     *seconds = (gs_seconds() - start) / calls;
@@ -84,7 +87,7 @@ static gs_status measure(rank *r, int size) {
         double each = t->seconds_all / (SIZES * TURNS * t->schemes),
                wanted = each / (once > 1e-7 ? once : 1e-7);
         calls[i] = wanted > 2000 ? 2000 : (int)wanted + 1;
-        GS_TRY(r->comm->ops->broadcast(r->comm, &calls[i], 1, GS_I32, 0));
+        GS_TRY(gs_comm_broadcast(r->comm, &calls[i], 1, GS_I32, 0));
     }
     for (int k = 0; k < TURNS; k++)
         for (int i = 0; i < t->schemes; i++) GS_TRY(turn(r, i, sizes[size], calls[i], &seconds[i][k]));
@@ -100,18 +103,34 @@ static gs_status measure(rank *r, int size) {
 /* What is between the ranks; each calls it in its own thread. */
 static gs_status connect(rank *r, int number) {
     const table *t = r->t;
-    gs_rendezvous meeting = {.rank = number, .size = t->ranks, .directory = t->folder, .timeout = GS_TIMEOUT};
-    if (strcmp(t->over, "gloo") == 0) {
-        gs_comm_free(r->comm); /* threads' */
-        r->comm = NULL;
-        GS_TRY(gs_comm_gloo_create(&meeting, &r->comm));
-    }
-    return GS_OK;
+    gs_rendezvous meeting = {.rank = number,
+                             .size = t->ranks,
+                             .directory = t->folder,
+                             .timeout = GS_TIMEOUT,
+                             .transport = t->over};
+    if (strcmp(t->over, "threads") == 0) return GS_OK;
+    gs_comm_free(r->comm); /* threads' */
+    r->comm = NULL;
+    return gs_comm_processes_create(&meeting, &r->comm); /* as between processes */
+}
+
+/* Ctrl-C and the like: `how` is SIG_BLOCK or SIG_UNBLOCK, for this thread. */
+static void signals(int how) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(how, &set, NULL);
 }
 
 static gs_status run_rank(rank *r) {
     table *t = r->t;
-    GS_TRY(connect(r, r->comm->rank));
+    int number = r->comm->rank;
+    GS_TRY(connect(r, number));
+    GS_TRY(gs_comm_barrier(r->comm));
+    signals(SIG_UNBLOCK); /* the folder is gone */
+    if (t->bind) gs_cores_bind_share(number, t->ranks);
     if (!(r->data = malloc(sizes[SIZES - 1] * sizeof *r->data)))
         return gs_fail(GS_E_MEMORY, "no memory for %zu floats", sizes[SIZES - 1]);
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));
@@ -124,7 +143,7 @@ static void *rank_main(void *argument) {
     r->status = run_rank(r);
     if (r->status != GS_OK) {
         snprintf(r->message, sizeof r->message, "%s", gs_message());
-        if (r->comm) r->comm->ops->abort(r->comm, r->message);
+        if (r->comm) gs_comm_abort(r->comm, r->message);
     }
     gs_sync_free(r->sync);
     gs_comm_free(r->comm);
@@ -142,7 +161,7 @@ static gs_status run_ranks(table *t) {
         if (pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) != 0) break;
     }
     for (int i = started; i < t->ranks; i++) {
-        comms[i]->ops->abort(comms[i], "no thread could be started");
+        gs_comm_abort(comms[i], "cannot start a thread");
         gs_comm_free(comms[i]);
     }
     for (int i = 0; i < started; i++) pthread_join(ranks[i].thread, NULL);
@@ -157,8 +176,9 @@ static gs_status run_ranks(table *t) {
 /* ---- printing ---- */
 
 static void print_text(const table *t) {
-    printf("%d ranks over %s; microseconds for one sum, * the fastest but for allreduce\n\n%-20s", t->ranks,
-           t->over, "");
+    printf("%d ranks over %s; microseconds per sum; *: the fastest except allreduce\n", t->ranks, t->over);
+    if (t->bind) printf("each rank is bound to CPUs of its own (--bind none undoes it)\n");
+    printf("\n%-20s", "");
     static const char *const names[SIZES] = {"1 KB", "16 KB", "256 KB", "2 MB", "16 MB"};
     for (int k = 0; k < SIZES; k++) printf("%10s%s", names[k], k + 1 < SIZES ? " " : "\n");
     for (int i = 0; i < t->schemes; i++) {
@@ -176,16 +196,11 @@ static void print_text(const table *t) {
 static void print_json(const table *t) {
     for (int i = 0; i < t->schemes; i++)
         for (int k = 0; k < SIZES; k++) {
-            cJSON *o = cJSON_CreateObject();
-            cJSON_AddStringToObject(o, "scheme", t->scheme[i]->name);
-            cJSON_AddStringToObject(o, "over", t->over);
-            cJSON_AddNumberToObject(o, "ranks", t->ranks);
-            cJSON_AddNumberToObject(o, "bytes", (double)(sizes[k] * sizeof(float)));
-            cJSON_AddNumberToObject(o, "seconds", t->seconds[k][i]);
-            char *text = cJSON_PrintUnformatted(o);
-            if (text) printf("%s\n", text);
-            cJSON_free(text);
-            cJSON_Delete(o);
+            cJSON *o =
+                GS_JSON_OBJECT(GS_FIELD("scheme", t->scheme[i]->name), GS_FIELD("over", t->over),
+                               GS_FIELD("ranks", t->ranks), GS_FIELD("bytes", (sizes[k] * sizeof(float))),
+                               GS_FIELD("seconds", t->seconds[k][i]));
+            gs_json_print(o);
         }
 }
 
@@ -193,15 +208,24 @@ static void print_json(const table *t) {
 
 static gs_status run(table *t) {
     const char *tmp = getenv("TMPDIR");
-    if (strcmp(t->over, "threads") != 0 && strcmp(t->over, "gloo") != 0)
-        return gs_fail(GS_E_USAGE, "--over: '%s' is not threads or gloo", t->over);
+    static const char *const names[] = {"threads", "shm", "gloo", NULL};
+    if (strcmp(t->over, "threads") != 0 && strcmp(t->over, "shm") != 0 && strcmp(t->over, "gloo") != 0)
+        return gs_fail(GS_E_USAGE, "unknown --over '%s'; choose one of: threads, shm, gloo%s", t->over,
+                       gs_did_you_mean(t->over, names));
+    t->bind = t->bind && t->ranks <= gs_cpu_cores() && gs_cores_may_bind(t->over);
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)
             t->scheme[t->schemes++] = *s; /* not three names for one */
     snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-schemes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(t->folder)) return gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
-    gs_status status = run_ranks(t);
-    rmdir(t->folder); /* the last rank to come has done it already, if they met there */
+    signals(SIG_BLOCK);
+    bool meets = strcmp(t->over, "threads") != 0;
+    gs_status status =
+        !meets || mkdtemp(t->folder) ? GS_OK : gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
+    if (status == GS_OK) {
+        status = run_ranks(t);
+        if (meets) rmdir(t->folder); /* the last rank to come has done it already, if they met there */
+    }
+    signals(SIG_UNBLOCK);
     return status;
 }
 
@@ -209,20 +233,21 @@ int gs_cmd_schemes(int argc, char **argv) {
     static table t;
     bool help;
     int words;
-    t = (table){.ranks = 4, .over = "threads", .seconds_all = 5};
+    t = (table){.ranks = 4, .over = "threads", .seconds_all = 5, .bind = true};
     const gs_option options[] = {
-        {"n", GS_OPTION_INT, &t.ranks, 2, MOST_RANKS, "RANKS", "how many ranks (4)"},
-        {"over", GS_OPTION_TEXT, &t.over, 0, 0, "NAME", "threads, or gloo: connections over 127.0.0.1"},
-        {"seconds", GS_OPTION_DOUBLE, &t.seconds_all, 0, 3600, "S", "to spend on measuring, about (5)"},
-        {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object a figure"},
+        {"n", GS_OPTION_INT, &t.ranks, 2, MOST_RANKS, "RANKS", "number of ranks"},
+        {"over", GS_OPTION_TEXT, &t.over, 0, 0, "NAME", "threads; as processes: shm, gloo (over 127.0.0.1)"},
+        {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
+        {"seconds", GS_OPTION_DOUBLE, &t.seconds_all, 0, 3600, "S", "about how long to measure"},
+        {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per figure"},
         {0},
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help("schemes [-n RANKS] [--over gloo] [--json]",
+        gs_options_help("schemes [-n RANKS] [--over NAME] [--json]",
                         "Time one sum with every scheme of --sync, for arrays of 1 KB to 16 MB. The ranks\n"
-                        "are threads of this program; the first sum of each kind is checked. The\n"
-                        "formulas are in src/sync/, in the file of each scheme.",
+                        "are threads of this program; the first sum of each kind is checked. Each scheme\n"
+                        "has its formulas in its file in src/sync/.",
                         "gradsum schemes -n 4 --over gloo", options);
         return GS_EXIT_OK;
     }

@@ -1,83 +1,60 @@
 #include "cli/cli.h"
-#include "cli/step.h"
+#include "cli/step/step.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <unistd.h>
 
 /* ---- JSON: one object a line ---- */
 
-static void print_json(cJSON *o) {
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(o);
+static void json_start(const gs_step_record *s) {
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "start"), GS_FIELD("sync", s->asked->name));
+    if (s->asked != s->scheme)
+        GS_JSON_ADD(o, GS_FIELD("sync_chosen", s->scheme->name), GS_FIELD("sync_why", s->why));
+    GS_JSON_ADD(o, GS_FIELD("workers", s->workers), GS_FIELD("size", s->size),
+                GS_FIELD("wire", gs_wire_name(s->wire)), GS_FIELD("rounds", s->rounds),
+                GS_FIELD("watched", s->watched));
+    gs_json_print(o);
 }
 
-static cJSON *event(const char *name) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "event", name);
-    return o;
-}
-
-static void json_start(const gs_trace *s) {
-    cJSON *o = event("start");
-    cJSON_AddStringToObject(o, "sync", s->asked->name);
-    if (s->asked != s->scheme) {
-        cJSON_AddStringToObject(o, "sync_chosen", s->scheme->name);
-        cJSON_AddStringToObject(o, "sync_why", s->why);
-    }
-    cJSON_AddNumberToObject(o, "workers", s->workers);
-    cJSON_AddNumberToObject(o, "size", (double)s->size);
-    cJSON_AddStringToObject(o, "wire", gs_wire_name(s->wire));
-    cJSON_AddNumberToObject(o, "rounds", s->rounds);
-    cJSON_AddBoolToObject(o, "watched", s->watched);
-    print_json(o);
-}
-
-static void json_event(const gs_trace_event *e) {
+static void json_event(const gs_step_event *e) {
     bool message = e->to >= 0;
-    cJSON *o = event(message ? "message" : "holds");
-    cJSON_AddNumberToObject(o, "round", e->round);
-    cJSON_AddNumberToObject(o, message ? "from" : "worker", e->from);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", message ? "message" : "holds"), GS_FIELD("round", e->round),
+                              GS_FIELD(message ? "from" : "worker", e->from));
     if (message) cJSON_AddNumberToObject(o, "to", e->to);
     cJSON *parts = cJSON_AddArrayToObject(o, "parts");
     for (int p = 0; p < e->count; p++) {
-        cJSON *part = cJSON_CreateObject();
-        cJSON_AddNumberToObject(part, "first", (double)e->parts[p].first);
-        cJSON_AddNumberToObject(part, "count", (double)e->parts[p].count);
+        cJSON *part =
+            GS_JSON_OBJECT(GS_FIELD("first", e->parts[p].first), GS_FIELD("count", e->parts[p].count));
         cJSON *sum = cJSON_AddArrayToObject(part, "sum_of");
         for (int r = 0; r < GS_STEP_WORKERS; r++)
             if (e->parts[p].workers >> r & 1) cJSON_AddItemToArray(sum, cJSON_CreateNumber(r));
         cJSON_AddItemToArray(parts, part);
     }
-    print_json(o);
+    gs_json_print(o);
 }
 
 static void add_cost(cJSON *o, const gs_sync_cost *c) {
-    cJSON_AddNumberToObject(o, "rounds", (double)c->rounds);
-    cJSON_AddNumberToObject(o, "messages", (double)c->messages);
-    cJSON_AddNumberToObject(o, "bytes", (double)c->bytes);
+    GS_JSON_ADD(o, GS_FIELD("rounds", c->rounds), GS_FIELD("messages", c->messages),
+                GS_FIELD("bytes", c->bytes));
 }
 
-static void json_totals(const gs_trace *s) {
+static void json_totals(const gs_step_record *s) {
     for (int r = 0; r < s->workers; r++) {
         gs_sync_cost formula;
-        cJSON *o = event("total");
-        cJSON_AddNumberToObject(o, "worker", r);
-        if (gs_sync_cost_of(s->scheme, s->workers, r, gs_trace_array(s), &formula)) {
+        cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "total"), GS_FIELD("worker", r));
+        if (gs_sync_cost_of(s->scheme, s->workers, r, gs_step_array(s), &formula)) {
             add_cost(o, &s->counted[r]);
             add_cost(cJSON_AddObjectToObject(o, "formula"), &formula);
         }
-        print_json(o);
+        gs_json_print(o);
     }
-    cJSON *o = event("end");
-    cJSON_AddBoolToObject(o, "correct", s->correct);
-    cJSON_AddBoolToObject(o, "as_formula", gs_trace_counts_agree(s));
-    print_json(o);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("correct", s->correct),
+                              GS_FIELD("as_formula", gs_step_counts_agree(s)));
+    gs_json_print(o);
 }
 
-static void show_json(const gs_trace *s) {
+static void show_json(const gs_step_record *s) {
     json_start(s);
     for (int i = 0; i < s->count; i++) json_event(&s->events[i]);
     json_totals(s);
@@ -85,28 +62,30 @@ static void show_json(const gs_trace *s) {
 
 /* ---- the command ---- */
 
-static gs_status show(gs_trace *s, bool json, bool pause) {
-    GS_TRY(gs_trace_record(s));
+static gs_status show(gs_step_record *s, bool json, bool pause) {
+    GS_TRY(gs_step_run(s));
     if (json)
         show_json(s);
     else
-        gs_trace_show(s, pause);
+        gs_step_show(s, pause);
     if (!s->correct)
         return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", s->scheme->name);
-    if (!gs_trace_counts_agree(s))
-        return gs_fail(GS_E_SHAPE, "%s: what was counted is not what its formula says", s->scheme->name);
+    if (!gs_step_counts_agree(s))
+        return gs_fail(GS_E_SHAPE, "%s: the counts differ from its formula", s->scheme->name);
     return GS_OK;
 }
 
 static void help(const gs_option *options) {
-    gs_options_help("step [options]",
-                    "Sum one array over some workers (threads), and show it round by round: who sends\n"
-                    "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
-                    "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
-                    "tells whose gradients are in it.\n\n"
-                    "With -o the gradients are those of the first step of a model, and all is drawn\n"
-                    "on a page for a browser: one file, which needs no network, with all schemes.",
-                    "gradsum step --sync ring --workers 4 -o step.html", options);
+    bool more =
+        gs_options_help("step [options]",
+                        "Sum one array over some workers (threads), and show it round by round: who sends\n"
+                        "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
+                        "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
+                        "shows whose gradients are in it.\n\n"
+                        "With -o the gradients are those of a model's first step, and a page for the\n"
+                        "browser shows all schemes: one file, which needs no network.",
+                        "gradsum step --sync ring --workers 4 -o step.html", options);
+    if (!more) return;
     printf("\nschemes (--sync, here and in train):\n");
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         printf("  %-20s %s\n", (*s)->name, (*s)->what);
@@ -123,20 +102,20 @@ typedef struct wish {
 } wish;
 
 static gs_status show_in_terminal(const wish *w, const gs_sync_scheme *scheme) {
-    gs_trace step = {
+    gs_step_record step = {
         .asked = scheme, .workers = w->workers, .size = w->size ? (size_t)w->size : 8, .wire = w->wire};
     const char *extra = w->model ? "model" : w->data ? "data" : w->batch ? "batch" : NULL;
-    if (extra) return gs_fail(GS_E_USAGE, "--%s is for a page: -o FILE is wanted too", extra);
-    GS_TRY(gs_trace_check(&step));
+    if (extra) return gs_fail(GS_E_USAGE, "--%s is for a page: -o FILE is required too", extra);
+    GS_TRY(gs_step_check(&step));
     gs_status status = show(&step, w->json, !w->no_pause && isatty(STDOUT_FILENO));
-    gs_trace_free(&step);
+    gs_step_record_free(&step);
     return status;
 }
 
 static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
     gs_settings s = gs_settings_default();
     if (w->size)
-        return gs_fail(GS_E_USAGE, "--size is for the terminal: with -o the model says how many floats");
+        return gs_fail(GS_E_USAGE, "--size is for the terminal: with -o the model decides how many floats");
     if (w->json) return gs_fail(GS_E_USAGE, "--json is for the terminal: -o writes a page");
     if (w->wire != GS_WIRE_F32) return gs_fail(GS_E_USAGE, "--wire is for the terminal: a page shows f32");
     s.model = w->model ? w->model : "softmax";
@@ -154,16 +133,17 @@ int gs_cmd_step(int argc, char **argv) {
     int words;
     const gs_sync_scheme *scheme;
     const gs_option options[] = {
-        {"sync", GS_OPTION_TEXT, &w.sync, 0, 0, "NAME", "the scheme (default ring)"},
-        {"workers", GS_OPTION_INT, &w.workers, 1, GS_STEP_WORKERS, "N", "how many threads (default 4)"},
+        {"sync", GS_OPTION_TEXT, &w.sync, 0, 0, "NAME", "the scheme"},
+        {"workers", GS_OPTION_INT, &w.workers, 1, GS_STEP_WORKERS, "N", "number of threads"},
         {"size", GS_OPTION_COUNT, &w.size, 1, GS_STEP_FLOATS, "N", "floats to sum (default 8)"},
-        {"wire", GS_OPTION_WIRE, &w.wire, 0, 0, "TYPE", "values travel as f32 (default), f16 or bf16"},
-        {"no-pause", GS_OPTION_FLAG, &w.no_pause, 0, 0, NULL, "all rounds at once"},
-        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object a line, without a pause"},
+        {"wire", GS_OPTION_WIRE, &w.wire, 0, 0, "TYPE", "values travel as f32, f16 or bf16"},
+        {"no-pause", GS_OPTION_FLAG, &w.no_pause, 0, 0, NULL, "show all rounds at once"},
+        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object per line, without a pause"},
         {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
-        {"model", GS_OPTION_TEXT, &w.model, 0, 0, "NAME|TEXT", "with -o: as in train (default softmax)"},
+        {"model", GS_OPTION_TEXT, &w.model, 0, 0, "NAME|TEXT", "with -o: as in train (default: softmax)"},
         {"data", GS_OPTION_TEXT, &w.data, 0, 0, "NAME|DIR", "with -o: as in train"},
-        {"batch", GS_OPTION_COUNT, &w.batch, 1, 1e9, "B", "with -o: the global batch (default 8 a worker)"},
+        {"batch", GS_OPTION_COUNT, &w.batch, 1, 1e9, "B",
+         "with -o: the global batch (default: 8 per worker)"},
         {0},
     };
     gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);

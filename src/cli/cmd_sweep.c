@@ -1,34 +1,17 @@
-#include "cli/chart.h"
+#include "cli/draw/chart.h"
 #include "cli/cli.h"
-#include "cli/sweep_page.h"
+#include "cli/draw/sweep_page.h"
+#include "core/decimal.h"
+#include "page/page.h"
 #include "page/report.h"
 #include "train/sweep.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- JSON: one object a line ---- */
-
-static void print_json(cJSON *o) {
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) printf("%s\n", text);
-    fflush(stdout);
-    cJSON_free(text);
-    cJSON_Delete(o);
-}
-
-static cJSON *event(const char *name) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "event", name);
-    return o;
-}
-
-/* JSON has no NaN and no infinity: a diverged loss is null. */
-static void add_number(cJSON *o, const char *name, double value) {
-    isfinite(value) ? cJSON_AddNumberToObject(o, name, value) : cJSON_AddNullToObject(o, name);
-}
 
 static uint64_t base_batch_of(const gs_settings *s) {
     return s->base_batch ? s->base_batch : GS_BASE_BATCH;
@@ -36,29 +19,18 @@ static uint64_t base_batch_of(const gs_settings *s) {
 
 static void json_start(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
-    cJSON *o = event("start");
-    cJSON_AddStringToObject(o, "version", GRADSUM_VERSION);
-    s->model ? cJSON_AddStringToObject(o, "model", s->model) : cJSON_AddNullToObject(o, "model");
-    cJSON_AddStringToObject(o, "data", s->data);
-    cJSON_AddNumberToObject(o, "train_samples", (double)w->samples);
-    cJSON_AddStringToObject(o, "devices", s->devices);
-    cJSON_AddStringToObject(o, "sync", s->sync);
-    cJSON_AddNumberToObject(o, "jobs", w->jobs);
-    cJSON_AddNumberToObject(o, "threads", s->threads);
-    cJSON_AddNumberToObject(o, "target_accuracy", w->target);
-    cJSON_AddNumberToObject(o, "epochs", s->epochs);
-    cJSON_AddNumberToObject(o, "tests_an_epoch", GS_SWEEP_TESTS);
-    cJSON_AddNumberToObject(o, "seed", (double)s->seed);
-    cJSON_AddNumberToObject(o, "lr", (double)s->lr);
-    cJSON_AddStringToObject(o, "lr_rule", gs_lr_rule_name(s->lr_rule));
-    cJSON_AddNumberToObject(o, "base_batch", (double)base_batch_of(s));
-    cJSON_AddNumberToObject(o, "warmup_epochs", s->warmup);
-    cJSON_AddNumberToObject(o, "momentum", (double)s->momentum);
-    cJSON_AddNumberToObject(o, "weight_decay", (double)s->weight_decay);
+    cJSON *o = GS_JSON_OBJECT(
+        GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
+        GS_FIELD("data", s->data), GS_FIELD("train_samples", w->samples), GS_FIELD("devices", s->devices),
+        GS_FIELD("sync", s->sync), GS_FIELD("jobs", w->jobs), GS_FIELD("threads", s->threads),
+        GS_FIELD("target_accuracy", w->target), GS_FIELD("epochs", s->epochs),
+        GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed),
+        GS_FIELD("lr", gs_decimal(s->lr)), GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)),
+        GS_FIELD("base_batch", base_batch_of(s)), GS_FIELD("warmup_epochs", s->warmup),
+        GS_FIELD("momentum", gs_decimal(s->momentum)), GS_FIELD("weight_decay", gs_decimal(s->weight_decay)));
     cJSON *batches = cJSON_AddArrayToObject(o, "batches");
-    for (int i = 0; i < w->count; i++)
-        cJSON_AddItemToArray(batches, cJSON_CreateNumber((double)w->run[i].batch));
-    print_json(o);
+    for (int i = 0; i < w->count; i++) cJSON_AddItemToArray(batches, GS_JSON(w->run[i].batch));
+    gs_json_print(o);
 }
 
 static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step) {
@@ -67,39 +39,31 @@ static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step)
 }
 
 static void json_run(const gs_sweep *w, const gs_sweep_run *r) {
-    cJSON *o = event("run");
-    cJSON_AddNumberToObject(o, "batch", (double)r->batch);
-    cJSON_AddNumberToObject(o, "workers", r->result.workers);
-    cJSON_AddNumberToObject(o, "lr_first", r->rates.first);
-    cJSON_AddNumberToObject(o, "lr_scaled", r->rates.scaled);
-    cJSON_AddNumberToObject(o, "warmup_steps", r->rates.warmup);
-    cJSON_AddBoolToObject(o, "reached", r->reached);
-    cJSON_AddBoolToObject(o, "diverged", r->diverged);
-    add_number(o, "steps_to_target", r->reached ? (double)r->at.step : NAN);
-    add_number(o, "epochs_to_target", r->reached ? epochs_of(w, r, r->at.step) : NAN);
-    add_number(o, "seconds_to_target", r->reached ? r->at.seconds : NAN);
-    cJSON_AddNumberToObject(o, "steps", (double)r->result.steps);
-    add_number(o, "train_loss", r->result.train_loss);
-    add_number(o, "test_loss", r->result.test_loss);
-    cJSON_AddNumberToObject(o, "test_accuracy", r->result.test_accuracy);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->result.samples_per_s);
+    cJSON *o = GS_JSON_OBJECT(
+        GS_FIELD("event", "run"), GS_FIELD("batch", r->batch), GS_FIELD("workers", r->result.workers),
+        GS_FIELD("lr_first", gs_decimal((float)r->rates.first)),
+        GS_FIELD("lr_scaled", gs_decimal((float)r->rates.scaled)), GS_FIELD("warmup_steps", r->rates.warmup),
+        GS_FIELD("reached", r->reached), GS_FIELD("diverged", r->diverged),
+        GS_FIELD("steps_to_target", r->reached ? (double)r->at.step : NAN),
+        GS_FIELD("epochs_to_target", r->reached ? epochs_of(w, r, r->at.step) : NAN),
+        GS_FIELD("seconds_to_target", r->reached ? r->at.seconds : NAN), GS_FIELD("steps", r->result.steps),
+        GS_FIELD("train_loss", r->result.train_loss), GS_FIELD("test_loss", r->result.test_loss),
+        GS_FIELD("test_accuracy", r->result.test_accuracy),
+        GS_FIELD("samples_per_s", r->result.samples_per_s));
     cJSON *curve = cJSON_AddArrayToObject(o, "tests");
     for (size_t i = 0; i < r->count; i++) {
-        cJSON *at = cJSON_CreateObject();
-        cJSON_AddNumberToObject(at, "step", (double)r->tests[i].step);
-        cJSON_AddNumberToObject(at, "seconds", r->tests[i].seconds);
-        add_number(at, "test_loss", r->tests[i].loss);
-        cJSON_AddNumberToObject(at, "test_accuracy", r->tests[i].accuracy);
-        cJSON_AddItemToArray(curve, at);
+        cJSON_AddItemToArray(curve, GS_JSON_OBJECT(GS_FIELD("step", r->tests[i].step),
+                                                   GS_FIELD("seconds", r->tests[i].seconds),
+                                                   GS_FIELD("test_loss", r->tests[i].loss),
+                                                   GS_FIELD("test_accuracy", r->tests[i].accuracy)));
     }
-    print_json(o);
+    gs_json_print(o);
 }
 
 static void json_end(int whole, bool interrupted) {
-    cJSON *o = event("end");
-    cJSON_AddNumberToObject(o, "runs", whole);
-    cJSON_AddBoolToObject(o, "interrupted", interrupted);
-    print_json(o);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("runs", whole),
+                              GS_FIELD("interrupted", interrupted));
+    gs_json_print(o);
 }
 
 /* ---- the table: at most 60 columns, and a word more where there are 70 ---- */
@@ -136,14 +100,15 @@ static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *
 /* What the numbers mean. */
 static void text_notes(const gs_sweep *w, int never, int diverged) {
     const gs_settings *s = &w->settings;
-    int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
-    printf("\nseconds: of training alone; the test set was looked at\n%d times an epoch.", GS_SWEEP_TESTS);
-    if (never > 0) printf(" never: not in %d epoch%s.", s->epochs, gs_s(s->epochs));
-    if (diverged > 0) printf(" NaN: the loss is no number.");
+    int threads = gs_way_of(s)->one_thread ? 1 : s->threads,
+        all = threads * gs_devices_count(s->devices) * w->jobs;
+    printf("\nseconds: training only; the test set was evaluated\n%d times per epoch.", GS_SWEEP_TESTS);
+    if (never > 0) printf(" never: not within %d epoch%s.", s->epochs, gs_s(s->epochs));
+    if (diverged > 0) printf(" NaN: the loss is not a number.");
     printf("\n");
     if (w->jobs == 1) return;
-    printf("%d runs side by side, %d thread%s a worker: seconds and\nsamples/s are of runs that shared the "
-           "machine",
+    printf("%d runs side by side, %d thread%s per worker: seconds and\nsamples/s come from runs that shared "
+           "the machine",
            w->jobs, threads, gs_s((unsigned)threads));
     if (all > gs_cpu_cores())
         printf(",\nwith %d threads on %d core%s: longer than alone", all, gs_cpu_cores(),
@@ -184,10 +149,18 @@ typedef struct shown {
     int whole; /* runs */
 } shown;
 
+/* For the bar: which batch is trained now, and how many remain after it. */
+static void name_run(shown *s, const gs_sweep *w) {
+    if (s->whole == w->count) return;
+    snprintf(s->progress.run, sizeof s->progress.run, "batch %zu, %d to come: ", w->run[s->whole].batch,
+             w->count - s->whole - 1);
+}
+
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
     shown *s = context;
     s->whole++;
     gs_progress_clear(&s->progress);
+    name_run(s, w);
     if (s->json)
         json_run(w, r);
     else
@@ -209,6 +182,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     w->context = s;
     gs_stop_on_signals();
     GS_TRY(gs_sweep_prepare(w));
+    name_run(s, w);
     s->json ? json_start(w) : text_start(w);
     gs_status status = gs_sweep_train(w);
     gs_progress_clear(&s->progress);
@@ -229,9 +203,9 @@ static gs_status sweep(gs_sweep *w, shown *s) {
 static void help(const gs_option *options) {
     gs_options_help("sweep --batch LIST [options]",
                     "Train once with each global batch, and show how many steps and seconds each\n"
-                    "needs to a target, as a table and as a chart. \"32,64,...,2048\" goes on by the\n"
-                    "same factor. --lr is meant for the batch --base-batch; --lr-rule says what it\n"
-                    "becomes for the others. --jobs divides the cores among runs side by side.",
+                    "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
+                    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
+                    "what it becomes for the others. --jobs divides the cores among concurrent runs.",
                     "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", options);
 }
 
@@ -246,10 +220,12 @@ int gs_cmd_sweep(int argc, char **argv) {
     w.settings.epochs = 10;
     const gs_option own[] = {
         {"batch", GS_OPTION_TEXT, &batches, 0, 0, "LIST", "the global batches: 32,64,...,2048"},
-        {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "wanted test accuracy in percent (default 80)"},
-        {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu (default 1)"},
-        {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "a page (.html) of all runs too"},
-        {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object a line"},
+        {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "target test accuracy in percent"},
+        {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu"},
+        {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "also write a page (.html) of all runs"},
+        GS_REFUSED("save",
+                   "sweep keeps no weights; to keep those of one batch, use train --batch B --save FILE"),
+        {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
     const gs_option *options = gs_run_options(&w.settings, true, own);
@@ -260,15 +236,13 @@ int gs_cmd_sweep(int argc, char **argv) {
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
     if (status == GS_OK && !batches)
-        status = gs_fail(GS_E_USAGE, "--batch LIST is wanted: the global batches, such as 32,64,...,2048");
-    if (status == GS_OK && w.settings.save)
-        status = gs_fail(GS_E_USAGE, "--save: sweep does not save weights");
+        status = gs_fail(GS_E_USAGE, "--batch LIST is required: the global batches, such as 32,64,...,2048");
     if (status == GS_OK) status = count_samples(&w);
     if (status == GS_OK) status = gs_sweep_batches(&w, batches);
     w.target = target / 100;
     s.screen = gs_screen_of(stdout);
     s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
-    if (status == GS_OK && s.report) status = gs_report_check_target(s.report);
+    if (status == GS_OK && s.report) status = gs_page_check_target(s.report);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);

@@ -1,16 +1,17 @@
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What --log says, and the log while it is written: on rank 0 alone. */
 typedef struct record {
     const char *folder; /* NULL: there is none */
     uint64_t every;
-    gs_range trace; /* last == UINT64_MAX: it says nothing */
     gs_log *log;
 } record;
 
-enum { DEFAULT_TRACE_FIRST = 4, DEFAULT_TRACE_LAST = 7 };
+static const gs_step_range TRACE_DEFAULT = {4, 7}, TRACE_UNSAID = {0, UINT64_MAX};
 
 static void tell_problem(void *context, const char *problem) {
     gs_progress_clear(context);
@@ -19,13 +20,12 @@ static void tell_problem(void *context, const char *problem) {
 
 /* Put into the settings what is asked of the run, and begin the log. */
 static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, const gs_observer *progress) {
-    bool traced = r->trace.last != UINT64_MAX;
-    if (!r->folder && r->every) return gs_fail(GS_E_USAGE, "--log-every wants --log DIR");
-    if (!r->folder && traced) return gs_fail(GS_E_USAGE, "--trace-steps wants --log DIR");
+    bool traced = s->trace.last != TRACE_UNSAID.last;
+    if (!r->folder && r->every) return gs_fail(GS_E_USAGE, "--log-every needs --log DIR");
+    if (!r->folder && traced) return gs_fail(GS_E_USAGE, "--trace-steps needs --log DIR");
+    if (!traced) s->trace = r->folder ? TRACE_DEFAULT : (gs_step_range){0};
     if (!r->folder) return GS_OK;
     s->record = s->measure = true;
-    s->trace_first = traced ? r->trace.first : DEFAULT_TRACE_FIRST;
-    s->trace_last = traced ? r->trace.last : DEFAULT_TRACE_LAST;
     if (s->processes->rank != 0) return GS_OK;
     gs_log_options options = {.folder = r->folder,
                               .every = r->every,
@@ -48,59 +48,88 @@ static gs_status train(const gs_settings *s, record *r, const gs_observer *progr
     return status;
 }
 
+/* Where all know, rank 0 says it. */
+static int fail(gs_progress *p, gs_status status, const gs_result *r) {
+    bool first = p->settings->processes->rank == 0;
+    gs_progress_clear(p);
+    if (status == GS_E_DIVERGED && !first) return GS_EXIT_FAILED;
+    if (p->json && first) gs_json_failed(status, r);
+    return gs_failed("train", status);
+}
+
+/* The training is done, and is told; then the error. */
+static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
+    char message[1024];
+    snprintf(message, sizeof message, "%s", gs_message());
+    p->failure = message;
+    if (r->rank == 0) gs_progress_end(p, r);
+    p->failure = NULL;
+    gs_result_free(r);
+    gs_fail(status, "%s", message);
+    return gs_failed("train", status);
+}
+
 int gs_cmd_train(int argc, char **argv) {
     gs_settings s = gs_settings_default();
     bool json = false, help;
     int words;
-    record log = {.trace = {0, UINT64_MAX}};
+    record log = {0};
     const gs_option own[] = {
-        {"log", GS_OPTION_TEXT, &log.folder, 0, 0, "DIR", "write a record of the run into this new folder"},
-        {"log-every", GS_OPTION_COUNT, &log.every, 1, 1e15, "N", "of the log: a line every N steps (1)"},
-        {"trace-steps", GS_OPTION_RANGE, &log.trace, 0, 0, "A-B",
-         "of the log: steps in its timeline (4-7), or none"},
-        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object a line on standard output"},
+        GS_RUN_OPTION("keep", NULL),
+        {"log", GS_OPTION_TEXT, &log.folder, 0, 0, "DIR", "write a record of the run to this new folder"},
+        {"log-every", GS_OPTION_COUNT, &log.every, 1, 1e15, "N",
+         "one line of the log every N steps (default 1)"},
+        GS_RUN_OPTION("trace-steps", NULL),
+        GS_RUN_OPTION("keep-going", NULL),
+        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line on standard output"},
         {0},
     };
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("train", status);
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
+    s.trace = TRACE_UNSAID;
     const gs_option *options = gs_run_options(&s, true, own);
     status = gs_options_parse(options, argc, argv, &words, &help);
     if (status == GS_OK && help) {
-        gs_options_help("train [options]",
-                        "Train a model, on one worker or on several. The learning rate can follow the\n"
-                        "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
-                        "times the number of workers\" where the base batch is one worker's.\n"
-                        "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto),\n"
-                        "and event files (for TensorBoard). Where it cannot be written to its end, the\n"
-                        "training goes on, its weights are saved, and the exit status is 1.",
-                        "gradsum train --model lenet --devices cpu,cpu --epochs 3 --save lenet.safetensors",
-                        options);
+        gs_options_help(
+            "train [options]",
+            "Train a model on one worker or several. The learning rate can follow the\n"
+            "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
+            "times the number of workers\" if the base batch is that of one worker.\n"
+            "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto)\n"
+            "and event files (for TensorBoard). If the record cannot be completed, training\n"
+            "goes on, the weights are saved, and the exit status is 1.\n"
+            "--json prints one \"event\" per line: start, an epoch for each, end. The last has\na "
+            "\"status\": done, interrupted, diverged or failed. If the run failed, it has the\n"
+            "\"steps\" done and a \"message\", but no results.",
+            "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", options);
         return GS_EXIT_OK;
     }
     if (status == GS_OK) status = gs_no_words(words, argv);
+    if (status == GS_OK && s.keep_best && !s.save)
+        status = gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in");
     if (status != GS_OK) return gs_failed("train", status);
     s.processes = &processes;
     processes.timeout = s.timeout;
-    s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1; /* for a line for each worker */
+    /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */
+    s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
-    gs_progress progress = {.settings = &s, .json = json};
+    gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};
     gs_observer observer = gs_progress_observer(&progress);
-    gs_result result;
+    gs_result result = {0};
     bool logged;
     status = begin_record(&log, &s, argc, argv, &observer);
-    if (status != GS_OK) return gs_failed("train", status);
+    if (status != GS_OK) return fail(&progress, status, &result);
     gs_stop_on_signals();
     status = train(&s, &log, &observer, &result, &logged);
-    if (status != GS_OK) {
-        gs_progress_clear(&progress);
-        return gs_failed("train", status);
-    }
+    if (status != GS_OK && result.weights) return not_saved(&progress, status, &result);
+    if (status != GS_OK) return fail(&progress, status, &result);
     if (result.rank == 0) gs_progress_end(&progress, &result);
     bool interrupted = result.interrupted;
     if (interrupted && result.rank == 0)
-        fprintf(stderr, "gradsum train: stopped by a signal after step %llu%s%s\n",
+        fprintf(stderr, "gradsum train: stopped by %s after step %llu%s%s\n",
+                gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal",
                 (unsigned long long)result.steps, s.save ? "; its weights are in " : "",
                 s.save ? s.save : "");
     gs_result_free(&result);

@@ -1,9 +1,8 @@
 /* The table of collectives: what cmd_collectives.c (running) and collectives_print.c (printing) share. */
-#ifndef GS_CLI_COLLECTIVES_H
-#define GS_CLI_COLLECTIVES_H
+#pragma once
 
 #include "cli/cli.h"
-#include "sync/call.h"
+#include "comm/call.h"
 
 enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_KINDS = 2, GS_TABLE_RUNS = 20 };
 
@@ -29,6 +28,7 @@ typedef struct gs_table {
     const char *device; /* OpenCL's name, for the second table */
     const char *spoil;  /* the operation whose results are made wrong; NULL: none */
     bool json, has_cl;  /* has_cl: here, then on all ranks */
+    bool bind;          /* each rank keeps to CPUs of its own */
     int runs;           /* of each cell */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
@@ -44,5 +44,3 @@ gs_call gs_table_call(const gs_table *, gs_operation, int rank);
 /* What rank 0 prints: what stands above the table of a kind of buffer, and a cell, whose outcomes are known. */
 void gs_table_print_head(const gs_table *, int kind);
 void gs_table_print_cell(gs_table *, gs_operation, gs_table_column);
-
-#endif

@@ -1,7 +1,7 @@
 /* The table of collectives: what stands in it. */
 #include "cli/collectives.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 static const char *const kinds[GS_TABLE_KINDS] = {"cpu", "cl"};
@@ -36,6 +36,8 @@ void gs_table_print_head(const gs_table *t, int kind) {
     if (kind == 0)
         printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
                gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
+    if (kind == 0 && t->bind)
+        printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
     printf("\n%-14s", "");
     for (int i = 0; i < t->transport_count; i++) {
         char name[24];
@@ -47,19 +49,13 @@ void gs_table_print_head(const gs_table *t, int kind) {
 
 static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_column at, bool right) {
     const gs_outcome *o = &t->outcome[0];
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "operation", gs_operation_name(operation));
-    cJSON_AddStringToObject(json, "transport", t->transports[at.transport]);
-    cJSON_AddStringToObject(json, "buffers", kinds[at.kind]);
-    cJSON_AddNumberToObject(json, "ranks", t->ranks);
-    cJSON_AddBoolToObject(json, "right", right);
-    cJSON_AddNumberToObject(json, "seconds", o->seconds);
+    cJSON *json = GS_JSON_OBJECT(GS_FIELD("operation", gs_operation_name(operation)),
+                                 GS_FIELD("transport", t->transports[at.transport]),
+                                 GS_FIELD("buffers", kinds[at.kind]), GS_FIELD("ranks", t->ranks),
+                                 GS_FIELD("right", right), GS_FIELD("seconds", o->seconds));
     if (operation != GS_BARRIER)
         cJSON_AddNumberToObject(json, "gb_per_s", gb_per_s(t, operation, o->seconds));
-    char *text = cJSON_PrintUnformatted(json);
-    if (text) printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(json);
+    gs_json_print(json);
 }
 
 void gs_table_print_cell(gs_table *t, gs_operation operation, gs_table_column at) {
@@ -68,16 +64,16 @@ void gs_table_print_cell(gs_table *t, gs_operation operation, gs_table_column at
         if (t->outcome[r].status != GS_OK) wrong = &t->outcome[r];
     t->cells++;
     t->wrong += wrong != NULL;
-    char time[16], rate[16] = "";
+    char time[16];
     print_time(t->outcome[0].seconds, time);
-    if (operation != GS_BARRIER)
-        snprintf(rate, sizeof rate, "%.2f", gb_per_s(t, operation, t->outcome[0].seconds));
     if (t->json)
         print_json_cell(t, operation, at, !wrong);
     else if (wrong)
         printf(" %15s", "WRONG");
+    else if (operation == GS_BARRIER) /* no line ends with blanks */
+        printf("%*s %8s", at.transport > 0 ? 7 : 0, "", time);
     else
-        printf(" %8s %6s", time, rate);
+        printf(" %8s %6.2f", time, gb_per_s(t, operation, t->outcome[0].seconds));
     fflush(stdout);
     if (wrong)
         fprintf(stderr, "%sgradsum collectives: %s, %s buffers: %s\n", t->json ? "" : "\n",

@@ -1,10 +1,11 @@
 /* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
  * environment that says who they are. */
 #include "cli/launch.h"
-#include "sync/comm.h"
+#include "comm/comm.h"
 
 #include <errno.h>
 #include <ftw.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static bool make_folders(const char *path) {
 }
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
- * rank has a cache of its own, which stays for the next time. NULL: no memory, or no place for it. */
+ * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
+ * one (gs_cl_choose_cache). NULL: no memory. */
 static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int rank) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *path = NULL;
@@ -42,8 +44,7 @@ static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int
     if (length < 0) return NULL;
     if (path && make_folders(path)) return path;
     free(path);
-    if (!place->folder[0]) return NULL;
-    return asprintf(&path, "%s/pocl-rank-%d", place->folder, rank) < 0 ? NULL : path;
+    return strdup("");
 }
 
 void gs_launch_cache_under_mpirun(void) {
@@ -52,8 +53,28 @@ void gs_launch_cache_under_mpirun(void) {
     if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || r.directory) return;
     gs_launch_place place = {.cache = cache && *cache ? cache : NULL};
     cache = cache_of(&place, &(gs_launch){.size = r.size}, r.rank);
-    if (cache && make_folders(cache)) setenv("POCL_CACHE_DIR", cache, 1);
+    if (cache) setenv("POCL_CACHE_DIR", cache, 1);
     free(cache);
+}
+
+const char *gs_launch_option(const gs_launch *launch, const char *name) {
+    const char *value = NULL;
+    size_t length = strlen(name);
+    for (char **word = launch->command; word && *word; word++) {
+        if (strcmp(*word, name) == 0 && word[1]) value = word[1];
+        if (strncmp(*word, name, length) == 0 && (*word)[length] == '=') value = *word + length + 1;
+    }
+    return value; /* the last one counts */
+}
+
+/* A value that is no time is not reported here: the ranks say what is wrong with it. */
+double gs_launch_timeout(const gs_launch *launch) {
+    const char *own = gs_launch_option(launch, "--timeout"), *environment = getenv("GRADSUM_TIMEOUT");
+    const double values[] = {own ? strtod(own, NULL) : 0, launch->timeout,
+                             environment ? strtod(environment, NULL) : 0};
+    for (int i = 0; i < 3; i++)
+        if (values[i] > 0 && isfinite(values[i])) return values[i];
+    return GS_TIMEOUT;
 }
 
 gs_status gs_launch_place_create(gs_launch_place *place) {
@@ -72,21 +93,18 @@ gs_status gs_launch_place_create(gs_launch_place *place) {
 }
 
 gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *launch, int rank) {
-    char number[16], size[16];
+    char number[16], size[16], timeout[32];
     char *cache = cache_of(place, launch, rank);
     if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
-    if (!make_folders(cache)) {
-        gs_status status = gs_fail(GS_E_FILE, "cannot make the folder %s: %s", cache, strerror(errno));
-        free(cache);
-        return status;
-    }
     snprintf(number, sizeof number, "%d", rank);
     snprintf(size, sizeof size, "%d", launch->size);
+    snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
     bool set = setenv("GRADSUM_RANK", number, 1) == 0 && setenv("GRADSUM_WORLD_SIZE", size, 1) == 0 &&
                setenv("GRADSUM_RENDEZVOUS", place->folder, 1) == 0 &&
                setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
-               (!launch->timeout || setenv("GRADSUM_TIMEOUT", launch->timeout, 1) == 0) &&
-               (!launch->transport || setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0);
+               setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
+               (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
+               setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
     free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }

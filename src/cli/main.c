@@ -1,44 +1,60 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
-#include "sync/comm.h"
+#include "cli/manual.h"
+#include "comm/comm.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* COMPUTES: needs OpenBLAS's kernels and PoCL's settings, for which the program may start itself once more (some 5 ms). */
-typedef enum needs { NOTHING, COMPUTES } needs;
+enum { NOTHING, COMPUTES }; /* gs_command.computes */
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    needs needs;
-    const char *what;
-} commands[] = {
-    {"devices", gs_cmd_devices, COMPUTES, "list the devices of this machine"},
-    {"model", gs_cmd_model, NOTHING, "show the layers, shapes, parameters and FLOPs of a model"},
-    {"train", gs_cmd_train, COMPUTES, "train a model on one worker or several"},
-    {"eval", gs_cmd_eval, COMPUTES, "accuracy of saved weights on the test set"},
-    {"predict", gs_cmd_predict, COMPUTES, "logits of the test set as a NumPy array"},
-    {"compare", gs_cmd_compare, COMPUTES, "the same training on several sets of devices, as a table"},
-    {"profile", gs_cmd_profile, COMPUTES, "where the time goes: loader, step, and each layer of it"},
-    {"sweep", gs_cmd_sweep, COMPUTES, "steps and seconds to a target for several global batches"},
-    {"report", gs_cmd_report, NOTHING, "a page of training logs: curves, speed-up, a timeline"},
-    {"step", gs_cmd_step, COMPUTES, "watch one synchronisation of the workers, message by message"},
-    {"collectives", gs_cmd_collectives, COMPUTES, "run and check every collective, as a table"},
-    {"schemes", gs_cmd_schemes, COMPUTES, "time every way to sum gradients, by size"},
-    {"tune", gs_cmd_tune, COMPUTES, "find the fastest tiles for an OpenCL device, and keep them"},
-    {"grade", gs_cmd_grade, COMPUTES, "grade a folder of hand-ins to the labs, as CSV"},
-    {"launch", gs_cmd_launch, COMPUTES, "start several processes that train together over Gloo"},
+const gs_command gs_commands[] = {
+    {"devices", gs_cmd_devices, COMPUTES, "gradsum devices", "list the devices of this machine"},
+    {"model", gs_cmd_model, NOTHING, "gradsum model NAME",
+     "show the layers, shapes, parameters and FLOPs of a model"},
+    {"train", gs_cmd_train, COMPUTES, NULL, "train a model on one worker or several"},
+    {"eval", gs_cmd_eval, COMPUTES, NULL, "accuracy of saved weights on the test set"},
+    {"predict", gs_cmd_predict, COMPUTES, "gradsum predict --load FILE -o OUT.npy",
+     "logits of the test set as a NumPy array"},
+    {"compare", gs_cmd_compare, COMPUTES, "gradsum compare --devices-list \"cpu; cpu,cpu\"",
+     "the same training on several sets of devices, as a table"},
+    {"profile", gs_cmd_profile, COMPUTES, "gradsum profile",
+     "where the time goes: loader, step, and each layer of it"},
+    {"sweep", gs_cmd_sweep, COMPUTES, "gradsum sweep --batch LIST --jobs N",
+     "steps and seconds to a target for several global batches"},
+    {"report", gs_cmd_report, NOTHING, "gradsum report DIR -o FILE",
+     "a page of training logs: curves, speed-up, a timeline"},
+    {"step", gs_cmd_step, COMPUTES, "gradsum step --workers N",
+     "watch one synchronisation of the workers, message by message"},
+    {"collectives", gs_cmd_collectives, COMPUTES, "gradsum collectives -n N",
+     "run and check every collective, as a table"},
+    {"schemes", gs_cmd_schemes, COMPUTES, "gradsum schemes -n N --over shm",
+     "time every way to sum gradients, by size"},
+    {"tune", gs_cmd_tune, COMPUTES, "gradsum tune",
+     "find the fastest tiles for an OpenCL device, and keep them"},
+    {"grade", gs_cmd_grade, COMPUTES, "gradsum grade DIR", "grade a folder of hand-ins to the labs, as CSV"},
+    {"launch", gs_cmd_launch, COMPUTES, "gradsum launch -n N -- train",
+     "start several processes that train together"},
+    {0},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
+enum { COMMANDS = sizeof gs_commands / sizeof *gs_commands - 1 };
 
 static void help(FILE *to) {
     fprintf(to,
             "gradsum %s: learn data-parallel training by running it\n\n"
             "usage: gradsum COMMAND [options]      gradsum COMMAND --help\n\n",
             GRADSUM_VERSION);
-    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].what);
+    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-12s %s\n", gs_commands[i].name, gs_commands[i].what);
+    fprintf(to, "  %-12s %s\n", "help", "this list; help COMMAND: the same as COMMAND --help");
     fprintf(to, "\nexample:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n");
+}
+
+static bool is_help(const char *word) {
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
 /* `launch` leaves its environment to the processes that it starts, which are not alone. */
@@ -47,26 +63,102 @@ static bool is_alone(const char *command) {
     return strcmp(command, "launch") != 0 && (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1);
 }
 
-int main(int argc, char **argv) {
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+static int unknown_command(const char *name) {
+    const char *names[COMMANDS + 2] = {NULL};
+    for (int i = 0; i < COMMANDS; i++) names[i] = gs_commands[i].name;
+    names[COMMANDS] = "help";
+    const char *nearest = gs_nearest(name, strlen(name), names);
+    if (nearest)
+        fprintf(stderr, "gradsum: unknown command '%s'; did you mean '%s'? gradsum help lists them all\n",
+                name, nearest);
+    else if (*name)
+        fprintf(stderr, "gradsum: unknown command '%s'\n\n", name);
+    if (!nearest) help(stderr);
+    return GS_EXIT_USAGE;
+}
+
+static int unexpected(const char *name, const char *word, const char *wanted) {
+    fprintf(stderr, "gradsum %s: unexpected '%s'; %s\n", name, word, wanted);
+    return GS_EXIT_USAGE;
+}
+
+static int run_command(int argc, char **argv);
+
+/* "help", "help train" (which is "train --help"), and for manual pages and completion "help --man train". */
+static int run_help(int argc, char **argv) {
+    const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
+    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0)
+        return gs_manual(argc - 2, argv + 2, gs_commands);
+    if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
+    if (is_help(about)) {
         help(stdout);
         return GS_EXIT_OK;
     }
-    if (strcmp(name, "--version") == 0) {
-        printf("gradsum %s\n", GRADSUM_VERSION);
-        return GS_EXIT_OK;
-    }
+    char *command_help[] = {argv[0], argv[2], "--help", NULL};
+    return run_command(3, command_help);
+}
+
+static int run_command(int argc, char **argv) {
+    const char *name = argv[1];
     for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) != 0) continue;
-        if (commands[i].needs == COMPUTES) {
+        if (strcmp(name, gs_commands[i].name) != 0) continue;
+        if (gs_commands[i].computes) {
             gs_cpu_choose_kernels(argv);
             gs_launch_cache_under_mpirun();
             gs_cl_choose_settings(is_alone(name));
+            if (gs_commands[i].run != gs_cmd_launch) gs_cl_choose_cache(); /* each process sees to its own */
         }
-        return commands[i].run(argc - 1, argv + 1);
+        return gs_commands[i].run(argc - 1, argv + 1);
     }
-    if (*name) fprintf(stderr, "gradsum: there is no command '%s'\n\n", name);
-    help(stderr);
-    return GS_EXIT_USAGE;
+    return unknown_command(name);
+}
+
+static int run(int argc, char **argv) {
+    if (argc < 2) return unknown_command("");
+    if (is_help(argv[1])) return run_help(argc, argv);
+    if (strcmp(argv[1], "--version") != 0) return run_command(argc, argv);
+    if (argc > 2 && argv[2][0] != '-') return unexpected(argv[1], argv[2], "it stands alone");
+    printf("gradsum %s\n", GRADSUM_VERSION);
+    return GS_EXIT_OK;
+}
+
+/* Results that were lost on their way to standard output (a full disk) are a failure, whatever the command thought. */
+static int close_output(const char *command, int exit_status) {
+    errno = 0;
+    bool failed_before = ferror(stdout) != 0; /* the reason is lost, but it hinders another byte too */
+    if (failed_before) clearerr(stdout);
+    if (failed_before) putchar('\n');
+    bool failed = fflush(stdout) != 0 || failed_before;
+    int error = errno;
+    if (fclose(stdout) != 0 && !failed) {
+        failed = true;
+        error = errno;
+    }
+    if (!failed) return exit_status;
+    if (gs_stop_requested == SIGPIPE) return exit_status; /* that was said */
+    fprintf(stderr, "gradsum %s: standard output could not be written completely: %s\n", command,
+            error ? strerror(error) : "an earlier write failed");
+    return exit_status == GS_EXIT_OK ? GS_EXIT_FAILED : exit_status;
+}
+
+/* At the limit on a file's size (ulimit -f) a write is to fail, with a message, and not to end the program. Not
+ * SIG_IGN, which the programs that this one starts would inherit. */
+static void nothing(int signal_number) {
+    (void)signal_number;
+}
+
+/* Where a standard stream is closed (>&-), the next file that is opened would get its number, and what is printed
+ * would go into it. Something takes its place that fails as it does: nothing can be read from 0, nor written to 1
+ * and 2. */
+static void hold_standard_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int main(int argc, char **argv) {
+    hold_standard_streams();
+    signal(SIGXFSZ, nothing);
+    int exit_status = run(argc, argv);
+    exit_status = close_output(argc > 1 ? argv[1] : "", exit_status);
+    return exit_status != GS_EXIT_OK && gs_stop_requested ? 128 + gs_stop_requested : exit_status;
 }

@@ -1,24 +1,14 @@
 #include "cli/cli.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[80];
-    if (s->every)
-        snprintf(text, sizeof text, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
-    else if (s->staleness >= 0)
-        snprintf(text, sizeof text, "gradients taken as they come (at most %d step%s ahead)", s->staleness,
-                 s->staleness == 1 ? "" : "s");
-    else if (s->exact)
-        snprintf(text, sizeof text, "gradients summed in one fixed tree");
-    else if (strcmp(s->sync, "sharded-update") == 0)
-        snprintf(text, sizeof text, "each updates its part of the weights");
-    else
-        snprintf(text, sizeof text, "gradients summed by %s", s->sync);
-    return text;
+    const gs_way *way = gs_way_of(s);
+    if (way->describe) way->describe(s, text, sizeof text);
+    return way->describe ? text : way->summary;
 }
 
 void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
@@ -33,17 +23,10 @@ void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
     printf("\n");
 }
 
-void gs_modes_json_rates(const gs_settings *s, const gs_worker *w, cJSON *o) {
-    cJSON_AddStringToObject(o, "lr_rule", gs_lr_rule_name(s->lr_rule));
-    cJSON_AddNumberToObject(o, "base_batch", (double)(s->base_batch ? s->base_batch : GS_BASE_BATCH));
-    cJSON_AddNumberToObject(o, "lr_first", w->rates.first);
-    cJSON_AddNumberToObject(o, "lr_scaled", w->rates.scaled);
-    cJSON_AddNumberToObject(o, "warmup_steps", w->rates.warmup);
-}
-
 void gs_modes_print(const gs_settings *s, int workers) {
     if (s->bucket && workers > 1)
-        printf("buckets  of at least %d KB, summed while backward goes on with earlier layers\n", s->bucket);
+        printf("buckets  of at least %d KB, summed while backward continues with earlier layers\n",
+               s->bucket);
     if (s->wire != GS_WIRE_F32 && workers > 1)
         printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
     if ((s->bucket || s->wire != GS_WIRE_F32) && workers == 1)
@@ -52,26 +35,11 @@ void gs_modes_print(const gs_settings *s, int workers) {
         printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
     if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
     if (s->throttle > 0)
-        printf("throttle each worker's loader brings %g MB of samples a second\n", s->throttle);
-    if (s->exact) printf("exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU\n");
+        printf("throttle each worker's loader supplies %g MB of samples per second\n", s->throttle);
+    if (gs_way_of(s)->promise) printf("%s\n", gs_way_of(s)->promise);
     if (s->verify)
         printf("verify   all workers' weights are compared every %" PRIu64 " step%s\n", s->verify,
                gs_s(s->verify));
-}
-
-void gs_modes_json(const gs_settings *s, cJSON *o) {
-    cJSON_AddNumberToObject(o, "bucket_kb", s->bucket);
-    cJSON_AddStringToObject(o, "wire", gs_wire_name(s->wire));
-    cJSON_AddBoolToObject(o, "exact", s->exact);
-    cJSON_AddNumberToObject(o, "verify", (double)s->verify);
-    cJSON_AddNumberToObject(o, "accumulate", s->accumulate > 1 ? s->accumulate : 1);
-    s->every ? cJSON_AddNumberToObject(o, "every", s->every) : cJSON_AddNullToObject(o, "every");
-    s->staleness >= 0 ? cJSON_AddNumberToObject(o, "staleness_bound", s->staleness)
-                      : cJSON_AddNullToObject(o, "staleness_bound");
-    cJSON_AddNumberToObject(o, "slow_rank", s->slow.rank);
-    cJSON_AddNumberToObject(o, "slow_ms", s->slow.ms);
-    s->throttle > 0 ? cJSON_AddNumberToObject(o, "throttle_mb_per_s", s->throttle)
-                    : cJSON_AddNullToObject(o, "throttle_mb_per_s");
 }
 
 /* ---- the end ---- */
@@ -109,19 +77,20 @@ static double mean_of(const uint64_t *count, size_t n) {
 
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
-    if (r->sent > 0) printf("sent     %s bytes a step by each worker", gs_thousands(r->sent));
     if (r->sent > 0 && r->sent_most > r->sent + 0.5)
-        printf(" on average, %s by the busiest", gs_thousands(r->sent_most));
-    if (r->sent > 0) printf("\n");
+        gs_print_fact("sent", "%s bytes per step by each worker on average, %s by the busiest",
+                      gs_thousands(r->sent), gs_thousands(r->sent_most));
+    else if (r->sent > 0)
+        gs_print_fact("sent", "%s bytes per step by each worker", gs_thousands(r->sent));
     if (r->overlap.buckets > 0)
-        printf("overlap  %d bucket%s; %.0f %% of the time of their sums hidden behind backward\n"
-               "         (a step: sums %.3f ms, waited for after backward %.3f ms)\n",
+        printf("overlap  %d bucket%s; %.0f %% of their summing time hidden behind backward\n         (per "
+               "step: sums %.3f ms, waited for after backward %.3f ms)\n",
                r->overlap.buckets, r->overlap.buckets > 1 ? "s" : "", 100 * gs_overlap_hidden(r->overlap),
                1e3 * r->overlap.summed, 1e3 * r->overlap.waited);
     if (!s->count) return;
-    printf("stale    gradients by how many of others came after their weights were read\n");
+    printf("stale    gradients, by how many others arrived after their weights were read\n");
     print_distribution(s->count, s->counts);
-    printf("ahead    steps by how far ahead of the slowest worker they were begun\n");
+    printf("ahead    steps, by how far ahead of the slowest worker they began\n");
     print_distribution(s->lead, s->leads);
     printf("mean     staleness %.2f, %.2f steps ahead\n", mean_of(s->count, s->counts),
            mean_of(s->lead, s->leads));
@@ -134,16 +103,14 @@ static void add_array(cJSON *o, const char *name, const uint64_t *count, size_t 
 
 void gs_modes_json_end(const gs_result *r, cJSON *o) {
     const gs_staleness *s = &r->staleness;
-    if (r->sent > 0) {
-        cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
-        cJSON_AddNumberToObject(o, "sent_bytes_a_step_most", r->sent_most);
-    }
-    if (r->overlap.buckets > 0) {
-        cJSON_AddNumberToObject(o, "buckets", r->overlap.buckets);
-        cJSON_AddNumberToObject(o, "buckets_summed_ms", 1e3 * r->overlap.summed);
-        cJSON_AddNumberToObject(o, "buckets_waited_ms", 1e3 * r->overlap.waited);
-        cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
-    }
+    if (r->sent > 0)
+        GS_JSON_ADD(o, GS_FIELD("sent_bytes_a_step", r->sent),
+                    GS_FIELD("sent_bytes_a_step_most", r->sent_most));
+    if (r->overlap.buckets > 0)
+        GS_JSON_ADD(o, GS_FIELD("buckets", r->overlap.buckets),
+                    GS_FIELD("buckets_summed_ms", 1e3 * r->overlap.summed),
+                    GS_FIELD("buckets_waited_ms", 1e3 * r->overlap.waited),
+                    GS_FIELD("hidden", gs_overlap_hidden(r->overlap)));
     if (!s->count) return;
     add_array(o, "staleness", s->count, s->counts);
     add_array(o, "steps_ahead", s->lead, s->leads);

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/launch.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -48,23 +49,9 @@ static gs_status parse_batch(const gs_option *o, const char *text) {
     return GS_OK;
 }
 
-static gs_status parse_loss(const gs_option *o, const char *text) {
-    if (strcmp(text, "cross_entropy") == 0)
-        *(gs_loss *)o->value = GS_SOFTMAX_CROSS_ENTROPY;
-    else if (strcmp(text, "squared_error") == 0)
-        *(gs_loss *)o->value = GS_MEAN_SQUARED_ERROR;
-    else
-        return wrong_value(o, text, "cross_entropy or squared_error");
-    return GS_OK;
-}
-
 static gs_status parse_shape(const gs_option *o, const char *text) {
-    gs_shape s;
-    char end;
-    if (sscanf(text, "%4dx%5dx%5d%c", &s.c, &s.h, &s.w, &end) != 3 || s.c < 1 || s.h < 1 || s.w < 1)
-        return wrong_value(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28");
-    *(gs_shape *)o->value = s;
-    return GS_OK;
+    if (gs_shape_parse(text, o->value)) return GS_OK;
+    return wrong_value(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28");
 }
 
 static gs_status parse_slow(const gs_option *o, const char *text) {
@@ -78,17 +65,12 @@ static gs_status parse_slow(const gs_option *o, const char *text) {
     return GS_OK;
 }
 
-static gs_status parse_wire(const gs_option *o, const char *text) {
-    if (gs_wire_find(text, o->value) == GS_OK) return GS_OK;
-    return wrong_value(o, text, "f32, f16 or bf16");
-}
-
 static gs_status parse_range(const gs_option *o, const char *text) {
-    gs_range r = {0, 0};
+    gs_step_range r = {0, 0};
     char *end = NULL;
     bool digits = *text >= '0' && *text <= '9';
     if (strcmp(text, "none") == 0) {
-        *(gs_range *)o->value = r;
+        *(gs_step_range *)o->value = r;
         return GS_OK;
     }
     errno = 0;
@@ -96,87 +78,113 @@ static gs_status parse_range(const gs_option *o, const char *text) {
     if (digits && *end == '-' && isdigit((unsigned char)end[1])) r.last = strtoull(end + 1, &end, 10);
     if (!digits || *end || errno || r.first < 1 || r.last < r.first)
         return wrong_value(o, text, "FIRST-LAST, such as 4-7, one step, or none; the first step is 1");
-    *(gs_range *)o->value = r;
+    *(gs_step_range *)o->value = r;
     return GS_OK;
+}
+
+/* One of a few names. */
+static gs_status parse_name(const gs_option *o, const char *text) {
+    const gs_option_names *names = gs_option_names_of(o->kind);
+    const char *typed[sizeof names->name / sizeof *names->name + 1] = {NULL};
+    for (int i = 0; i < names->typed; i++) {
+        typed[i] = names->name[i];
+        if (strcmp(text, typed[i]) == 0) return gs_option_set_name(o->kind, o->value, i), GS_OK;
+    }
+    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", dashes(o), o->name, text,
+                   names->wanted, gs_did_you_mean(text, typed));
 }
 
 static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
     case GS_OPTION_TEXT:
-        if (!*text) return wrong_value(o, text, "anything: a value is wanted");
+        if (!*text) return wrong_value(o, text, "a value: it is empty");
         *(const char **)o->value = text;
         return GS_OK;
     case GS_OPTION_BATCH:
         return parse_batch(o, text);
-    case GS_OPTION_LOSS:
-        return parse_loss(o, text);
     case GS_OPTION_SHAPE:
         return parse_shape(o, text);
     case GS_OPTION_SLOW:
         return parse_slow(o, text);
-    case GS_OPTION_WIRE:
-        return parse_wire(o, text);
     case GS_OPTION_RANGE:
         return parse_range(o, text);
-    case GS_OPTION_RULE:
-        return gs_context(gs_lr_rule_find(text, o->value), "--%s", o->name);
     default:
+        if (gs_option_names_of(o->kind)) return parse_name(o, text);
         GS_TRY(parse_number(o, text, &number));
     }
-    if (o->kind == GS_OPTION_INT) *(int *)o->value = (int)number;
-    if (o->kind == GS_OPTION_COUNT) *(uint64_t *)o->value = strtoull(text, NULL, 10);
-    if (o->kind == GS_OPTION_FLOAT) *(float *)o->value = (float)number;
-    if (o->kind == GS_OPTION_DOUBLE) *(double *)o->value = number;
+    gs_option_set_number(o->kind, o->value, number);
+    if (o->kind == GS_OPTION_COUNT) *(uint64_t *)o->value = strtoull(text, NULL, 10); /* beyond 2^53 too */
     return GS_OK;
 }
 
 /* ---- names ---- */
 
-/* How many letters must change to make one word of the other (Levenshtein); 99 for long words. */
-static int distance(const char *a, const char *b) {
-    enum { LONGEST = 40 };
-    int row[LONGEST + 1];
-    size_t na = strlen(a), nb = strlen(b);
-    if (na > LONGEST || nb > LONGEST) return 99;
-    for (size_t j = 0; j <= nb; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= na; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= nb; j++) {
-            int change = diagonal + (a[i - 1] != b[j - 1]), insert = row[j - 1] + 1, erase = row[j] + 1;
-            diagonal = row[j];
-            row[j] = change < insert ? change : insert;
-            if (erase < row[j]) row[j] = erase;
-        }
-    }
-    return row[nb];
+/* "-e": the options that begin with this letter, as far as there is room. */
+static gs_status unknown_letter(const gs_option *options, const char *name) {
+    char list[160] = "";
+    size_t used = 0;
+    for (const gs_option *o = options; o->name; o++)
+        if (o->name[0] == name[0] && o->name[1] && o->kind != GS_OPTION_REFUSED && used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", used ? ", " : "", o->name);
+    if (!*list) return gs_fail(GS_E_USAGE, "unknown option -%s; --help lists the options", name);
+    return gs_fail(GS_E_USAGE, "unknown option -%s; options have long names: did you mean %s?", name, list);
 }
 
 static gs_status unknown_option(const gs_option *options, const char *name) {
-    const gs_option *nearest = NULL;
-    int best = 4;
-    for (const gs_option *o = options; o->name; o++) {
-        int d = distance(name, o->name);
-        if (d < best) {
-            best = d;
-            nearest = o;
-        }
+    const char *names[GS_OPTIONS_MOST + 1] = {NULL};
+    for (size_t i = 0, n = 0; options[i].name; i++)
+        if (options[i].kind != GS_OPTION_REFUSED && n < GS_OPTIONS_MOST) names[n++] = options[i].name;
+    if (!name[0]) return gs_fail(GS_E_USAGE, "-- alone is not an option; --help lists the options");
+    if (!name[1]) return unknown_letter(options, name);
+    const char *nearest = gs_nearest(name, strlen(name), names);
+    if (nearest) return gs_fail(GS_E_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
+    return gs_fail(GS_E_USAGE, "unknown option --%s; --help lists the options", name);
+}
+
+static const gs_option *option_named(const gs_option *options, const char *name) {
+    for (const gs_option *o = options; o->name; o++)
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+/* "-n3": the option n; NULL: there is none, or no number. */
+static const gs_option *letter_with_number(const gs_option *options, const char *word) {
+    if (word[0] != '-' || word[1] == '-' || !isdigit((unsigned char)word[2])) return NULL;
+    for (const gs_option *o = options; o->name; o++)
+        if (o->name[0] == word[1] && !o->name[1] && o->kind != GS_OPTION_FLAG) return o;
+    return NULL;
+}
+
+/* Help is wanted, whatever else is said: nothing is parsed then, so that help shows the defaults. But a word behind
+ * it was meant to say something: --help sync. */
+static gs_status look_for_help(int argc, char **argv, bool *help) {
+    *help = false;
+    for (int i = 1; i < argc && !*help; i++) {
+        *help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+        if (*help && i + 1 < argc && argv[i + 1][0] != '-')
+            return gs_fail(GS_E_USAGE, "%s takes no value, but got '%s'; it lists all options", argv[i],
+                           argv[i + 1]);
     }
-    if (nearest)
-        return gs_fail(GS_E_USAGE, "there is no option --%s; did you mean --%s?", name, nearest->name);
-    return gs_fail(GS_E_USAGE, "there is no option --%s; --help lists the options", name);
+    return GS_OK;
+}
+
+/* Two names of one setting: --device and --devices. */
+static gs_status check_given(const gs_option *options, const bool *given) {
+    for (size_t i = 0; options[i].name; i++)
+        for (size_t j = 0; j < i; j++)
+            if (given[i] && given[j] && options[i].value == options[j].value)
+                return gs_fail(GS_E_USAGE, "--%s and --%s are both given; use only one of them",
+                               options[j].name, options[i].name);
+    return GS_OK;
 }
 
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help) {
+    bool given[GS_OPTIONS_MOST + 1] = {false};
     *words = 0;
-    *help = false;
-    for (int i = 1; i < argc; i++) {
+    GS_TRY(look_for_help(argc, argv, help));
+    for (int i = 1; i < argc && !*help; i++) {
         char name[64];
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            *help = true;
-            continue;
-        }
         if (strcmp(argv[i], "-o") != 0 && (argv[i][0] != '-' || argv[i][1] == 0)) {
             argv[++*words] = argv[i];
             continue;
@@ -184,19 +192,24 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
         const char *text = argv[i] + strspn(argv[i], "-"), *equals = strchr(text, '=');
         if (strcmp(argv[i], "-o") == 0) text = "out";
         snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : (int)strlen(text), text);
-        const gs_option *o = options;
-        while (o->name && strcmp(o->name, name) != 0) o++;
-        if (!o->name) return unknown_option(options, name);
+        const gs_option *o = option_named(options, name);
+        if (!o) {
+            o = letter_with_number(options, argv[i]);
+            equals = text;
+        }
+        if (!o) return unknown_option(options, name);
+        given[o - options] = true;
+        if (o->kind == GS_OPTION_REFUSED) return gs_fail(GS_E_USAGE, "--%s: %s", o->name, o->help);
         if (o->kind == GS_OPTION_FLAG) {
             if (equals) return gs_fail(GS_E_USAGE, "--%s takes no value", o->name);
             *(bool *)o->value = true;
             continue;
         }
         if (!equals && i + 1 >= argc)
-            return gs_fail(GS_E_USAGE, "%s%s wants a value: %s", dashes(o), o->name, o->argument);
+            return gs_fail(GS_E_USAGE, "%s%s needs a value: %s", dashes(o), o->name, o->argument);
         GS_TRY(parse_value(o, equals ? equals + 1 : argv[++i]));
     }
-    return GS_OK;
+    return check_given(options, given);
 }
 
 gs_status gs_no_words(int words, char **argv) {
@@ -204,83 +217,37 @@ gs_status gs_no_words(int words, char **argv) {
     return gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
 }
 
-void gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options) {
-    printf("usage: gradsum %s\n\n%s\n\n", usage, what);
-    for (const gs_option *o = options; o->name; o++) {
-        char left[40];
-        bool is_out = strcmp(o->name, "out") == 0;
-        snprintf(left, sizeof left, "%s%s %s", is_out ? "-o, --" : dashes(o), o->name,
-                 o->argument ? o->argument : "");
-        printf("  %-22s %s\n", left, o->help);
-    }
-    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", example);
-}
-
 int gs_failed(const char *command, gs_status status) {
+    char why[1024];
+    bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
+    snprintf(why, sizeof why, "%s", gs_message());
+    /* Of a launch the launcher ends the others; ranks that were started by hand wait for this one, and are told. */
+    bool told = gs_launch_why_tell(status, why, &said);
     fflush(stdout);
-    fprintf(stderr, "gradsum %s: %s\n", command, gs_message());
-    return status == GS_E_USAGE || status == GS_E_MODEL ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+    if (!(said && usage)) fprintf(stderr, "gradsum %s: %s\n", command, why); /* once, not by each process */
+    bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
+    gs_rendezvous r;
+    if (!told && awaited && gs_rendezvous_from_environment(&r) == GS_OK) gs_comm_stay_away(&r, status, why);
+    return usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 
 /* ---- the options of a run ---- */
 
+static gs_option option_of(const gs_run_option *o, gs_settings *s) {
+    return (gs_option){o->name, o->kind, (char *)s + o->at, o->min, o->max, o->argument, o->help};
+}
+
 const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *own) {
-    static gs_option table[64];
-    const gs_option both[] = {
-        {"model", GS_OPTION_TEXT, &s->model, 0, 0, "NAME|TEXT",
-         "softmax, mlp, lenet, cnn, or layers: \"linear 10\""},
-        {"data", GS_OPTION_TEXT, &s->data, 0, 0, "NAME|DIR",
-         "fashion-mnist, fashion-mnist-small, or a folder"},
-        {"device", GS_OPTION_TEXT, &s->devices, 0, 0, "NAME",
-         "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
-        {"devices", GS_OPTION_TEXT, &s->devices, 0, 0, "LIST", "one worker on each: cpu,cpu"},
-        {"threads", GS_OPTION_INT, &s->threads, 0, 1024, "T",
-         "CPU threads of each worker; 0: divide the cores"},
-        {"loss", GS_OPTION_LOSS, &s->loss, 0, 0, "NAME", "cross_entropy (softmax) or squared_error"},
-        {"load", GS_OPTION_TEXT, &s->load, 0, 0, "FILE", "begin with these weights (safetensors)"},
-        {"timeout", GS_OPTION_DOUBLE, &s->timeout, 0.1, 86400, "S", "seconds to wait for another worker"},
-    };
-    const gs_option train[] = {
-        {"sync", GS_OPTION_TEXT, &s->sync, 0, 0, "NAME",
-         "a scheme (step --help), sharded-update, local, async"},
-        {"wire", GS_OPTION_WIRE, &s->wire, 0, 0, "TYPE",
-         "gradients travel as f32, f16 or bf16; sums are f32"},
-        {"bucket", GS_OPTION_INT, &s->bucket, 0, 1e6, "KB",
-         "during backward sum whole layers, KB or more at a time"},
-        {"staleness", GS_OPTION_INT, &s->staleness, 0, 1000, "K",
-         "async: steps that a worker may be ahead of the slowest"},
-        {"every", GS_OPTION_INT, &s->every, 1, 1e9, "H", "local: weights averaged every H steps"},
-        {"batch", GS_OPTION_BATCH, &s->batch, 1, 1e15, "B", "the global batch; all: full gradient descent"},
-        {"epochs", GS_OPTION_INT, &s->epochs, 1, 1e6, "E", "passes over the training set"},
-        {"steps", GS_OPTION_COUNT, &s->steps, 1, 1e15, "N", "end after so many steps"},
-        {"lr", GS_OPTION_FLOAT, &s->lr, 0, 1e6, "X", "learning rate"},
-        {"lr-rule", GS_OPTION_RULE, &s->lr_rule, 0, 0, "RULE",
-         "none; linear: lr x batch / base batch; sqrt: its root"},
-        {"base-batch", GS_OPTION_COUNT, &s->base_batch, 1, 1e15, "B",
-         "of the rule (128); one worker's: lr x workers"},
-        {"warmup", GS_OPTION_DOUBLE, &s->warmup, 0, 1e6, "E",
-         "of the rule: E epochs up from --lr to the scaled rate"},
-        {"momentum", GS_OPTION_FLOAT, &s->momentum, 0, 1, "X", "momentum of SGD; 0: plain SGD"},
-        {"weight-decay", GS_OPTION_FLOAT, &s->weight_decay, 0, 1e6, "X", "weight decay (L2)"},
-        {"seed", GS_OPTION_COUNT, &s->seed, 0, 1e18, "N", "decides weights, order and dropout"},
-        {"accumulate", GS_OPTION_INT, &s->accumulate, 1, 1e6, "K",
-         "sum once after K passes over parts of a worker's share"},
-        {"throttle", GS_OPTION_DOUBLE, &s->throttle, 0.001, 1e6, "MB/S",
-         "slow each loader down to so much, to see it"},
-        {"slow", GS_OPTION_SLOW, &s->slow, 0, 0, "RANK:MS", "let this worker sleep MS in each step"},
-        {"exact", GS_OPTION_FLAG, &s->exact, 0, 0, NULL,
-         "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)"},
-        {"verify", GS_OPTION_COUNT, &s->verify, 1, 1e15, "N",
-         "every N steps, stop if the workers' weights differ"},
-        {"save", GS_OPTION_TEXT, &s->save, 0, 0, "FILE", "write the weights (safetensors)"},
-    };
+    static gs_option table[GS_OPTIONS_MOST + 1];
     size_t n = 0;
-    for (size_t i = 0; i < sizeof both / sizeof *both; i++) table[n++] = both[i];
-    for (size_t i = 0; training && i < sizeof train / sizeof *train; i++) table[n++] = train[i];
+    for (const gs_run_option *o = gs_run_table; o->name; o++)
+        if (o->users == GS_ALL_RUNS || (training && o->users == GS_TRAINING)) table[n++] = option_of(o, s);
     for (; own && own->name; own++) {
         size_t at = 0;
         while (at < n && strcmp(table[at].name, own->name) != 0) at++;
-        table[at] = *own;
+        bool whole = own->value || own->kind == GS_OPTION_REFUSED;
+        table[at] = whole ? *own : option_of(gs_run_option_named(own->name), s);
+        if (own->help) table[at].help = own->help;
         n += at == n;
     }
     table[n] = (gs_option){0};

@@ -1,180 +1,202 @@
 #include "cli/cli.h"
-#include "cli/compare_chart.h"
+#include "cli/draw/compare_chart.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include "core/clock.h"
-
-const char *gs_thousands(double number) {
-    static char texts[4][40];
-    static int next;
-    char digits[32], *out = texts[next = (next + 1) % 4];
-    int n = snprintf(digits, sizeof digits, "%.0f", number), used = 0;
-    for (int i = 0; i < n && used < 38; i++) {
-        out[used++] = digits[i];
-        if ((n - i - 1) % 3 == 0 && i + 1 < n && digits[i] != '-') out[used++] = ',';
-    }
-    out[used] = 0;
-    return out;
-}
-
-double gs_peak_memory_mb(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024 / 1e6;
-}
+#include "core/decimal.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "model/model_text.h"
 
 static void stop(int signal_number) {
-    gs_stop_requested = 1;
+    gs_stop_requested = signal_number;
     signal(signal_number, SIG_DFL); /* the second one ends the program at once */
 }
 
 void gs_stop_on_signals(void) {
-    signal(SIGINT, stop);
-    signal(SIGTERM, stop);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
+            signal(numbers[i], stop);
+    }
+    signal(SIGPIPE, SIG_IGN); /* gs_flush_output sees it too, and the weights are not lost */
+}
+
+void gs_flush_output(void) {
+    if (fflush(stdout) != 0 && errno == EPIPE && !gs_stop_requested) gs_stop_requested = SIGPIPE;
 }
 
 /* ---- JSON: one object a line ---- */
 
-static void print_json(cJSON *o) {
+void gs_json_print(cJSON *o) {
     char *text = cJSON_PrintUnformatted(o);
-    if (text) {
-        printf("%s\n", text);
-        fflush(stdout);
-        cJSON_free(text);
-    }
+    if (text) printf("%s\n", text);
+    gs_flush_output();
+    cJSON_free(text);
     cJSON_Delete(o);
 }
 
-/* JSON has no NaN and no infinity: a diverged loss is null. */
-static void add_number(cJSON *o, const char *name, double value) {
-    if (isfinite(value))
-        cJSON_AddNumberToObject(o, name, value);
-    else
-        cJSON_AddNullToObject(o, name);
-}
-
-static cJSON *event(const char *name) {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "event", name);
-    return o;
-}
-
-static void json_start(const gs_settings *s, const gs_worker *w) {
-    cJSON *o = event("start");
-    cJSON_AddStringToObject(o, "version", GRADSUM_VERSION);
-    cJSON_AddStringToObject(o, "model", w->model->text);
-    cJSON_AddNumberToObject(o, "parameters", (double)w->model->params);
-    cJSON_AddStringToObject(o, "data", s->data);
-    cJSON_AddNumberToObject(o, "train_samples", (double)w->train_set->count);
-    cJSON_AddNumberToObject(o, "test_samples", (double)w->test_set->count);
-    cJSON_AddStringToObject(o, "devices", s->devices);
-    cJSON_AddStringToObject(o, "device", w->device->description);
-    cJSON_AddNumberToObject(o, "workers", w->comm->size);
-    cJSON_AddStringToObject(o, "transport", w->comm->ops->name);
-    cJSON_AddStringToObject(o, "sync", s->sync);
-    if (*w->sync->why) {
-        cJSON_AddStringToObject(o, "sync_chosen", w->sync->scheme->name);
-        cJSON_AddStringToObject(o, "sync_why", w->sync->why);
-    }
-    gs_modes_json(s, o);
-    cJSON_AddNumberToObject(o, "batch", (double)w->batch);
-    cJSON_AddNumberToObject(o, "epochs", s->epochs);
-    cJSON_AddNumberToObject(o, "seed", (double)s->seed);
-    cJSON_AddNumberToObject(o, "lr", (double)s->lr);
-    gs_modes_json_rates(s, w, o);
-    cJSON_AddNumberToObject(o, "momentum", (double)s->momentum);
-    cJSON_AddNumberToObject(o, "weight_decay", (double)s->weight_decay);
-    print_json(o);
+static void json_start(const gs_worker *w) {
+    const gs_settings in_use = gs_settings_in_use(w);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION),
+                              GS_FIELD("model", w->model->text), GS_FIELD("parameters", w->model->params),
+                              GS_FIELD("train_samples", w->train_set->count),
+                              GS_FIELD("test_samples", w->test_set->count),
+                              GS_FIELD("device", w->device->description), GS_FIELD("workers", w->comm->size),
+                              GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
+    if (*w->sync->why)
+        GS_JSON_ADD(o, GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sync_why", w->sync->why));
+    GS_JSON_ADD(o, GS_FIELD("lr_first", gs_decimal((float)w->rates.first)),
+                GS_FIELD("lr_scaled", gs_decimal((float)w->rates.scaled)),
+                GS_FIELD("warmup_steps", w->rates.warmup));
+    gs_run_options_json(&in_use, GS_JSON_START, o);
+    gs_json_print(o);
 }
 
 static void json_epoch(const gs_epoch_report *r) {
-    cJSON *o = event("epoch");
-    cJSON_AddNumberToObject(o, "epoch", r->epoch);
-    cJSON_AddNumberToObject(o, "steps", (double)r->steps);
-    add_number(o, "train_loss", r->train_loss);
-    cJSON_AddNumberToObject(o, "train_accuracy", r->train_accuracy);
-    add_number(o, "test_loss", r->test_loss);
-    cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
-    print_json(o);
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("event", "epoch"), GS_FIELD("epoch", r->epoch), GS_FIELD("steps", r->steps),
+                       GS_FIELD("train_loss", r->train_loss), GS_FIELD("train_accuracy", r->train_accuracy),
+                       GS_FIELD("test_loss", r->test_loss), GS_FIELD("test_accuracy", r->test_accuracy),
+                       GS_FIELD("samples_per_s", r->samples_per_s));
+    gs_json_print(o);
 }
 
-static void json_end(const gs_result *r, const char *sha256) {
-    cJSON *o = event("end");
-    cJSON_AddNumberToObject(o, "steps", (double)r->steps);
-    add_number(o, "train_loss", r->train_loss);
-    add_number(o, "test_loss", r->test_loss);
-    cJSON_AddNumberToObject(o, "test_accuracy", r->test_accuracy);
-    cJSON_AddNumberToObject(o, "samples_per_s", r->samples_per_s);
-    cJSON_AddNumberToObject(o, "step_median_ms", r->step_median * 1e3);
-    cJSON_AddNumberToObject(o, "loader_wait", r->waited);
-    cJSON_AddNumberToObject(o, "peak_memory_mb", gs_peak_memory_mb());
-    cJSON_AddStringToObject(o, "weights_sha256", sha256);
+static void json_end(const gs_result *r, const char *sha256, const char *failure) {
+    const char *how = failure ? "failed" : r->interrupted ? "interrupted" : "done";
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", how));
+    if (failure) cJSON_AddStringToObject(o, "message", failure);
+    GS_JSON_ADD(o, GS_FIELD("steps", r->steps), GS_FIELD("train_loss", r->train_loss),
+                GS_FIELD("test_loss", r->tested_epoch ? r->test_loss : NAN),
+                GS_FIELD("test_accuracy", r->tested_epoch ? r->test_accuracy : NAN),
+                GS_FIELD("test_epoch", r->tested_epoch ? r->tested_epoch : NAN),
+                GS_FIELD("samples_per_s", r->samples_per_s), GS_FIELD("step_median_ms", r->step_median * 1e3),
+                GS_FIELD("loader_wait", r->waited), GS_FIELD("peak_memory_mb", gs_peak_memory() / 1e6),
+                GS_FIELD("weights_sha256", sha256));
+    if (r->kept_epoch)
+        GS_JSON_ADD(o, GS_FIELD("kept_epoch", r->kept_epoch),
+                    GS_FIELD("kept_test_accuracy", r->kept_accuracy));
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
     gs_modes_json_end(r, o);
     gs_worker_json(r, o);
-    print_json(o);
+    gs_json_print(o);
+}
+
+void gs_json_failed(gs_status status, const gs_result *r) {
+    bool interrupted = status == GS_E_INTERRUPTED || gs_stop_requested;
+    const char *how = status == GS_E_DIVERGED ? "diverged" : interrupted ? "interrupted" : "failed";
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", how));
+    if (r) GS_JSON_ADD(o, GS_FIELD("steps", r->steps));
+    gs_json_print(GS_JSON_ADD(o, GS_FIELD("message", gs_message())));
 }
 
 /* ---- text ---- */
 
+static bool is_constant(const gs_dataset *set) {
+    size_t bytes = set->count * gs_shape_size(set->shape);
+    for (size_t i = 1; i < bytes; i++)
+        if (set->images[i] != set->images[0]) return false;
+    return true;
+}
+
+/* Where --load, --mean or --std have made it another than the data's own. */
+static void print_scaling(const gs_worker *w) {
+    gs_scaling used = w->model->scaling;
+    if (!w->input.scales) return;
+    gs_scaling own = gs_dataset_scaling(w->train_set);
+    if (used.mean == own.mean && used.std == own.std) return;
+    printf("images   mean %.4g, std %.4g; the data's own are %.4g, %.4g\n", (double)used.mean,
+           (double)used.std, (double)own.mean, (double)own.std);
+}
+
+static void text_workers(const gs_settings *s, const gs_worker *w) {
+    gs_print_fact("workers", "%d (%s%s%s), %s", w->comm->size, s->devices,
+                  s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
+                  w->comm->ops->name, gs_modes_sum(s));
+    gs_print_fact("", "%s: %s", w->device->name, w->device->description);
+}
+
 static void text_start(const gs_settings *s, const gs_worker *w) {
-    printf("model    %s, %s parameters\n", s->model ? s->model : w->model->text,
+    bool named = s->model && gs_model_text(s->model) != s->model;
+    printf("model    %s, %s parameters\n", named ? s->model : w->model->text,
            gs_thousands((double)w->model->params));
     printf("data     %s: %s images to train on, %s to test\n", s->data,
            gs_thousands((double)w->train_set->count), gs_thousands((double)w->test_set->count));
+    print_scaling(w);
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
     else
-        printf("workers  %d (%s%s%s), %s\n         %s: %s\n", w->comm->size, s->devices,
-               s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-               w->comm->ops->name, gs_modes_sum(s), w->device->name, w->device->description);
-    if (*w->sync->why) printf("sync     %s chose %s: %s\n", s->sync, w->sync->scheme->name, w->sync->why);
+        text_workers(s, w);
+    if (w->cpus > 0)
+        printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,
+               gs_s((unsigned)w->cpus));
+    if (*w->sync->why) gs_print_fact("sync", "%s chose %s: %s", s->sync, w->sync->scheme->name, w->sync->why);
     printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
            (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
     gs_modes_print_rates(s, w);
     gs_modes_print(s, w->comm->size);
-    fflush(stdout);
+    gs_flush_output();
+}
+
+/* What is no error, but hardly meant. */
+static void tell_of_data(const char *command, const gs_worker *w) {
+    const gs_dataset *set = w->train_set;
+    int outputs = w->model->out.c;
+    if (!set->targets && set->classes < outputs && set->classes > 0)
+        fprintf(stderr,
+                "gradsum %s: note: %s has labels 0 to %d, but the model has %d outputs: it learns that the "
+                "rest are never right\n",
+                command, set->name, set->classes - 1, outputs);
+    if (w->input.scales && is_constant(set))
+        fprintf(stderr,
+                "gradsum %s: note: all bytes of %s are %d: nothing can be learned from these images\n",
+                command, set->name, set->images[0]);
 }
 
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
-    p->parts = w->local || w->async ? w->comm->size : 1;
+    p->parts = w->way->apart ? w->comm->size : 1;
+    p->answers = gs_model_answers(w->model);
+    if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
+    if (p->tells_scaling) tell_of_data(p->tells_scaling, w);
     if (p->json)
-        json_start(p->settings, w);
+        json_start(w);
     else
         text_start(p->settings, w);
 }
 
-/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second */
+/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second. Where the
+ * run's name stands before it, the bar is shorter and the loss is left out. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
-    enum { WIDTH = 20 };
+    enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
     if (!p->bar) return;
+    const int width = *p->run ? SHORT : WIDTH;
     double now = gs_seconds();
     if (done == 1) {
         p->started = now;
         p->samples_done = 0;
         return; /* a rate needs two moments */
     }
-    p->samples_done += score->samples * p->parts;
+    p->samples_done += score->samples * p->parts / p->answers;
     if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
     p->shown = now;
     char bar[WIDTH + 1];
-    int filled = (int)(done * WIDTH / of);
-    for (int i = 0; i < WIDTH; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
-    bar[WIDTH] = 0;
+    int filled = (int)(done * (uint64_t)width / of);
+    for (int i = 0; i < width; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
+    bar[width] = 0;
     double passed = now - p->started, left = passed / (double)(done - 1) * (double)(of - done);
-    char line[160];
-    snprintf(line, sizeof line, "epoch %d/%d [%s] loss %.3f acc %4.1f %% %s/s %.0f s left", epoch,
-             p->settings->epochs, bar, score->loss / score->samples, 100 * score->correct / score->samples,
+    char line[200], loss[32] = "";
+    if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
+    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s/s %.0f s left", p->run, epoch,
+             p->settings->epochs, bar, loss, 100 * score->correct / score->samples,
              gs_thousands(p->samples_done / passed), left);
     fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
     fflush(stderr);
@@ -192,11 +214,14 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
         json_epoch(r);
         return;
     }
-    printf("epoch %d/%d  train loss %.4f, accuracy %.2f %%", r->epoch, p->settings->epochs, r->train_loss,
-           100 * r->train_accuracy);
-    if (p->screen.width < 80) printf("\n        "); /* two lines that are read, instead of one that is cut */
-    printf("  test %.2f %%  %s samples/s\n", 100 * r->test_accuracy, gs_thousands(r->samples_per_s));
-    fflush(stdout);
+    char test[100];
+    int column = printf("epoch %d/%d  train loss %.4f, accuracy %.2f %%", r->epoch, p->settings->epochs,
+                        gs_shown(r->train_loss), 100 * r->train_accuracy);
+    column += snprintf(test, sizeof test, "  test %.2f %%  %s samples/s", 100 * r->test_accuracy,
+                       gs_thousands(r->samples_per_s));
+    /* two lines that are read, instead of one that is cut */
+    printf("%s%s\n", p->screen.width < 80 || column > 80 ? "\n        " : "", test);
+    gs_flush_output();
 }
 
 gs_observer gs_progress_observer(gs_progress *p) {
@@ -206,20 +231,48 @@ gs_observer gs_progress_observer(gs_progress *p) {
     return (gs_observer){.context = p, .start = on_start, .step = on_step, .epoch = on_epoch};
 }
 
+/* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */
+static void print_done(const gs_result *r) {
+    printf("%-8s %s step%s", r->interrupted ? "stopped" : "done", gs_thousands((double)r->steps),
+           gs_s(r->steps));
+    if (!r->interrupted) printf(", test accuracy %.2f %%", 100 * r->test_accuracy);
+    printf(", %s samples/s, peak memory %.0f MB\n", gs_thousands(r->samples_per_s), gs_peak_memory() / 1e6);
+    if (r->interrupted && r->tested_epoch)
+        printf("test     accuracy %.2f %% after epoch %d\n", 100 * r->test_accuracy, r->tested_epoch);
+}
+
 void gs_progress_end(gs_progress *p, const gs_result *r) {
     char sha256[65];
     gs_progress_clear(p);
     gs_sha256(r->weights, r->params * sizeof(float), sha256);
     if (p->json) {
-        json_end(r, sha256);
+        json_end(r, sha256, p->failure);
         return;
     }
     gs_modes_print_end(r);
     gs_worker_lines(stdout, &p->screen, r);
-    printf("done     %s step%s, test accuracy %.2f %%, %s samples/s, peak memory %.0f MB\n",
-           gs_thousands((double)r->steps), gs_s(r->steps), 100 * r->test_accuracy,
-           gs_thousands(r->samples_per_s), gs_peak_memory_mb());
-    printf("loader   waited for it: %.1f %% of the time\n", 100 * r->waited);
+    print_done(r);
+    printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
-    if (p->settings->save) printf("saved    %s\n", p->settings->save);
+    if (!p->settings->save || p->failure) return;
+    printf("saved    %s", p->settings->save);
+    if (r->kept_epoch)
+        printf(": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch, 100 * r->kept_accuracy);
+    printf("\n");
+}
+
+void gs_tell_scaling(const char *command, const gs_settings *s) {
+    gs_saved saved;
+    if (!s->load || (s->processes && s->processes->rank != 0)) return;
+    if (gs_safetensors_about(s->load, &saved) == GS_OK) {
+        bool mean = saved.has_mean || !isnan(s->mean), std = saved.has_std || !isnan(s->std);
+        if (!mean || !std)
+            fprintf(stderr,
+                    "gradsum %s: %s does not say how its training images were scaled (no %s%s%s); "
+                    "assuming%s%s, in "
+                    "(byte / 255 - mean) / std\n",
+                    command, gs_printable(s->load), mean ? "" : "mean", mean || std ? "" : ", no ",
+                    std ? "" : "std", mean ? "" : " --mean 0", std ? "" : " --std 1");
+    }
+    gs_saved_free(&saved);
 }

@@ -1,6 +1,5 @@
 /* Time, for measuring how long something took. */
-#ifndef GS_CORE_CLOCK_H
-#define GS_CORE_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -10,5 +9,3 @@ static inline double gs_seconds(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-#endif

@@ -3,9 +3,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "core/text.h"
 
 static _Thread_local char message[1024];
+
+/* Names of files, and what is in them, become parts of messages. None of it may control a terminal. */
+static void keep_message(const char *text) {
+    gs_printable_into(message, sizeof message, text, "\n\t");
+}
 
 gs_status gs_fail(gs_status code, const char *format, ...) {
     va_list args;
@@ -13,7 +19,7 @@ gs_status gs_fail(gs_status code, const char *format, ...) {
     char text[sizeof message]; /* the arguments may include gs_message() itself */
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    memcpy(message, text, sizeof message);
+    keep_message(text);
     return code;
 }
 
@@ -25,8 +31,7 @@ gs_status gs_context(gs_status code, const char *format, ...) {
     vsnprintf(where, sizeof where, format, args);
     va_end(args);
     snprintf(joined, sizeof joined, "%s: %s", where, message);
-    joined[sizeof message - 1] = 0;
-    memcpy(message, joined, sizeof message);
+    keep_message(joined);
     return code;
 }
 

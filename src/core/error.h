@@ -9,8 +9,7 @@
  * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and
  * stops.
  */
-#ifndef GS_CORE_ERROR_H
-#define GS_CORE_ERROR_H
+#pragma once
 
 /* Every code once: name, and the sentence that gs_status_name() gives for it. */
 #define GS_STATUS_LIST(X)                                                                                    \
@@ -24,8 +23,9 @@
     X(GS_E_DEVICE, "there is no such device, or it cannot be used")                                          \
     X(GS_E_OPENCL, "an OpenCL call failed")                                                                  \
     X(GS_E_PEER, "another worker was lost, or did not answer in time")                                       \
-    X(GS_E_DIFFER, "the workers' weights are not the same any more")                                         \
-    X(GS_E_INTERRUPTED, "stopped by a signal")
+    X(GS_E_DIFFER, "the workers' weights are no longer the same")                                            \
+    X(GS_E_INTERRUPTED, "stopped by a signal")                                                               \
+    X(GS_E_DIVERGED, "training diverged: a loss, a weight or a logit is not finite")
 
 typedef enum gs_status {
 #define GS_ENUM(name, sentence) name,
@@ -45,17 +45,18 @@ gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 /* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */
 gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
-/* The sentence of the last failure in this thread; "" if there was none. Valid until the next failure. */
+/* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
 const char *gs_message(void);
 
 /* The general sentence for a code, such as "out of memory". */
 const char *gs_status_name(gs_status code);
 
-/* What a noun ends with after a number, in messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n), b, gs_es(b)). */
+/* The plural ending of a noun after the number n, for messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n),
+ * b, gs_es(b)). */
 const char *gs_s(unsigned long long n);
 const char *gs_es(unsigned long long n);
 
-/* A programming mistake: print "gradsum: bug: ..." and abort. Never for anything that a user can cause. */
+/* A programming mistake: print "gradsum: bug: ..." and abort. Never for what a user can cause. */
 void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
 
 /* Return from the calling function if `call` fails, passing the status on. */
@@ -64,5 +65,3 @@ void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
         gs_status gs_try_status = (call);                                                                    \
         if (gs_try_status != GS_OK) return gs_try_status;                                                    \
     } while (0)
-
-#endif

@@ -10,8 +10,7 @@
  * The key is the user's seed. The 128-bit counter is (hi, lo): `hi` says what the numbers are for
  * (gs_stream), `lo` counts blocks of four words.
  */
-#ifndef GS_CORE_PHILOX_H
-#define GS_CORE_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 static inline float gs_uniform(uint32_t word) {
     return (float)(word >> 8) * (1.0f / 16777216.0f);
 }
-
-#endif

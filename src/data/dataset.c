@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/nearest.h"
 #include "data/idx.h"
 #include "io/file.h"
 
@@ -42,7 +43,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                   find_file(folder, GS_TEST, IMAGES, path) || find_file(folder, GS_TEST, LABELS, path);
     if (others)
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
-    return gs_fail(GS_E_FILE, "%s has none of the files wanted, gzipped (.gz) or not: %s, %s, %s, %s", folder,
+    return gs_fail(GS_E_FILE, "%s has none of these files, gzipped (.gz) or not: %s, %s, %s, %s", folder,
                    file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
                    file_names[GS_TEST][LABELS]);
 }
@@ -63,21 +64,29 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
 
     if (strcmp(where, "fashion-mnist") == 0) {
         if (folder_error(FASHION_MNIST) != 0)
-            return gs_fail(
-                GS_E_FILE,
-                "fashion-mnist is not installed (no folder %s): apt-get install dataset-fashion-mnist, or "
-                "take fashion-mnist-small, which comes with gradsum",
-                FASHION_MNIST);
+            return gs_fail(GS_E_FILE,
+                           "fashion-mnist is not installed (no folder %s): apt-get install "
+                           "dataset-fashion-mnist, or use fashion-mnist-small, which comes with gradsum",
+                           FASHION_MNIST);
         snprintf(folder, PATH_SIZE, "%s", FASHION_MNIST);
         return GS_OK;
     }
 
     int error = folder_error(where);
+    if (error && (strcmp(where, "mnist") == 0 || strcmp(where, "MNIST") == 0))
+        return gs_fail(
+            GS_E_FILE,
+            "there is no folder '%s': MNIST does not come with gradsum, and no Debian package has it. "
+            "Download its four files (%s.gz, %s.gz, %s.gz, %s.gz) into a folder and pass that folder to "
+            "--data; or use fashion-mnist-small, which is included and has the same format",
+            where, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
+            file_names[GS_TEST][LABELS]);
+    static const char *const names[] = {"fashion-mnist", "fashion-mnist-small", NULL};
     if (error)
         return gs_fail(GS_E_FILE,
-                       "no data at '%s' (%s): wanted is fashion-mnist, fashion-mnist-small, or a folder with "
-                       "MNIST-format files",
-                       where, strerror(error));
+                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, or a folder with "
+                       "MNIST-format files%s",
+                       where, strerror(error), gs_did_you_mean(where, names));
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }
@@ -91,7 +100,7 @@ static gs_status load_files(const char *folder, gs_split split, gs_dataset *d) {
     GS_TRY(gs_idx_load(images_path, 3, &images));
     d->images = images.data;
     d->count = (size_t)images.size[0];
-    d->shape = (gs_shape){1, images.size[1], images.size[2]};
+    d->shape = (gs_shape){1, images.size[1], images.size[2], 0};
 
     GS_TRY(gs_idx_load(labels_path, 1, &labels));
     d->labels = labels.data;
@@ -121,20 +130,24 @@ gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
 void gs_dataset_free(gs_dataset *d) {
     if (!d) return;
     free(d->images);
+    free(d->inputs);
+    free(d->targets);
     free(d->labels);
     free(d);
 }
 
 gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
-    for (size_t i = 0; i < d->count; i++)
+    size_t each = (size_t)gs_dataset_labels_each(d);
+    for (size_t i = 0; i < d->count * each; i++)
         if (d->labels[i] >= classes)
             return gs_fail(GS_E_FORMAT,
                            "%s: the label of sample %zu is %d, but the model has %d class%s (0 to %d)",
-                           d->name, i, d->labels[i], classes, gs_es(classes), classes - 1);
+                           d->name, i / each, d->labels[i], classes, gs_es(classes), classes - 1);
     return GS_OK;
 }
 
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
+    if (d->inputs) return (gs_scaling){0, 1};
     size_t bytes = d->count * gs_shape_size(d->shape);
     uint64_t sum = 0, squares = 0; /* whole numbers: no rounding, however many there are */
     for (size_t i = 0; i < bytes; i++) {
@@ -145,13 +158,20 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     return (gs_scaling){(float)(mean / 255), variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f};
 }
 
-void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n,
-                       unsigned char *images, int32_t *labels) {
-    size_t bytes = gs_shape_size(d->shape);
+void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
+                       void *answers) {
+    const unsigned char *from = d->inputs ? (const unsigned char *)d->inputs : d->images;
+    size_t bytes = gs_dataset_input_bytes(d), k = (size_t)d->outputs,
+           each = (size_t)gs_dataset_labels_each(d);
     for (size_t i = 0; i < n; i++) {
         size_t sample = order ? order[i] : first + i;
         if (sample >= d->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, d->count);
-        if (images) memcpy(images + i * bytes, d->images + sample * bytes, bytes);
-        if (labels) labels[i] = d->labels[sample];
+        if (inputs) memcpy((unsigned char *)inputs + i * bytes, from + sample * bytes, bytes);
+        if (!answers) continue;
+        if (d->targets)
+            memcpy((float *)answers + i * k, d->targets + sample * k, k * sizeof(float));
+        else
+            for (size_t j = 0; j < each; j++)
+                ((int32_t *)answers)[i * each + j] = d->labels[sample * each + j];
     }
 }

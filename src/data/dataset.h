@@ -1,14 +1,17 @@
-/* Images with labels, kept as bytes: the MNIST family's IDX files, gzipped or not.
+/* Samples and their answers: images with labels, kept as bytes, from the MNIST family's IDX files, gzipped or not; or
+ * numbers that the caller supplies, with labels or with targets (memory.c).
  *
- * Format: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
+ * Format of the files: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
  * (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes, bytes.
  * A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
  * t10k-labels-idx1-ubyte, each with or without ".gz".
  */
-#ifndef GS_DATA_DATASET_H
-#define GS_DATA_DATASET_H
+#pragma once
 
-#include "layer/layer.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/error.h"
+#include "core/shape.h"
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
 
@@ -16,30 +19,61 @@ typedef struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
     size_t count;
     gs_shape shape;        /* (1, 28, 28) */
-    int classes;           /* largest label + 1 */
-    unsigned char *images; /* count x shape bytes */
-    unsigned char *labels; /* count */
+    int classes;           /* largest label + 1; 0 where there are targets */
+    int labels_each;       /* labels of a sample: one for each token; 0 says the same as 1 */
+    unsigned char *images; /* count x shape bytes; NULL where there are ... */
+    float *inputs;         /* ... count x shape numbers, which a model gets as they are */
+    unsigned char *labels; /* count x labels_each; NULL where there are ... */
+    float *targets;        /* ... count x outputs numbers */
+    int outputs;
 } gs_dataset;
 
-/* Load one split. `where`: "fashion-mnist" (the full set of Debian's dataset-fashion-mnist; GS_E_FILE with
- * the package's name if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum:
+/* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names
+ * the package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum:
  * 6,000 + 1,000), or a folder. GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was
  * found and what was wanted (truncated, empty, wrong magic, counts that differ, sizes of 0 or absurd, a
  * damaged gzip stream, trailing bytes). */
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 void gs_dataset_free(gs_dataset *);
 
-/* GS_E_FORMAT naming the first sample whose label is not below `classes`, else GS_OK. */
+/* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
+ * labels (count), which become bytes. GS_E_USAGE: no samples, or a shape without elements. GS_E_FORMAT: the message
+ * names the first label outside 0 to 255. */
+gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                 const int32_t *labels, gs_dataset **out);
+
+/* The same with `each` labels for every sample, one for each token: labels (count, each). */
+gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                       int each, const int32_t *labels, gs_dataset **out);
+
+/* The same where the answer to a sample is not a class but `outputs` floats: for GS_REGRESSION (model/model.h). */
+gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                  int outputs, const float *targets, gs_dataset **out);
+
+static inline int gs_dataset_labels_each(const gs_dataset *d) {
+    return d->labels_each > 1 ? d->labels_each : 1;
+}
+
+/* Bytes of one sample and of its answers, as gs_dataset_gather writes them. */
+static inline size_t gs_dataset_input_bytes(const gs_dataset *d) {
+    return gs_shape_size(d->shape) * (d->inputs ? sizeof(float) : 1);
+}
+
+static inline size_t gs_dataset_answer_bytes(const gs_dataset *d) {
+    return d->targets ? (size_t)d->outputs * sizeof(float)
+                      : (size_t)gs_dataset_labels_each(d) * sizeof(int32_t);
+}
+
+/* GS_E_FORMAT names the first sample whose label is not below `classes`. Not for a set with targets. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
 /* Mean and standard deviation of all pixels, as x = byte / 255 (std 1 if all are equal): with them the inputs
  * have mean 0 and variance 1, which training with one learning rate for all layers wants (LeCun et al.,
- * "Efficient BackProp", 1998, section 4.3). */
+ * "Efficient BackProp", 1998, section 4.3). For a set from memory it is (0, 1): scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
-/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `images` and, as int32, `labels`
- * (either may be NULL). Bytes become numbers later, on the device (gs_scaling). */
-void gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
-                       unsigned char *images, int32_t *labels);
-
-#endif
+/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
+ * and their labels as int32, or their targets, into `answers` (either may be NULL). Bytes become numbers later, on the
+ * device (gs_scaling). */
+void gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
+                       void *answers);

@@ -1,64 +1,24 @@
 #include "data/idx.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <zlib.h>
 
-/* A file that is being read. zlib reads plain files as they are. */
+#include "io/unzip.h"
+
 typedef struct reader {
     const char *path;
-    gzFile gz;
+    gs_unzip *file;
     uint64_t got, wanted; /* bytes after decompression: so far, and in all as far as known */
 } reader;
 
-static gs_status open_file(reader *r) {
-    const char *path = r->path;
-    struct stat s;
-    if (stat(path, &s) != 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(EISDIR));
-    if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot read %s: it is not a regular file", path);
-    if (s.st_size == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes; an IDX file is wanted", path);
-    errno = ENOMEM; /* for failures inside of zlib, which do not set it */
-    r->gz = gzopen(path, "rbe");
-    if (!r->gz) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    gzbuffer(r->gz, 128 * 1024);
-    return GS_OK;
-}
-
-/* zlib's own sentence, without the path that it puts in front. */
-static const char *zlib_error(reader *r, int *code) {
-    const char *text = gzerror(r->gz, code);
-    size_t length = strlen(r->path);
-    return strncmp(text, r->path, length) == 0 && strncmp(text + length, ": ", 2) == 0 ? text + length + 2
-                                                                                       : text;
-}
-
 /* Read up to `bytes` bytes; fewer only at the end of the file. */
 static gs_status read_some(reader *r, void *data, size_t bytes, size_t *got) {
-    *got = 0;
-    while (*got < bytes) {
-        size_t rest = bytes - *got;
-        unsigned most = rest < 1u << 30 ? (unsigned)rest : 1u << 30;
-        int n = gzread(r->gz, (char *)data + *got, most);
-        if (n > 0) *got += (size_t)n;
-        if (n <= 0 || (unsigned)n < most) break;
-    }
+    gs_status status = gs_unzip_read(r->file, data, bytes, r->wanted, got);
     r->got += *got;
-    if (*got == bytes) return GS_OK; /* whatever is wrong further on, zlib may have seen it already */
-    /* A stream that is cut short ends like a whole one: only gzerror tells them apart. */
-    int code;
-    const char *text = zlib_error(r, &code);
-    if (code == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", r->path, text);
-    if (code != Z_OK)
-        return gs_fail(GS_E_FORMAT,
-                       "%s: damaged gzip stream: %s after %" PRIu64 " bytes, %" PRIu64 " are wanted", r->path,
-                       text, r->got, r->wanted);
-    return GS_OK;
+    return status;
 }
 
 static gs_status read_all(reader *r, void *data, size_t bytes, const char *what) {
@@ -66,7 +26,7 @@ static gs_status read_all(reader *r, void *data, size_t bytes, const char *what)
     r->wanted += bytes;
     GS_TRY(read_some(r, data, bytes, &got));
     if (got < bytes)
-        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes, %" PRIu64 " are wanted (%s)",
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
                        r->path, r->got, r->wanted, what);
     return GS_OK;
 }
@@ -82,7 +42,7 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
 
     uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
     if (magic != wanted)
-        return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x, 0x%08x is wanted (%s)", r->path, magic,
+        return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x; wanted 0x%08x (%s)", r->path, magic,
                        wanted, sizes == 3 ? "images" : "labels");
 
     uint64_t bytes = 1;
@@ -98,18 +58,23 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
     }
     if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", r->path, text);
     if (absurd)
-        return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are wanted", r->path, text,
+        return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are allowed", r->path, text,
                        INT32_MAX);
 
+    /* Memory is asked for only where the file can fill it. */
+    uint64_t most = gs_unzip_most(r->file);
+    if (bytes > most)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %s%" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
+                       r->path, gs_unzip_is_zipped(r->file) ? "at most " : "", most, r->wanted + bytes, text);
     out->data = malloc(bytes);
     if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", r->path, text);
     GS_TRY(read_all(r, out->data, bytes, text));
 
-    /* Asking for one byte more also makes zlib check the sum at the end of a gzip stream. */
+    /* Asking for one byte more also checks the sum at the end of a gzip stream, and what lies behind it. */
     size_t more;
     GS_TRY(read_some(r, header, 1, &more));
     if (more > 0)
-        return gs_fail(GS_E_FORMAT, "%s has more bytes than the %" PRIu64 " that its header says (%s)",
+        return gs_fail(GS_E_FORMAT, "%s has more than the %" PRIu64 " bytes that its header states (%s)",
                        r->path, r->wanted, text);
     return GS_OK;
 }
@@ -118,9 +83,9 @@ gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
     if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
     reader r = {.path = path};
     *out = (gs_idx){0};
-    GS_TRY(open_file(&r));
+    GS_TRY(gs_unzip_open(path, &r.file));
     gs_status st = read_idx(&r, sizes, out);
-    gzclose_r(r.gz);
+    gs_unzip_close(r.file);
     if (st != GS_OK) {
         free(out->data);
         *out = (gs_idx){0};

@@ -3,8 +3,7 @@
  *     offset 0: 0x00 0x00 0x08 (the elements are unsigned bytes) D (the number of sizes)
  *     offset 4: D sizes, big-endian 32-bit; then the bytes, the last index changing fastest
  */
-#ifndef GS_DATA_IDX_H
-#define GS_DATA_IDX_H
+#pragma once
 
 #include <stddef.h>
 #include "core/error.h"
@@ -20,5 +19,3 @@ typedef struct gs_idx {
  * truncated, empty, another magic number, a size of 0, 2^31 bytes or more, a damaged gzip stream, bytes after
  * the last one. */
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out);
-
-#endif

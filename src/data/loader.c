@@ -1,7 +1,7 @@
 #include "data/loader.h"
 
 #include "core/clock.h"
-#include "data/shard.h"
+#include "data/order.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -17,8 +17,7 @@ struct gs_loader {
     uint32_t *order; /* of the epoch that is being gathered */
     size_t places;
     gs_loaded place[GS_LOADER_MOST_PLACES];
-    unsigned char *images; /* of all places */
-    int32_t *labels;
+    unsigned char *inputs, *answers; /* of all places */
 
     pthread_t thread;
     bool running;
@@ -59,12 +58,12 @@ static bool wait_for_room(gs_loader *l) {
 
 static void gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
     size_t place = l->filled % l->places; /* nobody else changes `filled` */
-    unsigned char *images = l->images + place * l->schedule.most * gs_shape_size(l->set->shape);
-    int32_t *labels = l->labels + place * l->schedule.most;
+    unsigned char *inputs = l->inputs + place * l->schedule.most * gs_dataset_input_bytes(l->set);
+    unsigned char *answers = l->answers + place * l->schedule.most * gs_dataset_answer_bytes(l->set);
     if (piece->epoch != *epoch) gs_epoch_order(l->seed, piece->epoch, l->set->count, l->order);
     *epoch = piece->epoch;
-    gs_dataset_gather(l->set, l->order + piece->first, 0, piece->n, images, labels);
-    l->place[place] = (gs_loaded){*piece, images, labels};
+    gs_dataset_gather(l->set, l->order + piece->first, 0, piece->n, inputs, answers);
+    l->place[place] = (gs_loaded){*piece, inputs, answers};
 }
 
 static void *loader_main(void *argument) {
@@ -81,7 +80,7 @@ static void *loader_main(void *argument) {
         gather(l, &piece, &epoch);
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
-        if (l->observer) l->observer->gathered(l->observer->context, &piece, start, end);
+        if (l->observer && piece.n > 0) l->observer->gathered(l->observer->context, &piece, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
         if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);
@@ -126,17 +125,17 @@ double gs_loader_waited(const gs_loader *l) {
 /* ---- create, free ---- */
 
 static gs_status create(gs_loader *l) {
-    size_t image = gs_shape_size(l->set->shape), most = l->schedule.most;
-    l->places = GS_LOADER_BYTES / (most * image);
+    size_t input = gs_dataset_input_bytes(l->set), most = l->schedule.most;
+    l->places = GS_LOADER_BYTES / (most * input);
     if (l->places < GS_LOADER_PLACES) l->places = GS_LOADER_PLACES;
     if (l->places > GS_LOADER_MOST_PLACES) l->places = GS_LOADER_MOST_PLACES;
     l->order = malloc(l->set->count * sizeof *l->order);
-    l->images = malloc(l->places * most * image);
-    l->labels = malloc(l->places * most * sizeof *l->labels);
-    if (!l->order || !l->images || !l->labels)
+    l->inputs = malloc(l->places * most * input);
+    l->answers = malloc(l->places * most * gs_dataset_answer_bytes(l->set));
+    if (!l->order || !l->inputs || !l->answers)
         return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->places, most);
     l->running = pthread_create(&l->thread, NULL, loader_main, l) == 0;
-    return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "no thread could be started for the loader");
+    return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }
 
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, uint64_t seed,
@@ -173,8 +172,8 @@ void gs_loader_free(gs_loader *l) {
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->wake_loader);
     pthread_cond_destroy(&l->wake_worker);
-    free(l->images);
-    free(l->labels);
+    free(l->inputs);
+    free(l->answers);
     free(l->order);
     free(l);
 }

@@ -1,16 +1,15 @@
 #include "data/schedule.h"
 
-#include "data/shard.h"
+#include "core/shard.h"
 
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* A pass is over: the next one, of this part, or the next part, batch or epoch. */
-static void next_pass(const gs_schedule *s, gs_schedule_place *at) {
-    at->done = 0;
-    if (++at->pass < s->passes) return;
+/* A part is over: the next one, or the next batch or epoch. */
+static void next_part(const gs_schedule *s, gs_schedule_place *at) {
     at->pass = 0;
+    at->done = 0;
     if (++at->part < s->mine) return;
     at->part = 0;
     at->step++;
@@ -20,19 +19,36 @@ static void next_pass(const gs_schedule *s, gs_schedule_place *at) {
     at->epoch++;
 }
 
+/* Where a pass has no samples, those after it have none either. */
+static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
+    return pass + 1 == s->passes || gs_shard_of(part, pass + 1, s->passes).count == 0;
+}
+
 bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out) {
-    while (at->epoch < s->epochs && (s->steps == 0 || at->step < s->steps)) {
-        size_t batch = smaller(s->batch, s->count - at->batch_first);
-        gs_shard part = gs_shard_of(batch, s->first_part + at->part, s->parts);
-        gs_shard pass = gs_shard_of(part.count, at->pass, s->passes);
-        if (at->done < pass.count) {
-            *out = (gs_piece){.epoch = at->epoch + 1,
-                              .first = at->batch_first + part.first + pass.first + at->done,
-                              .n = smaller(s->most, pass.count - at->done)};
-            at->done += out->n;
-            return true;
-        }
-        next_pass(s, at);
+    if (at->epoch == s->epochs || (s->steps > 0 && at->step == s->steps)) return false;
+    size_t batch = smaller(s->batch, s->count - at->batch_first);
+    gs_shard part = gs_shard_of(batch, s->first_part + at->part, s->parts);
+    gs_shard pass = gs_shard_of(part.count, at->pass, s->passes);
+    size_t n = smaller(s->most, pass.count - at->done), place = part.first + pass.first + at->done;
+    bool pass_ends = at->done + n == pass.count;
+    *out = (gs_piece){.epoch = at->epoch + 1,
+                      .step = at->step + 1,
+                      .first = at->batch_first + place,
+                      .n = n,
+                      .place = place,
+                      .batch = batch,
+                      .part = part.count,
+                      .last = pass_ends && is_last_pass(s, at->pass, part.count)};
+    at->done += n;
+    if (pass_ends) {
+        at->pass++;
+        at->done = 0;
     }
-    return false;
+    if (out->last) next_part(s, at);
+    return true;
+}
+
+size_t gs_schedule_largest(const gs_schedule *s) {
+    size_t cuts = (size_t)s->parts * (size_t)s->passes;
+    return smaller(s->most, (s->batch + cuts - 1) / cuts);
 }

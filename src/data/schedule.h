@@ -1,13 +1,12 @@
-/* The pieces of a training run that one worker computes, in order: what shard.h says, cut down to what fits the device's
- * memory at once.
+/* The pieces of a training run that one worker computes, in order: what shard.h says, cut down to what fits the
+ * device's memory at once.
  *
  *     epoch -> global batch -> this worker's part (or several: exact.c) -> passes (--accumulate) -> pieces
  *
- * A schedule depends on these numbers alone, so that whoever knows them knows long before what is wanted next: the loader
- * (loader.h) does. A part or a pass without samples has no pieces.
+ * A schedule depends on these numbers alone, so that whoever knows them knows long before what is wanted next: the
+ * loader (loader.h) does. A part without samples is one piece of none; a pass without samples has no pieces.
  */
-#ifndef GS_DATA_SCHEDULE_H
-#define GS_DATA_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,17 +14,21 @@
 
 typedef struct gs_schedule {
     size_t count, batch;    /* samples of the set and of a global batch; 1 <= batch <= count */
-    int parts;              /* each global batch is cut into so many parts ... */
+    int parts;              /* how many parts each global batch is cut into ... */
     int first_part, mine;   /* ... of which `mine`, from first_part on, are this worker's */
-    int passes;             /* each part is cut into so many passes */
-    size_t most;            /* and each pass into pieces of at most so many samples */
-    uint64_t epochs, steps; /* the run ends after so many; steps 0: no such limit */
+    int passes;             /* how many passes each part is cut into */
+    size_t most;            /* and each pass into pieces of at most this many samples */
+    uint64_t epochs, steps; /* the run ends after this many; steps 0: no such limit */
 } gs_schedule;
 
-/* Samples order[first .. first + n - 1] of an epoch, which is numbered from 1. */
+/* Samples order[first .. first + n - 1] of an epoch, and all that a step needs to know of them. */
 typedef struct gs_piece {
-    uint64_t epoch;
+    uint64_t epoch, step; /* both from 1; the step of the run */
     size_t first, n;
+    size_t place; /* of its first sample in the global batch */
+    size_t batch; /* samples of this global batch, of all parts */
+    size_t part;  /* samples of this part of it */
+    bool last;    /* of its part */
 } gs_piece;
 
 /* A place in a schedule. Zero it to begin. */
@@ -39,4 +42,5 @@ typedef struct gs_schedule_place {
 /* The next piece, and *at moves behind it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_place *at, gs_piece *out);
 
-#endif
+/* Samples of the largest piece. */
+size_t gs_schedule_largest(const gs_schedule *);

@@ -59,30 +59,13 @@ static int write_header(char *header, const char *name, const void *data, size_t
     return snprintf(header, HEADER, "gradsum-cache 1 %s %zu %s\n", name, bytes, digest);
 }
 
-/* All of a file, with a 0 behind it. */
-static bool read_all(const char *path, char **data, size_t *bytes) {
-    struct stat s;
-    FILE *f = fopen(path, "rbe");
-    if (!f) return false;
-    bool good = fstat(fileno(f), &s) == 0 && S_ISREG(s.st_mode);
-    *bytes = good ? (size_t)s.st_size : 0;
-    *data = good ? malloc(*bytes + 1) : NULL;
-    good = *data && fread(*data, 1, *bytes, f) == *bytes;
-    fclose(f);
-    if (good) {
-        (*data)[*bytes] = '\0';
-        return true;
-    }
-    free(*data);
-    return false;
-}
-
 gs_cache_state gs_cache_read(const char *name, void **data, size_t *bytes) {
     char path[PATH_MAX], header[HEADER], *all;
     size_t size;
     *data = NULL;
     *bytes = 0;
-    if (!gs_cache_path(name, path, sizeof path) || !read_all(path, &all, &size)) return GS_CACHE_MISSING;
+    if (!gs_cache_path(name, path, sizeof path) || gs_file_read(path, SIZE_MAX - 1, &all, &size) != GS_OK)
+        return GS_CACHE_MISSING;
     /* what the first line must be follows from the rest: no field of it has to be understood */
     const char *end = memchr(all, '\n', size);
     size_t first = end ? (size_t)(end - all) + 1 : 0;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/temporary.h"
+
 /* ---- files that are written whole or not at all ---- */
 
 static void forget(gs_file_writer *w) {
@@ -24,43 +26,87 @@ static gs_status give_up(gs_file_writer *w, int error) {
     return st;
 }
 
+static const char *kind_of(const struct stat *s) {
+    return S_ISFIFO(s->st_mode)   ? "a pipe (FIFO)"
+           : S_ISSOCK(s->st_mode) ? "a socket"
+           : S_ISCHR(s->st_mode)  ? "a terminal or another device"
+                                  : "a device";
+}
+
+/* What is printed goes to this file (--save /dev/stdout >file). Replaced, it would lose what is printed from then
+ * on. */
+static gs_status check_not_printed_to(const char *path, const struct stat *file) {
+    struct stat s;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &s) == 0 && s.st_dev == file->st_dev && s.st_ino == file->st_ino)
+            return gs_fail(GS_E_FILE, "cannot write %s: standard %s already goes there; choose another file",
+                           path, fd == STDOUT_FILENO ? "output" : "error");
+    return GS_OK;
+}
+
 /* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, files without
  * write permission, and devices (root's `--save /dev/null` would otherwise replace the device). */
 static gs_status check_target(const char *path) {
     struct stat s;
-    if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file without a name");
+    if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file whose name is empty");
     if (stat(path, &s) != 0) {
         if (errno == ENOENT) return GS_OK;
         return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     }
     if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(EISDIR));
-    if (!S_ISREG(s.st_mode)) return gs_fail(GS_E_FILE, "cannot write %s: it is not a regular file", path);
+    if (!S_ISREG(s.st_mode))
+        return gs_fail(GS_E_FILE, "cannot write %s: it is not a regular file, but %s", path, kind_of(&s));
+    GS_TRY(check_not_printed_to(path, &s));
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     return GS_OK;
 }
 
-gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
-    *w = (gs_file_writer){0};
-    GS_TRY(check_target(path));
-    w->path = realpath(path, NULL); /* through symbolic links: the file changes, the link stays */
-    if (!w->path) w->path = strdup(path);
-    size_t size = (w->path ? strlen(w->path) : 0) + 64;
-    w->temporary = malloc(size);
-    if (!w->path || !w->temporary) {
-        forget(w);
-        return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
+/* Where a link leads whose target is not there yet; NULL: it is no such link, or there is no memory. */
+static char *follow(const char *link) {
+    struct stat s;
+    char target[PATH_MAX], *path = NULL;
+    if (lstat(link, &s) != 0 || !S_ISLNK(s.st_mode)) return NULL;
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    if (length <= 0) return NULL;
+    target[length] = '\0';
+    const char *slash = strrchr(link, '/');
+    int folder = slash && target[0] != '/' ? (int)(slash - link) + 1 : 0;
+    return asprintf(&path, "%.*s%s", folder, link, target) < 0 ? NULL : path;
+}
+
+/* The file itself, through symbolic links: it changes, they stay. *by_link: it is not there yet, but a link to it
+ * is. */
+static char *find_file(const char *path, bool *by_link) {
+    char *found = realpath(path, NULL), *next;
+    *by_link = false;
+    if (!found) found = strdup(path);
+    for (int links = 0; found && links < 40 && (next = follow(found));
+         links++) { /* 40: as many as Linux follows */
+        free(found);
+        found = next;
+        *by_link = true;
     }
-    /* Not mkstemp: it makes private files (mode 0600), while this one becomes the real one, whose mode the
-     * umask sets. */
-    int fd = -1;
-    for (int try = 0; fd < 0 && try < 1000; try++) {
-        snprintf(w->temporary, size, "%s.%ld-%d.tmp", w->path, (long)getpid(), try);
-        fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
-    }
-    int error = errno;
+    return found;
+}
+
+/* A file that is replaced keeps its mode, and its owner and group where that is allowed. A group that cannot be
+ * kept leaves its rights behind: the writer's own group gets those of all others. */
+static void keep_rights(int fd, const struct stat *old) {
+    mode_t mode = old->st_mode & 0777;
+    bool kept = fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
+    if (!kept) mode = (mode & 0707) | (mode & 07) << 3;
+    (void)!fchmod(fd, mode); /* a file system without modes */
+}
+
+static gs_status open_temporary(gs_file_writer *w, size_t size) {
+    struct stat old;
+    bool replaces = stat(w->path, &old) == 0;
+    gs_temporary_clean(w->path);
+    /* Private until it has the rights of the file that it replaces; a new one has those that the umask leaves. */
+    int fd = gs_temporary_open(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
     if (fd >= 0) {
+        if (replaces) keep_rights(fd, &old);
         w->file = fdopen(fd, "wb");
         if (w->file) return GS_OK;
         error = errno;
@@ -70,6 +116,22 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     free(w->temporary); /* it is not ours, or not there any more */
     w->temporary = NULL;
     return give_up(w, error);
+}
+
+gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
+    bool by_link;
+    *w = (gs_file_writer){0};
+    GS_TRY(check_target(path));
+    w->path = find_file(path, &by_link);
+    size_t size = (w->path ? strlen(w->path) : 0) + GS_TEMPORARY_MORE;
+    w->temporary = malloc(size);
+    if (!w->path || !w->temporary) {
+        forget(w);
+        return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
+    }
+    gs_status status = open_temporary(w, size);
+    if (status != GS_OK && by_link) return gs_fail(status, "%s (%s is a link to it)", gs_message(), path);
+    return status;
 }
 
 /* Make the new name last through a power cut. The file is whole and in its place already, so a file system
@@ -87,7 +149,8 @@ static void sync_folder_of(const char *path) {
     close(fd);
 }
 
-/* A write failed whose result nobody looked at, and its errno is lost: what hindered it will hinder another byte too. */
+/* A write failed whose result nobody looked at, and its errno is lost: what hindered it will hinder another byte
+ * too. */
 static int error_of_lost_write(FILE *file) {
     clearerr(file);
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
@@ -143,22 +206,32 @@ static bool cut_last(char *path) {
     return slash != NULL;
 }
 
+/* Only gradsum's own source tree counts, so that a folder called "cl" of something else is never taken for ours. */
+static bool is_in_tree(places *p, const char *tree, const char *relative, char *place, size_t size) {
+    snprintf(place, size, "%s/src/gradsum.h", tree);
+    if (!exists(p, place)) return false;
+    snprintf(place, size, "%s/%s", tree, relative);
+    return exists(p, place);
+}
+
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
     if (strlen(relative) > 255) return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'", relative);
     places seen = {.used = 0};
-    char program[PATH_MAX], place[PATH_MAX + 300], tree[PATH_MAX + 300];
+    char program[PATH_MAX], place[2 * PATH_MAX], link[PATH_MAX + 32];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
 
-    /* The build tree: build/gradsum, or deeper for other build folders and for labs (build/lessons/07/gradsum). A
-     * parent counts only if it is gradsum's source tree, so that a folder called "cl" of something else is never taken for ours. */
+    /* The build tree: build/gradsum, or deeper for other build folders and for labs (build/lessons/07/gradsum). A build
+     * folder outside the source tree (make B=DIR) holds a link to it. */
     char *folder = program, parent[PATH_MAX];
     cut_last(folder);
     strcpy(parent, folder);
-    for (int up = 0; up < 6 && cut_last(parent); up++) {
-        snprintf(tree, sizeof tree, "%s/src/gradsum.h", parent);
-        snprintf(place, sizeof place, "%s/%s", parent, relative);
-        if (exists(&seen, tree) && exists(&seen, place)) return give(place, path, size);
+    for (int up = 0; up < 6; up++) {
+        snprintf(link, sizeof link, "%s/source-tree", parent);
+        bool linked = access(link, F_OK) == 0 && is_in_tree(&seen, link, relative, place, sizeof place);
+        if (linked) return give(place, path, size);
+        if (!cut_last(parent)) break;
+        if (is_in_tree(&seen, parent, relative, place, sizeof place)) return give(place, path, size);
     }
     /* Installed: PREFIX/bin/gradsum beside PREFIX/share/gradsum, wherever PREFIX was moved to. */
     if (cut_last(folder)) {

@@ -1,31 +1,45 @@
-/* Files that are written whole or not at all, and small helpers around them. */
-#ifndef GS_IO_FILE_H
-#define GS_IO_FILE_H
+/* Files: opened without waiting, written whole or not at all; and small helpers around them. */
+#pragma once
 
-#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include "core/error.h"
 
-/* Begin to write `path`: a temporary file beside it is opened in *file. */
+/* ---- read (read.c) ---- */
+
+/* Open a regular file to read it; *size: its bytes. Every file that a user or another program may have put there is
+ * opened this way: on a FIFO, a terminal or a device a plain open() or its first read could wait for ever. GS_E_FILE:
+ * not there, not allowed, not a regular file; errno says which too (EISDIR, EINVAL: another kind). */
+gs_status gs_file_open(const char *path, int *fd, uint64_t *size);
+gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
+
+/* A whole file, with an uncounted 0 after it; to be freed with free(). GS_E_FILE: also if it has more than `most`
+ * bytes. */
+gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes);
+
+/* ---- write ---- */
+
+/* Begin to write `path`: a temporary file beside it (temporary.h) is opened in *file. An existing file
+ * keeps its mode, and its owner if that is allowed. A link stays, and its target is written. Files that killed writers
+ * have left beside it are removed. GS_E_FILE: `path` is a folder, a pipe, a socket or a device, may not be written, or
+ * is where standard output or standard error go. */
 typedef struct gs_file_writer {
     char *path, *temporary;
     FILE *file;
 } gs_file_writer;
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
-/* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed and
- * an older file at `path` is as it was. */
+/* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
+ * an older file at `path` stays as it was. */
 gs_status gs_file_writer_commit(gs_file_writer *w);
 /* Give up: the temporary file is removed. Harmless after commit. */
 void gs_file_writer_discard(gs_file_writer *w);
 
-/* Find a file or folder that comes with gradsum, such as "cl" or "datasets/fashion-mnist-small": beside the
- * build tree that the program runs from, or where it is installed (../share/gradsum from the program), or in
- * the prefix that the library was built for. `path` takes up to `size` bytes. GS_E_FILE: the message lists
- * the places that were looked at. */
+/* Find a file or folder that comes with gradsum, such as "cl" or "datasets/fashion-mnist-small": beside the build
+ * tree that the program runs from (a build folder elsewhere links to its tree), or where it is installed
+ * (../share/gradsum from the program), or in the prefix that the library was built for. `path` takes up to `size`
+ * bytes. GS_E_FILE: the message lists the places that were looked at. */
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size);
 
 /* SHA-256 of `bytes` bytes as 64 hexadecimal digits and a final 0. */
 void gs_sha256(const void *data, size_t bytes, char hex[65]);
-
-#endif

@@ -1,5 +1,5 @@
 /* The mean of each window; padding counts as zeros. */
-#include "layer/make.h"
+#include "layer/window.h"
 
 typedef struct avg_pool2d {
     gs_layer base;
@@ -13,7 +13,7 @@ static gs_status avg_pool2d_plan(gs_layer *l, gs_shape in) {
 static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const avg_pool2d *me = (const avg_pool2d *)l;
     *y = l->y;
-    return l->device->ops->avg_pool2d_forward(l->device, l->y, x, pass->n, &me->sizes);
+    return l->device->ops->avg_pool2d_forward(l->device, l->y, x, gs_layer_tokens(l, pass), &me->sizes);
 }
 
 /* Of y = sum of x over the window / its size: dx = the sum of dy over the windows with this x / their size. */
@@ -21,7 +21,7 @@ static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     const avg_pool2d *me = (const avg_pool2d *)l;
     *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->avg_pool2d_backward(l->device, l->dx, dy, pass->n, &me->sizes);
+    return l->device->ops->avg_pool2d_backward(l->device, l->dx, dy, gs_layer_tokens(l, pass), &me->sizes);
 }
 
 static void avg_pool2d_describe(const gs_layer *l, char *text, size_t size) {

@@ -1,12 +1,13 @@
 /* Every output pixel is a weighted sum of the window of input pixels under it, with the same weights
  * everywhere. */
 #include <stdio.h>
-#include "layer/make.h"
+#include "layer/window.h"
 
 typedef struct conv2d {
     gs_layer base;
     gs_conv2d_sizes sizes; /* in and out are known after plan */
     bool bias;
+    gs_epilogue then;
 } conv2d;
 
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
@@ -19,54 +20,33 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     s->in_w = in.w;
     GS_TRY(gs_layer_window(l, "height", in.h, s->kernel_h, s->stride_h, s->pad_h, &s->out_h));
     GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, s->stride_w, s->pad_w, &s->out_w));
-    l->out = (gs_shape){s->out_c, s->out_h, s->out_w};
+    l->out = (gs_shape){s->out_c, s->out_h, s->out_w, in.t};
 
     double window = (double)in.c * s->kernel_h * s->kernel_w;
     double pixels = (double)s->out_c * s->out_h * s->out_w;
-    l->flops = 2 * window * pixels + (me->bias ? pixels : 0);
+    l->flops = gs_shape_tokens(in) * (2 * window * pixels + (me->bias ? pixels : 0));
     int dims[] = {s->out_c, in.c, s->kernel_h, s->kernel_w};
-    GS_TRY(gs_layer_parameter(l, &l->weight, "weight", 4, dims, window));
-    return me->bias ? gs_layer_parameter(l, &l->bias, "bias", 1, dims, window) : GS_OK;
+    GS_TRY(gs_layer_parameter(l, "weight", 4, dims, window));
+    return me->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
 }
 
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const conv2d *me = (const conv2d *)l;
-    const gs_max_pool2d_layer *pool = (const gs_max_pool2d_layer *)l->pool;
-    const gs_backend *ops = l->device->ops;
+    const gs_param *w = &l->param[0], *b = &l->param[1];
     l->x = x;
-    *y = pool ? pool->base.y : l->y;
-    if (pool)
-        return ops->conv2d_relu_max_pool2d_forward(l->device, *y, pool->index, x, l->w, l->b, pass->n,
-                                                   &me->sizes, &pool->sizes);
-    return (l->fused ? ops->conv2d_relu_forward : ops->conv2d_forward)(l->device, l->y, x, l->w, l->b,
-                                                                       pass->n, &me->sizes);
+    *y = l->y;
+    return l->device->ops->conv2d_forward(l->device, l->y, x, w->w, b->w, gs_layer_tokens(l, pass),
+                                          &me->sizes, &me->then);
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
  * windows of all samples. */
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
-    const gs_max_pool2d_layer *pool = (const gs_max_pool2d_layer *)l->pool;
-    const gs_backend *ops = l->device->ops;
+    const gs_param *w = &l->param[0], *b = &l->param[1];
     *dx = l->dx;
-    if (pool)
-        return ops->conv2d_relu_max_pool2d_backward(l->device, l->dx, l->dw, l->db, dy, pool->base.y,
-                                                    pool->index, l->x, l->w, pass->n, &me->sizes,
-                                                    &pool->sizes, !pass->fresh);
-    if (l->fused)
-        return ops->conv2d_relu_backward(l->device, l->dx, l->dw, l->db, dy, l->y, l->x, l->w, pass->n,
-                                         &me->sizes, !pass->fresh);
-    return ops->conv2d_backward(l->device, l->dx, l->dw, l->db, dy, l->x, l->w, pass->n, &me->sizes,
-                                !pass->fresh);
-}
-
-static bool conv2d_fuses_relu(const gs_backend *ops) {
-    return ops->conv2d_relu_forward && ops->conv2d_relu_backward;
-}
-
-static bool conv2d_fuses_max_pool2d(gs_device *d, const gs_layer *pool) {
-    return d->ops->fuses_max_pool2d &&
-           d->ops->fuses_max_pool2d(d, &((const gs_max_pool2d_layer *)pool)->sizes);
+    return l->device->ops->conv2d_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w,
+                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &me->then);
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
@@ -86,8 +66,7 @@ static const gs_layer_ops conv2d_ops = {
     .plan = conv2d_plan,
     .forward = conv2d_forward,
     .backward = conv2d_backward,
-    .fuses_relu = conv2d_fuses_relu,
-    .fuses_max_pool2d = conv2d_fuses_max_pool2d,
+    .epilogue = offsetof(conv2d, then),
     .describe = conv2d_describe,
 };
 

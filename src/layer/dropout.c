@@ -18,7 +18,7 @@ typedef struct dropout {
 static gs_status dropout_plan(gs_layer *l, gs_shape in) {
     const dropout *me = (const dropout *)l;
     if (!(me->p >= 0 && me->p < 1))
-        return gs_layer_refuse(l, "the chance is %g; it must be at least 0 and below 1", (double)me->p);
+        return gs_layer_refuse(l, "the probability is %g; it must be at least 0 and below 1", (double)me->p);
     l->out = in;
     l->flops = (double)gs_shape_size(in);
     return GS_OK;

@@ -1,9 +1,8 @@
-/* (c, h, w) becomes the vector (c h w): the numbers stay where they are, only their shape changes. */
-#include <stdio.h>
+/* (c, h, w), of all tokens, becomes one vector: the numbers stay where they are, only their shape changes. */
 #include "layer/make.h"
 
 static gs_status flatten_plan(gs_layer *l, gs_shape in) {
-    l->out = (gs_shape){(int)gs_shape_size(in), 1, 1};
+    l->out = (gs_shape){(int)gs_shape_size(in), 1, 1, 0};
     return GS_OK;
 }
 
@@ -20,18 +19,12 @@ static gs_status flatten_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
     return GS_OK;
 }
 
-static void flatten_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "flatten");
-}
-
 static const gs_layer_ops flatten_ops = {
     .name = "flatten",
     .buffers = GS_VIEW,
     .plan = flatten_plan,
     .forward = flatten_forward,
     .backward = flatten_backward,
-    .describe = flatten_describe,
 };
 
 gs_layer *gs_flatten(void) {

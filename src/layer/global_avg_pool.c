@@ -1,6 +1,5 @@
 /* The mean of each channel: average pooling whose one window is the whole image. */
-#include <stdio.h>
-#include "layer/make.h"
+#include "layer/window.h"
 
 typedef struct global_avg_pool {
     gs_layer base;
@@ -16,7 +15,7 @@ static gs_status global_avg_pool_plan(gs_layer *l, gs_shape in) {
 static gs_status global_avg_pool_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const global_avg_pool *me = (const global_avg_pool *)l;
     *y = l->y;
-    return l->device->ops->avg_pool2d_forward(l->device, l->y, x, pass->n, &me->sizes);
+    return l->device->ops->avg_pool2d_forward(l->device, l->y, x, gs_layer_tokens(l, pass), &me->sizes);
 }
 
 /* Of y[c] = sum over h, w of x[c][h][w] / (h w): dx[c][h][w] = dy[c] / (h w). */
@@ -24,12 +23,7 @@ static gs_status global_avg_pool_backward(gs_layer *l, const gs_pass *pass, gs_m
     const global_avg_pool *me = (const global_avg_pool *)l;
     *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->avg_pool2d_backward(l->device, l->dx, dy, pass->n, &me->sizes);
-}
-
-static void global_avg_pool_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "global_avg_pool");
+    return l->device->ops->avg_pool2d_backward(l->device, l->dx, dy, gs_layer_tokens(l, pass), &me->sizes);
 }
 
 static const gs_layer_ops global_avg_pool_ops = {
@@ -38,7 +32,6 @@ static const gs_layer_ops global_avg_pool_ops = {
     .plan = global_avg_pool_plan,
     .forward = global_avg_pool_forward,
     .backward = global_avg_pool_backward,
-    .describe = global_avg_pool_describe,
 };
 
 gs_layer *gs_global_avg_pool(void) {

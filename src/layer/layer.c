@@ -26,6 +26,7 @@ void gs_layer_free(gs_layer *l) {
     for (int i = 0; i < l->children; i++) gs_layer_free(l->child[i]);
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
+        if (gs_layer_epilogue(l)) l->device->ops->free(l->device, gs_layer_epilogue(l)->index);
         l->device->ops->free(l->device, l->y);
         l->device->ops->free(l->device, l->dx);
     }
@@ -39,13 +40,32 @@ gs_status gs_layer_walk(gs_layer *l, gs_status (*visit)(gs_layer *, void *contex
     return GS_OK;
 }
 
+size_t gs_layer_params(const gs_layer *l) {
+    size_t count = 0;
+    for (int i = 0; i < l->params; i++) count += l->param[i].state ? 0 : l->param[i].count;
+    return count;
+}
+
 bool gs_layer_learns(const gs_layer *l) {
-    bool learns = l->weight.count > 0 || l->bias.count > 0;
+    bool learns = gs_layer_params(l) > 0;
     for (int i = 0; i < l->children; i++) learns = learns || gs_layer_learns(l->child[i]);
     return learns;
 }
 
 /* ---- plan ---- */
+
+void gs_layer_describe(const gs_layer *l, char *text, size_t size) {
+    if (l->ops->describe)
+        l->ops->describe(l, text, size);
+    else
+        snprintf(text, size, "%s", l->ops->name);
+}
+
+gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in) {
+    l->out = in;
+    l->flops = (double)gs_shape_size(in);
+    return GS_OK;
+}
 
 gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) {
     char problem[512], what[128];
@@ -53,27 +73,21 @@ gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) {
     va_start(args, format);
     vsnprintf(problem, sizeof problem, format, args);
     va_end(args);
-    l->ops->describe(l, what, sizeof what);
+    gs_layer_describe(l, what, sizeof what);
     if (!l->name[0]) return gs_fail(GS_E_SHAPE, "%s: %s", what, problem);
     return gs_fail(GS_E_SHAPE, "layer %s (%s): %s", l->name, what, problem);
-}
-
-/* A batch's element is found with int arithmetic within a sample, so a sample is kept below 2^31 numbers. */
-static bool too_large(gs_shape s) {
-    return (double)s.c * s.h * s.w > INT_MAX;
 }
 
 static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
     l->in = in;
     l->needs_dx = needs_dx;
     l->flops = 0;
-    memset(&l->weight, 0, sizeof l->weight);
-    memset(&l->bias, 0, sizeof l->bias);
+    memset(l->param, 0, sizeof l->param);
+    l->params = 0;
     GS_TRY(l->ops->plan(l, in));
-    if (too_large(l->out))
-        return gs_layer_refuse(
-            l, "its output would be (%d,%d,%d) for each sample; at most %d numbers are possible", l->out.c,
-            l->out.h, l->out.w, INT_MAX);
+    if (!gs_shape_fits(l->out))
+        return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",
+                               gs_shape_tuple(l->out).text, GS_SHAPE_MOST);
     return GS_OK;
 }
 
@@ -83,23 +97,48 @@ gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in
     if (length >= (int)sizeof child->name)
         return gs_layer_refuse(
             l,
-            "a layer in it would have a name of %d characters; at most %d are possible: nest less "
+            "a layer in it would have a name of %d characters; at most %d are allowed: nest less "
             "deeply",
             length, (int)sizeof child->name - 1);
     return plan_one(child, in, needs_dx);
 }
 
-gs_status gs_layer_parameter(gs_layer *l, gs_param *p, const char *label, int ndim, const int dims[],
-                             double fan_in) {
+/* The next tensor of the layer. */
+static gs_status describe_tensor(gs_layer *l, const char *label, int ndim, const int dims[], gs_param **out) {
+    if (l->params == GS_LAYER_PARAMS)
+        gs_bug("%s: more than %d parameters: %s", l->ops->name, GS_LAYER_PARAMS, label);
+    gs_param *p = *out = &l->param[l->params++];
     double count = 1;
     p->ndim = ndim;
     for (int i = 0; i < ndim; i++) count *= p->dims[i] = dims[i];
     if (count > INT_MAX)
-        return gs_layer_refuse(l, "its %s would have %.0f elements; at most %d are possible", label, count,
+        return gs_layer_refuse(l, "its %s would have %.0f elements; at most %d are allowed", label, count,
                                INT_MAX);
     p->count = (size_t)count;
-    p->fan_in = (int)fan_in;
     snprintf(p->name, sizeof p->name, "%s%s%s", l->name, l->name[0] ? "." : "", label);
+    return GS_OK;
+}
+
+gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in) {
+    gs_param *p;
+    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
+    p->fan_in = (int)fan_in;
+    return GS_OK;
+}
+
+gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
+                                    float initial) {
+    gs_param *p;
+    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
+    p->initial = initial;
+    return GS_OK;
+}
+
+gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial) {
+    gs_param *p;
+    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
+    p->state = true;
+    p->initial = initial;
     return GS_OK;
 }
 
@@ -109,26 +148,50 @@ static gs_status number_one(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status place_parameters(gs_layer *l, void *context) {
-    size_t *end = context;
-    l->weight.at = *end;
-    l->bias.at = l->weight.at + l->weight.count;
-    *end = l->bias.at + l->bias.count;
+static void place(gs_layer *l, bool state, size_t *end) {
+    for (int i = 0; i < l->params; i++) {
+        if (l->param[i].state != state) continue;
+        l->param[i].at = *end;
+        *end += l->param[i].count;
+    }
+}
+
+static gs_status place_parameters(gs_layer *l, void *end) {
+    l->at = *(size_t *)end;
+    place(l, false, end);
     return GS_OK;
 }
 
+static gs_status place_state(gs_layer *l, void *end) {
+    place(l, true, end);
+    return GS_OK;
+}
+
+static gs_status count_state(gs_layer *l, void *count) {
+    for (int i = 0; i < l->params; i++) *(size_t *)count += l->param[i].state ? l->param[i].count : 0;
+    return GS_OK;
+}
+
+size_t gs_layer_states(gs_layer *root) {
+    size_t count = 0;
+    gs_layer_walk(root, count_state, &count);
+    return count;
+}
+
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
-    if (in.c < 1 || in.h < 1 || in.w < 1)
-        return gs_fail(GS_E_SHAPE, "the input is (%d,%d,%d); each size must be at least 1", in.c, in.h, in.w);
-    if (too_large(in))
-        return gs_fail(GS_E_SHAPE, "the input is (%d,%d,%d); at most %d numbers are possible for each sample",
-                       in.c, in.h, in.w, INT_MAX);
+    if (!gs_shape_is_positive(in))
+        return gs_fail(GS_E_SHAPE, "the input is %s; each size must be at least 1", gs_shape_tuple(in).text);
+    if (!gs_shape_fits(in))
+        return gs_fail(GS_E_SHAPE, "the input is %s; at most %d numbers are allowed for each sample",
+                       gs_shape_tuple(in).text, GS_SHAPE_MOST);
     int next = 0;
     *params = 0;
     root->name[0] = '\0';
     GS_TRY(gs_layer_walk(root, number_one, &next));
     GS_TRY(plan_one(root, in, false));
-    return gs_layer_walk(root, place_parameters, params);
+    GS_TRY(gs_layer_walk(root, place_parameters, params));
+    size_t end = *params;
+    return gs_layer_walk(root, place_state, &end);
 }
 
 /* ---- bind ---- */
@@ -140,33 +203,45 @@ typedef struct binding {
     bool needs_dx;
 } binding;
 
-static gs_status allocate(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out) {
+gs_epilogue *gs_layer_epilogue(gs_layer *l) {
+    return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
+}
+
+gs_shape gs_layer_y_shape(const gs_layer *l) {
+    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
+    if (!then || !then->pool) return l->out;
+    return (gs_shape){then->pool->c, then->pool->out_h, then->pool->out_w, l->out.t};
+}
+
+gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out) {
     size_t bytes;
     if (__builtin_mul_overflow(max_batch, gs_shape_size(sample) * sizeof(float), &bytes))
-        return gs_fail(GS_E_MEMORY, "%zu samples of (%d,%d,%d)", max_batch, sample.c, sample.h, sample.w);
+        return gs_fail(GS_E_MEMORY, "%zu samples of %s", max_batch, gs_shape_tuple(sample).text);
+    l->bytes += bytes;
     return l->device->ops->alloc(l->device, bytes, out);
 }
 
 static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
     if (l->ops->buffers != GS_VIEW) {
-        if (!l->y_over_x && !l->pool) GS_TRY(allocate(l, max_batch, l->out, &l->y));
-        if (l->needs_dx && !l->dx_over_dy) GS_TRY(allocate(l, max_batch, l->in, &l->dx));
+        if (!l->y_over_x) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &l->y));
+        if (l->needs_dx && !l->dx_over_dy) GS_TRY(gs_layer_alloc(l, max_batch, l->in, &l->dx));
     }
+    gs_epilogue *then = gs_layer_epilogue(l);
+    if (then) then->y = l->y;
+    if (then && then->pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &then->index));
     return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
 }
 
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
-    if (l->device) gs_bug("layer '%s' is bound already", l->name);
+    if (l->joined) return GS_OK;
+    if (l->device) gs_bug("layer '%s' is already bound", l->name);
     l->device = b->device;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
-    if (l->weight.count) {
-        l->w = gs_at(b->weights, l->weight.at);
-        l->dw = gs_at(b->gradients, l->weight.at);
-    }
-    if (l->bias.count) {
-        l->b = gs_at(b->weights, l->bias.at);
-        l->db = gs_at(b->gradients, l->bias.at);
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        p->w = gs_at(b->weights, p->at);
+        p->dw = gs_at(b->gradients, p->at);
     }
     const char *name = l->name[0] ? l->name : "0"; /* a root has no name */
     return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", name, l->ops->name);

@@ -4,42 +4,39 @@
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_flatten(), gs_linear(512, true), gs_relu()});
  *
- * A layer lives in three stages: made (its own numbers only), planned (shapes and parameters known; no device
- * yet), bound (its buffers lie on a device and its parameters are places in the model's two flat arrays).
+ * A layer goes through three stages: made (it has only its own settings), planned (shapes and parameters are known; no
+ * device yet), bound (its buffers lie on a device, and its parameters are places in the model's two flat arrays).
  * Containers (`sequential`, `residual`) are layers too: they hold children and pass the three stages on.
  */
-#ifndef GS_LAYER_LAYER_H
-#define GS_LAYER_LAYER_H
+#pragma once
 
 #include "backend.h"
+#include "core/shape.h"
 
-/* The shape of one sample: (c, h, w). A flat vector of k numbers is (k, 1, 1). */
-typedef struct gs_shape {
-    int c, h, w;
-} gs_shape;
-
-static inline size_t gs_shape_size(gs_shape s) {
-    return (size_t)s.c * (size_t)s.h * (size_t)s.w;
-}
-
-/* How the bytes of an image become numbers: x = (byte / 255 - mean) / std. */
-typedef struct gs_scaling {
-    float mean, std;
-} gs_scaling;
-
-/* One parameter tensor: its name and shape as PyTorch has them, and its place in the flat arrays. */
+/* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
+ * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
+ * the pass is fresh:
+ *
+ *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
+ *
+ * So the state is the same on all workers, and a mean over the samples as the gradient is. */
 typedef struct gs_param {
     char name[64]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
-    size_t at, count; /* count 0: the layer has no such parameter */
-    int fan_in;       /* how many inputs feed one output: sets the range of the initial values */
+    size_t at, count; /* its place in the model's flat arrays */
+    int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
+    float initial; /* ... this */
+    bool state;
+    gs_mem w, dw; /* bound: places on the device; GS_NONE: the layer has no such tensor */
 } gs_param;
+
+enum { GS_LAYER_PARAMS = 8 }; /* at most, in one layer, its state included */
 
 /* What all layers share during one forward and backward over one micro-batch. */
 typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
-    bool fresh;    /* the gradients hold nothing yet: backward writes dw and db, to which it else adds */
+    bool fresh;    /* the gradients are empty yet: backward writes dw and db instead of adding to them */
     uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
@@ -53,14 +50,14 @@ typedef struct gs_layer gs_layer;
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
 typedef enum gs_buffers {
     GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
-    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where that hurts nobody */
+    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
     gs_buffers buffers;
-    /* in -> out, w and b (dims, count, fan_in), flops. GS_E_SHAPE if `in` cannot be: the message says why. */
+    /* in -> out, parameters and state (make.h), flops. GS_E_SHAPE if `in` does not fit: the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Extra device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
@@ -71,11 +68,13 @@ typedef struct gs_layer_ops {
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
-    /* Can this backend do the layer and a relu over its y in one operator? NULL: no. */
-    bool (*fuses_relu)(const gs_backend *);
-    /* And then this max_pool2d as well? NULL: no. */
-    bool (*fuses_max_pool2d)(gs_device *, const gs_layer *pool);
-    /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. */
+    /* Where in the layer the epilogue of its operator lies (backend.h), which a sequential fills; 0: it has none. */
+    size_t epilogue;
+    /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
+    bool (*join)(const gs_layer *, gs_epilogue *);
+    /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
+    int also_writes, also_reads;
+    /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name says all. */
     void (*describe)(const gs_layer *, char *text, size_t size);
 } gs_layer_ops;
 
@@ -88,32 +87,40 @@ struct gs_layer {
     char name[48]; /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
     int number;    /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
-    gs_param weight, bias;
+    gs_param param[GS_LAYER_PARAMS];
+    int params;
+    size_t at;     /* where its parameters, or those of the layers in it, begin in the flat arrays */
     double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
-    bool needs_dx; /* false for layers before which nothing learns */
+    bool needs_dx; /* false if no layer before this one has parameters */
     bool y_over_x, dx_over_dy; /* a layer works in place: it has no y, no dx of its own */
 
     /* bound */
     gs_device *device;
-    gs_mem w, b, dw, db; /* views into the model's flat arrays; GS_NONE if there is none */
-    gs_mem y, dx;        /* own buffers for max_batch samples; GS_NONE if there is none */
-    gs_mem x;            /* remembered from forward */
-    bool fused; /* linear, conv2d: does the relu after it too; relu, max_pool2d: a layer before does it */
-    struct gs_layer *pool; /* conv2d: and this max_pool2d, which follows that relu; NULL: none */
+    gs_mem y, dx; /* own buffers for max_batch samples; GS_NONE if there is none */
+    gs_mem x;     /* remembered from forward */
+    size_t bytes; /* of its buffers */
+    bool joined;  /* a layer before it does its work (sequential.c): it is not bound and not called */
 };
 
-/* ---- constructors; NULL only if memory is out; numbers are checked in plan ---- */
+/* ---- constructors; NULL only if there is no memory; plan checks the numbers ---- */
 
 gs_layer *gs_linear(int out, bool bias);
 gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
                     bool bias);
 gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
 gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
-gs_layer *gs_global_avg_pool(void); /* (c, h, w) -> (c, 1, 1) */
-gs_layer *gs_relu(void);
-gs_layer *gs_tanh(void);
-gs_layer *gs_sigmoid(void);
-gs_layer *gs_flatten(void); /* (c, h, w) -> (c h w, 1, 1) */
+/* gs_layer *gs_relu(void), and so on: those without settings, each also a word of a model text. */
+/* clang-format off */
+#define GS_WORD_LAYERS(X) \
+    X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
+    X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
+    X(relu, "max(x, 0)") \
+    X(tanh, "tanh(x)") \
+    X(sigmoid, "1 / (1 + exp(-x))")
+/* clang-format on */
+#define GS_DECLARE(name, what) gs_layer *gs_##name(void);
+GS_WORD_LAYERS(GS_DECLARE)
+#undef GS_DECLARE
 gs_layer *gs_dropout(float p);
 /* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
 gs_layer *gs_sequential(int count, gs_layer *const *layers);
@@ -122,15 +129,25 @@ gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
 
 /* ---- the three stages, for any layer and all that it contains ---- */
 
-/* Give names and numbers, infer shapes, and place the parameters one after the other in the flat array;
- * *params = their total count. On GS_E_SHAPE the message names the layer ("layer 4 (linear 10): ..."). */
+/* Give names and numbers, infer shapes, and place the parameters one after the other in the flat array, and all state
+ * behind them; *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
+ * ("layer 4 (linear 10): ..."). */
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
 
-/* Allocate buffers for max_batch samples and point w, dw, b, db into the two flat arrays. needs_dx: the
+/* Allocate buffers for max_batch samples and point all w and dw into the two flat arrays. needs_dx: the
  * caller wants the gradient of the root's input. Once for each layer; after a failure gs_layer_free frees
  * what was allocated. */
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
                         bool needs_dx);
+
+/* How many numbers of the layer itself, not of those in it, are trained. */
+size_t gs_layer_params(const gs_layer *l);
+
+/* What the layer is, as in a model text: ops->describe, or its name. */
+void gs_layer_describe(const gs_layer *, char *text, size_t size);
+
+/* How many floats of state lie behind the parameters. */
+size_t gs_layer_states(gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */
 void gs_layer_free(gs_layer *);
@@ -145,5 +162,3 @@ static inline gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_me
 static inline gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     return l->ops->backward(l, pass, dy, dx);
 }
-
-#endif

@@ -1,54 +1,69 @@
-/* What the files of the layers share: making a layer, planning a child, refusing a shape. */
-#ifndef GS_LAYER_MAKE_H
-#define GS_LAYER_MAKE_H
+/* How to write a layer of your own: what its functions may call, besides the operators of its device (backend.h).
+ *
+ * The layer is a struct that begins with a gs_layer, a table of functions (gs_layer_ops in layer.h), and a constructor:
+ *
+ *     typedef struct scale { gs_layer base; float initial; } scale;
+ *
+ *     gs_layer *make_scale(float initial) {
+ *         scale *me = (scale *)gs_layer_new(&scale_ops, sizeof(scale), 0);
+ *         if (me) me->initial = initial;
+ *         return me ? &me->base : NULL;
+ *     }
+ *
+ * plan sets l->out and l->flops and describes the parameters. forward and backward call operators of l->device on
+ * l->param[0].w, l->param[0].dw, l->y, l->dx and so on, which are places in its memory. The library's own layers are
+ * made in the same way: linear.c is a short one with parameters, tanh.c one that works in place, residual.c a
+ * container. lessons/examples/own_layer.c is a whole program.
+ */
+#pragma once
 
 #include "layer/layer.h"
 
-/* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. NULL: no memory. */
+/* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. gs_layer_free frees it; free
+ * in unbind what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
-/* For a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
+/* In plan: the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed one
+ * output, from which the initial values follow (model/model.h). Its place is decided later. GS_E_SHAPE: it would be too
+ * large. */
+gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in);
+
+/* The same for a parameter whose elements are all `initial` at first: the factor 1 of a normalisation. */
+gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
+                                    float initial);
+
+/* In plan: the next tensor of l is state (gs_param): saved, not trained; every element is `initial` at first. */
+gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial);
+
+/* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
+gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
+
+/* The plan of an element-wise layer: an output for each input, one operation each. */
+gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
+
+/* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */
 gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
-
-/* GS_E_SHAPE with the message "layer <name> (<description>): ...". */
-gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
 
 /* True if the layer or one inside it has parameters. */
 bool gs_layer_learns(const gs_layer *l);
 
-/* Describe a parameter of l: its place is decided later. GS_E_SHAPE if it would be too large. */
-gs_status gs_layer_parameter(gs_layer *l, gs_param *p, const char *label, int ndim, const int dims[],
-                             double fan_in);
+/* In bind: memory for max_batch samples of this shape, 4 bytes for each number. Free it in unbind. */
+gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out);
 
-bool gs_layer_is_relu(const gs_layer *l);
+/* The epilogue of the layer's operator (ops->epilogue); NULL: it cannot have one. */
+gs_epilogue *gs_layer_epilogue(gs_layer *l);
 
-/* A max pooling; a convolution may have to do it (sequential.c). */
-typedef struct gs_max_pool2d_layer {
-    gs_layer base;
-    gs_pool2d_sizes sizes;
-    gs_mem index; /* int32, shaped as y */
-} gs_max_pool2d_layer;
+/* The shape of a sample of l->y: l->out, or what a pooling in the epilogue leaves of it. */
+gs_shape gs_layer_y_shape(const gs_layer *l);
 
-bool gs_layer_is_max_pool2d(const gs_layer *l);
+/* In forward and backward of a layer that treats each token alike: the vectors or images that it has to do with. */
+static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
+    return pass->n * (size_t)gs_shape_tokens(l->in);
+}
 
-/* ---- windows (window.c) ---- */
-
-/* *out = floor((in + 2 pad - kernel) / stride) + 1, the size of a convolution's or a pooling's output along
- * one axis ("height" or "width"), after all four numbers have been checked. */
-gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,
-                          int *out);
-
-/* Plan a pooling whose kernel, stride and pad are known: the sizes of the input and the output. */
-gs_status gs_layer_plan_pool2d(gs_layer *l, gs_shape in, gs_pool2d_sizes *sizes);
-
-/* "max_pool 2", "avg_pool 3x2 stride 1 pad 1x0": a pooling as in a model text. */
-void gs_layer_describe_pool2d(const char *word, const gs_pool2d_sizes *sizes, char *text, size_t size);
-
-/* "stride 2", "stride 2x1": a word and one size, or two where they differ. */
-void gs_layer_describe_size(const char *word, int h, int w, char *text, size_t size);
-
-/* For element-wise layers: the place of y for this x, the place of dx for this dy. */
+/* In forward and backward of element-wise layers (GS_ELEMENT_WISE): the place of y for this x, the place of dx for this
+ * dy. */
 static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
     return l->y_over_x ? x : l->y;
 }
@@ -56,5 +71,3 @@ static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
 static inline gs_mem gs_layer_dx(const gs_layer *l, gs_mem dy) {
     return l->dx_over_dy ? dy : l->dx;
 }
-
-#endif

@@ -5,18 +5,17 @@
  * Both branches read the same x and the same dy. They leave them as they are, because the first layer of a
  * branch never writes over its x and the last one never over its dy (sequential.c).
  */
-#include <stdio.h>
 #include "layer/make.h"
 
 static gs_status residual_plan(gs_layer *l, gs_shape in) {
     static const char *const labels[] = {"body", "shortcut"};
     for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_plan_child(l, i, labels[i], in, l->needs_dx));
     gs_shape a = l->child[0]->out, b = l->children > 1 ? l->child[1]->out : in;
-    if (a.c != b.c || a.h != b.h || a.w != b.w)
-        return gs_layer_refuse(l, "the body gives (%d,%d,%d), but %s (%d,%d,%d): they cannot be added%s", a.c,
-                               a.h, a.w, l->children > 1 ? "the shortcut gives" : "the input is", b.c, b.h,
-                               b.w,
-                               l->children > 1 ? "" : "; a shortcut can bring the input to the body's shape");
+    if (!gs_shape_same(a, b))
+        return gs_layer_refuse(
+            l, "the body gives %s, but %s %s: they cannot be added%s", gs_shape_tuple(a).text,
+            l->children > 1 ? "the shortcut gives" : "the input is", gs_shape_tuple(b).text,
+            l->children > 1 ? "" : "; a shortcut can bring the input to the body's shape");
     l->out = a;
     l->flops = (double)gs_shape_size(a);
     return GS_OK;
@@ -40,18 +39,12 @@ static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
     return l->device->ops->add(l->device, l->dx, body, shortcut, pass->n * gs_shape_size(l->in));
 }
 
-static void residual_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "residual");
-}
-
 static const gs_layer_ops residual_ops = {
     .name = "residual",
     .buffers = GS_OWN,
     .plan = residual_plan,
     .forward = residual_forward,
     .backward = residual_backward,
-    .describe = residual_describe,
 };
 
 gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut) {

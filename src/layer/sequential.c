@@ -10,15 +10,9 @@
  *     relu    y: conv's       dx: max_pool's
  *     max_pool y: own         dx: own
  *
- * Where the backend can, a linear or a convolution does the relu after it too: y is written once and not read
- * again, and backward needs no pass over dy of its own. And where it can, the convolution also does the max_pool
- * after that relu: then only what is left by the pooling has buffers,
- *
- *     conv    y: max_pool's   dx: own
- *     relu    y: max_pool's   dx: dy
- *     max_pool y: own         dx: dy
- *
- * and conv's backward reads max_pool's y, so that the layer after it may not write over that.
+ * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
+ * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
+ * its backward reads it, so that the layer after them may not write over it.
  */
 #include <stdio.h>
 #include "layer/make.h"
@@ -46,32 +40,31 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* Child i is fused with the relu after it: the pooling too? */
-static void fuse_max_pool2d(gs_layer *l, int i) {
-    gs_layer *c = l->child[i], *pool = i + 2 < l->children ? l->child[i + 2] : NULL;
-    if (!pool || !gs_layer_is_max_pool2d(pool)) return;
-    if (!c->ops->fuses_max_pool2d || !c->ops->fuses_max_pool2d(l->device, pool)) return;
-    c->pool = pool;
-    pool->fused = pool->dx_over_dy = true;
-    if (i + 3 < l->children) l->child[i + 3]->y_over_x = false;
+/* Layers after child i join it, as long as it can take one more. */
+static void fuse(gs_layer *l, int i) {
+    gs_epilogue *then = gs_layer_epilogue(l->child[i]);
+    for (int k = i + 1; then && k < l->children; k++) {
+        gs_layer *next = l->child[k];
+        gs_epilogue more = *then;
+        if (!next->ops->join || !next->ops->join(next, &more) || !l->device->ops->fuses(l->device, &more))
+            return;
+        *then = more;
+        next->joined = true;
+        if (k + 1 < l->children) l->child[k + 1]->y_over_x = false;
+    }
 }
 
 /* Children are bound after this, and so get the buffers that they then need. */
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
-    for (int i = 0; i + 1 < l->children; i++) {
-        const gs_layer_ops *ops = l->child[i]->ops;
-        bool fused = gs_layer_is_relu(l->child[i + 1]) && ops->fuses_relu && ops->fuses_relu(l->device->ops);
-        if (!fused) continue;
-        l->child[i]->fused = l->child[i + 1]->fused = true;
-        fuse_max_pool2d(l, i);
-    }
+    for (int i = 0; i < l->children; i++) fuse(l, i);
     return GS_OK;
 }
 
 static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = x;
-    for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_forward(l->child[i], pass, *y, y));
+    for (int i = 0; i < l->children; i++)
+        if (!l->child[i]->joined) GS_TRY(gs_layer_forward(l->child[i], pass, *y, y));
     return GS_OK;
 }
 
@@ -81,17 +74,12 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
-        GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
-        if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->weight.at));
+        if (!l->child[i]->joined) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
     }
     if (!l->needs_dx) *dx = GS_NONE;
     return GS_OK;
-}
-
-static void sequential_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "sequential");
 }
 
 static const gs_layer_ops sequential_ops = {
@@ -101,7 +89,6 @@ static const gs_layer_ops sequential_ops = {
     .bind = sequential_bind,
     .forward = sequential_forward,
     .backward = sequential_backward,
-    .describe = sequential_describe,
 };
 
 gs_layer *gs_sequential(int count, gs_layer *const *layers) {

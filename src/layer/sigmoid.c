@@ -1,12 +1,5 @@
 /* 1 / (1 + exp(-x)), element by element. */
-#include <stdio.h>
 #include "layer/make.h"
-
-static gs_status sigmoid_plan(gs_layer *l, gs_shape in) {
-    l->out = in;
-    l->flops = (double)gs_shape_size(in);
-    return GS_OK;
-}
 
 static gs_status sigmoid_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = gs_layer_y(l, x);
@@ -22,18 +15,13 @@ static gs_status sigmoid_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
                                             pass->n * gs_shape_size(l->in));
 }
 
-static void sigmoid_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "sigmoid");
-}
-
 static const gs_layer_ops sigmoid_ops = {
     .name = "sigmoid",
     .buffers = GS_ELEMENT_WISE,
-    .plan = sigmoid_plan,
+    .also_reads = 1, /* y */
+    .plan = gs_layer_plan_element_wise,
     .forward = sigmoid_forward,
     .backward = sigmoid_backward,
-    .describe = sigmoid_describe,
 };
 
 gs_layer *gs_sigmoid(void) {

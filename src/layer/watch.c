@@ -1,7 +1,6 @@
 #include "layer/watch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct watched {
     gs_layer_ops ops; /* first: a layer's ops point here */
@@ -15,10 +14,6 @@ struct gs_layer_watch {
     int count;
     watched *layer; /* by its number */
 };
-
-bool gs_layer_is_done_before(const gs_layer *l) {
-    return l->fused && (strcmp(l->ops->name, "relu") == 0 || strcmp(l->ops->name, "max_pool2d") == 0);
-}
 
 static gs_status watched_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const watched *me = (const watched *)l->ops;

@@ -1,16 +1,16 @@
-/* Watching layers without their knowledge: while it is watched, a layer has another table of operations, whose forward and
- * backward tell the watcher before and after the real ones. Who is not watched pays nothing.
+/* Watching layers: while a layer is watched, it has another table of operations, whose forward and backward call the
+ * watcher before and after the real ones. A layer that is not watched pays nothing.
  *
  * Used to measure layers (train/profile_layers.c) and to draw them on a timeline (train/timeline.c).
  */
-#ifndef GS_LAYER_WATCH_H
-#define GS_LAYER_WATCH_H
+#pragma once
 
 #include "layer/layer.h"
 
 typedef enum gs_direction { GS_FORWARD, GS_BACKWARD, GS_DIRECTIONS } gs_direction;
 
-/* A container is told of too: before its layers and after them. */
+/* Called for containers too: before their layers and after them. Not called for a layer whose work one before it does
+ * (gs_layer.joined). */
 typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction);
@@ -19,13 +19,13 @@ typedef struct gs_layer_watcher {
 
 typedef struct gs_layer_watch gs_layer_watch;
 
-/* From now on `watcher` is told of the layer and of all inside it. One watcher at a time. GS_E_MEMORY. */
+/* From now on `watcher` is called for the layer and for all layers inside it. One watcher at a time. GS_E_MEMORY. */
 gs_status gs_layer_watch_begin(gs_layer *root, gs_layer_watcher watcher, gs_layer_watch **out);
 
-/* The layers are as before. NULL is allowed. */
+/* Restore the layers. NULL is allowed. */
 void gs_layer_watch_end(gs_layer_watch *);
 
-/* A relu or a max_pool2d that a layer before does (layer/sequential.c): it has no work of its own. */
-bool gs_layer_is_done_before(const gs_layer *);
-
-#endif
+/* It has no work of its own to watch: its y is x, or belongs to a layer inside it. */
+static inline bool gs_layer_is_view(const gs_layer *l) {
+    return l->ops->buffers == GS_VIEW;
+}

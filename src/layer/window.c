@@ -1,7 +1,7 @@
 /* The arithmetic of windows that move over an image: shared by convolution and pooling. */
 #include <limits.h>
 #include <stdio.h>
-#include "layer/make.h"
+#include "layer/window.h"
 
 gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,
                           int *out) {
@@ -11,12 +11,12 @@ gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kerne
     if (pad < 0) return gs_layer_refuse(l, "the padding of the %s is %d; it must be at least 0", axis, pad);
     int64_t padded = in + 2 * (int64_t)pad;
     if (padded > INT_MAX)
-        return gs_layer_refuse(l, "the input's %s with its padding is %lld; at most %d are possible", axis,
+        return gs_layer_refuse(l, "the input's %s with its padding is %lld; at most %d are allowed", axis,
                                (long long)padded, INT_MAX);
     if (kernel > padded)
-        return gs_layer_refuse(
-            l, "the input is (%d,%d,%d): its %s with padding is %lld, smaller than the window's %d", l->in.c,
-            l->in.h, l->in.w, axis, (long long)padded, kernel);
+        return gs_layer_refuse(l,
+                               "the input is %s: its %s with padding is %lld, smaller than the window's %d",
+                               gs_shape_tuple(l->in).text, axis, (long long)padded, kernel);
     *out = (int)(padded - kernel) / stride + 1;
     return GS_OK;
 }
@@ -24,8 +24,8 @@ gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kerne
 /* As PyTorch: a window that could hold nothing but padding would have no largest element. */
 static gs_status pool_padding(const gs_layer *l, const char *axis, int kernel, int pad) {
     if (pad <= kernel / 2) return GS_OK;
-    return gs_layer_refuse(l, "the padding of the %s is %d; at most half of the window's %d is possible",
-                           axis, pad, kernel);
+    return gs_layer_refuse(l, "the padding of the %s is %d; at most half of the window's %d is allowed", axis,
+                           pad, kernel);
 }
 
 gs_status gs_layer_plan_pool2d(gs_layer *l, gs_shape in, gs_pool2d_sizes *s) {
@@ -36,8 +36,8 @@ gs_status gs_layer_plan_pool2d(gs_layer *l, gs_shape in, gs_pool2d_sizes *s) {
     GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, s->stride_w, s->pad_w, &s->out_w));
     GS_TRY(pool_padding(l, "height", s->kernel_h, s->pad_h));
     GS_TRY(pool_padding(l, "width", s->kernel_w, s->pad_w));
-    l->out = (gs_shape){in.c, s->out_h, s->out_w};
-    l->flops = (double)in.c * s->out_h * s->out_w * s->kernel_h * s->kernel_w;
+    l->out = (gs_shape){in.c, s->out_h, s->out_w, in.t};
+    l->flops = (double)gs_shape_tokens(in) * in.c * s->out_h * s->out_w * s->kernel_h * s->kernel_w;
     return GS_OK;
 }
 

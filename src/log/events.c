@@ -2,12 +2,12 @@
  *
  *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of them        all little-endian
  *
- * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C (Castagnoli),
- * rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
+ * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C
+ * (Castagnoli), rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
  *
  * Source: record_writer.h of TensorFlow (tensorflow/core/lib/io).
  */
-#include "log/parts.h"
+#include "log/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Histograms that cost little: a float's first 12 bits are its bin. */
-#include "log/parts.h"
+#include "log/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static void add_up(gs_histogram *h, const float *x, size_t count, float scale) {
 
 enum { LANES = 8 };
 
-/* The same for numbers alone and a multiple of LANES: so many sums side by side, because vectors can be used then without
- * changing the order of additions. */
+/* The same for numbers alone and a multiple of LANES: LANES sums side by side, because vectors can be used then
+ * without changing the order of additions. */
 static void add_up_lanes(gs_histogram *h, const float *x, size_t count, float scale) {
     double sum[LANES] = {0}, squares[LANES] = {0};
     for (size_t i = 0; i < count; i += LANES)

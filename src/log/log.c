@@ -1,9 +1,8 @@
-#include "log/parts.h"
+#include "log/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +10,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/decimal.h"
+#include "core/memory.h"
+#include "train/way.h"
 
 struct gs_log {
     gs_log_options options;
@@ -20,6 +22,7 @@ struct gs_log {
     int metrics; /* a file descriptor, or -1 */
     gs_events *events;
     bool failed;
+    char problem[1000]; /* if so: why */
 
     gs_log_run run;
     gs_device_report *devices;
@@ -46,7 +49,8 @@ static void fail(gs_log *log) {
     char problem[1200];
     if (log->failed) return;
     log->failed = true;
-    snprintf(problem, sizeof problem, "--log %s: %s; the log ends here, training goes on",
+    snprintf(log->problem, sizeof log->problem, "%s", gs_message());
+    snprintf(problem, sizeof problem, "--log %s: %s; the log stops here, training continues",
              log->options.folder, gs_message());
     if (log->options.tell) log->options.tell(log->options.context, problem);
 }
@@ -72,12 +76,12 @@ static gs_status check_folder(gs_log *log) {
     const char *folder = log->options.folder;
     struct stat s;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return gs_fail(GS_E_FILE, "--log %s: the folder cannot be made: %s", folder, strerror(errno));
+        return gs_fail(GS_E_FILE, "--log %s: cannot create the folder: %s", folder, strerror(errno));
     if (stat(folder, &s) != 0) return gs_fail(GS_E_FILE, "--log %s: %s", folder, strerror(errno));
     if (!S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "--log %s: it is a file; wanted a folder", folder);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (access(path_of(log, files[i]), F_OK) == 0)
-            return gs_fail(GS_E_FILE, "--log %s: the folder holds a log already (%s); choose another one",
+            return gs_fail(GS_E_FILE, "--log %s: the folder already holds a log (%s); choose another one",
                            folder, files[i]);
     return GS_OK;
 }
@@ -110,7 +114,6 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     log->options = *options;
     if (options->next) log->next = *options->next;
     log->metrics = -1;
-    signal(SIGXFSZ, SIG_IGN);
     gs_status status = begin(log);
     if (status == GS_OK) return GS_OK;
     discard(log);
@@ -141,7 +144,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->run.options = &log->options;
     log->run.rank0 = w;
     log->run.devices = log->devices;
-    log->alone = w->local || w->async;
+    log->alone = w->way->apart;
     strftime(log->run.started, sizeof log->run.started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     if (is_open(log)) check(log, gs_log_write_run(path_of(log, "run.json"), &log->run, &log->run_text));
     if (log->next.start) log->next.start(log->next.context, w);
@@ -152,8 +155,8 @@ static void on_start(void *context, const gs_worker *w) {
 /* The shares of the phases since the last line, if a step was measured there. */
 static bool take_share(gs_log *log, double share[GS_PHASES]) {
     double sum = 0;
-    for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->phase[p] - log->phase[p];
-    memcpy(log->phase, log->rank0->phase, sizeof log->phase);
+    for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->measured.phase[p] - log->phase[p];
+    memcpy(log->phase, log->rank0->measured.phase, sizeof log->phase);
     for (int p = 0; p < GS_PHASES && sum > 0; p++) share[p] /= sum;
     return sum > 0;
 }
@@ -165,8 +168,9 @@ static void write_step(gs_log *log) {
                      .time = log->time,
                      .loss = log->loss / log->samples,
                      .accuracy = log->correct / log->samples,
-                     .lr = gs_log_float(log->rank0->sgd->lr),
-                     .samples_per_s = log->samples / (log->time - log->since)};
+                     .lr = gs_decimal(log->rank0->optimizer->lr),
+                     .samples_per_s =
+                         log->samples / gs_model_answers(log->rank0->model) / (log->time - log->since)};
     s.has_share = take_share(log, s.share);
     gs_status status = gs_metrics_step(log->metrics, &s);
     if (status == GS_OK) status = gs_events_step(log->events, &s);
@@ -215,13 +219,11 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
 }
 
-/* With --sync local the array of gradients carries weights at the end of an epoch, with sharded-update only a part of it is
- * the sum: there are none to show. */
+/* Where the way to train leaves something else in the array of gradients, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     const gs_log_epoch e = {r, log->time};
-    float scale = log->rank0->local || log->rank0->sharded || !(log->last_samples > 0)
-                      ? 0
-                      : (float)(1 / log->last_samples);
+    bool shown = !log->rank0->way->no_gradient && log->last_samples > 0;
+    float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(gs_metrics_epoch(log->metrics, &e));
     GS_TRY(gs_events_epoch(log->events, r));
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
@@ -248,15 +250,21 @@ gs_observer gs_log_observer(gs_log *log) {
 
 /* ---- the end ---- */
 
-static gs_status write_end(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
+/* How the run ended: it is told in run.json even where the rest of the log has failed. */
+static gs_status write_end_of_run(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
     char why[1100] = "done";
     if (ended != GS_OK) snprintf(why, sizeof why, "failed: %s", message);
     if (ended == GS_OK && r->interrupted) snprintf(why, sizeof why, "interrupted");
     gs_log_end_of_run end = {.why = why, .seconds = log->time, .test_accuracy = -1};
+    if (log->failed) end.problem = log->problem;
     end.steps = log->total;
     if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
     if (ended == GS_OK) end.sent = r->sent, end.sent_most = r->sent_most;
-    GS_TRY(gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory));
+    return gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory);
+}
+
+static gs_status write_end(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
+    GS_TRY(write_end_of_run(log, ended, message, r));
     gs_status status = gs_metrics_close(log->metrics);
     log->metrics = -1;
     GS_TRY(status);
@@ -269,11 +277,13 @@ void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     char message[1024];
     snprintf(message, sizeof message, "%s", gs_message());
     log->rank0 = NULL;
-    log->memory.peak_resident = gs_log_peak_resident();
+    log->memory.peak_resident = gs_peak_memory();
     if (!log->run.rank0) /* it failed before the first step */
         discard(log);
     else if (is_open(log))
         check(log, write_end(log, status, message, result));
+    else if (log->run_text)
+        write_end_of_run(log, status, message, result);  /* that the log has failed was said */
     if (status != GS_OK) gs_fail(status, "%s", message); /* the run's message stays the last one */
 }
 

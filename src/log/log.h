@@ -1,18 +1,17 @@
 /* A record of a run: `gradsum train --log DIR` writes, as it goes, into a folder:
  *
  *     run.json          what was run: command, model, data, settings, devices; at the end: how it ended, memory
- *     metrics.jsonl     one JSON object a line: "step", "worker" and "epoch" (metrics.c)
+ *     metrics.jsonl     one JSON object per line: "step", "worker" and "epoch" (metrics.c)
  *     trace.json        some steps, thread by thread, for Perfetto and chrome://tracing (trace.c)
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
- * Rank 0 writes all of it. Lines are handed to the system one by one, so that a run that is killed leaves all but its last
- * moment; half a last line is possible, and readers must bear it. run.json and trace.json are whole or not there.
+ * Rank 0 writes all of it. Lines are written one by one, so that a run that is killed leaves all but its last moment.
+ * The last line may be cut off; readers must accept that. run.json and trace.json are whole or not there.
  *
- * A log is never a reason to lose a run: when something cannot be written, `tell` is called once with a sentence, the
+ * A log never costs a run: when something cannot be written, `tell` is called once with a sentence, the
  * log ends there, and training goes on.
  */
-#ifndef GS_LOG_LOG_H
-#define GS_LOG_LOG_H
+#pragma once
 
 #include "train/train.h"
 
@@ -23,17 +22,17 @@ typedef struct gs_log_options {
     uint64_t every;          /* steps from one line of metrics.jsonl to the next; 0 is 1 */
     int argc;                /* the command that is run: "train" and its options */
     char *const *argv;       /* must live as long as the log */
-    const gs_observer *next; /* is told of all that the log is told of; NULL: nobody */
+    const gs_observer *next; /* called for everything that the log is called for; may be NULL */
     void (*tell)(void *context, const char *problem); /* in the thread of rank 0's worker */
     void *context;
 } gs_log_options;
 
-/* Make the folder, if it is not there, and begin in it. Called by the process of rank 0 before gs_train. From here on the
- * signal SIGXFSZ is ignored: a file that may not grow any more is an error like a full disk, and not the program's end.
- * GS_E_FILE: the folder cannot be made or written to, is something else, or holds a log already. */
+/* Make the folder, if it is not there, and begin in it. Called by the process of rank 0 before gs_train. A program that
+ * ignores the signal SIGXFSZ gets an error, like that of a full disk, for a file that may not grow any more, and does
+ * not end. GS_E_FILE: the folder cannot be made or written to, is something else, or holds a log already. */
 gs_status gs_log_open(const gs_log_options *, gs_log **out);
 
-/* For gs_train. */
+/* The observer to pass to gs_train. */
 gs_observer gs_log_observer(gs_log *);
 
 /* The run has ended: with `status` and its message, or with a result. */
@@ -44,5 +43,3 @@ bool gs_log_failed(const gs_log *);
 
 /* NULL is allowed. */
 void gs_log_free(gs_log *);
-
-#endif

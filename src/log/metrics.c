@@ -1,5 +1,6 @@
-/* metrics.jsonl. A line is put together by hand: cJSON would take longer for it than all else that a log does in a step. */
-#include "log/parts.h"
+/* metrics.jsonl. A line is put together by hand: cJSON would take longer for it than all else that a log does in a
+ * step. */
+#include "log/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +11,6 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-const char *const gs_log_phase[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
 typedef struct line {
     char text[1024];
@@ -38,7 +37,7 @@ static void add_number(line *l, const char *name, double value) {
 
 static void add_share(line *l, const double share[GS_PHASES]) {
     for (int p = 0; p < GS_PHASES; p++)
-        add(l, "%s\"%s\":%.4f", p == 0 ? ",\"share\":{" : ",", gs_log_phase[p], share[p]);
+        add(l, "%s\"%s\":%.4f", p == 0 ? ",\"share\":{" : ",", gs_phase_names[p], share[p]);
     add(l, "}");
 }
 

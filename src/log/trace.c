@@ -4,13 +4,12 @@
  *
  * Source: "Trace Event Format" of the Chromium project.
  */
-#include "log/parts.h"
+#include "log/internal.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "io/file.h"
 #include "layer/watch.h"
@@ -235,7 +234,7 @@ static gs_status write_all(writer *w) {
     }
     gs_status status = write_arrows(w);
     fprintf(w->file, "\n],\"otherData\":{\"steps\":\"%" PRIu64 "-%" PRIu64 "\",\"lost\":%" PRIu64 "}}\n",
-            w->rank0->settings->trace_first, w->rank0->settings->trace_last, lost);
+            w->rank0->settings->trace.first, w->rank0->settings->trace.last, lost);
     return status;
 }
 

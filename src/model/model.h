@@ -3,32 +3,42 @@
  * The gradient array ends with GS_STATS extra floats (backend.h), which the loss adds to. So one sum over the
  * workers carries the gradients *and* the counts, and the division by the global count can come after it.
  *
- *     weights   | 0.weight | 0.bias | 2.weight | ... |
- *     gradients | 0.weight | 0.bias | 2.weight | ... | loss correct samples stop |
+ * Behind the weights lies the layers' state, if any (gs_param in layer/layer.h). It is read, written, saved and summed
+ * with them, and not trained.
+ *
+ *     weights   | 0.weight | 0.bias | 2.weight | ... | 1.running_mean | ... |
+ *     gradients | 0.weight | 0.bias | 2.weight | ... | 1.running_mean | ... | loss correct samples stop |
  */
-#ifndef GS_MODEL_MODEL_H
-#define GS_MODEL_MODEL_H
+#pragma once
 
 #include "layer/layer.h"
 
-typedef enum gs_loss { GS_SOFTMAX_CROSS_ENTROPY, GS_MEAN_SQUARED_ERROR } gs_loss;
+/* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
+ * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
+typedef enum gs_loss {
+    GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label] */
+    GS_MEAN_SQUARED_ERROR,    /* labels:  (1/k) sum_j (y[j] - (j == label))^2 */
+    GS_REGRESSION,            /* targets: (1/k) sum_j (y[j] - target[j])^2 */
+} gs_loss;
 
 typedef struct gs_model {
-    char *text;    /* the full text, after a name was looked up */
+    char *text;    /* the full text: of a name what it stands for, of the caller's net gs_model_text_of */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    gs_scaling scaling; /* of the inputs that it was trained on; (0, 1) until somebody sets it */
-    size_t params;      /* floats in `weights` */
-    gs_param **param;   /* all parameters in order of their place; param_count of them */
-    int param_count;
+    gs_scaling scaling; /* of the inputs that it was trained on; (0, 1) until set */
+    size_t params;      /* floats in `weights` that are trained */
+    size_t saved;       /* all floats in `weights`, state included */
+    gs_param **
+        param; /* all parameters in order of their place; param_count of them; then state, up to saved_count */
+    int param_count, saved_count;
     double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
 
     gs_device *device; /* not owned */
     size_t max_batch;
     gs_loss loss;
-    gs_mem weights;   /* params floats */
-    gs_mem gradients; /* params + GS_STATS floats */
-    /* The loss's own, (max_batch, classes) each; which of the two first depends on the loss. */
+    gs_mem weights;   /* `saved` floats */
+    gs_mem gradients; /* saved + GS_STATS floats */
+    /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
 } gs_model;
 
@@ -39,36 +49,63 @@ gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out);
 gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
                           gs_loss loss, uint64_t seed, gs_model **out);
 
+/* The same two for a net that the caller has built from layers (layer/layer.h), own layers included (layer/make.h):
+ *
+ *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)});
+ *     GS_TRY(gs_model_create_net(device, net, (gs_shape){2, 1, 1, 0}, 64, GS_REGRESSION, 1, &model));
+ *
+ * The net belongs to the model from here on; on failure it is freed too. If net is NULL, because a constructor had no
+ * memory, they return GS_E_MEMORY. */
+gs_status gs_model_plan_net(gs_layer *net, gs_shape in, gs_model **out);
+gs_status gs_model_create_net(gs_device *device, gs_layer *net, gs_shape in, size_t max_batch, gs_loss loss,
+                              uint64_t seed, gs_model **out);
+
 /* Frees all that it holds, not the device; NULL is allowed. */
 void gs_model_free(gs_model *);
 
 /* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
- * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4), so it depends on nothing else. host holds `params` floats. */
+ * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4), so it depends on nothing else. State, and what a layer fills
+ * (layer/make.h), gets its own. host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in) */
 gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
-/* Adds (loss, correct, samples) of these logits against n int32 labels to the tail of `gradients`. */
-gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
+/* Adds (loss, correct, samples) of these logits against the n samples' answers to the tail of `gradients`. `correct`
+ * are the samples whose largest output is that of the label, or of the largest target: of one output all, which says
+ * nothing. */
+gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
 
 /* Adds to `gradients` the gradient of the *sum* of the samples' losses, or, where the pass is `fresh`, writes it there
  * (not the stats, which are loss's). After forward and loss of this pass. */
-gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem labels);
+gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
 
-/* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and the
- * step's first backward is `fresh`. */
+/* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and
+ * the step's first backward is `fresh`. */
 gs_status gs_model_clear_gradients(gs_model *);
 gs_status gs_model_clear_stats(gs_model *);
 
-/* The place of the GS_STATS floats. */
-static inline gs_mem gs_model_stats(const gs_model *m) {
-    return gs_at(m->gradients, m->params);
+/* The layers' state = what `gradients` hold of it, the sum over `samples` samples (as the loss counts them), divided by
+ * these. A part of each update (optim/optimizer.h). */
+gs_status gs_model_update_state(gs_model *, double samples);
+
+/* How many answers a sample has: one, or one for each token of the outputs. The loss goes through the rows
+ * (samples x answers, outputs of a token), and counts each row as one sample. */
+static inline int gs_model_answers(const gs_model *m) {
+    return gs_shape_tokens(m->out);
 }
 
-/* Copy all weights to or from the host (params floats). */
+/* The place of the GS_STATS floats. */
+static inline gs_mem gs_model_stats(const gs_model *m) {
+    return gs_at(m->gradients, m->saved);
+}
+
+/* How many of the floats at the end of `gradients` are none: the state, and the GS_STATS. They are never rounded. */
+static inline size_t gs_model_tail(const gs_model *m) {
+    return m->saved - m->params + GS_STATS;
+}
+
+/* Copy all weights and state to or from the host (`saved` floats). */
 gs_status gs_model_read_weights(gs_model *, float *host);
 gs_status gs_model_write_weights(gs_model *, const float *host);
-
-#endif

@@ -1,12 +1,16 @@
 /* A recursive-descent parser: one function for each rule of the grammar in model_text.h, and one word of
  * lookahead. */
 #include "model/model_text.h"
+#include "core/memory.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "core/nearest.h"
+#include "core/text.h"
 
 enum {
     MAX_NUMBER = 1000000,
@@ -26,10 +30,6 @@ typedef struct parser {
 
 static bool is_sign(char c) {
     return c != '\0' && strchr(",()|", c) != NULL;
-}
-
-static char lower(char c) {
-    return (char)tolower((unsigned char)c);
 }
 
 static bool is_space(char c) {
@@ -95,40 +95,12 @@ static gs_status wrong(const parser *p, const char *format, ...) {
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* How many letters of the lookahead must be changed, added, left out or swapped with the next to make `word`,
- * whatever their case. Source: Damerau 1964, by the table of Wagner and Fischer 1974: d[i][j] is the distance between
- * the first i and the first j letters. */
-static size_t edit_distance(const parser *p, const char *word) {
-    enum { LONGEST = 24 };
-    size_t d[LONGEST + 1][LONGEST + 1], length = strlen(word);
-    if (p->length > LONGEST || length > LONGEST) return SIZE_MAX;
-    for (size_t i = 0; i <= p->length; i++) d[i][0] = i;
-    for (size_t j = 0; j <= length; j++) d[0][j] = j;
-    for (size_t i = 1; i <= p->length; i++)
-        for (size_t j = 1; j <= length; j++) {
-            size_t change = d[i - 1][j - 1] + (lower(p->at[i - 1]) != word[j - 1]);
-            size_t drop = d[i - 1][j] + 1, add = d[i][j - 1] + 1;
-            d[i][j] = change < drop ? change : drop;
-            if (add < d[i][j]) d[i][j] = add;
-            bool swapped =
-                i > 1 && j > 1 && lower(p->at[i - 1]) == word[j - 2] && lower(p->at[i - 2]) == word[j - 1];
-            if (swapped && d[i - 2][j - 2] + 1 < d[i][j]) d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    return d[p->length][length];
-}
-
 /* The nearest of `words` (ending with NULL), if it is near enough to be meant: "did you mean relu? ", else
  * "". */
-static const char *suggestion(const parser *p, const char *const *words, char *out, size_t size) {
-    size_t best = p->length / 3 + 1;
+static void suggest(const parser *p, const char *const *words, char *out, size_t size) {
+    const char *nearest = gs_nearest(p->at, p->length, words);
     out[0] = '\0';
-    for (; *words; words++) {
-        size_t distance = edit_distance(p, *words);
-        if (distance >= best || looking_at(p, *words)) continue;
-        best = distance;
-        snprintf(out, size, "did you mean %s? ", *words);
-    }
-    return out;
+    if (nearest) snprintf(out, size, "did you mean %s? ", nearest);
 }
 
 static void append(char *text, size_t size, const char *separator, const char *word) {
@@ -191,8 +163,8 @@ static gs_status parse_chance(parser *p, float *out) {
     }
     *out = (float)(value / unit);
     if (used != p->length || digits < 1 || digits > 9 || !(*out < 1))
-        return wrong(
-            p, "expected the chance that dropout clears a number: a decimal from 0 to below 1, such as 0.5");
+        return wrong(p, "expected the probability that dropout clears a number: a decimal from 0 to below 1, "
+                        "such as 0.5");
     advance(p);
     return GS_OK;
 }
@@ -271,25 +243,36 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
     return GS_OK;
 }
 
+#define WORD(name, what) {#name, #name, NULL, gs_##name, what},
+
 /* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. */
 static const struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);
     gs_layer *(*make)(void);
+    const char *what;
 } layers[] = {
-    {"linear", "linear OUT [no_bias]", parse_linear, NULL},
-    {"conv", "conv OUT SIZE [stride SIZE] [pad SIZE] [no_bias]", parse_conv, NULL},
-    {"max_pool", "max_pool SIZE [stride SIZE] [pad SIZE]", parse_max_pool, NULL},
-    {"avg_pool", "avg_pool SIZE [stride SIZE] [pad SIZE]", parse_avg_pool, NULL},
-    {"global_avg_pool", "global_avg_pool", NULL, gs_global_avg_pool},
-    {"flatten", "flatten", NULL, gs_flatten},
-    {"relu", "relu", NULL, gs_relu},
-    {"tanh", "tanh", NULL, gs_tanh},
-    {"sigmoid", "sigmoid", NULL, gs_sigmoid},
-    {"dropout", "dropout P", parse_dropout, NULL},
-    {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL},
+    {"linear", "linear OUT [no_bias]", parse_linear, NULL, "OUT numbers, each from the whole input"},
+    {"conv", "conv OUT SIZE [stride SIZE] [pad SIZE] [no_bias]", parse_conv, NULL,
+     "OUT channels; by default stride 1, pad 0"},
+    {"max_pool", "max_pool SIZE [stride SIZE] [pad SIZE]", parse_max_pool, NULL,
+     "by default the stride is SIZE, the window's"},
+    {"avg_pool", "avg_pool SIZE [stride SIZE] [pad SIZE]", parse_avg_pool, NULL, "the same"},
+    /* clang-format off */
+    GS_WORD_LAYERS(WORD)
+    /* clang-format on */
+    {"dropout", "dropout P", parse_dropout, NULL, "in training, clears each with probability P"},
+    {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,
+     "BODY(x) + x, or + SHORTCUT(x): both models"},
 };
 enum { LAYERS = sizeof layers / sizeof *layers };
+
+bool gs_model_layer_help(int i, const char **usage, const char **what) {
+    if (i >= LAYERS) return false;
+    *usage = layers[i].usage;
+    *what = layers[i].what;
+    return true;
+}
 
 static gs_status no_such_layer(const parser *p) {
     const char *words[LAYERS + 1] = {NULL};
@@ -300,15 +283,18 @@ static gs_status no_such_layer(const parser *p) {
     }
     if (p->length == 0) return wrong(p, "expected one of %s", list);
     if (is_sign(*p->at)) return wrong(p, "expected a layer, one of %s", list);
-    suggestion(p, words, hint, sizeof hint);
+    suggest(p, words, hint, sizeof hint);
 
     /* A text of one word may have been meant as the name of a model. */
     parser next = *p;
     advance(&next);
-    if (p->word != 1 || next.length > 0) return wrong(p, "no such layer; %sexpected one of %s", hint, list);
-    if (!hint[0]) suggestion(p, gs_model_names(), hint, sizeof hint);
+    if (p->word != 1 || next.length > 0) return wrong(p, "unknown layer; %sexpected one of %s", hint, list);
+    if (access(p->text, R_OK) == 0)
+        return wrong(p, "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
+                     gs_printable(p->text));
+    if (!hint[0]) suggest(p, gs_model_names(), hint, sizeof hint);
     for (const char *const *name = gs_model_names(); *name; name++) append(names, sizeof names, ", ", *name);
-    return wrong(p, "no such model or layer; %sexpected a model (%s) or layers, each one of %s", hint, names,
+    return wrong(p, "unknown model or layer; %sexpected a model (%s) or layers, each one of %s", hint, names,
                  list);
 }
 
@@ -332,25 +318,20 @@ static gs_status check_end(const parser *p, const char *end, int kind) {
     static const char *const options[] = {"stride", "pad", "no_bias", NULL};
     char hint[64];
     bool has_options = strchr(layers[kind].usage, '[') && layers[kind].parse != parse_residual;
-    suggestion(p, has_options ? options : options + 3, hint, sizeof hint);
+    suggest(p, has_options ? options : options + 3, hint, sizeof hint);
     return wrong(p, "%sexpected ',' or %s; this layer is written: %s", hint, end, layers[kind].usage);
 }
 
 typedef struct list {
     gs_layer **layer;
-    int count, room;
+    int count;
+    size_t room;
 } list;
 
 static gs_status add(list *a, gs_layer *l) {
-    if (a->count == a->room) {
-        int room = a->room ? 2 * a->room : 8;
-        gs_layer **grown = realloc(a->layer, (size_t)room * sizeof *grown);
-        if (!grown) {
-            gs_layer_free(l);
-            return gs_fail(GS_E_MEMORY, "out of memory for the list of %d layers of a model", room);
-        }
-        a->layer = grown;
-        a->room = room;
+    if (!gs_grow(&a->layer, (size_t)a->count, &a->room, sizeof *a->layer)) {
+        gs_layer_free(l);
+        return gs_fail(GS_E_MEMORY, "out of memory for the list of %d layers of a model", a->count + 1);
     }
     a->layer[a->count++] = l;
     return GS_OK;

@@ -7,13 +7,12 @@
  *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["no_bias"]
  *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: the window's size if not given
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
- *              | "global_avg_pool" | "flatten" | "relu" | "tanh" | "sigmoid"
  *              | "dropout" P
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
+ *              | "flatten" | "relu" | ...                     one word; the table in model_text.c has them all
  *     SIZE     = K or HxW
  */
-#ifndef GS_MODEL_MODEL_TEXT_H
-#define GS_MODEL_MODEL_TEXT_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -23,8 +22,14 @@ const char *gs_model_text(const char *name_or_text);
 /* The names, ending with NULL. */
 const char *const *gs_model_names(void);
 
+/* Layer i of the grammar, as --help shows it: "linear OUT [no_bias]" and what it does. False: there are fewer. */
+bool gs_model_layer_help(int i, const char **usage, const char **what);
+
 /* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message says which word,
  * where (its number and column), what was expected, and for a near miss which word may have been meant. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 
-#endif
+/* The text of a net that was built by constructors, to be freed with free(); NULL: no memory. Parsed, it gives the same
+ * net again, except for what the grammar has no words for: a layer of your own is written as it describes itself, and a
+ * sequence within a sequence stands in parentheses. */
+char *gs_model_text_of(const gs_layer *net);

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const names[] = {"none", "linear", "sqrt"};
+#include "core/nearest.h"
+
+static const char *const names[] = {"none", "linear", "sqrt", NULL};
 
 gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
     for (int i = 0; i <= GS_LR_SQRT; i++) {
@@ -11,11 +13,12 @@ gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
         *out = (gs_lr_rule)i;
         return GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "'%s' is not a rule for the learning rate: wanted none, linear or sqrt", name);
+    return gs_fail(GS_E_USAGE, "unknown --lr-rule '%s'; choose one of: none, linear, sqrt%s", name,
+                   gs_did_you_mean(name, names));
 }
 
 const char *gs_lr_rule_name(gs_lr_rule rule) {
-    return names[rule];
+    return (unsigned)rule < 3 ? names[rule] : "an unknown rule"; /* it may be another rank's word */
 }
 
 double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch) {

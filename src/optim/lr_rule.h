@@ -1,4 +1,4 @@
-/* How the learning rate follows the global batch, and the warm-up that a large rate wants.
+/* How the learning rate follows the global batch, and the warm-up that a large rate needs.
  *
  *     k       = batch / base batch                    how many times the batch that `lr` was found for
  *     scaled  = lr            none
@@ -7,12 +7,12 @@
  *     rate(t) = first + (scaled - first) min(1, t / T),    first = lr
  *
  * t: steps done, from 0. T: steps of the warm-up, epochs of it times steps an epoch, which need not be whole. So
- * the first step is made with `first`, and the first one after the warm-up with `scaled`. There is no warm-up where
- * none is asked for, and where the scaled rate is not higher than lr: a batch smaller than the base batch has a
- * lower one. Then T = 0, first = scaled, and every step is made with the scaled rate.
+ * the first step is made with `first`, and the first one after the warm-up with `scaled`. There is no warm-up if
+ * none is asked for, or if the scaled rate is not higher than lr, as for a batch smaller than the base batch. Then
+ * T = 0, first = scaled, and every step is made with the scaled rate.
  *
  * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch
- * each, as long as the gradient changes little in between. This is not so in the first epochs, hence the warm-up.
+ * each, as long as the gradient changes little in between. In the first epochs it changes much, hence the warm-up.
  * It keeps a run's updates alike in the mean. sqrt: the mean of a batch k times as large has a noise sqrt(k)
  * times smaller, and sqrt(k) keeps the updates alike in their variance.
  *
@@ -20,22 +20,21 @@
  * workers of batch b have the global batch N b, so k = N.
  *
  * Nothing has to be corrected in the velocity when the rate changes: it holds gradients that were not yet
- * multiplied by a rate (optim/sgd.h; Goyal et al., remark 2).
+ * multiplied by a rate (optim/sgd.c; Goyal et al., remark 2).
  *
  * Sources. linear, warm-up by a constant amount a step: Goyal et al., "Accurate, large minibatch SGD: training
  * ImageNet in 1 hour" (arXiv:1706.02677, 2017), sections 2.1 and 2.2. sqrt: Krizhevsky, "One weird trick for
  * parallelizing convolutional neural networks" (arXiv:1404.5997, 2014); Hoffer, Hubara, Soudry, "Train longer,
  * generalize better: closing the generalization gap in large batch training of neural networks" (NIPS 2017).
  */
-#ifndef GS_OPTIM_LR_RULE_H
-#define GS_OPTIM_LR_RULE_H
+#pragma once
 
 #include <stdint.h>
 #include "core/error.h"
 
 typedef enum gs_lr_rule { GS_LR_NONE, GS_LR_LINEAR, GS_LR_SQRT } gs_lr_rule;
 
-enum { GS_BASE_BATCH = 128 /* the batch that a learning rate is for, where nobody says otherwise */ };
+enum { GS_BASE_BATCH = 128 /* the default batch that a learning rate is meant for */ };
 
 /* "none", "linear", "sqrt". GS_E_USAGE: another name; the message lists these. */
 gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out);
@@ -56,5 +55,3 @@ gs_lr_plan gs_lr_plan_of(gs_lr_rule, double lr, double batch, double base_batch,
 
 /* rate(step). Without a rule it is lr, to the bit. */
 float gs_lr_at(const gs_lr_plan *, uint64_t step);
-
-#endif

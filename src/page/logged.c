@@ -1,4 +1,5 @@
 #include "page/logged.h"
+#include "core/memory.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -8,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/text.h"
 #include <sys/stat.h>
+
+#include "io/file.h"
 
 /* ---- tables ---- */
 
@@ -26,13 +30,7 @@ gs_logged_table gs_logged_table_of(const char *const *columns) {
 }
 
 double *gs_logged_row(gs_logged_table *t) {
-    if (t->rows == t->room) {
-        size_t room = t->room ? 2 * t->room : 256;
-        double *cell = realloc(t->cell, room * (size_t)t->columns * sizeof *cell);
-        if (!cell) return NULL;
-        t->cell = cell;
-        t->room = room;
-    }
+    if (!gs_grow(&t->cell, t->rows, &t->room, (size_t)t->columns * sizeof *t->cell)) return NULL;
     double *row = t->cell + t->rows++ * (size_t)t->columns;
     for (int i = 0; i < t->columns; i++) row[i] = NAN;
     return row;
@@ -62,34 +60,6 @@ static gs_status cannot_read(const char *path, int error) {
     return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(error));
 }
 
-gs_status gs_logged_read_file(const char *path, char **text, size_t *length) {
-    struct stat s;
-    FILE *f = fopen(path, "rb");
-    *text = NULL;
-    if (!f || fstat(fileno(f), &s) != 0 || !S_ISREG(s.st_mode)) {
-        int error = !f ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
-        if (f) fclose(f);
-        return cannot_read(path, error);
-    }
-    if (s.st_size > GS_LOGGED_MOST) {
-        fclose(f);
-        return gs_fail(GS_E_FILE, "%s has %lld bytes; %d are read at most", path, (long long)s.st_size,
-                       GS_LOGGED_MOST);
-    }
-    char *bytes = malloc((size_t)s.st_size + 1);
-    *length = bytes ? fread(bytes, 1, (size_t)s.st_size, f) : 0;
-    int error = ferror(f) ? errno : 0;
-    fclose(f);
-    if (!bytes) return gs_fail(GS_E_MEMORY, "no memory for %s", path);
-    if (error) {
-        free(bytes);
-        return cannot_read(path, error);
-    }
-    bytes[*length] = 0;
-    *text = bytes;
-    return GS_OK;
-}
-
 void gs_logged_say(gs_logged *log, const char *format, ...) {
     va_list args;
     if (log->notes == GS_LOGGED_NOTES) return;
@@ -104,10 +74,10 @@ static gs_status check_format(const char *path, const cJSON *run) {
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(run, "format");
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(run, "version");
     if (!cJSON_IsString(format) || strcmp(format->valuestring, "gradsum-run") != 0)
-        return gs_fail(GS_E_FORMAT, "%s is not of a training log: its \"format\" is %s, not gradsum-run",
+        return gs_fail(GS_E_FORMAT, "%s is not part of a training log: its \"format\" is %s, not gradsum-run",
                        path, cJSON_IsString(format) ? format->valuestring : "missing");
     if (!cJSON_IsNumber(version) || version->valuedouble != 1)
-        return gs_fail(GS_E_FORMAT, "%s is of version %g of the format; this gradsum reads version 1", path,
+        return gs_fail(GS_E_FORMAT, "%s has version %g of the format; this gradsum reads version 1", path,
                        cJSON_IsNumber(version) ? version->valuedouble : NAN);
     return GS_OK;
 }
@@ -116,7 +86,7 @@ static gs_status check_format(const char *path, const cJSON *run) {
 static gs_status read_run(gs_logged *log, const char *path) {
     char *text;
     size_t length;
-    gs_status status = gs_logged_read_file(path, &text, &length);
+    gs_status status = gs_file_read(path, GS_LOGGED_MOST, &text, &length);
     if (status == GS_E_MEMORY) return status;
     if (!text) {
         gs_logged_say(log, "run.json cannot be read: the model, the workers and the devices are not known.");
@@ -131,8 +101,11 @@ static gs_status read_run(gs_logged *log, const char *path) {
         return GS_OK;
     }
     GS_TRY(check_format(path, log->run));
-    if (!cJSON_GetObjectItemCaseSensitive(log->run, "ended"))
-        gs_logged_say(log, "This run has not ended: it still goes on, or it was killed.");
+    const cJSON *ended = cJSON_GetObjectItemCaseSensitive(log->run, "ended");
+    const cJSON *problem = cJSON_GetObjectItemCaseSensitive(ended, "log");
+    if (cJSON_IsString(problem))
+        gs_logged_say(log, "The log is incomplete: %s.", gs_printable(problem->valuestring));
+    if (!ended) gs_logged_say(log, "This run has not ended: it is still running, or it was killed.");
     return GS_OK;
 }
 
@@ -154,29 +127,40 @@ typedef struct damage {
     bool cut; /* the last line has no end */
 } damage;
 
+/* The next line, with its newline if that fits, otherwise as much as fits; 0: there is none. Not by fgets, which does
+ * not say where a line ends that has a 0 in it. */
+static size_t read_line(FILE *f, char *text) {
+    size_t length = 0;
+    for (int c = 0; c != '\n' && length < LONGEST_LINE - 1 && (c = getc_unlocked(f)) != EOF;)
+        text[length++] = (char)c;
+    text[length] = 0;
+    return length;
+}
+
 static gs_status read_lines(gs_logged *log, FILE *f, char *text, damage *d) {
-    for (size_t number = 1; fgets(text, LONGEST_LINE, f); number++) {
-        bool ends = strchr(text, '\n') != NULL;
-        cJSON *line = ends || feof(f) ? cJSON_Parse(text) : NULL;
+    size_t length = 0;
+    for (size_t number = 1; (length = read_line(f, text)) > 0; number++) {
+        bool ends = text[length - 1] == '\n', whole = (ends || feof(f)) && !memchr(text, 0, length);
+        cJSON *line = whole ? cJSON_Parse(text) : NULL;
         gs_logged_table *t = table_of(log, line);
         gs_status status = t ? add_line(t, line) : GS_OK;
         bool good = cJSON_IsObject(line);
         cJSON_Delete(line);
         GS_TRY(status);
-        if (good || text[strspn(text, " \r\n")] == 0) continue;
+        if (good || strspn(text, " \r\n") == length) continue;
         d->cut = !ends && feof(f);
         if (!d->cut && d->lines++ == 0) d->first = number;
-        while (!ends && fgets(text, LONGEST_LINE, f)) ends = strchr(text, '\n') != NULL; /* its rest */
+        while (!ends && (length = read_line(f, text)) > 0) ends = text[length - 1] == '\n'; /* its rest */
     }
     return ferror(f) ? gs_fail(GS_E_FILE, "%s", strerror(errno)) : GS_OK;
 }
 
 static gs_status read_metrics(gs_logged *log, const char *path) {
-    struct stat s;
+    uint64_t size;
     damage d = {0};
-    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "r") : NULL;
-    if (!f) {
-        gs_logged_say(log, "There is no metrics.jsonl that can be read: no curves.");
+    FILE *f;
+    if (gs_file_open_stream(path, &f, &size) != GS_OK) {
+        gs_logged_say(log, "metrics.jsonl cannot be read: no curves.");
         return GS_OK;
     }
     char *text = malloc(LONGEST_LINE);
@@ -203,12 +187,12 @@ gs_logged gs_logged_empty(void) {
 static gs_status check_folder(const char *folder, const char *run, const char *metrics) {
     struct stat s;
     if (stat(folder, &s) != 0) return cannot_read(folder, errno);
-    if (!S_ISDIR(s.st_mode)) return gs_fail(GS_E_FORMAT, "%s is not a folder, as a training log is", folder);
+    if (!S_ISDIR(s.st_mode)) return gs_fail(GS_E_FORMAT, "%s is not a folder; a training log is one", folder);
     if (stat(run, &s) == 0 || stat(metrics, &s) == 0) return GS_OK;
     if (errno != ENOENT) return cannot_read(metrics, errno);
     return gs_fail(
         GS_E_FORMAT,
-        "%s is no training log: it has neither run.json nor metrics.jsonl (gradsum train --log DIR "
+        "%s is not a training log: it has neither run.json nor metrics.jsonl (gradsum train --log DIR "
         "writes one)",
         folder);
 }
@@ -220,7 +204,7 @@ static gs_status read_files(gs_logged *log, const char *run, const char *metrics
     GS_TRY(read_run(log, run));
     GS_TRY(read_metrics(log, metrics));
     if (stat(trace, &s) != 0 && errno == ENOENT) return GS_OK;
-    gs_status status = gs_logged_read_file(trace, &text, &length);
+    gs_status status = gs_file_read(trace, GS_LOGGED_MOST, &text, &length);
     if (status == GS_E_MEMORY) return status;
     if (!text) {
         gs_logged_say(log, "trace.json cannot be read: no timeline.");

@@ -1,14 +1,13 @@
 /* A training log as `gradsum train --log DIR` has left it in its folder, read for a page.
  *
  *     run.json        what the run is: command, model, workers, devices, versions; at its end also how it ended
- *     metrics.jsonl   one JSON object a line: "step", "epoch" and "worker" are its kinds
+ *     metrics.jsonl   one JSON object per line: "step", "epoch" and "worker" are its kinds
  *     trace.json      some steps in Chrome's trace format; may be missing
  *
  * A log may be half-written, because its run still goes on or was killed, and it may be damaged. It is then read as
  * far as it is whole, and `note` says what is missing.
  */
-#ifndef GS_PAGE_LOGGED_H
-#define GS_PAGE_LOGGED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,13 +113,9 @@ void gs_logged_say(gs_logged *, const char *format, ...) GS_PRINTF(2, 3);
 
 /* ---- parts of gs_logged_read ---- */
 
-/* The whole file, with a 0 after it, to be freed; NULL after a failure. GS_E_FILE also for what is no regular file, and for one of more than
- * GS_LOGGED_MOST bytes. */
+/* Larger files are not read (gs_file_read). */
 enum { GS_LOGGED_MOST = 256 << 20 };
-gs_status gs_logged_read_file(const char *path, char **text, size_t *length);
 
 /* logged_trace.c: the events of a trace's text, as many as are whole. */
 gs_status gs_logged_read_trace(gs_logged *, const char *text, size_t length);
 void gs_logged_trace_free(gs_logged_trace *);
-
-#endif

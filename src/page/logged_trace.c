@@ -2,6 +2,7 @@
  * found. What is read: complete events ("X"), names of processes and threads ("M"), and the two ends of arrows ("s",
  * "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and chrome://tracing read. */
 #include "page/logged.h"
+#include "core/memory.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -13,15 +14,8 @@ static gs_status no_memory(void) {
     return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");
 }
 
-/* Room for one more element of an array that grows: its address is `*array`. */
 static gs_status grow(void *array, size_t used, size_t *room, size_t size) {
-    if (used < *room) return GS_OK;
-    size_t more = *room ? 2 * *room : 64;
-    void *memory = realloc(*(void **)array, more * size);
-    if (!memory) return no_memory();
-    *(void **)array = memory;
-    *room = more;
-    return GS_OK;
+    return gs_grow(array, used, room, size) ? GS_OK : no_memory();
 }
 
 static const char *text_of(const cJSON *o, const char *name) {

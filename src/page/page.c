@@ -11,25 +11,12 @@
 /* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
 
 static void put_text(FILE *f, const char *text) {
-    for (; *text; text++) switch (*text) {
-        case '&':
-            fputs("&amp;", f);
-            break;
-        case '<':
-            fputs("&lt;", f);
-            break;
-        case '>':
-            fputs("&gt;", f);
-            break;
-        case '"':
-            fputs("&quot;", f);
-            break;
-        case '\'':
-            fputs("&#39;", f);
-            break;
-        default:
-            fputc(*text, f);
-        }
+    static const char special[] = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    for (; *text; text++) {
+        const char *found = strchr(special, *text);
+        found ? fputs(entities[found - special], f) : fputc(*text, f);
+    }
 }
 
 /* Within a script element a browser looks for nothing but "</script" and "<!--". In JSON "<" stands in strings
@@ -96,6 +83,13 @@ static gs_status write_file(const char *path, const char *text, size_t length) {
     gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     gs_file_writer_discard(&w);
     return status;
+}
+
+gs_status gs_page_check_target(const char *path) {
+    gs_file_writer w;
+    GS_TRY(gs_file_writer_open(path, &w));
+    gs_file_writer_discard(&w);
+    return GS_OK;
 }
 
 gs_status gs_page_write(const char *path, const char *page, const gs_page_part *parts) {

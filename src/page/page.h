@@ -8,10 +8,9 @@
  *     <script>{{script}}</script>                           GS_PAGE_SCRIPT
  *
  * Templates, styles and scripts are files of src/page/, which the Makefile makes into strings of the program
- * (parts.h). What is put in is not searched for marks.
+ * (strings.h). What is put in is not searched for marks.
  */
-#ifndef GS_PAGE_PAGE_H
-#define GS_PAGE_PAGE_H
+#pragma once
 
 #include "core/error.h"
 
@@ -35,4 +34,5 @@ typedef struct gs_page_part {
  * A mark without a part, or a style or script that would end its element, is a gs_bug. */
 gs_status gs_page_write(const char *path, const char *page, const gs_page_part *parts);
 
-#endif
+/* A target that cannot be written is known before the work and not after it. */
+gs_status gs_page_check_target(const char *path);

@@ -1,36 +1,43 @@
 #include "page/report.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gradsum.h"
+#include "core/version.h"
 #include "io/file.h"
 #include "page/page.h"
-#include "page/parts.h"
-#include "page/report_parts.h"
+#include "page/strings.h"
+#include "page/report_trace.h"
 
 /* ---- numbers and text ---- */
 
 cJSON *gs_report_number(double x) {
-    char text[32];
-    if (!isfinite(x)) return cJSON_CreateNull();
     if (fabs(x) >= 1e4 && fabs(x) < 1e15) x = round(x);
-    if (x == floor(x)) return cJSON_CreateNumber(x);
-    snprintf(text, sizeof text, "%.5g", x);
-    return cJSON_CreateNumber(strtod(text, NULL));
+    return x == floor(x) ? gs_json_number(x) : gs_json_rounded(x, 5);
 }
 
-enum { MOST_TEXT = 2000, MOST_ITEMS = 256 };
+enum { MOST_TEXT = 2000, MOST_KEY = 200, MOST_ITEMS = 256 };
+
+/* The text, or its first `most` bytes and an ellipsis. A character of UTF-8, four bytes at most, is not cut in two. */
+static const char *cut(const char *from, size_t most, char text[MOST_TEXT + 8]) {
+    size_t length = strlen(from);
+    if (length <= most) return from;
+    length = most;
+    for (int i = 0; i < 3 && ((unsigned char)from[length] & 0xc0) == 0x80; i++) length--;
+    snprintf(text, MOST_TEXT + 8, "%.*s \xe2\x80\xa6", (int)length, from);
+    return text;
+}
 
 static cJSON *cut_text(const char *from) {
-    size_t length = strlen(from);
-    if (length <= MOST_TEXT) return cJSON_CreateString(from);
-    for (length = MOST_TEXT; ((unsigned char)from[length] & 0xc0) == 0x80;) length--;
     char text[MOST_TEXT + 8];
-    snprintf(text, sizeof text, "%.*s \xe2\x80\xa6", (int)length, from);
-    return cJSON_CreateString(text);
+    return cJSON_CreateString(cut(from, MOST_TEXT, text));
+}
+
+static void add_item(cJSON *to, const char *key, cJSON *item) {
+    char text[MOST_TEXT + 8];
+    cJSON_AddItemToObject(to, cut(key, MOST_KEY, text), item);
 }
 
 /* A copy that cannot make the page huge, whatever is in the file. */
@@ -45,7 +52,7 @@ static cJSON *cut_copy(const cJSON *from, int depth) {
     cJSON_ArrayForEach(item, from) {
         if (items++ == MOST_ITEMS) break;
         if (item->string && cJSON_IsObject(to))
-            cJSON_AddItemToObject(to, item->string, cut_copy(item, depth - 1));
+            add_item(to, item->string, cut_copy(item, depth - 1));
         else
             cJSON_AddItemToArray(to, cut_copy(item, depth - 1));
     }
@@ -103,8 +110,7 @@ static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, i
         snprintf(text, sizeof text, "%s_max", t->column[c]);
         each > 1 && c >= 2 ? cJSON_AddItemToObject(curves, text, max) : cJSON_Delete(max);
     }
-    cJSON_AddNumberToObject(curves, "rows", (double)t->rows);
-    cJSON_AddNumberToObject(curves, "each", (double)each);
+    GS_JSON_ADD(curves, GS_FIELD("rows", t->rows), GS_FIELD("each", each));
     return curves;
 }
 
@@ -155,12 +161,10 @@ static void add_workers(cJSON *o, const gs_logged_table *t) {
             count++;
         }
         if (count == 0) continue;
-        cJSON *worker = cJSON_CreateObject();
-        cJSON_AddNumberToObject(worker, "worker", w);
-        cJSON_AddItemToObject(worker, "samples_per_s", gs_report_number(count / seconds));
-        cJSON_AddItemToObject(worker, "share",
-                              shares_of(t, GS_LOGGED_WORKER_SHARE, GS_LOGGED_WORKER_SPEED, w));
-        cJSON_AddItemToArray(workers, worker);
+        cJSON_AddItemToArray(
+            workers, GS_JSON_OBJECT(
+                         GS_FIELD("worker", w), GS_FIELD("samples_per_s", gs_report_number(count / seconds)),
+                         GS_FIELD("share", shares_of(t, GS_LOGGED_WORKER_SHARE, GS_LOGGED_WORKER_SPEED, w))));
     }
 }
 
@@ -171,7 +175,7 @@ static void add_about(cJSON *o, const cJSON *run) {
     const cJSON *item;
     int items = 0;
     cJSON_ArrayForEach(item, run) {
-        if (items++ < MOST_ITEMS) cJSON_AddItemToObject(about, item->string, cut_copy(item, 3));
+        if (items++ < MOST_ITEMS) add_item(about, item->string, cut_copy(item, 3));
     }
 }
 
@@ -187,8 +191,8 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
     add_curves(o, "epochs", &log->epochs, log->epochs.columns, points_of(of) / 2);
     double speed = speed_of(&log->epochs, GS_LOGGED_EPOCH_SPEED);
     if (isnan(speed)) speed = speed_of(&log->steps, GS_LOGGED_SPEED);
-    cJSON_AddItemToObject(o, "samples_per_s", gs_report_number(speed));
-    cJSON_AddItemToObject(o, "share", shares_of(&log->steps, GS_LOGGED_SHARE, GS_LOGGED_SPEED, -1));
+    GS_JSON_ADD(o, GS_FIELD("samples_per_s", gs_report_number(speed)),
+                GS_FIELD("share", shares_of(&log->steps, GS_LOGGED_SHARE, GS_LOGGED_SPEED, -1)));
     add_workers(o, &log->workers);
     return gs_report_add_trace(o, &log->trace, of);
 }
@@ -196,8 +200,7 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
 /* ---- the page ---- */
 
 cJSON *gs_report_create(int argc, char *const *argv) {
-    cJSON *report = cJSON_CreateObject();
-    cJSON_AddStringToObject(report, "version", GRADSUM_VERSION);
+    cJSON *report = GS_JSON_OBJECT(GS_FIELD("version", GRADSUM_VERSION));
     cJSON *command = argc > 0 ? cJSON_AddArrayToObject(report, "command") : NULL;
     if (command) cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
     for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cut_text(argv[i]));
@@ -208,13 +211,6 @@ cJSON *gs_report_create(int argc, char *const *argv) {
 cJSON *gs_report_last(const cJSON *report) {
     const cJSON *runs = cJSON_GetObjectItem(report, "runs");
     return cJSON_GetArrayItem(runs, cJSON_GetArraySize(runs) - 1);
-}
-
-gs_status gs_report_check_target(const char *path) {
-    gs_file_writer w;
-    GS_TRY(gs_file_writer_open(path, &w));
-    gs_file_writer_discard(&w);
-    return GS_OK;
 }
 
 gs_status gs_report_write(const cJSON *report, const char *title, const char *path) {

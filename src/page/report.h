@@ -8,13 +8,12 @@
  *                  steps: {column: [numbers]}, epochs: the same, workers: [{worker, samples_per_s, share}],
  *                  share: [5], samples_per_s, trace}]
  *     compare    true: the runs of `gradsum compare`, measured by the first
- *     sweep      {target, runs}: of `gradsum sweep` (src/cli/sweep_page.c)
+ *     sweep      {target, runs}: of `gradsum sweep` (src/cli/draw/sweep_page.c)
  *
  * A curve has no more points than a screen shows: where a run has more steps, equally many of them, one after the
  * other, become one point, with their mean and, as "loss_min" and "loss_max", their extremes.
  */
-#ifndef GS_PAGE_REPORT_H
-#define GS_PAGE_REPORT_H
+#pragma once
 
 #include "page/logged.h"
 
@@ -33,10 +32,6 @@ struct cJSON *gs_report_last(const struct cJSON *report);
 /* GS_E_FILE: it cannot be written; GS_E_MEMORY. */
 gs_status gs_report_write(const struct cJSON *report, const char *title, const char *path);
 
-/* A target that cannot be written is known before the work and not after it. */
-gs_status gs_report_check_target(const char *path);
-
-/* With five digits or all that are before the point: 0.012346 and not 0.01234560012817. JSON has no infinity and no NaN: null. */
+/* With five digits or all that are before the point: 0.012346 and not 0.01234560012817. JSON has no infinity and no
+ * NaN: null. */
 struct cJSON *gs_report_number(double);
-
-#endif

@@ -11,7 +11,7 @@ const firstOf = (list) => [...new Set(list.filter((x) => x !== ''))];
 
 function lead() {
   const models = firstOf(runs.map((r) => text(r.about.model))), sets = firstOf(runs.map((r) => text(r.about.data)));
-  const what = data.sweep ? 'A sweep over the global batch' : data.compare ? 'A comparison of devices' : runs.length === 1 ? runs[0].name : `${runs.length} runs beside each other`;
+  const what = data.sweep ? 'A sweep over the global batch' : data.compare ? 'A comparison of devices' : runs.length === 1 ? runs[0].name : `${runs.length} runs side by side`;
   $('head').textContent = what;
   const parts = [];
   if (models.length > 0) parts.push('Training of ', element('b', {}, models.join(', ')), ...(sets.length > 0 ? [' on ', element('b', {}, sets.join(', '))] : []), '. ');
@@ -30,9 +30,9 @@ const svgNS = 'http://www.w3.org/2000/svg';
 
 function swatch(run) {
   const svg = document.createElementNS(svgNS, 'svg'), line = document.createElementNS(svgNS, 'path');
-  svg.setAttribute('viewBox', '0 0 28 12');
+  svg.setAttribute('viewBox', '0 0 34 12');
   svg.setAttribute('aria-hidden', 'true');
-  for (const [k, v] of Object.entries({ d: 'M1 6H27', stroke: run.colour, 'stroke-width': 3, 'stroke-dasharray': run.dash.join(' ') })) line.setAttribute(k, v);
+  for (const [k, v] of Object.entries({ d: 'M1 6H33', stroke: run.colour, 'stroke-width': 3, 'stroke-dasharray': run.dash.join(' ') })) line.setAttribute(k, v);
   svg.append(line);
   return svg;
 }
@@ -58,31 +58,65 @@ const COLUMNS = [
   ['run', (r) => r.name],
   ['workers', (r) => r.workers],
   ['global batch', (r) => r.batch === null ? '–' : grouped(r.batch)],
-  ['samples/s', (r) => rate(r.samplesPerSecond), (r) => r.samplesPerSecond],
+  ['samples/s', (r) => rate(r.samplesPerSecond), (r) => r.samplesPerSecond, speedSpread],
   ['speed-up', (r) => fixed(r.speedUp, 2)],
   ['efficiency', (r) => percent(r.efficiency)],
   ['time in sync', (r) => r.share ? percent(r.share[3], 1) : '–'],
   ['steps', (r) => r.count === null ? '–' : grouped(r.count)],
   ['seconds', (r) => fixed(r.seconds, 2)],
   ['training loss', (r) => fixed(r.loss, 4)],
-  ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy],
-  ['bytes sent a step', (r) => bytesSent(r.about.ended ?? {})],
+  ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy, accuracySpread],
+  ['bytes sent per step', (r) => bytesSent(r.about.ended ?? {})],
   ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
   ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
 ];
 
+/* The run that is better than all others by more than both spreads; null where chance may have made the difference, or
+ * where nobody knows the spread. */
+function clearlyBest(value, spread) {
+  const ranked = runs.filter((r) => typeof value(r) === 'number').sort((a, b) => value(b) - value(a));
+  if (ranked.length < 2) return null;
+  const [first, second] = ranked, both = [spread(first), spread(second)];
+  return both.every((s) => s !== null) && value(first) - value(second) > Math.max(...both) ? first : null;
+}
+
+/* From the first to the third quarter of the medians of samples/s over windows, or of its epochs. */
+function speedSpread(run) {
+  const points = pairs(run.steps, 'time', 'samples_per_s'), list = points.length >= 20 ? medians(points, Math.max(5, Math.ceil(points.length / 40))).map((p) => p.y) :
+    (run.epochs.samples_per_s ?? []).filter((v) => v !== null);
+  if (list.length < 3) return null;
+  list.sort((a, b) => a - b);
+  return list[Math.floor(.75 * (list.length - 1))] - list[Math.ceil(.25 * (list.length - 1))];
+}
+
+/* Twice the standard error of a share of n images (binomial), as far as chance in the choice of the test set goes. */
+function accuracySpread(run) {
+  const n = run.about.test_samples;
+  return typeof n === 'number' && n > 0 ? 2 * Math.sqrt(run.accuracy * (1 - run.accuracy) / n) : null;
+}
+
+/* A table that is wider than its card says that it goes on. */
+function overflowing(table) {
+  const card = table.closest('.card'), before = card.previousElementSibling?.classList.contains('hint') ? card.previousElementSibling : null;
+  const wide = card.scrollWidth > card.clientWidth + 1;
+  card.classList.toggle('goes-on', wide);
+  if (!wide) before?.remove();
+  else if (!before) card.before(element('p', { class: 'hint' }, 'The table continues to the right: scroll sideways. →'));
+}
+
 function table() {
   const columns = COLUMNS.filter(([, cell]) => runs.some((r) => cell(r) !== null));
-  const best = columns.map(([, , value]) => value ? Math.max(...runs.map((r) => value(r) ?? -Infinity)) : null);
+  const best = columns.map(([, , value, spread]) => value ? clearlyBest(value, spread) : null);
   const mark = (run) => element('i', { class: 'mark', style: `background:${run.colour}` });
   $('table').replaceChildren(
     element('thead', {}, element('tr', {}, ...columns.map(([name]) => element('th', { scope: 'col' }, name)))),
     element('tbody', {}, ...runs.map((run) => element('tr', {}, ...columns.map(([, cell, value], i) => i === 0 ?
       element('th', { scope: 'row', title: run.name }, mark(run), run.name) :
-      element('td', { class: value && runs.length > 1 && value(run) === best[i] ? 'best' : null }, text(cell(run))))))));
+      element('td', { class: run === best[i] ? 'best' : null }, text(cell(run))))))));
+  overflowing($('table'));
   const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
   $('base').textContent = runs.length > 1 && bases.length > 0 ?
-    `Speed-up: samples/s beside ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by how many times the workers.` : '';
+    `Bold: better than the next by more than the spread: for samples/s, from window to window; for an accuracy, twice its standard error with that many test images. Speed-up: samples/s compared with ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '';
 }
 
 /* ---- how it was made ---- */
@@ -116,25 +150,26 @@ function made() {
     run.about.command && !data.command ? element('pre', {}, commandOf(run.about.command)) : null,
     element('table', { class: 'facts' }, element('tbody', {}, ...facts(run).map(([name, value]) =>
       element('tr', {}, element('th', {}, name), element('td', {}, value))))))));
-  $('version').textContent = `A page of gradsum ${text(data.version)}. It needs no network.`;
+  $('version').textContent = `Made by gradsum ${text(data.version)}. This page needs no network.`;
 }
 
 /* ---- legends, and what is said below the charts ---- */
 
-const legend = (id, names, colours) => $(id).replaceChildren(...names.map((name, i) =>
-  element('span', {}, element('i', { style: `background:${colours[i]}` }), name)));
+const legend = (id, names, tones, patterns = PATTERNS.map((_, k) => k)) => $(id).replaceChildren(...names.map((name, i) =>
+  element('span', {}, sample(tones[i], patterns[i]), name)));
 
 function words() {
   const thin = runs.filter((r) => r.steps.each > 1 || r.epochs.each > 1), test = runs.some((r) => r.epochs.rows > 0);
-  $('thinned').textContent = [test ? 'Points: on the test set.' : '', runs.some((r) => r.steps.rows > 0) ? 'Lines without points: on the batches of training.' : '',
-    ...thin.slice(0, 3).map((r) => `${r.name}: ${grouped(r.steps.each > 1 ? r.steps.rows : r.epochs.rows)} ${r.steps.each > 1 ? 'steps' : 'epochs'} are shown as means of ${r.steps.each > 1 ? r.steps.each : r.epochs.each} each, and the pale band reaches from the smallest of them to the largest.`)].join(' ');
+  $('thinned').textContent = [test ? 'Bold points: the test set.' : '', runs.some((r) => r.steps.rows > 0) ? 'Thin lines: the training batches.' : '',
+    data.sweep ? 'The darker a line, the larger its batch.'.replace('darker', dark(look.back) ? 'lighter' : 'darker') : '',
+    ...thin.slice(0, 3).map((r) => `${r.name}: ${grouped(r.steps.each > 1 ? r.steps.rows : r.epochs.rows)} ${r.steps.each > 1 ? 'steps' : 'epochs'} are shown as means of ${r.steps.each > 1 ? r.steps.each : r.epochs.each} each; the pale band spans the smallest to the largest.`)].join(' ');
   $('speed-say').textContent = runs.filter((r) => r.speedUp !== null).length > 1 ?
-    'Dashed: the ideal, where twice the workers bring twice the samples a second.' :
+    'Dashed: the ideal: twice the workers, twice the samples per second.' :
     data.sweep ? '' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
-  $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: what a worker spends and waits there), update. The rows of workers are their own.';
+  $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: the time that a worker spends and waits there), update. Each worker has its own row.';
   legend('phases', PHASES, look.phases);
   legend('kinds', KINDS.slice(0, 6), look.phases);
-  legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory);
+  legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory, PATTERN_OF_MEMORY);
 }
 
 /* ---- the timeline's menus ---- */
@@ -193,7 +228,30 @@ startTimeline();
 $('curves').hidden = runs.every((r) => r.steps.rows === 0 && r.epochs.rows === 0);
 paint();
 
+function saySmoothing() {
+  const each = Math.max(...runs.map((r) => r.steps.each || 1));
+  $('smooth-say').textContent = smoothing() === 1 ? 'as measured' : `means of ${grouped(smoothing() * each)} steps; pale: as measured`;
+  $('smooth').setAttribute('aria-valuetext', $('smooth-say').textContent);
+}
+saySmoothing();
+
 $('log').addEventListener('change', drawCurves);
+$('smooth').addEventListener('input', () => { saySmoothing(); drawCurves(); });
+$('smooth').closest('label').hidden = $('smooth-say').hidden = runs.every((r) => r.steps.rows === 0);
 for (const e of document.querySelectorAll('[name=unit]')) e.addEventListener('change', drawTime);
-window.addEventListener('resize', () => { if (timeline) timeline.draw(); });
+window.addEventListener('resize', () => {
+  if (timeline) timeline.draw();
+  for (const t of document.querySelectorAll('table.numbers')) overflowing(t);
+});
+
+/* Paper is light, and has room for everything. */
+let closed = [];
+function toPaper(on) {
+  document.documentElement.classList.toggle('paper', on);
+  if (on) closed = [...document.querySelectorAll('details.run:not([open])')];
+  for (const e of closed) e.open = on;
+  paint();
+}
+window.addEventListener('beforeprint', () => toPaper(true));
+window.addEventListener('afterprint', () => toPaper(false));
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);

@@ -14,7 +14,7 @@ function draw(id, config) {
 /* Charts end with their data; the number there is left out where it is none of the others' kind. */
 function withoutEnd(x, i, ticks) {
   const odd = i === ticks.length - 1 && i > 1 && Math.abs(ticks[i].value - 2 * ticks[i - 1].value + ticks[i - 2].value) > 1e-9 * ticks[i].value;
-  return odd ? null : x >= 1000 ? grouped(x) : +x.toPrecision(6);
+  return odd || x > this.max ? null : x >= 1000 ? grouped(x) : +x.toPrecision(6);
 }
 
 /* What all charts have. */
@@ -34,6 +34,31 @@ const UNITS = { step: 'steps', time: 'seconds' };
 const pairs = (curve, x, column) => (curve[column] || []).map((y, i) => ({ x: curve[x][i], y }))
   .filter((p) => p.x !== null && p.y !== null);
 
+/* The middle one of some numbers. */
+function median(list) {
+  const sorted = [...list].sort((a, b) => a - b), half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+/* Means over windows of `width` points around each point; at the ends they are cut off there. */
+function smoothed(points, width) {
+  const half = width >> 1;
+  return points.map(({ x }, i) => {
+    const part = points.slice(Math.max(0, i - half), i + half + 1);
+    return { x, y: part.reduce((sum, p) => sum + p.y, 0) / part.length };
+  });
+}
+
+/* Medians of windows that follow each other, at the middle of each. */
+function medians(points, width) {
+  const out = [];
+  for (let i = 0; i < points.length; i += width) {
+    const part = points.slice(i, i + width);
+    if (part.length >= width / 2 || out.length === 0) out.push({ x: (part[0].x + part.at(-1).x) / 2, y: median(part.map((p) => p.y)) });
+  }
+  return out;
+}
+
 /* The mean as a line, and between the extremes of each point a pale band. */
 function lineOf(run, curve, x, column, what, more = {}) {
   const base = { hidden: !run.shown, run, borderColor: run.colour, backgroundColor: run.colour, borderDash: run.dash,
@@ -45,8 +70,11 @@ function lineOf(run, curve, x, column, what, more = {}) {
     { ...edge, data: pairs(curve, x, `${column}_max`), fill: '-1', backgroundColor: pale(run.colour, .16) }];
 }
 
+/* Runs of a sweep need steps of different orders of magnitude: those axes are logarithmic. */
 function curveChart(id, x, y, datasets, digits) {
-  const config = settings({ type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } }, y, { tooltip: {
+  const axis = data.sweep && x === 'step' ? { type: 'logarithmic', text: `${UNITS[x]}, logarithmic`, ticks: { callback: (v) => /^[125]0*$/.test(String(v)) ? grouped(v) : null } } :
+    { type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } };
+  const config = settings(axis, y, { tooltip: {
     filter: (item) => !item.dataset.isBand,
     callbacks: {
       title: (items) => items.length ? `${x === 'step' ? 'step' : 'at'} ${+items[0].parsed.x.toPrecision(5)}${x === 'step' ? '' : ' s'}` : '',
@@ -55,31 +83,52 @@ function curveChart(id, x, y, datasets, digits) {
   draw(id, { type: 'line', data: { datasets }, options: config });
 }
 
-/* A line for the batches of training, and points for the test set. */
+/* How many points the slider takes together: 1, 3, 5, 9, ... */
+const smoothing = () => +$('smooth').value === 0 ? 1 : 2 ** +$('smooth').value + 1;
+
+/* Thin and pale lines for the batches of training, and over them a stronger one of their means where the slider asks for it;
+ * bold points for the test set, which are what counts, drawn last. */
 function metricChart(id, x, of) {
-  const test = { pointRadius: 3.5, borderWidth: 1.2 };
-  const datasets = runs.flatMap((run) => [
-    ...lineOf(run, run.steps, x, of.train, 'training batch'),
-    ...lineOf(run, run.epochs, x, of.test, 'test set', test),
-  ].filter((d) => d.data.length > 0));
+  const width = smoothing(), thin = (run) => ({ borderWidth: 1, borderColor: pale(run.colour, width > 1 ? .22 : .5) });
+  const most = Math.max(...runs.map((r) => r.epochs.rows)), bold = { borderWidth: 2.4, pointRadius: most > 12 ? 3.2 : 5, pointHoverRadius: 7 };
+  const training = runs.flatMap((run) => lineOf(run, run.steps, x, of.train, 'training batch', thin(run)));
+  const means = width === 1 ? [] : runs.map((run) => ({ ...lineOf(run, run.steps, x, of.train, `mean of ${width}`, { borderWidth: 1.4, borderColor: pale(run.colour, .85) })[0],
+    data: smoothed(pairs(run.steps, x, of.train), width), isSmooth: true }));
+  const test = runs.flatMap((run) => lineOf(run, run.epochs, x, of.test, 'test set', bold));
+  const datasets = [...training, ...means, ...test].filter((d) => d.data.length > 0);
+  datasets.forEach((d, i) => { d.order = datasets.length - i; }); // the last is on top
   curveChart(id, x, of.axis(), datasets, of.digits);
+}
+
+/* Where all accuracy axes begin: a whole fifth. */
+function leastAccuracy() {
+  const all = runs.flatMap((run) => [...(run.steps.accuracy ?? []), ...(run.epochs.test_accuracy ?? [])]).filter((v) => v !== null);
+  return Math.floor(5 * Math.min(1, ...all)) / 5;
 }
 
 const METRICS = {
   loss: { train: 'loss', test: 'test_loss', digits: (y) => y.toPrecision(4),
     axis: () => ({ type: $('log').checked ? 'logarithmic' : 'linear' }) },
   accuracy: { train: 'accuracy', test: 'test_accuracy', digits: (y) => percent(y, 2),
-    axis: () => ({ type: 'linear', max: 1, ticks: { callback: (y) => `${Math.round(100 * y)} %` } }) },
+    axis: () => ({ type: 'linear', min: leastAccuracy(), max: 1, ticks: { callback: (y) => `${Math.round(100 * y)} %` } }) },
 };
 
 function drawCurves() {
   for (const name of Object.keys(METRICS))
     for (const x of ['step', 'time']) metricChart(`${name}-${x}`, x, METRICS[name]);
+  drawSpeed();
+}
+
+/* A step's own speed jumps with whatever else the machine does: medians over windows show what it was. */
+function drawSpeed() {
+  const widths = new Set();
   const speed = runs.flatMap((run) => {
-    const fromSteps = run.steps.samples_per_s?.some((v) => v !== null);
-    return fromSteps ? lineOf(run, run.steps, 'time', 'samples_per_s', 'samples/s', { borderWidth: 1.2 }) :
-      lineOf(run, run.epochs, 'time', 'samples_per_s', 'samples/s', { pointRadius: 3.5 });
+    const points = pairs(run.steps, 'time', 'samples_per_s'), width = Math.max(5, Math.ceil(points.length / 40));
+    if (points.length === 0) return lineOf(run, run.epochs, 'time', 'samples_per_s', 'samples/s', { pointRadius: 3.5 });
+    widths.add(width * run.steps.each);
+    return [{ ...lineOf(run, run.steps, 'time', 'samples_per_s', `median of ${width * run.steps.each} steps`)[0], data: medians(points, width), pointRadius: 2.5 }];
   }).filter((d) => d.data.length > 0);
+  $('window').textContent = widths.size > 0 ? `: medians over ${listed([...widths].sort((a, b) => a - b).map(grouped))} steps` : '';
   $('speed-time-card').hidden = speed.length === 0;
   if (speed.length > 0) curveChart('speed-time', 'time', { type: 'linear', min: 0, ticks: { callback: (y) => grouped(y) } }, speed, grouped);
 }
@@ -122,7 +171,7 @@ function barChart(id, names, datasets, x, label, part = () => false) {
   draw(id, { type: 'bar', data: { labels: names, datasets }, options: config });
 }
 
-const bar = (colour, values, label) => ({ label, data: values, backgroundColor: colour, borderColor: look.card, borderWidth: { right: 1 },
+const bar = (colour, values, label, tone = colour) => ({ label, tone, data: values, backgroundColor: colour, borderColor: look.card, borderWidth: { right: 1 },
   maxBarThickness: 26, categoryPercentage: .86, barPercentage: .94 });
 
 function drawThroughput() {
@@ -147,21 +196,22 @@ function drawTime() {
   $('shares').hidden = runs.every((r) => !r.share && !r.workersSeen.some((w) => w.share));
   if ($('shares').hidden) return;
   const value = (r, p) => r.share[p] * (inMs ? 1000 * r.seconds : 1), write = (v) => inMs ? `${v.toPrecision(3)} ms` : percent(v, 1);
-  const sets = PHASES.map((name, p) => bar(look.phases[p], rows.map((r) => value(r, p)), name));
-  barChart('time', rows.map((r) => r.name), sets, { text: inMs ? 'ms a step' : '', max: inMs ? undefined : 1,
+  const sets = PHASES.map((name, p) => bar(patterned(look.phases[p], p), rows.map((r) => value(r, p)), name, look.phases[p]));
+  barChart('time', rows.map((r) => r.name), sets, { text: inMs ? 'ms per step' : '', max: inMs ? undefined : 1,
     ticks: { callback: (v) => inMs ? +v.toPrecision(4) : `${Math.round(100 * v)} %` } },
   (item) => ` ${item.dataset.label}: ${write(item.parsed.x)} (${percent(rows[item.dataIndex].share[item.datasetIndex], 1)})`,
   (i) => rows[i]?.isPart);
 }
 
 const KINDS_OF_MEMORY = ['weights', 'gradients', 'optimizer', 'activations', 'data'];
+const PATTERN_OF_MEMORY = [3, 4, 5, 6, 7, 1]; // the last one is of the peak
 
 function drawMemory() {
   const known = (r) => r.about.memory && typeof r.about.memory === 'object', shown = runs.filter((r) => r.shown && known(r));
   $('memory').hidden = !runs.some(known);
   if ($('memory').hidden) return;
   const of = (r, kind) => typeof r.about.memory[kind] === 'number' ? r.about.memory[kind] : 0;
-  const sets = KINDS_OF_MEMORY.map((kind, k) => ({ ...bar(look.memory[k], shown.map((r) => of(r, kind)), kind), stack: 'kinds' }));
+  const sets = KINDS_OF_MEMORY.map((kind, k) => ({ ...bar(patterned(look.memory[k], PATTERN_OF_MEMORY[k]), shown.map((r) => of(r, kind)), kind, look.memory[k]), stack: 'kinds' }));
   sets.push({ ...bar(look.memory[5], shown.map((r) => of(r, 'peak_resident')), 'peak of the process'), stack: 'peak', maxBarThickness: 7 });
   barChart('bytes', shown.map((r) => r.name), sets, { ticks: { callback: (v) => shortBytes(v) } }, (item) => ` ${item.dataset.label}: ${shortBytes(item.parsed.x)}`);
 }

@@ -5,7 +5,7 @@
 'use strict';
 
 const PHASES = ['data', 'forward', 'backward', 'sync', 'update'];
-const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [5, 2], [2, 6], [12, 3, 2, 3, 2, 3]];
 const POINTS = ['circle', 'rect', 'triangle', 'rectRot', 'star', 'crossRot', 'rectRounded', 'cross'];
 
 const last = (list) => { // the last number that is there
@@ -16,7 +16,7 @@ const last = (list) => { // the last number that is there
 function prepare(raw, i) {
   const about = raw.about || {}, devices = Array.isArray(about.devices) ? about.devices.filter((d) => d && typeof d === 'object') : [];
   const run = { ...raw, i, about, devices, shown: true, workersSeen: raw.workers, point: POINTS[i % POINTS.length],
-    dash: DASHES[Math.floor(i / 8) % DASHES.length] };
+    dash: DASHES[i % DASHES.length] };
   run.workers = typeof about.workers === 'number' ? about.workers : devices.length || 1;
   run.batch = typeof about.global_batch === 'number' ? about.global_batch : null;
   run.samplesPerSecond = raw.samples_per_s;
@@ -44,17 +44,61 @@ for (const run of runs) {
 
 /* ---- colours, as the style sheet has them for light or dark ---- */
 
-const look = { runs: [], phases: [], memory: [] };
+const look = { runs: [], ramp: [], phases: [], memory: [] };
+
+const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+/* A colour of the ramp, from its first (0) to its last (1). */
+function rampAt(part) {
+  const at = part * (look.ramp.length - 1), i = Math.min(look.ramp.length - 2, Math.floor(at));
+  const [a, b] = [channels(look.ramp[i]), channels(look.ramp[i + 1])];
+  return `#${a.map((v, k) => Math.round(v + (at - i) * (b[k] - v)).toString(16).padStart(2, '0')).join('')}`;
+}
 
 function readLook() {
   const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-  for (const list of ['runs', 'phases', 'memory']) look[list] = of(`--${list}`).split(/\s+/);
+  for (const list of ['runs', 'ramp', 'phases', 'memory']) look[list] = of(`--${list}`).split(/\s+/);
   for (const name of ['ink', 'soft', 'line', 'faint', 'card', 'back', 'move', 'focus']) look[name] = of(`--${name}`);
-  for (const run of runs) run.colour = look.runs[run.i % look.runs.length];
+  for (const run of runs) run.colour = data.sweep ? rampAt(runs.length > 1 ? run.i / (runs.length - 1) : .5) : look.runs[run.i % look.runs.length];
 }
 
-/* The colour with so much of it left, 0 to 1. */
+/* The colour with this share of it left, 0 to 1. */
 const pale = (hex, part) => `${hex}${Math.round(255 * part).toString(16).padStart(2, '0')}`;
+
+/* ---- patterns: the tones of phases and of kinds of memory, to be told apart in grey ---- */
+
+const dark = (hex) => { const [r, g, b] = channels(hex); return .2126 * r + .7152 * g + .0722 * b < 128; };
+const PATTERNS = [
+  (c) => { for (const [x, y] of [[2, 2], [6, 6]]) { c.beginPath(); c.arc(x, y, 1, 0, 7); c.fill(); } },
+  null,
+  (c) => { for (const x of [-8, 0, 8]) { c.moveTo(x, 8); c.lineTo(x + 8, 0); } c.stroke(); },
+  null,
+  (c) => { c.moveTo(0, 4); c.lineTo(8, 4); c.stroke(); },
+  (c) => { c.moveTo(4, 0); c.lineTo(4, 8); c.stroke(); },
+  null,
+  (c) => { for (const x of [-8, 0, 8]) { c.moveTo(x, 0); c.lineTo(x + 8, 8); } c.stroke(); },
+];
+
+/* Tone number k with its pattern, as a tile of 8 x 8. */
+function tile(hex, k) {
+  const canvas = element('canvas', { width: 8, height: 8 }), c = canvas.getContext('2d');
+  c.fillStyle = hex;
+  c.fillRect(0, 0, 8, 8);
+  c.strokeStyle = c.fillStyle = dark(hex) ? '#ffffffb0' : '#000000a0';
+  c.beginPath();
+  PATTERNS[k % PATTERNS.length]?.(c);
+  return canvas;
+}
+
+/* A piece of it for a legend. */
+function sample(hex, k) {
+  const canvas = element('canvas', { width: 20, height: 13, 'aria-hidden': 'true' }), c = canvas.getContext('2d');
+  c.fillStyle = patterned(hex, k);
+  c.fillRect(0, 0, 20, 13);
+  return canvas;
+}
+
+const patterned = (hex, k) => tile(hex, k).getContext('2d').createPattern(tile(hex, k), 'repeat');
 
 /* ---- short numbers ---- */
 

@@ -12,14 +12,17 @@ function sweepTicks(low, high, top) {
   return [...(fine.length > 9 ? of([1]) : fine), top].map((value) => ({ value }));
 }
 
+/* The colour that the run has in the curves. */
+const colourOf = (r) => runs[data.sweep.runs.indexOf(r)]?.colour ?? look.ink;
+
 /* `value`: what a run needed; a run that never got there is a cross at the top. */
 function sweepChart(id, value, unit) {
   const all = data.sweep.runs, got = all.filter((r) => r.reached), most = Math.max(...got.map(value), 1), least = Math.min(...got.map(value), most);
   const end = all[all.length - 1].batch, first = all[0].batch, top = most * 2.2;
   const never = all.filter((r) => !r.reached).map((r) => ({ x: r.batch, y: top, run: r }));
   const sets = [
-    { label: 'measured', type: 'line', data: got.map((r) => ({ x: r.batch, y: value(r), run: r })), borderColor: look.runs[0],
-      backgroundColor: look.runs[0], borderWidth: 2, pointRadius: 5, pointHoverRadius: 7 },
+    { label: 'measured', type: 'line', data: got.map((r) => ({ x: r.batch, y: value(r), run: r })), borderColor: look.ink,
+      pointBorderColor: got.map(colourOf), pointBackgroundColor: got.map(colourOf), borderWidth: 1.5, pointRadius: 5, pointHoverRadius: 7 },
     { label: 'never', data: never, borderColor: look.move, backgroundColor: look.move, borderWidth: 3, pointRadius: 7, pointHoverRadius: 9, pointStyle: 'crossRot' },
   ];
   if (got.length > 0) {
@@ -42,15 +45,26 @@ function sweepWords(r, value, unit) {
   return r.diverged ? 'diverged' : `not reached; ${percent(r.test_accuracy, 2)} at the end`;
 }
 
+/* The run that was at the target first by more than the time between two looks at the test set, which is as exactly as the
+ * moment is known; null where two are nearer to each other. */
+function firstToTarget(reached) {
+  const ranked = [...reached].sort((a, b) => a.seconds - b.seconds), [first, second] = ranked;
+  const look = (r) => r.seconds / r.epochs / LOOKS_AN_EPOCH;
+  return ranked.length > 1 && second.seconds - first.seconds > Math.max(look(first), look(second)) ? first : null;
+}
+
+const LOOKS_AN_EPOCH = 4; // GS_SWEEP_TESTS of train/sweep.h
+
 function sweepTable() {
-  const s = data.sweep, best = Math.min(...s.runs.filter((r) => r.reached).map((r) => r.seconds));
+  const s = data.sweep, best = firstToTarget(s.runs.filter((r) => r.reached));
   const head = ['batch', 'learning rate', 'steps', 'epochs', 'seconds', 'final accuracy', 'samples/s', ''];
   const cells = (r) => [`${r.batch}`, `${+r.lr.toPrecision(4)}`, r.reached ? grouped(r.steps) : r.diverged ? 'NaN' : 'never', r.reached ? r.epochs.toFixed(2) : '–',
     r.reached ? r.seconds.toFixed(2) : '–', percent(r.test_accuracy, 2), rate(r.samples_per_s), r.reached ? '' : r.diverged ? '✕ diverged' : '✕ not reached'];
   $('sweep-table').replaceChildren(
     element('thead', {}, element('tr', {}, ...head.map((h) => element('th', {}, h)))),
     element('tbody', {}, ...s.runs.map((r) => element('tr', {}, ...cells(r).map((c, i) =>
-      element(i === 0 ? 'th' : 'td', { class: i === 4 && r.seconds === best ? 'best' : null }, c))))));
+      element(i === 0 ? 'th' : 'td', { class: i === 4 && r === best ? 'best' : null }, c))))));
+  overflowing($('sweep-table'));
 }
 
 function drawSweep() {

@@ -1,7 +1,7 @@
 /* The timeline of some steps: a band a worker, a row a thread, bars for what took time, arrows for messages. */
 'use strict';
 
-const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // as look.phases has them
+const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // tones and patterns: look.phases
 const LANE = 19, HEAD = 34, GAP = 5, LEFT = 58; // px
 
 class Timeline {
@@ -100,6 +100,7 @@ class Timeline {
     c.clearRect(0, 0, this.width, this.height);
     c.font = '11px system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
     c.textBaseline = 'middle';
+    this.fills = look.phases.map(patterned);
     this.drawTicks(c);
     this.drawRows(c);
     c.save();
@@ -169,7 +170,7 @@ class Timeline {
   drawBar(c, e) {
     const x = this.x(e.start), width = Math.max(1, this.x(e.end) - x - (this.x(e.end) - x > 4 ? 1 : 0)), y = this.top(e);
     const colour = look.phases[e.kind];
-    c.fillStyle = colour;
+    c.fillStyle = width < 26 ? colour : this.fills[e.kind]; // a pattern says nothing on a narrow bar
     c.fillRect(x, y, width, LANE - 3);
     if (width < 26) return;
     const shown = Math.max(x, LEFT), room = Math.min(x + width, this.width) - shown - 6;
@@ -314,6 +315,5 @@ class Timeline {
 
 /* Dark letters on a pale colour, white ones on a deep one. */
 function inkOn(hex) {
-  const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-  return .2126 * r + .7152 * g + .0722 * b > 140 ? '#0d1b2a' : '#ffffff';
+  return dark(hex) ? '#ffffff' : '#0d1b2a';
 }

@@ -1,6 +1,6 @@
-#include "page/report_parts.h"
+#include "page/report_trace.h"
+#include "io/json.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,22 +33,13 @@ static void add_rows(cJSON *o, const gs_logged_trace *t) {
             cJSON_AddItemToArray(workers, cJSON_CreateString(t->row[i].worker));
             worker++;
         }
-        cJSON *row = cJSON_CreateArray();
-        cJSON_AddItemToArray(row, cJSON_CreateNumber(worker));
-        cJSON_AddItemToArray(row, cJSON_CreateString(t->row[i].text));
-        cJSON_AddItemToArray(rows, row);
+        cJSON_AddItemToArray(rows, GS_JSON_ARRAY(GS_JSON(worker), GS_JSON(t->row[i].text)));
     }
 }
 
 static void add_event(cJSON *events, const gs_logged_event *e, int name) {
-    cJSON *event = cJSON_CreateArray();
-    cJSON_AddItemToArray(event, cJSON_CreateNumber(e->row));
-    cJSON_AddItemToArray(event, cJSON_CreateNumber(kind_of(e->category)));
-    cJSON_AddItemToArray(event, cJSON_CreateNumber(name));
-    cJSON_AddItemToArray(event, time_of(e->start));
-    cJSON_AddItemToArray(event, time_of(e->length));
-    cJSON_AddItemToArray(event, cJSON_CreateNumber((double)e->step));
-    cJSON_AddItemToArray(events, event);
+    cJSON_AddItemToArray(events, GS_JSON_ARRAY(GS_JSON(e->row), GS_JSON(kind_of(e->category)), GS_JSON(name),
+                                               time_of(e->start), time_of(e->length), GS_JSON(e->step)));
 }
 
 /* Names that are used, numbered as they are met. place[n]: 1 + the number of name n. */
@@ -74,12 +65,8 @@ static void add_flows(cJSON *o, const gs_logged_trace *t, size_t shown) {
     for (size_t i = 0; i < t->flows && added < shown; i++) {
         const gs_logged_flow *f = &t->flow[i];
         if (f->received > end) continue;
-        cJSON *flow = cJSON_CreateArray();
-        cJSON_AddItemToArray(flow, cJSON_CreateNumber(f->from));
-        cJSON_AddItemToArray(flow, time_of(f->sent));
-        cJSON_AddItemToArray(flow, cJSON_CreateNumber(f->to));
-        cJSON_AddItemToArray(flow, time_of(f->received));
-        cJSON_AddItemToArray(flows, flow);
+        cJSON_AddItemToArray(
+            flows, GS_JSON_ARRAY(GS_JSON(f->from), time_of(f->sent), GS_JSON(f->to), time_of(f->received)));
         added++;
     }
 }

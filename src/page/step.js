@@ -135,6 +135,14 @@ function lead() {
     (gradsum ${escapeText(data.version)}). In the formulas N = ${N}${E > 0 ? `, P = ${P} (the power of two below), E = N − P = ${E}` : ''}.`;
 }
 
+/* Another model, for which the other of the two counts: from some 60 kB on a message takes longer for its bytes than for
+ * being one. */
+function another() {
+  const bytes = 4 * data.floats, large = bytes * link.beta > link.alpha;
+  $('try').innerHTML = `Here it is ${shortBytes(bytes)}: ${large ? 'bytes count' : 'rounds count'}. For the other case make this page with
+    <code>--model ${large ? 'softmax' : 'mlp'}</code>.`;
+}
+
 function legend() {
   $('ramp').replaceChildren(...data.workers.map((_, i) => {
     const e = document.createElement('span');
@@ -314,4 +322,5 @@ window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () 
 readColours();
 legend();
 lead();
+another();
 rebuild();

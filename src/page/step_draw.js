@@ -102,13 +102,14 @@ class Drawing {
 
   /* All for this scheme and this width; what changes is set in show(). */
   build(scheme, width, most) {
+    width = Math.max(width, 1); // that of a box which is laid out again may be negative for a moment
     const narrow = width < 470, high = window.innerHeight || 800;
     const row = clamp(Math.floor((high - 462) / workers), workers > 8 ? 26 : 36, 66);
     Object.assign(this, { scheme, width, most, narrow, row, cellHeight: row - (row < 32 ? 7 : 10) });
     this.label = narrow ? 26 : 84;
     this.gutter = narrow ? 30 : 46;
     this.left = this.label + this.gutter;
-    this.chunkWidth = (width - this.left - (narrow ? 5 : 68)) / scheme.chunks;
+    this.chunkWidth = Math.max(4, (width - this.left - (narrow ? 5 : 68)) / scheme.chunks); // even where there is no room
     this.top = 18;
     this.svg.replaceChildren();
     this.svg.setAttribute('viewBox', `0 0 ${width} ${this.top + workers * row + 2}`);

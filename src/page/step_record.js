@@ -1,7 +1,7 @@
 /* The record that gradsum has put into the page, made ready: what each worker holds after each round, which messages
  * travel when, and what the formulas say. Nothing is drawn here.
  *
- * The form of the data is told in src/cli/step_page.c.
+ * The form of the data is told in src/cli/step/page.c.
  */
 'use strict';
 
@@ -36,7 +36,7 @@ const schemeWords = {
   ps: {
     formula: ['2', '2 (N − 1)', '2 (N − 1) B', '(N − 1) B'],
     round: (r) => r === 1 ?
-      '<b>Collect.</b> Every worker sends its whole gradient to worker 0, the server, which adds one after the other.' :
+      '<b>Collect.</b> Every worker sends its whole gradient to worker 0, the server, which adds them one after another.' :
       `<b>Return.</b> Worker 0 sends the sum back, ${N - 1} times: all of it passes through one worker.`,
   },
   sharded_ps: {
@@ -49,12 +49,12 @@ const schemeWords = {
     formula: ['2 (N − 1)', '2 N (N − 1)', '2 (N − 1) B', '≈ 2 (N − 1)/N B'],
     round: (r) => r < N ?
       `<b>Reduce-scatter, ${r} of ${N - 1}.</b> Every worker passes a chunk on to its right neighbour, which adds it to its own.` :
-      `<b>All-gather, ${r - N + 1} of ${N - 1}.</b> The finished chunks go round once more: they are copied, no longer added.`,
+      `<b>All-gather, ${r - N + 1} of ${N - 1}.</b> The finished chunks go round once more: now they are copied, not added.`,
   },
   tree: {
     formula: ['2 ⌈log₂ N⌉', '2 (N − 1)', '2 (N − 1) B', '≤ ⌈log₂ N⌉ B'],
     round: (r) => r <= L ?
-      `<b>Up the tree, distance ${2 ** (r - 1)}.</b> Of two workers that meet, one sends all that it has, and the other adds it.` :
+      `<b>Up the tree, distance ${2 ** (r - 1)}.</b> When two workers meet, one sends all it has, and the other adds it.` :
       `<b>Down the tree, distance ${2 ** (2 * L - r)}.</b> The sum of all goes back the way it came.`,
   },
   recursive_doubling: {

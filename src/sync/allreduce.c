@@ -1,17 +1,20 @@
-/* Schemes "allreduce", "gloo" and "hierarchical": the transport's own all_reduce. All ranks sum together, and
- * none is special. Three names of one function, because what it does depends on where the workers are:
+/* Schemes "allreduce", "gloo" and "hierarchical": the transport's own all_reduce. All ranks sum together; none is
+ * special. One function has three names, because what it does depends on where the workers are:
  *
  *     before   g0     g1     g2     g3
  *     after    g      g      g      g         g = g0 + g1 + g2 + g3
  *
- * Threads of one process (comm_threads.c): each rank sums one slice over all arrays in shared memory, and
+ * Threads of one process (comm/threads/threads.c): each rank sums one slice over all arrays in shared memory, and
  * writes the sum to all. Nothing is sent.
  *
- * Processes of one machine (comm_shm.c): the same, but a process cannot see the array of another. Slices go
- * through memory that they share.
+ * Processes of one machine (comm/shm/shm.c): the same, but no process can see another's array, so the slices go through
+ * shared memory.
  *
- * Processes of one worker each over Gloo (comm_gloo.c), where one says "gloo": Gloo's ring, the same as in ring.c but
- * inside the library. With P processes and an array of B bytes:
+ * Two processes of one worker each over Gloo: they exchange their arrays on a connection of their own, which is faster
+ * than Gloo's ring (comm/gloo/direct.h): 1 round, B bytes sent by each.
+ *
+ * More processes over Gloo (comm/gloo/gloo.c), and with --sync gloo two as well: Gloo's ring, which is the ring of
+ * ring.c inside the library. With P processes and an array of B bytes:
  *
  *     reduce-scatter   P - 1 rounds: pass a slice on, add the one that comes in; each ends with one whole sum
  *     all-gather       P - 1 rounds: pass the summed slices around
@@ -19,13 +22,15 @@
  *     rounds            2 (P - 1)
  *     bytes sent        2 (P - 1) / P * B     by each process: less than 2 B however many there are
  *
- * Processes of several workers (comm_world.c), where one says "hierarchical": first in shared memory to the
- * first worker of each process, then between these in one of the other ways, then back in shared memory. So one gradient of
- * each process travels, however many workers it holds.
+ * Processes over MPI (comm/mpi/reduce.c): MPI moves the values, and we add them in a fixed order.
  *
- * With 16 bits on the wire (--wire) the library cannot do it alone: it would round after each addition, or add
- * numbers that it does not know. So the sum becomes two exchanges of numbers that it need not understand, the
- * same everywhere:
+ * Processes of several workers (comm/world/world.c), with the name "hierarchical": first in shared memory to the first
+ * worker of each process, then between these workers in one of the other ways, then back through shared memory. So each
+ * process sends one gradient, however many workers it holds.
+ *
+ * With 16 bits on the wire (--wire) the library cannot do the sum alone: it would round after each addition, or add
+ * numbers in a format that it does not know. So the sum becomes two exchanges of numbers that the library need not
+ * understand, the same everywhere:
  *
  *     all_to_all    each rank rounds its array, cut into N chunks, and hands chunk r to rank r
  *     sum           rank r widens what came in for its chunk and adds it, in f32, in the order of the ranks
@@ -35,13 +40,13 @@
  *     messages      N - 1 in each of the two, all of one length: a chunk has C = ceil(values / N) places
  *     bytes sent    (N - 1) (2 C + 4 tail) in the first, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
- * The tail, which must not be rounded, goes to all ranks with the first exchange, and each of them sums it. Two
- * things are lost: the sum in shared memory that sends nothing, and, where processes hold several workers, that
- * only one gradient of each process travels.
+ * The tail must not be rounded. It goes to all ranks with the first exchange, and each of them sums it. Two advantages
+ * are lost: the sum in shared memory that sends nothing, and, where processes hold several workers, the single gradient
+ * per process.
  *
  * No process sends more than another, so no connection is the bottleneck: compare ps.c. With f32 the messages are the
- * library's, so they are not counted and cannot be watched; those of ring.c can. With 16 bits they are counted as they
- * are handed to the transport, which may take them through memory, or past other ranks.
+ * library's own: they can be neither counted nor observed, unlike those of ring.c. With 16 bits they are counted when
+ * they are handed to the transport, which may move them through memory or by way of other ranks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009).
@@ -91,18 +96,18 @@ static void sum_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
-/* To each of the others: its chunk, */
+/* Count the messages of all_to_all: each of the others gets its chunk. */
 static void count_all_to_all(gs_sync *s, const layout *l, const float *data) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)
-            gs_sync_goes_out(s, data, chunk_for(l, r), r, l->words * sizeof *s->packed[0]);
+            gs_sync_count_message(s, data, chunk_for(l, r), r, l->words * sizeof *s->packed[0]);
 }
 
-/* and later this rank's. */
+/* Count those of all_gather: each of the others gets this rank's chunk. */
 static void count_all_gather(gs_sync *s, const layout *l, const float *data) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)
-            gs_sync_goes_out(s, data, chunk_for(l, s->comm->rank), r, l->chunk * sizeof *s->packed[0]);
+            gs_sync_count_message(s, data, chunk_for(l, s->comm->rank), r, l->chunk * sizeof *s->packed[0]);
 }
 
 static gs_status sum_in_16_bits(gs_sync *s, float *data) {
@@ -113,14 +118,14 @@ static gs_status sum_in_16_bits(gs_sync *s, float *data) {
     gs_sync_round(s);
     pack_messages(s, &l, data);
     count_all_to_all(s, &l, data);
-    GS_TRY(c->ops->all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
+    GS_TRY(gs_comm_all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
     sum_messages(s, &l, data);
-    if (l.chunk == 0) return GS_OK; /* all is tail, and summed */
+    if (l.chunk == 0) return GS_OK; /* the whole array is tail, and summed already */
     gs_sync_round(s);
     gs_wire_narrow(s->wire, own, data + mine.first, mine.count);
     count_all_gather(s, &l, data);
-    GS_TRY(c->ops->all_gather(c, own, all, l.chunk * sizeof *own, GS_U8));
-    gs_wire_widen(s->wire, data, all, l.narrow); /* the chunks lie behind each other, without a gap */
+    GS_TRY(gs_comm_all_gather(c, own, all, l.chunk * sizeof *own, GS_U8));
+    gs_wire_widen(s->wire, data, all, l.narrow); /* the chunks are contiguous */
     return GS_OK;
 }
 
@@ -133,19 +138,19 @@ static gs_sync_cost cost_in_16_bits(int ranks, int rank, const gs_sync_array *a)
 
 static gs_status allreduce_sum(gs_sync *s, float *data, size_t count) {
     if (s->wire != GS_WIRE_F32) return sum_in_16_bits(s, data);
-    return s->comm->ops->all_reduce(s->comm, data, count, GS_F32, GS_SUM);
+    return gs_comm_all_reduce(s->comm, data, count, GS_F32, GS_SUM);
 }
 
 const gs_sync_scheme gs_sync_allreduce = {
     .name = "allreduce",
-    .what = "the transport's own: shared memory, or Gloo's ring",
+    .what = "the transport's own: in shared memory, or over Gloo",
     .sum = allreduce_sum,
     .cost_in_16_bits = cost_in_16_bits,
 };
 
 const gs_sync_scheme gs_sync_gloo = {
     .name = "gloo",
-    .what = "allreduce between processes: Gloo's ring",
+    .what = "allreduce by Gloo's ring, even between two processes",
     .sum = allreduce_sum,
     .cost_in_16_bits = cost_in_16_bits,
 };

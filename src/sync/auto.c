@@ -1,16 +1,17 @@
-/* Scheme "auto": before the first sum it measures how fast messages are on these very workers, puts that into
- * the formulas for the time in the headers of the schemes, and chooses the one that should be fastest for this
- * number of ranks and this size of array.
+/* Scheme "auto": before the first sum it measures how fast messages travel between these very workers. It puts the
+ * figures into the formulas for the time in the schemes' headers, and chooses the scheme that should be fastest for
+ * this number of ranks and this size of array.
  *
  *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
- *                    floats: alpha + beta B, a line through two points. B are the bytes of the floats, also
- *                    where they travel as 16 bits: then beta is smaller, and has the conversion in it
- *     gamma          adding 64 Ki floats to others, a byte
- *     the library    its all_reduce has no formula of ours: a line through two points too
+ *                    floats: alpha + beta B, a line through two points. B counts the bytes of the floats even
+ *                    where they travel as 16 bits: beta is then smaller, and includes the conversion
+ *     gamma          adding 64 Ki floats to others, per byte
+ *     the library    we have no formula for its all_reduce: a line through two points too
  *
- * A rank that comes late finds its messages waiting and takes them for fast ones, so the slowest rank's figures
- * count, and of several batches the middle one. Rank 0 decides and tells the others, so that all choose the same. Measuring again may give another choice,
- * and with it another order of additions: name a scheme where runs must repeat to the bit.
+ * A rank that arrives late finds its messages waiting and takes them for fast ones. So the slowest rank's figures
+ * count, and the median of several batches. Rank 0 decides and tells the others, so all choose the same scheme. A
+ * second measurement may choose another scheme, and with it another order of additions: name a scheme where runs must
+ * repeat to the bit.
  *
  * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
  * ranks in the same way.
@@ -27,7 +28,7 @@
 
 enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
 
-/* Those with a formula; where two are equally fast the first. */
+/* The schemes that have a formula. Of two equally fast ones the first is chosen. */
 static const gs_sync_scheme *const candidates[] = {
     &gs_sync_ring, &gs_sync_recursive_doubling, &gs_sync_halving_doubling,
     &gs_sync_tree, &gs_sync_sharded_ps,         &gs_sync_ps};
@@ -69,7 +70,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
                             size_t count, double *seconds) {
     double took[BATCHES];
     for (int b = 0; b < BATCHES; b++) {
-        GS_TRY(s->comm->ops->barrier(s->comm));
+        GS_TRY(gs_comm_barrier(s->comm));
         double start = gs_seconds();
         s->array = (gs_sync_array){count, s->wire, 0};
         for (int i = 0; i < BATCH; i++) GS_TRY(call(s, data, count));
@@ -107,12 +108,12 @@ static gs_status measure(const gs_sync *s, figures *f) {
     return status;
 }
 
-/* Rank 0: of each figure the slowest rank's. */
+/* On rank 0: the slowest rank's value of each figure. */
 static gs_status collect(gs_comm *c, figures *f) {
-    if (c->rank > 0) return c->ops->send(c, f, sizeof *f, 0);
+    if (c->rank > 0) return gs_comm_send(c, f, sizeof *f, 0);
     for (int r = 1; r < c->size; r++) {
         figures other;
-        GS_TRY(c->ops->recv(c, &other, sizeof other, r));
+        GS_TRY(gs_comm_recv(c, &other, sizeof other, r));
         for (int i = 0; i < 2; i++) {
             f->shift[i] = fmax(f->shift[i], other.shift[i]);
             f->all_reduce[i] = fmax(f->all_reduce[i], other.all_reduce[i]);
@@ -122,7 +123,7 @@ static gs_status collect(gs_comm *c, figures *f) {
     return GS_OK;
 }
 
-/* Seconds a byte, of the line through both sizes. */
+/* Seconds per byte: the slope of the line through both sizes. */
 static double slope(const double seconds[2]) {
     return fmax(0, seconds[1] - seconds[0]) / ((LARGE - SMALL) * sizeof(float));
 }
@@ -142,8 +143,12 @@ static void decide(const figures *f, int ranks, size_t most, decision *d) {
 
 /* Rank 0's decision reaches all. */
 static gs_status agree(gs_comm *c, decision *d) {
-    if (c->rank > 0) return c->ops->recv(c, d, sizeof *d, 0);
-    for (int r = 1; r < c->size; r++) GS_TRY(c->ops->send(c, d, sizeof *d, r));
+    if (c->rank > 0) {
+        GS_TRY(gs_comm_recv(c, d, sizeof *d, 0));
+        if (d->best >= 0 && d->best < CANDIDATES) return GS_OK;
+        return gs_fail(GS_E_PEER, "rank 0 chose scheme %d of %d", d->best, CANDIDATES);
+    }
+    for (int r = 1; r < c->size; r++) GS_TRY(gs_comm_send(c, d, sizeof *d, r));
     return GS_OK;
 }
 
@@ -154,8 +159,9 @@ static void time_text(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.3g ms", 1e3 * seconds);
 }
 
+/* What the transport's all_reduce is called here. Over Gloo two ranks exchange their arrays, without its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
-    if (strcmp(c->ops->name, "gloo") == 0) return &gs_sync_gloo;
+    if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
     return strcmp(c->ops->name, "world") == 0 ? &gs_sync_hierarchical : &gs_sync_allreduce;
 }
 
@@ -194,6 +200,6 @@ static gs_status auto_sum(gs_sync *s, float *data, size_t count) {
 
 const gs_sync_scheme gs_sync_auto = {
     .name = "auto",
-    .what = "the fastest of these here, by a short measurement",
+    .what = "the fastest of these here, measured briefly",
     .sum = auto_sum,
 };

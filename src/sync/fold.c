@@ -40,7 +40,7 @@ gs_status gs_fold_out(gs_sync *s, const gs_fold *f, float *data, size_t count) {
     gs_sync_round(s);
     if (f->place < 0) return gs_sync_recv(s, data, all, s->comm->rank - 1);
     if (f->place < f->extra) return gs_sync_send(s, data, all, s->comm->rank + 1);
-    gs_sync_round_off(s, data, all); /* as those did that had to send it */
+    gs_sync_round_off(s, data, all); /* as the ranks that send it do */
     return GS_OK;
 }
 

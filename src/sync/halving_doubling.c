@@ -19,8 +19,8 @@
  *     bytes              2 (N - 1) / N * B       where N divides the array
  *     time               2 L alpha  +  2 (N - 1) / N beta B  +  (N - 1) / N gamma B
  *
- * Other numbers of ranks fold the extra ones in and out (fold.c): two rounds of B more, N the power of two
- * below. Chunks that are empty because the array is small are not sent.
+ * Other numbers of ranks fold the extra ones in and out (fold.c): two more rounds of B each, and N is the next lower
+ * power of two. Chunks that are empty because the array is small are not sent.
  *
  * The bytes of a ring in the rounds of a tree: good at all sizes where N is a power of two.
  *

@@ -11,9 +11,8 @@
  *     a worker sends    1          message of B
  *     time              (N - 1) (alpha + beta B + gamma B)  +  (N - 1) (alpha + beta B)
  *
- * All of it passes through one rank: its connection is the bottleneck, and the time grows with N, where that
- * of a ring (ring.c) hardly does. Rank 0 is a worker too here; a server of its own would only add one more
- * rank.
+ * Everything passes through one rank. Its connection is the bottleneck, and the time grows with N, while that of a ring
+ * (ring.c) hardly does. Rank 0 is a worker too here; a separate server would only add one more rank.
  *
  * Source: Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014). Theirs
  * holds the weights and lets the workers be late; this one waits for all, so that N workers do exactly what
@@ -30,7 +29,7 @@ static gs_status serve(gs_sync *s, float *data, gs_chunk all) {
     return GS_OK;
 }
 
-/* The others: gradient there, sum back. */
+/* The others: send the gradient, receive the sum. */
 static gs_status work(gs_sync *s, float *data, gs_chunk all) {
     gs_sync_round(s);
     GS_TRY(gs_sync_send(s, data, all, 0));

@@ -3,8 +3,8 @@
  *
  *     rank 0 --> rank 1 --> rank 2 --> rank 3 --> back to rank 0
  *
- * Reduce-scatter, N - 1 rounds: pass a chunk on, add the one that comes in to one's own, and pass that sum on
- * in the next round. A chunk that has gone all the way round is whole:
+ * Reduce-scatter, N - 1 rounds: pass a chunk on, add the incoming one to your own, and pass that sum on in
+ * the next round. A chunk that has gone all the way round is whole:
  *
  *              round 1      round 2      round 3
  *     rank 0   sends a      sends d      sends c         ends with the whole b
@@ -21,10 +21,9 @@
  *     bytes              2 B - chunk r+1 - chunk r+2  =  2 (N - 1) / N * B  where N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * All ranks together must send 2 (N - 1) B at least: of each float N - 1 ranks give their part away before
- * anybody has the sum, and then N - 1 ranks get the sum. Here each has an equal share of that, and every
- * connection is used all the time: the scheme for large arrays. For small ones the 2 (N - 1) times alpha count:
- * see recursive_doubling.c.
+ * All ranks together must send at least 2 (N - 1) B: for each float, N - 1 ranks give their part away before any rank
+ * has the sum, and then N - 1 ranks get the sum. Here each rank has an equal share of that, and every connection is in
+ * use all the time: the scheme for large arrays. For small ones the 2 (N - 1) alpha dominate: see recursive_doubling.c.
  *
  * Chunk c is summed in the order of the ring, beginning with rank c, so each chunk has an order of its own.
  *

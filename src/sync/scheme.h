@@ -1,24 +1,22 @@
-/* The words that schemes are written in: a round, a message out, a message in. They count what is sent and
- * tell an observer. Only for the schemes of src/sync/.
+/* The vocabulary of the schemes: a round, a message out, a message in. These functions count what is sent, and tell an
+ * observer. Only for the schemes of src/sync/.
  */
-#ifndef GS_SYNC_SCHEME_H
-#define GS_SYNC_SCHEME_H
+#pragma once
 
+#include "core/shard.h"
 #include "sync/sync.h"
 
 /* A part of an array. */
-typedef struct gs_chunk {
-    size_t first, count;
-} gs_chunk;
+typedef gs_shard gs_chunk;
 
-/* Part `i` of `parts` almost equal ones: their sizes differ by one element at most, and some are empty where
- * there are fewer elements than parts. i may be any integer: it is taken modulo `parts`. */
+/* Part `i` of `parts` almost equal ones: gs_shard_of, but i may be any integer, and is taken modulo `parts`. Some are
+ * empty where there are fewer elements than parts. */
 gs_chunk gs_chunk_of(size_t count, int parts, int i);
 
 /* Parts first .. last-1 as one. */
 gs_chunk gs_chunk_range(size_t count, int parts, int first, int last);
 
-/* The next round begins. Each rank says so for each round, also where it has nothing to do in it. */
+/* The next round begins. Each rank calls this for each round, even one in which it has nothing to do. */
 void gs_sync_round(gs_sync *);
 
 /* Send or receive a part of the array `data`. Nothing is sent for an empty part. Where the wire has 16 bits the
@@ -26,7 +24,7 @@ void gs_sync_round(gs_sync *);
 gs_status gs_sync_send(gs_sync *, float *data, gs_chunk, int to);
 gs_status gs_sync_recv(gs_sync *, float *data, gs_chunk, int from);
 
-/* Receive a part to another place than its own: to[0 .. part.count - 1]. */
+/* Receive a part into another place than its own: to[0 .. part.count - 1]. */
 gs_status gs_sync_recv_to(gs_sync *, float *to, gs_chunk part, int from);
 
 /* Round a part as sending it would: for a rank that keeps what others get as a message. */
@@ -36,11 +34,11 @@ void gs_sync_round_off(gs_sync *, float *data, gs_chunk);
 gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
 
 /* sum[i] = sum[i] + x[i] */
-void gs_sync_add(float *restrict sum, const float *restrict x, size_t count);
+void gs_sync_add(float *sum, const float *x, size_t count);
 
-/* A message with this part goes out in an exchange of the transport's: count its bytes, and tell an observer.
- * gs_sync_send does so by itself. */
-void gs_sync_goes_out(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
+/* A message with this part goes out in one of the transport's exchanges: count its bytes, and tell an observer.
+ * gs_sync_send does this itself. */
+void gs_sync_count_message(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
 
 /* For the formulas: one more message, with this part of the array. */
 void gs_sync_cost_add(gs_sync_cost *, const gs_sync_array *, gs_chunk);
@@ -76,19 +74,18 @@ static inline int gs_log2_down(int n) {
 
 typedef struct gs_fold {
     int places; /* the largest power of two that is not more than the ranks */
-    int extra;  /* ranks - places: so many ranks wait outside */
+    int extra;  /* ranks - places: how many ranks wait outside */
     int place;  /* 0 .. places-1, or -1: this rank waits */
 } gs_fold;
 
 gs_fold gs_fold_of(int ranks, int rank);
 int gs_fold_rank(const gs_fold *, int place); /* the rank in a place */
 
-/* The extra ranks hand their data in before, and get the sum after. One round each; none without extras. */
+/* The extra ranks hand in their data before the scheme, and get the sum after it. One round each; none without
+ * extras. */
 gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 
 /* What both send together, and how long they take. */
 void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
-
-#endif

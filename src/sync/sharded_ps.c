@@ -13,8 +13,8 @@
  *     bytes              (B - chunk r) + (N - 1) chunk r  =  2 (N - 1) / N * B  where N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * The bytes that went through rank 0 in ps.c go through all ranks alike: the bottleneck is gone, and N no
- * longer counts, as in a ring. But everybody talks to everybody: N (N - 1) connections where a ring has N.
+ * The bytes that went through rank 0 in ps.c are spread evenly over all ranks. The bottleneck is gone, and N no longer
+ * counts, as in a ring. But every rank talks to every other: N (N - 1) connections where a ring has N.
  *
  * Each chunk is summed in the order of the ranks, so the sum has the same bits as that of ps.c.
  *
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-/* This rank's chunk of the others comes in: g = ((g0 + g1) + g2) + ..., its own at its place. */
+/* Receive this rank's chunk from the others: g = ((g0 + g1) + g2) + ..., with its own in its place. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;
     for (int r = 0; r < s->comm->size; r++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
+#include "core/nearest.h"
 #include "sync/auto.h"
 
 /* ---- schemes by name ---- */
@@ -32,31 +33,48 @@ gs_status gs_sync_replace(const char *name, const gs_sync_scheme *scheme) {
 }
 
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out) {
-    char names[256] = "";
+    return gs_sync_find_or(name, (const char *const[]){NULL}, out);
+}
+
+gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out) {
+    /* what others call them */
+    static const struct {
+        const char *theirs, *ours;
+    } aliases[] = {
+        {"parameter_server", "ps"},  {"parameter-server", "ps"},  {"server", "ps"},
+        {"all-reduce", "allreduce"}, {"all_reduce", "allreduce"}, {"rabenseifner", "halving_doubling"},
+        {"local-sgd", "local"},      {"local_sgd", "local"},      {"asynchronous", "async"},
+        {"zero", "sharded-update"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(name, aliases[i].theirs) == 0)
+            return gs_fail(GS_E_USAGE, "unknown --sync '%s'; here it is called %s", name, aliases[i].ours);
+    enum { MOST = 32 };
+    const char *names[MOST + 1] = {NULL};
+    int count = 0;
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
         if (strcmp((*s)->name, name) == 0) {
             *out = *s;
             return GS_OK;
         }
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", (*s)->name);
+        if (count < MOST) names[count++] = (*s)->name;
     }
-    return gs_fail(GS_E_USAGE, "no way to sum gradients is called '%s'; there are: %s", name, names);
+    while (*others && count < MOST) names[count++] = *others++;
+    return gs_no_such("--sync", name, names);
 }
 
 /* ---- what schemes are written in ---- */
 
+static size_t beginning(size_t count, int parts, int i) {
+    return i < parts ? gs_shard_of(count, i, parts).first : count;
+}
+
 gs_chunk gs_chunk_range(size_t count, int parts, int first, int last) {
-    size_t n = (size_t)parts, share = count / n,
-           more = count % n; /* the first `more` have one element more */
-    size_t from = (size_t)first * share + ((size_t)first < more ? (size_t)first : more);
-    size_t to = (size_t)last * share + ((size_t)last < more ? (size_t)last : more);
-    return (gs_chunk){from, to - from};
+    size_t from = beginning(count, parts, first);
+    return (gs_chunk){from, beginning(count, parts, last) - from};
 }
 
 gs_chunk gs_chunk_of(size_t count, int parts, int i) {
-    i = (i % parts + parts) % parts;
-    return gs_chunk_range(count, parts, i, i + 1);
+    return gs_shard_of(count, (i % parts + parts) % parts, parts);
 }
 
 static void round_done(gs_sync *s) {
@@ -112,7 +130,7 @@ void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
     pack(s, data, part);
 }
 
-/* The moment before a message, and after it what is to be told of it. */
+/* Before a message its start time; after it, the report to the observer. */
 static double move_begins(const gs_sync *s) {
     return s->observer && s->observer->moved ? gs_seconds() : 0;
 }
@@ -131,7 +149,7 @@ static void move_ends(const gs_sync *s, gs_chunk part, int from, int to, double 
     s->observer->moved(s->observer->context, &m);
 }
 
-void gs_sync_goes_out(gs_sync *s, const float *data, gs_chunk part, int to, size_t bytes) {
+void gs_sync_count_message(gs_sync *s, const float *data, gs_chunk part, int to, size_t bytes) {
     s->counted.messages++;
     s->counted.bytes += bytes;
     if (part.count == 0 || !s->observer || !s->observer->message) return;
@@ -144,9 +162,9 @@ gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     if (part.count == 0) return GS_OK;
     const void *message = pack(s, data, part);
     size_t bytes = gs_sync_message_bytes(&s->array, part);
-    gs_sync_goes_out(s, data, part, to, bytes);
+    gs_sync_count_message(s, data, part, to, bytes);
     double start = move_begins(s);
-    GS_TRY(s->comm->ops->send(s->comm, message, bytes, to));
+    GS_TRY(gs_comm_send(s->comm, message, bytes, to));
     move_ends(s, part, s->comm->rank, to, start);
     return GS_OK;
 }
@@ -156,7 +174,7 @@ static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
     size_t bytes = gs_sync_message_bytes(&s->array, part);
     void *place = s->wire == GS_WIRE_F32 ? (void *)to : s->packed[1];
     double start = move_begins(s);
-    GS_TRY(s->comm->ops->recv(s->comm, place, bytes, from));
+    GS_TRY(gs_comm_recv(s->comm, place, bytes, from));
     move_ends(s, part, from, s->comm->rank, start);
     return GS_OK;
 }

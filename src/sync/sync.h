@@ -2,7 +2,7 @@
  *
  * Each scheme is one file, to be read beside the theory; scheme.h has the few words that they are written in:
  *
- *     allreduce.c            the transport's own: shared memory between threads, Gloo's ring between processes
+ *     allreduce.c            the transport's own: in shared memory, or over connections
  *     ps.c                   parameter server: rank 0 collects, sums, and sends the sum back
  *     sharded_ps.c           every rank is the server of one chunk
  *     ring.c                 reduce-scatter, then all-gather, each rank talking to its two neighbours
@@ -12,31 +12,30 @@
  *     auto.c                 chooses one of these by measuring
  *     wire.c                 f16 and bf16
  *
- * The counts of samples travel in the same array (model/model.h), and the division comes after the sum, so
- * that parts of unequal size weigh what they should.
+ * The counts of samples travel in the same array (model/model.h). The division comes after the sum, so parts of unequal
+ * size get the right weight.
  *
  * Every scheme gives every rank the same bits, and a second run gives them again. Schemes differ from each
  * other in the order of the additions, so by rounding.
  *
- * Values can travel as 16 bits (wire.h); they are summed in f32 all the same. Who sends a chunk rounds its own
- * copy too, so that sender and receiver go on with the same numbers, and all ranks end with the same bits. The
- * counts of samples must not be rounded (bf16 has no 257): the last `tail` floats of an array travel as f32,
- * in the same messages.
+ * Values can travel as 16 bits (wire.h), but they are always summed in f32. A rank that sends a chunk rounds its own
+ * copy too. So sender and receiver go on with the same numbers, and all ranks end with the same bits. The counts of
+ * samples must not be rounded (bf16 has no 257), so the last `tail` floats of an array travel as f32, in the same
+ * messages.
  */
-#ifndef GS_SYNC_SYNC_H
-#define GS_SYNC_SYNC_H
+#pragma once
 
 #include "backend.h"
-#include "sync/comm.h"
+#include "comm/comm.h"
 #include "sync/wire.h"
 
 typedef struct gs_sync gs_sync;
 
-/* What is summed, and as what it travels. */
+/* What is summed, and how it travels. */
 typedef struct gs_sync_array {
     size_t count; /* floats */
     gs_wire wire;
-    size_t tail; /* of them the last so many travel as f32 whatever the wire is */
+    size_t tail; /* the last `tail` of them travel as f32, whatever the wire is */
 } gs_sync_array;
 
 /* What one rank does for one sum. A message is counted where it is sent. */
@@ -53,10 +52,10 @@ typedef struct gs_sync_model {
 typedef struct gs_sync_scheme {
     const char *name; /* for --sync: "ring" */
     const char *what; /* one line for --help */
-    /* data[i] = sum over ranks of data[i], on every rank the same bits; for 2 ranks and 1 float at least */
+    /* data[i] = sum over ranks of data[i], on every rank the same bits; for at least 2 ranks and 1 float */
     gs_status (*sum)(gs_sync *, float *data, size_t count);
-    /* The formulas of the file's header, for 2 ranks and 1 float at least. NULL where the messages are the
-     * library's own; then cost_in_16_bits is for a wire of 16 bits, where the scheme itself cuts and adds. */
+    /* The formulas of the file's header, for at least 2 ranks and 1 float. NULL where the messages are the
+     * transport's own; then cost_in_16_bits is for a wire of 16 bits, where the scheme itself cuts and adds. */
     gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
     gs_sync_cost (*cost_in_16_bits)(int ranks, int rank, const gs_sync_array *);
     double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
@@ -74,14 +73,17 @@ const gs_sync_scheme *const *gs_sync_schemes(void);
 /* GS_E_USAGE: the message lists the schemes. */
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
-/* From now on `name` is this scheme of the caller's, for gs_sync_find and gs_sync_schemes and so for --sync; NULL: the
- * library's own again. It must live as long as it is used. To try a scheme in the running framework (lessons/): call it
- * before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no scheme is called
- * `name`, or this one has another name. */
+/* The same; the message lists `others` (NULL ends them) too. */
+gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out);
+
+/* From now on `name` is the caller's scheme, for gs_sync_find and gs_sync_schemes and so for --sync. NULL restores the
+ * library's own. The scheme must live as long as it is used. Meant for trying a scheme in the running framework
+ * (lessons/): call it before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no
+ * scheme is called `name`, or the new one has another name. */
 gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
 
-/* What gs_sync_run should count: all 0 where nothing is to be sent. False where it cannot be said, because
- * the messages are the library's. */
+/* What gs_sync_run should count: all 0 if nothing is sent. False if it cannot be known, because the messages are the
+ * transport's own. */
 bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
 
 /* One message, as its sender sees it. */
@@ -92,14 +94,14 @@ typedef struct gs_sync_message {
     const float *data;   /* the first of these elements; valid during the call only */
 } gs_sync_message;
 
-/* One message that was sent or received, as the one who did so saw it. */
+/* One message that was sent or received, as seen by the rank that did so. */
 typedef struct gs_sync_move {
     int round; /* from 1 */
     int from, to;
     size_t first, count; /* elements of the array */
     size_t bytes;        /* of the message */
     bool received;
-    double start, end; /* gs_seconds: of the call; that of a receiver has the time in it that it waited */
+    double start, end; /* gs_seconds: of the call; a receiver's includes its wait */
 } gs_sync_move;
 
 /* Watches the messages of a sum: each rank calls it, in its own thread. Any may be NULL. */
@@ -114,15 +116,15 @@ typedef struct gs_sync_observer {
     void (*moved)(void *context, const gs_sync_move *);
 } gs_sync_observer;
 
-/* One worker's way to sum: made once, so that a step allocates nothing. */
+/* What one worker needs to sum: made once, so that a step allocates nothing. */
 struct gs_sync {
-    const gs_sync_scheme *scheme;     /* never gs_sync_auto */
-    gs_comm *comm;                    /* not owned */
-    size_t most;                      /* floats in one sum */
-    gs_wire wire;                     /* how they travel */
-    size_t tail;                      /* but for the last so many: may be made smaller between two sums */
-    float *scratch;                   /* gs_sync_scratch_floats(most) of them, for what comes in */
-    uint16_t *packed[2];              /* what goes out and what comes in, in 16 bits; NULL where all is f32 */
+    const gs_sync_scheme *scheme; /* never gs_sync_auto */
+    gs_comm *comm;                /* not owned */
+    size_t most;                  /* floats in one sum */
+    gs_wire wire;                 /* how they travel */
+    size_t tail;                  /* the last `tail` travel as f32: may be made smaller between two sums */
+    float *scratch;               /* gs_sync_scratch_floats(most) of them, for what comes in */
+    uint16_t *packed[2];          /* what goes out and what comes in, in 16 bits; NULL where all is f32 */
     const gs_sync_observer *observer; /* NULL: nobody watches */
     gs_sync_cost counted;             /* of the last gs_sync_run */
     const float *data;                /* of the sum under way */
@@ -130,11 +132,11 @@ struct gs_sync {
     char why[200]; /* what `auto` chose and why; "" for the others */
 };
 
-/* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures. */
+/* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures with all. */
 gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
 
-/* The same for sums of up to most.count floats that travel as most.wire, but for at most most.tail of them. All
- * ranks say the same. */
+/* The same for sums of up to most.count floats that travel as most.wire, except for at most most.tail of them. All
+ * ranks pass the same. */
 gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
 void gs_sync_free(gs_sync *); /* NULL is allowed */
 
@@ -143,5 +145,3 @@ gs_status gs_sync_run(gs_sync *, float *data, size_t count);
 
 /* The same for `count` floats of device memory: map, sum, unmap. With one rank nothing is done. */
 gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);
-
-#endif

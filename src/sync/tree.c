@@ -12,8 +12,8 @@
  *     bytes              B for each message; no rank sends more than L B
  *     time               L (alpha + beta B + gamma B)  +  L (alpha + beta B)
  *
- * Few rounds, but the whole array in each of them, while most ranks wait: better than ps.c, where rank 0 has
- * N - 1 children, but see recursive_doubling.c, in which nobody waits.
+ * There are few rounds, but each moves the whole array while most ranks wait. That is better than ps.c, where rank 0
+ * has N - 1 children. But see recursive_doubling.c, in which no rank waits.
  *
  * Source: the reduce and broadcast of MPI libraries for short messages: Thakur, Rabenseifner, Gropp,
  * "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005).

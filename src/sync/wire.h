@@ -5,19 +5,17 @@
  *     f16        1       5        10       65504          6.1e-5            p = 10
  *     bf16       1       8         7       3.4e38         1.2e-38           p = 7
  *
- * f16 (IEEE 754 binary16) is the more exact one, within its range: what is 65520 or more, and so nearer to 2^16
- * than to the largest, becomes infinity, and what is smaller than 6.1e-5 loses bits one by one, down to 6e-8. bf16 is
- * the upper half of an f32: no gradient is too large or too small for it, but it keeps only 8 bits. gradsum's
- * gradients are sums over a batch, not means, so they are rarely small.
+ * f16 (IEEE 754 binary16) is the more exact one, within its range. Values of 65520 and more are nearer to 2^16 than to
+ * the largest f16, and become infinity. Values below 6.1e-5 lose bits one by one, down to 6e-8. bf16 is the upper half
+ * of an f32: no gradient is too large or too small for it, but it keeps only 8 bits. gradsum's gradients are sums over
+ * a batch, not means, so they are rarely small.
  *
- * Both round to the nearest, of two equally near ones to the even one; a NaN stays a NaN. Sums are always made
- * in f32: only what is sent is rounded.
+ * Both round to nearest, ties to even; a NaN stays a NaN. Sums are always made in f32: only what is sent is rounded.
  *
  * Sources: IEEE 754-2008, section 3.6 (binary16); Kalamkar et al., "A study of BFLOAT16 for deep learning
  * training" (2019); Micikevicius et al., "Mixed precision training" (ICLR 2018).
  */
-#ifndef GS_SYNC_WIRE_H
-#define GS_SYNC_WIRE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,15 +28,13 @@ const char *gs_wire_name(gs_wire); /* "f32", "f16", "bf16" */
 /* GS_E_USAGE: the message lists the names. */
 gs_status gs_wire_find(const char *name, gs_wire *out);
 
-/* For f16 and bf16: */
+/* For f16 and bf16; the two arrays do not overlap: */
 
 /* to[i] = data[i], rounded; and data[i] = to[i], so that the sender keeps what its receiver gets */
-void gs_wire_narrow(gs_wire, uint16_t *restrict to, float *restrict data, size_t count);
+void gs_wire_narrow(gs_wire, uint16_t *to, float *data, size_t count);
 
 /* to[i] = from[i], which is exact */
-void gs_wire_widen(gs_wire, float *restrict to, const uint16_t *restrict from, size_t count);
+void gs_wire_widen(gs_wire, float *to, const uint16_t *from, size_t count);
 
 /* sum[i] = sum[i] + from[i] */
-void gs_wire_widen_add(gs_wire, float *restrict sum, const uint16_t *restrict from, size_t count);
-
-#endif
+void gs_wire_widen_add(gs_wire, float *sum, const uint16_t *from, size_t count);

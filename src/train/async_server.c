@@ -13,7 +13,10 @@ struct gs_server {
     pthread_cond_t changed;
     gs_device *device; /* cpu, one thread: the updates are made here */
     gs_mem weights, velocity, gradient;
-    size_t params, samples, batch; /* numbers of the training set and of a global batch */
+    float *state;          /* of the layers */
+    size_t params, saved;  /* of the model: without the state, and with it */
+    size_t samples, batch; /* numbers of the training set and of a global batch */
+    int answers;           /* of each sample */
     gs_lr_plan rates;
     float momentum, weight_decay;
     gs_clocks clocks;
@@ -26,15 +29,35 @@ struct gs_server {
     char message[1024];
 };
 
+/* The weights and the state that the run begins with. */
+static gs_status take_initial(gs_server *s, gs_model *m) {
+    size_t state = (s->saved - s->params) * sizeof *s->state;
+    float *initial = malloc(s->saved * sizeof *initial + 1);
+    s->state = malloc(state + 1);
+    if (!initial || !s->state) {
+        free(initial);
+        return gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu floats", s->saved);
+    }
+    gs_status status = gs_model_read_weights(m, initial);
+    if (status == GS_OK)
+        status = s->device->ops->write(s->device, s->weights, initial, s->params * sizeof(float));
+    if (status == GS_OK) memcpy(s->state, initial + s->params, state);
+    free(initial);
+    return status;
+}
+
 static gs_status create(gs_server *s, const gs_worker *w) {
     size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
     s->params = w->model->params;
+    s->saved = w->model->saved;
     s->samples = w->train_set->count;
     s->batch = w->batch;
+    s->answers = gs_model_answers(w->model);
     s->rates = w->rates;
-    s->momentum = w->sgd->momentum;
-    s->weight_decay = w->sgd->weight_decay;
-    /* From the weights to the gradient each of the others can do 2 K + 1 steps: from K behind to K + 1 ahead. */
+    s->momentum = w->optimizer->momentum;
+    s->weight_decay = w->optimizer->weight_decay;
+    /* Between reading the weights and applying the gradient, each of the others can make 2 K + 1 steps: from K behind
+     * to K + 1 ahead. */
     s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
     s->seen.leads = bound + 1;
     s->seen.count = calloc(s->seen.counts, sizeof *s->seen.count);
@@ -44,21 +67,15 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     s->clocks.read = calloc(workers, sizeof *s->clocks.read);
     s->given = calloc(workers, sizeof *s->given);
     s->who = calloc(workers, sizeof *s->who);
-    float *initial = malloc(s->params * sizeof *initial + 1);
     gs_status status = GS_OK;
-    if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who ||
-        !initial)
+    if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who)
         status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
     if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
     if (status == GS_OK)
         status = s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient);
-    if (status == GS_OK) status = gs_model_read_weights(w->model, initial);
-    if (status == GS_OK)
-        status = s->device->ops->write(s->device, s->weights, initial, s->params * sizeof(float));
-    free(initial);
-    return status;
+    return status == GS_OK ? take_initial(s, w->model) : status;
 }
 
 gs_status gs_server_create(const gs_worker *w, gs_server **out) {
@@ -78,6 +95,7 @@ void gs_server_free(gs_server *s) {
     }
     gs_device_close(s->device);
     gs_staleness_free(&s->seen);
+    free(s->state);
     free(s->clocks.clock);
     free(s->clocks.read);
     free(s->given);
@@ -141,7 +159,7 @@ static float *sum_of_given(gs_server *s) {
         if (!sum)
             sum = from;
         else
-            add(sum, from, s->params + GS_STATS);
+            add(sum, from, s->saved + GS_STATS);
         s->given[r] = NULL;
         s->who[n++] = r;
     }
@@ -150,41 +168,45 @@ static float *sum_of_given(gs_server *s) {
     return sum;
 }
 
-/* One update of the weights. A gradient from the share s of the global batch is the share s of a step: it is
- * divided by the whole batch, weight decay counts s times, and the velocity decays by m^s, so that N shares make
- * it decay as one step does. The learning rate is such that a gradient g moves the weights as far in the end as
- * in the synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+/* One update of the weights. A gradient from the share s of the global batch is the share s of a step. It is divided by
+ * the size of the whole batch, weight decay counts s times, and the velocity decays by m^s, so that N shares make it
+ * decay as one step does. The learning rate is such that a gradient g in the end moves the weights as far as in the
+ * synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
- */
+ *
+ * The layers' state moves by the same share: state = (1 - s) state + s mean, where the gradient brings s batch mean. */
 static gs_status apply(gs_server *s, size_t step) {
     const gs_backend *ops = s->device->ops;
-    const float *sum = sum_of_given(s), *stats = sum + s->params;
+    const float *sum = sum_of_given(s), *stats = sum + s->saved;
     size_t left = s->samples - step * s->batch, batch = left < s->batch ? left : s->batch;
-    float share = stats[GS_STAT_SAMPLES] / (float)batch;
+    size_t rows = batch * (size_t)s->answers;
+    float share = stats[GS_STAT_SAMPLES] / (float)rows;
     for (int i = 0; i < GS_STATS; i++) s->stats[i] += stats[i];
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
     float momentum = powf(s->momentum, share);
     float rate = s->momentum < 1 ? (1 - momentum) / (1 - s->momentum) : share;
     float lr = gs_lr_at(&s->rates, s->before + step);
+    for (size_t i = 0; i < s->saved - s->params; i++)
+        s->state[i] = (1 - share) * s->state[i] + sum[s->params + i] / (float)batch;
     GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
     return ops->sgd_update(s->device, s->weights, s->velocity, s->gradient, s->params,
-                           (float)(1.0 / (double)batch), lr * rate, momentum, s->weight_decay * share);
+                           (float)(1.0 / (double)rows), lr * rate, momentum, s->weight_decay * share);
 }
 
-/* What a worker gets: not the weights that there are, but those that are to be expected when its gradient will be
- * applied. By then each of the others has given one too, as long as all are equally fast: N - 1 updates by share
- * 1/N. Their gradients are not known yet, but what the velocity will do to the weights by itself is. With
- * q = m^(1/N), the momentum of such an update, and its rate l = lr (1 - q) / (1 - m):
+/* What a worker gets: not the current weights, but those expected at the time when its gradient will be applied. By
+ * then each of the others has given a gradient too, as long as all are equally fast: N - 1 updates by share 1/N. Their
+ * gradients are not known yet, but the velocity's own effect on the weights is. With q = m^(1/N), the momentum of such
+ * an update, and its rate l = lr (1 - q) / (1 - m):
  *
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
- * Without it a gradient says where to go from weights that the velocity has long left behind: training swings, all
- * the more the larger m is. Where all wait for all, K = 0, and for those
- * who make no more steps, W' = W. */
+ * Without this, a gradient is computed at weights that the velocity has long left behind, and training oscillates, all
+ * the more the larger m is. W' = W where all wait for all (K = 0), and for workers that make no more steps. */
 static gs_status read_expected(gs_server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     GS_TRY(ops->read(s->device, data, s->weights, s->params * sizeof *data));
+    memcpy(data + s->params, s->state, (s->saved - s->params) * sizeof *data);
     if (!later || s->clocks.bound == 0 || !(s->momentum < 1)) return GS_OK;
     float q = powf(s->momentum, 1 / (float)s->clocks.workers);
     float far = gs_lr_at(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
@@ -194,7 +216,7 @@ static gs_status read_expected(gs_server *s, size_t step, bool later, float *dat
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* Who was asked to stop waits for nobody, but where every step wants all. */
+/* A worker that was asked to stop waits for nobody, except where every step needs all. */
 static bool may_go_on(const gs_server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -205,7 +227,7 @@ static gs_status exchange(gs_server *s, int rank, float *data) {
     GS_TRY(status_locked(s));
     s->given[rank] = data;
     s->waiting++;
-    /* as it comes; but where nobody may be ahead, one update from all: that is the synchronous step */
+    /* apply it at once; but where no rank may be ahead, one update from all: the synchronous step */
     if (s->waiting == (s->clocks.bound == 0 ? s->clocks.workers : 1)) GS_TRY(apply(s, *mine));
     ++*mine;
     pthread_cond_broadcast(&s->changed);
@@ -215,7 +237,7 @@ static gs_status exchange(gs_server *s, int rank, float *data) {
     size_t lead = *mine - gs_clocks_slowest(&s->clocks);
     if (*mine < s->clocks.steps && lead < s->seen.leads) s->seen.lead[lead]++;
     gs_clocks_read(&s->clocks, rank);
-    memcpy(data + s->params, s->stats, sizeof s->stats);
+    memcpy(data + s->saved, s->stats, sizeof s->stats);
     bool later = *mine < s->clocks.steps && !(s->stats[GS_STAT_STOP] > 0); /* it goes on from here */
     return read_expected(s, *mine, later, data);
 }

@@ -1,18 +1,18 @@
 /* The parameter server of --sync async: it holds the weights, and workers come and go at their own pace.
  *
- * It has no thread of its own. Whoever brings a gradient (gs_server_exchange) holds the lock, makes the update,
- * and takes the weights that there are then: the server is what the lock protects.
+ * It has no thread of its own. A thread that brings a gradient (gs_server_exchange) holds the lock, makes the update,
+ * and takes the weights as they are then: the server is what the lock protects.
  *
- * How far the workers may run apart is bounded, as in the stale synchronous parallel model: no worker begins a
- * step when it is more than K steps ahead of the slowest (clocks.h).
+ * How far the workers may run apart is bounded, as in the stale synchronous parallel model: no worker begins a step if
+ * it is more than K steps ahead of the slowest (clocks.h).
  *
  *     K = 2      step  1   2   3   4   5
  *     worker 0         done done done |            waits: worker 2 has done 1, and 4 would be the third ahead
  *     worker 1         done done ...
  *     worker 2         done ...
  *
- * The velocity goes on while a worker computes. So it gets the weights as they are expected to be when it has done
- * so (read_expected in async_server.c).
+ * The velocity goes on moving the weights while a worker computes. So the worker gets the weights that are expected for
+ * the moment when it has finished (read_expected in async_server.c).
  *
  * Sources: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server" (NIPS
  * 2013). Weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
@@ -21,8 +21,7 @@
  * for a staler gradient (Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
  * 2016): mlp at lr 0.02 had 1 point less.
  */
-#ifndef GS_TRAIN_ASYNC_SERVER_H
-#define GS_TRAIN_ASYNC_SERVER_H
+#pragma once
 
 #include "train/train.h"
 
@@ -33,12 +32,12 @@ typedef struct gs_server gs_server;
 gs_status gs_server_create(const gs_worker *w, gs_server **out);
 void gs_server_free(gs_server *); /* NULL is allowed */
 
-/* The next `steps` exchanges of each worker are one epoch. While nobody is in an exchange. */
+/* The next `steps` exchanges of each worker are one epoch. Call it while no exchange is under way. */
 void gs_server_begin_epoch(gs_server *, size_t steps);
 
-/* Worker `rank` gives its gradient (params + GS_STATS floats) and gets, in the same place, the weights, and the
- * counts of the epoch up to now, when it may begin its next step; after the last one of an epoch when all have
- * done theirs, so that all get the same. A count of GS_STAT_STOP says that a worker was asked to stop: then it
+/* Worker `rank` gives its gradient (saved + GS_STATS floats). When it may begin its next step, it gets the weights,
+ * the layers' state and the epoch's counts so far, in the same place. After the last step of an epoch it waits until
+ * all have done theirs, so that all get the same. A count of GS_STAT_STOP says that a worker was asked to stop: then it
  * waits no longer. Called by several threads, each for another rank. */
 gs_status gs_server_exchange(gs_server *, int rank, float *data);
 
@@ -49,5 +48,3 @@ gs_status gs_server_status(gs_server *);
 
 /* What was seen up to now. */
 gs_status gs_server_staleness(gs_server *, gs_staleness *out);
-
-#endif

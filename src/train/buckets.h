@@ -7,11 +7,10 @@
  *     |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
  *
  * A bucket begins where a layer does: what backward has finished is a whole layer, and a layer is never cut, however
- * large it is (overlap.h says why). It is closed at the first layer at which it has enough; what is left when the first
- * layer is reached is the last bucket, however small.
+ * large it is (overlap.h says why). A bucket is closed as soon as it has enough. What is left when the first layer is
+ * reached is the last bucket, however small.
  */
-#ifndef GS_TRAIN_BUCKETS_H
-#define GS_TRAIN_BUCKETS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ typedef struct gs_bucket {
  * where layer i begins, 0 <= i < layers; layer[0] is 0. A layer without weights begins where the next one does.
  * Returns how many there are; `bucket` has room for layers + 1. */
 int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket);
-
-#endif

@@ -1,21 +1,20 @@
-/* Bounded staleness: who may go on, and how stale a gradient is. The book that the server of --sync async keeps
+/* Bounded staleness: who may go on, and how stale a gradient is. This is the bookkeeping of the server of --sync async
  * (async_server.h).
  *
- * A worker's clock is how many steps of the epoch it has done. It may begin the next one when it is at most K steps
- * ahead of the slowest worker, and at the end of an epoch, where all meet, when all have done all:
+ * A worker's clock is the number of steps of the epoch that it has done. It may begin the next step if it is at most K
+ * steps ahead of the slowest worker. All meet at the end of an epoch: there it waits until all have done all steps:
  *
  *     K = 2            clock    ahead
  *     worker 0           3        2      may go on
  *     worker 1           4        3      waits until worker 2 has done 2
  *     worker 2           1        0      may go on: the slowest always may
  *
- * The staleness of a gradient is how many gradients have been applied since its worker read its weights: its weights
- * were so many gradients old when it came. Gradients that become one update have the staleness that they had before it.
+ * The staleness of a gradient is the number of gradients applied since its worker read its weights: the weights were
+ * that many gradients old when it arrived. Gradients that become one update have the staleness from before that update.
  *
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server" (NIPS 2013).
  */
-#ifndef GS_TRAIN_CLOCKS_H
-#define GS_TRAIN_CLOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void gs_clocks_apply(gs_clocks *, const int *ranks, int n);
 
 /* Worker `rank` reads the weights that there are now. */
 void gs_clocks_read(gs_clocks *, int rank);
-
-#endif

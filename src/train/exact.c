@@ -24,39 +24,39 @@
  * A virtual shard may be empty: then it adds zeros in its place. Counts and loss travel in the same array.
  *
  * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients
- * for each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two.
+ * for each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.
  *
  * Source of recursive doubling: Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH" (International Journal of High Performance Computing Applications 19, 2005).
  */
 #include "core/clock.h"
-#include "train/modes.h"
+#include "train/internal.h"
 #include "train/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct gs_exact {
-    size_t count;     /* floats in the gradient array, counts included */
+typedef struct exact {
+    size_t count;     /* floats in the gradient array, state and counts included */
     float *partial[]; /* [level]: the left sum, while the right one is computed; level 0 joins all; then the
                          sum that comes from a neighbour */
-};
+} exact;
 
 enum { LEVELS = 3, ARRIVED = LEVELS, BUFFERS };
 _Static_assert(1 << LEVELS == GS_EXACT_SHARDS, "the tree has 2^LEVELS leaves");
 
-gs_status gs_exact_create(gs_worker *w, gs_exact **out) {
-    gs_exact *e = calloc(1, sizeof *e + BUFFERS * sizeof *e->partial);
-    *out = e;
+static gs_status create(gs_worker *w) {
+    exact *e = w->way_state = calloc(1, sizeof *e + BUFFERS * sizeof *e->partial);
     if (!e) return gs_fail(GS_E_MEMORY, "no memory for --exact");
-    e->count = w->model->params + GS_STATS;
+    e->count = w->model->saved + GS_STATS;
     for (int i = 0; i < BUFFERS; i++)
         if (!(e->partial[i] = malloc(e->count * sizeof(float))))
             return gs_fail(GS_E_MEMORY, "--exact: no memory for %d sums of %zu floats", BUFFERS, e->count);
     return GS_OK;
 }
 
-void gs_exact_free(gs_exact *e) {
+static void free_sums(gs_worker *w) {
+    exact *e = w->way_state;
     for (int i = 0; e && i < BUFFERS; i++) free(e->partial[i]);
     free(e);
 }
@@ -68,34 +68,20 @@ static void add(float *restrict sum, const float *restrict x, size_t count) {
 
 /* ---- the leaves and subtrees of one worker ---- */
 
-typedef struct tree {
-    gs_worker *w;
-    size_t batch_first, batch;
-} tree;
-
-static gs_status leaf(const tree *t, int shard) {
-    return gs_fresh_gradient(t->w, t->batch_first, gs_shard_of(t->batch, shard, GS_EXACT_SHARDS));
-}
-
-/* gradients = the sum of `leaves` virtual shards from `first` on */
-static gs_status subtree(const tree *t, int first, int leaves, int level) {
-    if (leaves == 1) return leaf(t, first);
-    const gs_exact *e = t->w->exact;
-    gs_device *d = t->w->device;
-    gs_mem gradients = t->w->model->gradients;
+/* gradients = the sum of this worker's next `leaves` virtual shards */
+static gs_status subtree(gs_worker *w, int leaves, int level) {
+    if (leaves == 1) return gs_gradient(w);
+    const exact *e = w->way_state;
+    gs_device *d = w->device;
+    gs_mem gradients = w->model->gradients;
     void *host;
-    GS_TRY(subtree(t, first, leaves / 2, level + 1));
+    GS_TRY(subtree(w, leaves / 2, level + 1));
     GS_TRY(d->ops->read(d, e->partial[level], gradients, e->count * sizeof(float)));
-    GS_TRY(subtree(t, first + leaves / 2, leaves / 2, level + 1));
+    GS_TRY(subtree(w, leaves / 2, level + 1));
     GS_TRY(d->ops->map(d, gradients, e->count * sizeof(float), &host));
     add(host, e->partial[level], e->count);
     GS_TRY(d->ops->unmap(d, gradients, host));
-    return gs_phase_ends(t->w, GS_PHASE_SYNC);
-}
-
-gs_status gs_exact_gradient(gs_worker *w, size_t batch_first, size_t batch) {
-    int leaves = GS_EXACT_SHARDS / w->comm->size;
-    return subtree(&(tree){w, batch_first, batch}, w->comm->rank * leaves, leaves, 0);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
 /* ---- the levels above ---- */
@@ -106,21 +92,77 @@ static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, si
     for (int distance = 1; distance < c->size; distance *= 2) {
         int neighbour = c->rank ^ distance;
         double start = gs_seconds();
-        GS_TRY(c->ops->send(c, sum, bytes, neighbour));
+        GS_TRY(gs_comm_send(c, sum, bytes, neighbour));
         gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, neighbour, bytes, start);
         start = gs_seconds();
-        GS_TRY(c->ops->recv(c, arrived, bytes, neighbour));
+        GS_TRY(gs_comm_recv(c, arrived, bytes, neighbour));
         gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, neighbour, bytes, start);
         add(sum, arrived, count);
     }
     return GS_OK;
 }
 
-gs_status gs_exact_sum(gs_worker *w) {
+/* gradients = the sum over all workers, by the rest of the tree */
+static gs_status sum_over_workers(gs_worker *w) {
     if (w->comm->size == 1) return GS_OK;
-    const gs_exact *e = w->exact;
+    const exact *e = w->way_state;
     void *host;
     GS_TRY(w->device->ops->map(w->device, w->model->gradients, e->count * sizeof(float), &host));
     GS_TRY(recursive_doubling(w, host, e->partial[ARRIVED], e->count));
     return w->device->ops->unmap(w->device, w->model->gradients, host);
 }
+
+static gs_status step(gs_worker *w, gs_score *score) {
+    GS_TRY(subtree(w, GS_EXACT_SHARDS / w->comm->size, 0));
+    GS_TRY(gs_tell_wish_to_stop(w));
+    GS_TRY(sum_over_workers(w));
+    GS_TRY(gs_read_score(w, score));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+
+    GS_TRY(gs_optimizer_update(w->optimizer, score->samples));
+    return gs_phase_ends(w, GS_PHASE_UPDATE);
+}
+
+/* ---- what it goes with ---- */
+
+/* Only where each operator is known to give the same bits. */
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (!chosen) return GS_OK;
+    for (int i = 0; i < gs_devices_count(s->devices); i++) {
+        char name[48];
+        GS_TRY(gs_devices_name(s->devices, i, name));
+        if (strcmp(name, "cpu") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--exact: device '%s': only cpu is known to give the same bits for the same "
+                           "samples; wanted --devices cpu,...",
+                           name);
+    }
+    if (s->threads > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: --threads %d: splitting products over threads changes their bits; wanted 1 "
+                       "thread per worker",
+                       s->threads);
+    if (s->accumulate > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--exact splits the batch in its own way: it does not work with --accumulate");
+    if (strcmp(s->sync, gs_settings_default().sync) != 0)
+        return gs_fail(GS_E_USAGE, "--exact adds in its own order: it does not work with --sync %s", s->sync);
+    return GS_OK;
+}
+
+const gs_way gs_way_exact = {
+    .name = "exact",
+    .option = "--exact",
+    .no_bucket = "adds in one fixed tree after backward",
+    .no_wire =
+        "needs values that are not rounded on the way, to give the same bits for any number of workers",
+    .one_thread = true,
+    .parts = GS_EXACT_SHARDS,
+    .workers = "1, 2, 4 or 8",
+    .check = check,
+    .summary = "gradients summed in one fixed tree",
+    .promise = "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
+    .create = create,
+    .step = step,
+    .free = free_sums,
+};

@@ -1,4 +1,4 @@
-/* --sync local --every H: local SGD. Each worker goes its own way for H steps, then the ways are averaged.
+/* --sync local --every H: local SGD. Each worker trains on its own for H steps, then the weights are averaged.
  *
  *     worker 0   W --g0--> W0 --g0--> W0 --g0--> W0 \               / W --g0--> ...
  *                                                    >-- average --<
@@ -11,44 +11,45 @@
  *
  *     W = sum over workers r of (n_r / n) W_r      n_r: samples that r has seen since the last average
  *
- * The weight n_r / n makes parts of unequal size count what they should. With H = 1 it gives
+ * The weight n_r / n makes parts of unequal size count by their size. With H = 1 the average is
  *
  *     sum (n_r / n) (W - lr dW_r / n_r) = W - lr (sum dW_r) / n
  *
- * which is the synchronous step: so momentum and weight decay behave alike too, if the velocity is averaged
- * in the same way as the weights. It is; the other choice, a velocity of one's own, would keep pulling the
- * workers apart after each average. It doubles the bytes of an average: 2 in H steps instead of 1 in each.
+ * which is the synchronous step. Momentum and weight decay behave alike too if the velocity is averaged in the same way
+ * as the weights, and it is. If each worker kept its own velocity, it would go on pulling the workers apart after each
+ * average. Averaging it doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
  *
- * The weights are averaged at the end of each epoch too: evaluation wants one model.
+ * The weights are averaged at the end of each epoch too: evaluation needs one model.
  *
  * Sources: Stich, "Local SGD converges fast and communicates little" (ICLR 2019). Averaging the velocity: Yu,
  * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD for distributed non-convex
  * optimization" (ICML 2019).
  */
-#include "train/modes.h"
+#include "train/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-struct gs_local {
+typedef struct local {
     double mine, all;      /* samples since the last average: of this worker, of all */
     float stats[GS_STATS]; /* of this worker's steps since the epoch began */
-};
+} local;
 
-gs_status gs_local_create(gs_local **out) {
-    *out = calloc(1, sizeof **out);
-    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
+static gs_status create(gs_worker *w) {
+    w->way_state = calloc(1, sizeof(local));
+    return w->way_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
 }
 
-void gs_local_free(gs_local *l) {
-    free(l);
+static void free_local(gs_worker *w) {
+    free(w->way_state);
 }
 
 /* x = sum over workers of (mine / all) x; the gradient array, which is free between two steps, carries it */
-static gs_status average(gs_worker *w, gs_mem x) {
+static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     const gs_backend *ops = w->device->ops;
     gs_mem carrier = w->model->gradients;
-    size_t count = w->model->params;
-    float share = (float)(w->local->mine / w->local->all);
+    const local *l = w->way_state;
+    float share = (float)(l->mine / l->all);
     void *host;
     GS_TRY(ops->copy(w->device, carrier, x, count));
     GS_TRY(ops->map(w->device, carrier, count * sizeof(float), &host));
@@ -58,15 +59,16 @@ static gs_status average(gs_worker *w, gs_mem x) {
     return ops->copy(w->device, x, carrier, count);
 }
 
-/* Average weights and velocity, where there was a step since the last time, and sum the epoch's counts, which
- * tell everybody whether to stop. */
+/* Average weights, the layers' state, and the optimiser's vectors (velocity), where there was a step since the last
+ * time, and sum the epoch's counts, which tell everybody whether to stop. */
 static gs_status meet(gs_worker *w, gs_score *score) {
-    gs_local *l = w->local;
+    local *l = w->way_state;
     gs_mem stats = gs_model_stats(w->model);
     float sum[GS_STATS];
     if (l->all > 0 && w->comm->size > 1) {
-        GS_TRY(average(w, w->model->weights));
-        if (w->sgd->momentum != 0) GS_TRY(average(w, w->sgd->velocity));
+        GS_TRY(average(w, w->model->weights, w->model->saved));
+        for (int i = 0; i < w->optimizer->vectors; i++)
+            GS_TRY(average(w, w->optimizer->vector[i], w->model->params));
     }
     l->mine = l->all = 0;
     if (gs_stop_requested) l->stats[GS_STAT_STOP] = 1;
@@ -77,30 +79,66 @@ static gs_status meet(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-gs_status gs_local_step(gs_worker *w, size_t batch_first, size_t batch, gs_score *score) {
-    gs_local *l = w->local;
-    gs_shard mine = gs_shard_of(batch, w->comm->rank, w->comm->size);
+static gs_status step(gs_worker *w, gs_score *score) {
+    local *l = w->way_state;
     float stats[GS_STATS];
 
-    GS_TRY(gs_fresh_gradient(w, batch_first, mine));
+    GS_TRY(gs_gradient(w));
     GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
-    if (mine.count > 0) GS_TRY(gs_sgd_update(w->sgd, (double)mine.count));
+    if (w->piece.part > 0)
+        GS_TRY(gs_optimizer_update(w->optimizer, (double)w->piece.part * gs_model_answers(w->model)));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     for (int i = 0; i < GS_STATS; i++) l->stats[i] += stats[i];
-    l->mine += (double)mine.count;
-    l->all += (double)batch;
+    l->mine += (double)w->piece.part;
+    l->all += (double)w->piece.batch;
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
     gs_score sum; /* of the epoch up to here, over all workers: only the wish to stop matters yet */
     GS_TRY(meet(w, &sum));
-    score->stop = sum.stop;
+    score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
     return GS_OK;
 }
 
-gs_status gs_local_end_epoch(gs_worker *w, gs_score *total) {
+static gs_status end_epoch(gs_worker *w, gs_score *total) {
+    local *l = w->way_state;
     GS_TRY(meet(w, total));
-    w->local->stats[GS_STAT_LOSS] = w->local->stats[GS_STAT_CORRECT] = w->local->stats[GS_STAT_SAMPLES] = 0;
+    l->stats[GS_STAT_LOSS] = l->stats[GS_STAT_CORRECT] = l->stats[GS_STAT_SAMPLES] = 0;
     return GS_OK;
 }
+
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (!chosen)
+        return s->every
+                   ? gs_fail(GS_E_USAGE, "--every works only with --sync local, not with --sync %s", s->sync)
+                   : GS_OK;
+    if (!s->every)
+        return gs_fail(GS_E_USAGE, "--sync local needs --every H: the steps from one average to the next");
+    if (s->verify % (uint64_t)s->every != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--verify %llu: with --sync local the weights are the same only after an average; "
+                       "wanted a multiple of --every %d",
+                       (unsigned long long)s->verify, s->every);
+    return GS_OK;
+}
+
+static void describe(const gs_settings *s, char *text, size_t size) {
+    snprintf(text, size, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
+}
+
+const gs_way gs_way_local = {
+    .name = "local",
+    .option = "--sync local",
+    .no_bucket = "does not sum gradients in each step, so there is nothing to sum during backward",
+    .no_wire = "sends weights, which must not be rounded",
+    .check = check,
+    .describe = describe,
+    .no_gradient = true,  /* the array carries weights */
+    .all_measured = true, /* it synchronises in few steps */
+    .apart = true,
+    .create = create,
+    .step = step,
+    .end_epoch = end_epoch,
+    .free = free_local,
+};

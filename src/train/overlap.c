@@ -3,22 +3,18 @@
 
 #include "core/clock.h"
 #include "train/buckets.h"
+#include "train/way.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-typedef struct bucket {
-    size_t first, count; /* elements of the flat array */
-    float *host;         /* where the thread finds them */
-} bucket;
 
 struct gs_overlap {
     gs_worker *worker;
     float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
     int buckets;
-    bucket *bucket; /* the last elements first */
+    gs_bucket *bucket; /* the last elements first */
+    float **host;      /* where the thread finds them */
     pthread_t thread;
     bool started;
 
@@ -37,11 +33,11 @@ struct gs_overlap {
 
 /* ---- the thread ---- */
 
-static gs_status sum(const gs_overlap *o, const bucket *b) {
+static gs_status sum(const gs_overlap *o, int i) {
     gs_sync *s = o->worker->sync;
-    s->tail = b == o->bucket ? GS_STATS : 0; /* the counts lie at the end of the array */
-    GS_TRY(gs_sync_run(s, b->host, b->count));
-    o->worker->sent += (double)s->counted.bytes;
+    s->tail = i == 0 ? gs_model_tail(o->worker->model) : 0; /* state and counts lie at the end of the array */
+    GS_TRY(gs_sync_run(s, o->host[i], o->bucket[i].count));
+    o->worker->measured.sent += (double)s->counted.bytes;
     return GS_OK;
 }
 
@@ -55,12 +51,12 @@ static void *thread_main(void *argument) {
             continue;
         }
         if (o->failed == GS_OK) {
-            const bucket *b = &o->bucket[o->summed];
+            int i = o->summed;
             pthread_mutex_unlock(&o->lock);
             double start = gs_seconds();
-            gs_status status = sum(o, b);
+            gs_status status = sum(o, i);
             double end = gs_seconds(), took = end - start;
-            gs_timeline_bucket(o->worker, (int)(b - o->bucket), start, end);
+            gs_timeline_bucket(o->worker, i, start, end);
             pthread_mutex_lock(&o->lock);
             o->summing += took;
             o->failed = status;
@@ -75,54 +71,50 @@ static void *thread_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-/* o->bucket, which has room for one more than there are layers. A layer's place is that of its weights and of those in
- * it. */
+/* A layer begins where its weights do, or those of the layers in it. */
 static gs_status cut(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
            layers = (size_t)m->net->children;
     size_t *layer = malloc((layers + 1) * sizeof *layer);
-    gs_bucket *plan = malloc((layers + 1) * sizeof *plan);
-    gs_status status =
-        layer && plan ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
-    for (size_t i = 0; i < layers && status == GS_OK; i++) layer[i] = m->net->child[i]->weight.at;
-    if (status == GS_OK) o->buckets = gs_buckets_plan(layer, (int)layers, m->params + GS_STATS, least, plan);
-    for (int i = 0; i < o->buckets; i++) o->bucket[i] = (bucket){plan[i].first, plan[i].count, NULL};
+    o->bucket = malloc((layers + 1) * sizeof *o->bucket);
+    o->host = malloc((layers + 1) * sizeof *o->host);
+    bool there = layer && o->bucket && o->host;
+    for (size_t i = 0; i < layers && there; i++) layer[i] = m->net->child[i]->at;
+    if (there) o->buckets = gs_buckets_plan(layer, (int)layers, m->saved + GS_STATS, least, o->bucket);
     free(layer);
-    free(plan);
-    return status;
+    return there ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
 }
 
 /* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
- * writes to the rest of the gradients: so from such a device a bucket is copied. On cpu a place is a pointer. */
+ * writes to the rest of the gradients: so from such a device a bucket is copied. Where operators work on the host's
+ * memory, a place is a pointer. */
 static bool is_host_memory(const gs_device *d) {
-    return strcmp(d->ops->name, "cpu") == 0;
+    return d->ops->host_memory != NULL;
 }
 
 static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
-    size_t count = m->params + GS_STATS;
-    o->bucket = calloc((size_t)m->net->children + 1, sizeof *o->bucket);
-    if (!is_host_memory(m->device)) o->copy = malloc(count * sizeof *o->copy);
-    if (!o->bucket || (!o->copy && !is_host_memory(m->device)))
+    size_t count = m->saved + GS_STATS;
+    if (!is_host_memory(m->device) && !(o->copy = malloc(count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
     GS_TRY(cut(o));
     o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;
-    return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no thread could be started");
+    return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: cannot start a thread");
 }
 
-gs_status gs_overlap_create(gs_worker *w, gs_overlap **out) {
-    gs_overlap *o = calloc(1, sizeof *o);
+gs_status gs_overlap_create(gs_worker *w) {
+    gs_overlap *o = w->way_state = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
     o->worker = w;
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->changed, NULL);
-    gs_status status = create(o);
-    if (status == GS_OK)
-        *out = o;
-    else
-        gs_overlap_free(o);
-    return status;
+    GS_TRY(create(o));
+    w->final = gs_overlap_release;
+    w->sync_most = 0;
+    for (int i = 0; i < o->buckets; i++)
+        if (o->bucket[i].count > w->sync_most) w->sync_most = o->bucket[i].count;
+    return GS_OK;
 }
 
 void gs_overlap_free(gs_overlap *o) {
@@ -135,46 +127,38 @@ void gs_overlap_free(gs_overlap *o) {
     pthread_cond_destroy(&o->changed);
     pthread_mutex_destroy(&o->lock);
     free(o->bucket);
+    free(o->host);
     free(o->copy);
     free(o);
-}
-
-size_t gs_overlap_most(const gs_overlap *o) {
-    size_t most = 0;
-    for (int i = 0; i < o->buckets; i++)
-        if (o->bucket[i].count > most) most = o->bucket[i].count;
-    return most;
 }
 
 /* ---- a step ---- */
 
 /* The device is the worker's: the thread never calls it. Reading waits for the work on these gradients. */
-static gs_status show(gs_overlap *o, bucket *b) {
+static gs_status show(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
+    const gs_bucket *b = &o->bucket[i];
     gs_mem place = gs_at(o->worker->model->gradients, b->first);
-    size_t bytes = b->count * sizeof *b->host;
-    void *mapped;
-    if (o->copy) {
-        b->host = o->copy + b->first;
-        return d->ops->read(d, b->host, place, bytes);
-    }
-    GS_TRY(d->ops->map(d, place, bytes, &mapped));
-    b->host = mapped;
+    size_t bytes = b->count * sizeof *o->copy;
+    void *mapped = o->copy ? o->copy + b->first : NULL;
+    GS_TRY(o->copy ? d->ops->read(d, mapped, place, bytes) : d->ops->map(d, place, bytes, &mapped));
+    o->host[i] = mapped;
     return GS_OK;
 }
 
-static gs_status bring_back(gs_overlap *o, const bucket *b) {
+static gs_status bring_back(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
-    gs_mem place = gs_at(o->worker->model->gradients, b->first);
-    return o->copy ? d->ops->write(d, place, b->host, b->count * sizeof *b->host)
-                   : d->ops->unmap(d, place, b->host);
+    gs_mem place = gs_at(o->worker->model->gradients, o->bucket[i].first);
+    return o->copy ? d->ops->write(d, place, o->host[i], o->bucket[i].count * sizeof *o->copy)
+                   : d->ops->unmap(d, place, o->host[i]);
 }
 
 gs_status gs_overlap_release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
+    if (o->released == 0) GS_TRY(gs_tell_wish_to_stop(o->worker)); /* the counts are in the first bucket */
     /* only this thread changes `released`, so it may look at it without the lock */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
-        GS_TRY(show(o, &o->bucket[o->released]));
+        GS_TRY(show(o, o->released));
         o->handed_over = gs_seconds(); /* now, because the thread may take this core */
         pthread_mutex_lock(&o->lock);
         o->released++;
@@ -192,7 +176,7 @@ gs_status gs_overlap_finish(gs_overlap *o) {
     gs_status failed = o->failed;
     pthread_mutex_unlock(&o->lock);
     o->waited += gs_seconds() - o->handed_over;
-    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, &o->bucket[i]));
+    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, i));
     return failed == GS_OK ? GS_OK : gs_fail(failed, "%s", o->message);
 }
 

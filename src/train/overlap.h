@@ -15,13 +15,13 @@
  * several passes, the last one releases the buckets. Loss and counts are known before backward and travel with
  * the first bucket.
  *
- * Weights are those of one sum after backward, within rounding; to the bit where the order of additions does not
- * depend on where the array is cut: in all schemes but the two rings, `ring` and Gloo's.
+ * The weights are those of one sum after backward, within rounding. They are equal to the bit where the order of
+ * additions does not depend on where the array is cut: in all schemes but the two rings, `ring` and Gloo's.
  *
- * A layer is never cut, however small KB is: a larger one is one bucket, with the layers behind it that were not yet
- * enough for one. Its gradient becomes final as a whole, so the sum of its first piece could not begin any sooner, and
- * its pieces would be summed one after the other by the one thread; each sum costs its rounds, and the larger ones go by
- * small pieces already where that helps (Gloo's exchange of two processes, gloo_direct.hh). Pieces were tried, with
+ * A layer is never cut, however small KB is. A larger layer is one bucket, with the layers behind it that were not yet
+ * enough for one. Its gradient becomes final as a whole, so the sum of its first piece could not begin any sooner. Its
+ * pieces would be summed one after the other by the one thread, and each sum costs its rounds. Large sums go in small
+ * pieces already where that helps (Gloo's exchange of two processes, comm/gloo/direct.h). Pieces were tried, with
  * layers of 6.4 and 8.4 MB and two workers on two cores of a Xeon, --bucket 256. Sums of a step, two runs of each:
  *
  *     pieces                                  none         2 MB         512 KB       128 KB
@@ -33,27 +33,25 @@
  * On two parts of an OpenCL device some pieces can be copied while others are summed: with 1 MB that gave 11 % more
  * samples/s between threads by allreduce, and 25 % less between processes by the ring over Gloo.
  *
- * What it brings depends on the model: a layer that holds most of the weights and comes first (mlp) ends last,
+ * What it gains depends on the model. If the first layer holds most of the weights (mlp), its gradient is final last,
  * and nothing is left to hide its sum behind.
  *
  * Source: Li et al., "PyTorch distributed: experiences on accelerating data parallel training" (VLDB 2020),
  * section 3.2.
  */
-#ifndef GS_TRAIN_OVERLAP_H
-#define GS_TRAIN_OVERLAP_H
+#pragma once
 
 #include "train/train.h"
 
-/* Cut the worker's gradients by settings->bucket, and start its thread. worker->sync must be there before the
- * first release. */
-gs_status gs_overlap_create(gs_worker *, gs_overlap **out);
+typedef struct gs_overlap gs_overlap;
+
+/* Cut the worker's gradients by settings->bucket, and start its thread: worker->way_state, which is told of final
+ * gradients from now on. worker->sync, for sums of worker->sync_most floats, must be there before the first release. */
+gs_status gs_overlap_create(gs_worker *);
 
 /* Ends the thread. NULL is allowed. After a failure the comm must have been aborted, so that the thread does not
  * wait there until the timeout. */
 void gs_overlap_free(gs_overlap *);
-
-/* Floats in the largest bucket. */
-size_t gs_overlap_most(const gs_overlap *);
 
 /* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
 gs_status gs_overlap_release(void *overlap, size_t first);
@@ -64,5 +62,3 @@ gs_status gs_overlap_finish(gs_overlap *);
 
 /* Of all steps so far, as sums over `steps` ones. */
 gs_overlap_times gs_overlap_measured(const gs_overlap *, uint64_t steps);
-
-#endif

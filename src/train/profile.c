@@ -1,7 +1,8 @@
 #include "train/profile.h"
 
 #include "core/clock.h"
-#include "train/modes.h"
+#include "model/model_text.h"
+#include "train/internal.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,12 +14,12 @@ enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
 typedef struct profiler {
     gs_profile *out;
     gs_worker worker;
-    gs_dataset *set;
+    gs_dataset *loaded; /* NULL where the set is the caller's */
+    const gs_dataset *set;
     gs_comm *comm;
     double seconds;
-    size_t pieces;         /* of a step */
-    unsigned char *images; /* a piece that comes again and again */
-    int32_t *labels;
+    size_t pieces;           /* of a step */
+    void *inputs, *answers;  /* a piece that is used again and again */
     size_t again;            /* its samples; 0: the loader's next one is taken */
     gs_timed_layers *layers; /* while rows are measured */
     gs_profile_cell own[ROWS][GS_DIRECTIONS];
@@ -48,17 +49,17 @@ static gs_status part_ends(profiler *p, int row, int direction, double flops, do
 
 /* ---- a step, as step.c makes it on one worker ---- */
 
-/* The next piece; of those that come again and again at most `left` samples. */
+/* The next piece; if pieces are used again and again, at most `left` samples of it. */
 static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
     gs_worker *w = &p->worker;
     GS_TRY(mark(p));
     if (p->again) {
         *n = p->again < left ? p->again : left;
-        GS_TRY(gs_worker_write(w, p->images, p->labels, *n));
+        GS_TRY(gs_worker_write(w, p->inputs, p->answers, *n));
     } else {
         const gs_loaded *next = gs_loader_next(w->loader);
         *n = next->piece.n;
-        GS_TRY(gs_worker_write(w, next->images, next->labels, *n));
+        GS_TRY(gs_worker_write(w, next->inputs, next->answers, *n));
     }
     double pixels = (double)*n * (double)gs_shape_size(w->model->in);
     /* bytes: read and written once on their way to the device, read again, and written as floats */
@@ -72,12 +73,12 @@ static gs_status piece(profiler *p, size_t left, size_t *n) {
     GS_TRY(bring_samples(p, left, n));
     pass.n = *n;
     double outputs = 4 * (double)*n * (double)gs_shape_size(w->model->out);
-    GS_TRY(gs_model_forward(w->model, &pass, w->x, &logits));
+    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
     GS_TRY(mark(p));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->labels));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
     GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 2 * outputs));
     if (p->layers) gs_timed_layers_took(p->layers);
-    GS_TRY(gs_model_backward(w->model, &pass, logits, w->labels));
+    GS_TRY(gs_model_backward(w->model, &pass, logits, w->input.answers));
     GS_TRY(part_ends(p, ROW_LOSS, GS_BACKWARD, 0, 2 * outputs));
     /* the layers' backward is inside of the model's: the rest is the loss's */
     if (p->layers) p->own[ROW_LOSS][GS_BACKWARD].seconds -= gs_timed_layers_took(p->layers);
@@ -94,7 +95,7 @@ static gs_status step(profiler *p, double *samples) {
     for (size_t i = 0; i < p->pieces; i++, all += n) GS_TRY(piece(p, w->batch - all, &n));
     GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
     GS_TRY(mark(p));
-    GS_TRY(gs_sgd_update(w->sgd, (double)all));
+    GS_TRY(gs_optimizer_update(w->optimizer, (double)all * gs_model_answers(w->model)));
     /* g = scale dw + decay w;  v = m v + g;  w -= lr v:  7 operations, w, v and dw read, w and v written */
     GS_TRY(part_ends(p, ROW_UPDATE, GS_BACKWARD, 7 * params, 20 * params));
     w->step++;
@@ -123,10 +124,10 @@ static gs_status steps(profiler *p, double *count, double *took, double *samples
 /* ---- the measurements ---- */
 
 static gs_status measure_loader(profiler *p) {
-    gs_schedule schedule = gs_worker_schedule(&p->worker);
     gs_loader *loader;
     double start = gs_seconds(), took, samples = 0;
-    GS_TRY(gs_loader_create(p->set, &schedule, p->worker.settings->seed, p->out->throttle, &loader));
+    GS_TRY(
+        gs_loader_create(p->set, &p->worker.schedule, p->worker.settings->seed, p->out->throttle, &loader));
     do {
         samples += (double)gs_loader_next(loader)->piece.n;
         took = gs_seconds() - start;
@@ -138,8 +139,7 @@ static gs_status measure_loader(profiler *p) {
 
 static gs_status measure_step(profiler *p) {
     double count, took, samples;
-    p->again = p->worker.piece;
-    gs_dataset_gather(p->set, NULL, 0, p->again, p->images, p->labels);
+    p->again = p->worker.schedule.most;
     GS_TRY(steps(p, &count, &took, &samples));
     p->out->step = samples / took;
     return GS_OK;
@@ -148,7 +148,7 @@ static gs_status measure_step(profiler *p) {
 static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
     double count, took, samples, waited = gs_loader_waited(loader);
-    /* what was loaded before the clock runs is no bandwidth */
+    /* What was loaded before the clock started is not bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
         gs_loader_next(loader);
     p->again = 0;
@@ -171,7 +171,7 @@ static void own_row(const profiler *p, int row, const char *name, double count, 
 static gs_status measure_rows(profiler *p) {
     double count, took, samples;
     gs_profile *out = p->out;
-    p->again = p->worker.piece;
+    p->again = p->worker.schedule.most;
     GS_TRY(gs_timed_layers_begin(&p->worker, &out->roofline, &p->layers));
     GS_TRY(steps(p, &count, &took, &samples));
     count++; /* the first one was measured too */
@@ -189,13 +189,9 @@ static gs_status measure_rows(profiler *p) {
 /* ---- before and after ---- */
 
 static gs_status check(const gs_settings *s, const gs_dataset *set) {
-    gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
-    int classes = (int)gs_shape_size(plan->out);
-    gs_model_free(plan);
-    GS_TRY(gs_dataset_check_labels(set, classes));
+    GS_TRY(gs_check_set(s, set));
     if (gs_devices_count(s->devices) != 1)
-        return gs_fail(GS_E_USAGE, "--device %s: profile looks at one device at a time", s->devices);
+        return gs_fail(GS_E_USAGE, "--device %s: profile measures one device at a time", s->devices);
     if (s->batch > set->count)
         return gs_fail(GS_E_USAGE,
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
@@ -205,18 +201,22 @@ static gs_status check(const gs_settings *s, const gs_dataset *set) {
 
 static gs_status prepare(profiler *p, const gs_settings *s) {
     char device[48];
-    GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &p->set));
+    GS_TRY(gs_open_set(s, GS_TRAIN, &p->loaded, &p->set));
     GS_TRY(check(s, p->set));
     GS_TRY(gs_devices_name(s->devices, 0, device));
     GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &p->comm));
-    GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, 1, gs_dataset_scaling(p->set), p->set, NULL));
+    GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, gs_worker_threads(s, 1),
+                            gs_dataset_scaling(p->set), p->set, NULL));
     gs_worker *w = &p->worker;
-    p->images = malloc(w->piece * gs_shape_size(p->set->shape));
-    p->labels = malloc(w->piece * sizeof *p->labels);
-    if (!p->images || !p->labels) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", w->piece);
-    p->pieces = (w->batch + w->piece - 1) / w->piece;
+    size_t piece = w->schedule.most;
+    p->inputs = malloc(piece * gs_dataset_input_bytes(p->set));
+    p->answers = malloc(piece * gs_dataset_answer_bytes(p->set));
+    if (!p->inputs || !p->answers) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", piece);
+    gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers);
+    p->pieces = (w->batch + piece - 1) / piece;
     gs_profile *out = p->out;
-    snprintf(out->model, sizeof out->model, "%s", s->model);
+    bool named = gs_model_text(s->model) != s->model;
+    snprintf(out->model, sizeof out->model, "%s", named ? s->model : w->model->text);
     snprintf(out->device, sizeof out->device, "%s: %s", w->device->name, w->device->description);
     out->params = w->model->params;
     out->batch = w->batch;
@@ -225,8 +225,7 @@ static gs_status prepare(profiler *p, const gs_settings *s) {
     return gs_warm_up(w);
 }
 
-static gs_status run(profiler *p, const gs_settings *s) {
-    GS_TRY(prepare(p, s));
+static gs_status measure_all(profiler *p) {
     GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
     GS_TRY(measure_loader(p));
     GS_TRY(measure_step(p));
@@ -234,23 +233,51 @@ static gs_status run(profiler *p, const gs_settings *s) {
     return measure_rows(p);
 }
 
-gs_status gs_profile_run(const gs_settings *settings, double seconds, gs_profile *out) {
+/* Adds to *out what `measure` measures, and frees it on failure. */
+static gs_status run(const gs_settings *settings, double seconds, gs_status (*measure)(profiler *),
+                     gs_profile *out) {
     gs_settings s = *settings;
     s.lr = 0;
     s.epochs = INT_MAX; /* a schedule that does not end */
     s.steps = 0;
     if (!s.model) s.model = "mlp";
-    *out = (gs_profile){0};
     profiler p = {.out = out, .seconds = seconds};
-    gs_status status = run(&p, &s);
+    gs_status status = prepare(&p, &s);
+    if (status == GS_OK) status = measure(&p);
     gs_timed_layers_end(p.layers);
     gs_worker_free(&p.worker);
     gs_comm_free(p.comm);
-    gs_dataset_free(p.set);
-    free(p.images);
-    free(p.labels);
+    gs_dataset_free(p.loaded);
+    free(p.inputs);
+    free(p.answers);
     if (status != GS_OK) gs_profile_free(out);
     return status;
+}
+
+gs_status gs_profile_run(const gs_settings *settings, double seconds, gs_profile *out) {
+    *out = (gs_profile){0};
+    return run(settings, seconds, measure_all, out);
+}
+
+gs_status gs_profile_plain(const gs_settings *settings, double seconds, gs_profile *out) {
+    gs_settings s = *settings;
+    gs_profile plain = {.roofline = out->roofline};
+    s.devices = "cpu";
+    s.threads = 1;
+    gs_backend_replace(gs_cpu_plain);
+    gs_status status = run(&s, seconds, measure_rows, &plain);
+    gs_backend_replace(NULL);
+    GS_TRY(status);
+    if (plain.row_count != out->row_count)
+        gs_bug("profile: %d rows, %d plain", out->row_count, plain.row_count);
+    for (int k = 0; k < GS_DIRECTIONS; k++)
+        for (int i = 0, does_it = 0; i < out->row_count; i++) {
+            /* a layer that moves no bytes of its own is done by one before it */
+            if (out->rows[i].cell[k].bytes > 0) does_it = i;
+            out->rows[does_it].plain[k] += plain.rows[i].cell[k].seconds;
+        }
+    gs_profile_free(&plain);
+    return GS_OK;
 }
 
 void gs_profile_free(gs_profile *p) {

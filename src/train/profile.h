@@ -3,14 +3,15 @@
  * 1. The loader alone, the training step alone (the same samples again and again), and both together: which of the two
  *    bounds a run.
  * 2. Each layer's forward and backward: its time, and how far that is from the least that the device could need
- *    (roofline.h). To tell one layer from the next, the device is waited for after each; on OpenCL this takes time that a
- *    real step does not lose, so the rows add up to more than the step alone.
+ *    (roofline.h). To separate the layers, we wait for the device after each. On OpenCL that takes time that
+ *    a real step does not lose, so the rows add up to more than the step alone.
  *
- * Nothing is learned meanwhile: the learning rate is 0. (On the same batch again and again, gradients would become so
- * small that a CPU computes with them slowly.)
+ * 3. If asked for, the same layers by the plain loops of cpu/plain/plain.h, on one core: how much was gained over them.
+ *
+ * Nothing is learned meanwhile: the learning rate is 0. (With the same batch again and again, gradients would become so
+ * small that a CPU computes slowly with them.)
  */
-#ifndef GS_TRAIN_PROFILE_H
-#define GS_TRAIN_PROFILE_H
+#pragma once
 
 #include "layer/watch.h"
 #include "train/roofline.h"
@@ -27,6 +28,8 @@ typedef struct gs_profile_cell {
 typedef struct gs_profile_row {
     char name[48], what[96];
     gs_profile_cell cell[GS_DIRECTIONS];
+    double plain
+        [GS_DIRECTIONS]; /* seconds of the plain loops, with those of the layers that this one does too */
 } gs_profile_row;
 
 typedef struct gs_profile {
@@ -41,10 +44,15 @@ typedef struct gs_profile {
     int row_count;
 } gs_profile;
 
-/* Profile settings->model on settings->data and the one device that settings->devices names. Each measurement takes about
- * `seconds`. Uses batch, threads, loss, throttle, seed, accumulate of the settings. */
+/* Profile settings->model on settings->data and the one device that settings->devices names. Each measurement takes
+ * about `seconds`. Uses batch, threads, loss, throttle, seed, accumulate of the settings. */
 gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
+
+/* Measure the same layers by the plain loops, with one thread of the cpu, into the rows' `plain`. The settings are
+ * those of gs_profile_run, which comes first. Takes about `seconds`, but at least three steps, which may be minutes. To
+ * be called where gs_backend_replace may be. */
+gs_status gs_profile_plain(const gs_settings *, double seconds, gs_profile *);
 
 /* The sentences that loader, step and sample_bytes imply; in lines of at most 80 columns (profile_verdict.c). */
 void gs_profile_verdict(const gs_profile *, char *text, size_t size);
@@ -66,5 +74,3 @@ double gs_timed_layers_took(gs_timed_layers *);
 
 /* Add what was measured, divided by `steps`, to rows; returns how many rows there are. rows NULL: only count. */
 int gs_timed_layers_rows(const gs_timed_layers *, double steps, gs_profile_row *rows);
-
-#endif

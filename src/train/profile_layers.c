@@ -1,12 +1,13 @@
-/* The time, the operations and the bytes of each layer: two looks at the clock around its forward and its backward. */
+/* The time, the operations and the bytes of each layer: the clock is read before and after its forward and its
+ * backward. */
 #include "train/profile.h"
 
 #include "core/clock.h"
+#include "layer/make.h"
 #include "layer/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct timed {
     const gs_layer *layer;
@@ -25,47 +26,45 @@ struct gs_timed_layers {
 
 /* ---- bytes that must at least be moved: floats, each operand once ---- */
 
-static bool is(const gs_layer *l, const char *name) {
-    return strcmp(l->ops->name, name) == 0;
+/* A container's own work is a sum, y = a + b. */
+static double bytes_of_sum(const gs_layer *l, double n) {
+    return 3 * 4 * n * (double)gs_shape_size(l->out);
 }
 
-/* A container's own work: a residual's sum. */
-static double bytes_of_container(const gs_layer *l, double n) {
-    return is(l, "residual") ? 3 * 4 * n * (double)gs_shape_size(l->out) : 0;
-}
-
-/* What n samples of the layer put out, with the pooling that it does too. */
-static double outputs_of(const gs_layer *l, double n) {
-    return n * (double)gs_shape_size(l->pool ? l->pool->out : l->out);
+/* What the layer does of those after it (backend.h). */
+static gs_epilogue epilogue_of(const gs_layer *l) {
+    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
+    return then ? *then : (gs_epilogue){.relu = false};
 }
 
 static double bytes_forward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = outputs_of(l, n);
-    if (l->children) return bytes_of_container(l, n);
-    if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
-    if (is(l, "max_pool2d") || l->pool) out *= 2; /* y and the index */
-    return 4 * (in + out + (double)(l->weight.count + l->bias.count));
+    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return bytes_of_sum(l, n);
+    out *= 1 + l->ops->also_writes + (epilogue_of(l).pool != NULL); /* y, the index */
+    return 4 * (in + out + (double)gs_layer_params(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = outputs_of(l, n);
-    double weights = (double)l->weight.count, params = weights + (double)l->bias.count;
-    if (l->children) return l->needs_dx ? bytes_of_container(l, n) : 0;
-    if (is(l, "flatten") || gs_layer_is_done_before(l)) return 0;
-    if (l->fused) out *= l->pool ? 3 : 2; /* dy, y, the index */
+    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    const gs_epilogue then = epilogue_of(l);
+    double weights = (double)l->param[0].count, params = (double)gs_layer_params(l);
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
+    out *= 1 + l->ops->also_reads + then.relu + (then.pool != NULL); /* dy, y, the index */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
-    if (is(l, "relu") || is(l, "tanh") || is(l, "sigmoid") || is(l, "max_pool2d"))
-        out *= 2; /* y, the index */
     return 4 * (out + in);
 }
 
-/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu or a pooling that a layer before does
- * is counted there. */
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
+ * that follows it, they are counted in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
-    bool learns = l->weight.count + l->bias.count > 0;
-    if (gs_layer_is_done_before(l)) return 0;
-    double too = (l->fused ? (double)gs_shape_size(l->out) : 0) + (l->pool ? l->pool->flops : 0);
+    bool learns = gs_layer_params(l) > 0;
+    const gs_epilogue then = epilogue_of(l);
+    double too = then.relu ? (double)gs_shape_size(l->out) : 0;
+    if (then.pool)
+        too += (double)gs_shape_size(gs_layer_y_shape(l)) * then.pool->kernel_h * then.pool->kernel_w;
     return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
 }
 
@@ -89,7 +88,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     GS_TRY(all->device->ops->finish(all->device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
-    if (!gs_layer_is_done_before(l)) c->seconds += took - all->inside;
+    c->seconds += took - all->inside;
     c->flops += flops;
     c->bytes += bytes;
     c->least += gs_roofline_seconds(all->roofline, flops, bytes);
@@ -142,12 +141,12 @@ int gs_timed_layers_rows(const gs_timed_layers *all, double steps, gs_profile_ro
     int count = 0;
     for (int i = 0; i < all->count; i++) {
         const timed *t = &all->layer[i];
-        if (is(t->layer, "sequential") || is(t->layer, "flatten")) continue; /* no work of their own */
+        if (gs_layer_is_view(t->layer)) continue;
         count++;
         if (!rows) continue;
         gs_profile_row *r = &rows[count - 1];
         snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
-        t->layer->ops->describe(t->layer, r->what, sizeof r->what);
+        gs_layer_describe(t->layer, r->what, sizeof r->what);
         for (int k = 0; k < GS_DIRECTIONS; k++) {
             const gs_profile_cell *c = &t->cell[k];
             r->cell[k] =

@@ -17,12 +17,12 @@ void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
     if (ratio >= 1)
         snprintf(text, size,
                  "The training step bounds this run: the loader alone is %s times as fast.\n"
-                 "The step takes %s MB/s of samples, and %s MB/s could be brought.",
+                 "The step uses %s MB/s of samples; the loader could supply %s MB/s.",
                  times, step, loader);
     else
         snprintf(text, size,
                  "The loader bounds this run: the training step alone is %s times as fast,\n"
-                 "and must wait at least %.0f %% of the time: it could take %s MB/s of samples,\n"
-                 "and %s MB/s are brought.",
+                 "and must wait at least %.0f %% of the time: it could use %s MB/s of samples,\nbut is "
+                 "supplied with %s MB/s.",
                  times, 100 * (1 - ratio), step, loader);
 }

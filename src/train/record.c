@@ -1,19 +1,13 @@
-/* What a run tells its observer on rank 0 of all workers, for a log. */
-#include "train/modes.h"
+/* What a run tells its observer on rank 0 about all workers, for a log. */
+#include "train/internal.h"
 #include "train/timeline.h"
 
 #include <stdlib.h>
 
-static const gs_observer *observer_of(const gs_worker *w, const gs_observer *o) {
-    static const gs_observer nobody;
-    return w->comm->rank == 0 && o ? o : &nobody;
-}
-
-gs_status gs_record_start(gs_worker *w, const gs_observer *observer) {
-    const gs_observer *o = observer_of(w, observer);
+gs_status gs_record_start(gs_worker *w, const gs_observer *o) {
     gs_device_report *devices;
     if (!w->settings->record) return GS_OK;
-    if (w->settings->trace_first) GS_TRY(gs_timeline_create(w, &w->timeline));
+    if (w->settings->trace.first) GS_TRY(gs_timeline_create(w, &w->timeline));
     gs_status status = gs_report_devices(w, &devices);
     if (status == GS_OK && o->devices) o->devices(o->context, devices, w->comm->size);
     free(devices);
@@ -31,15 +25,14 @@ static gs_status timeline(gs_worker *w, const gs_observer *o) {
     return GS_OK;
 }
 
-gs_status gs_record_epoch(gs_worker *w, const gs_observer *observer, int epoch, const gs_work_done *since,
+gs_status gs_record_epoch(gs_worker *w, const gs_observer *o, int epoch, const gs_measured *since,
                           double seconds, bool last) {
-    const gs_observer *o = observer_of(w, observer);
     gs_worker_report *reports;
     if (!w->settings->record) return GS_OK;
     gs_status status = gs_report_workers(w, since, seconds, &reports);
     if (status == GS_OK && o->workers) o->workers(o->context, epoch, reports, w->comm->size);
     free(reports);
-    if (status == GS_OK && w->timeline && (last || w->step >= w->settings->trace_last))
+    if (status == GS_OK && w->timeline && (last || w->step >= w->settings->trace.last))
         status = timeline(w, o);
     return status;
 }

@@ -35,7 +35,7 @@ static gs_status seconds_of(const measurement *m, measured work, size_t repeats,
     return GS_OK;
 }
 
-/* Seconds of one repeat, of so many at once that they can be measured. */
+/* Seconds per repeat, from enough repeats at once to be measured. */
 static gs_status best_of(const measurement *m, measured work, double seconds, double *one) {
     double least = seconds / TAKES, took;
     size_t repeats = 1;

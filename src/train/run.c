@@ -1,10 +1,12 @@
 #include "train/train.h"
 
 #include "core/clock.h"
+#include "core/cores.h"
 #include "io/file.h"
-#include "io/safetensors.h"
-#include "train/modes.h"
+#include "model/safetensors.h"
+#include "train/internal.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +18,13 @@ typedef enum gs_job { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_job;
 typedef struct gs_run {
     gs_job job;
     gs_settings settings; /* a copy, with the model of settings.load filled in */
-    char *loaded_model;
-    gs_scaling scaling; /* of the training set, or of the one that the loaded weights were trained on */
+    gs_saved saved;       /* what the file settings.load says of itself */
+    gs_scaling scaling;   /* of the training set, or of the one that the loaded weights were trained on */
     const gs_observer *observer;
-    gs_dataset *train_set, *test_set;
-    int local;     /* workers in this process */
+    gs_dataset *loaded[2]; /* from files; NULL where they came from memory */
+    const gs_dataset *train_set, *test_set;
+    int local;     /* workers in this process, and */
+    int threads;   /* what each has of the CPU's */
     float *logits; /* of the whole test set: JOB_PREDICT */
     struct gs_run_worker *worker;
 } gs_run;
@@ -30,6 +34,8 @@ typedef struct gs_run_worker {
     pthread_t thread;
     gs_comm *comm;
     char device[48];
+    cpu_set_t share; /* CPUs to which it is bound, */
+    int cpus;        /* how many; 0: it is not bound */
     gs_worker worker;
     gs_result result;
     gs_status status;
@@ -59,14 +65,6 @@ gs_status gs_devices_name(const char *list, int i, char name[48]) {
 
 /* ---- before: what can be checked without a worker ---- */
 
-static gs_status check_labels(const gs_dataset *set, const gs_settings *s) {
-    gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
-    int classes = (int)gs_shape_size(plan->out);
-    gs_model_free(plan);
-    return gs_dataset_check_labels(set, classes);
-}
-
 /* What can be known before the workers have met. */
 static gs_status check_sizes(const gs_run *run, int workers) {
     size_t count = run->train_set->count, batch = run->settings.batch;
@@ -83,12 +81,12 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     size_t share = (batch ? batch : count) / (size_t)workers;
     if ((size_t)gs_passes(&run->settings) > share)
         return gs_fail(GS_E_USAGE,
-                       "--accumulate %d: more passes than the %zu sample%s of a worker's part of the batch",
+                       "--accumulate %d: more passes than the %zu sample%s in a worker's part of the batch",
                        run->settings.accumulate, share, gs_s(share));
     return GS_OK;
 }
 
-/* A target that cannot be written is known before the training and not after it. */
+/* Finds out before the training, not after it, that a target cannot be written. */
 static gs_status check_target(const char *path) {
     gs_file_writer w;
     GS_TRY(gs_file_writer_open(path, &w));
@@ -98,32 +96,34 @@ static gs_status check_target(const char *path) {
 
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
+    if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
+    GS_TRY(gs_check_scaling(s));
     if (run->job == JOB_TRAIN) GS_TRY(gs_check_settings(s));
-    if (s->load) {
-        gs_shape in;
-        GS_TRY(gs_safetensors_model(s->load, s->model ? NULL : &run->loaded_model, &in, &run->scaling));
-        if (!s->model) s->model = run->loaded_model;
-    }
+    if (s->load) GS_TRY(gs_read_saved(s, &run->saved));
     if (!s->model) s->model = "mlp";
     if (run->job == JOB_TRAIN) {
-        GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &run->train_set));
-        if (!s->load) run->scaling = gs_dataset_scaling(run->train_set);
+        GS_TRY(gs_open_set(s, GS_TRAIN, &run->loaded[GS_TRAIN], &run->train_set));
+        run->scaling = s->load ? run->saved.scaling : gs_dataset_scaling(run->train_set);
+    } else {
+        run->scaling = run->saved.scaling;
     }
-    GS_TRY(gs_dataset_load(s->data, GS_TEST, &run->test_set));
+    if (!isnan(s->mean)) run->scaling.mean = s->mean;
+    if (!isnan(s->std)) run->scaling.std = s->std;
+    GS_TRY(gs_open_set(s, GS_TEST, &run->loaded[GS_TEST], &run->test_set));
+    if (s->load) GS_TRY(gs_check_saved(s, &run->saved, run->test_set));
     if (run->job == JOB_TRAIN) {
-        gs_shape a = run->train_set->shape, b = run->test_set->shape;
-        if (a.c != b.c || a.h != b.h || a.w != b.w)
-            return gs_fail(GS_E_FORMAT, "%s: training images are (%d,%d,%d), test images (%d,%d,%d)", s->data,
-                           a.c, a.h, a.w, b.c, b.h, b.w);
-        GS_TRY(check_labels(run->train_set, s));
+        GS_TRY(gs_check_sets_alike(s, run->train_set, run->test_set));
+        GS_TRY(gs_check_set(s, run->train_set));
     }
-    GS_TRY(check_labels(run->test_set, s));
+    GS_TRY(gs_check_set(s, run->test_set));
     run->local = gs_devices_count(s->devices);
+    run->threads = gs_worker_threads(s, run->local);
     run->worker = calloc((size_t)run->local, sizeof *run->worker);
     if (!run->worker) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     for (int i = 0; i < run->local; i++) {
         run->worker[i].run = run;
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));
+        run->worker[i].cpus = gs_worker_share(s, i, run->local, &run->worker[i].share);
     }
     if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, run->local));
     if (s->save) GS_TRY(check_target(s->save));
@@ -132,22 +132,32 @@ static gs_status prepare(gs_run *run) {
 
 /* ---- the workers ---- */
 
+static gs_status make_confusion(gs_run_worker *me) {
+    size_t classes = (size_t)me->worker.model->out.c;
+    me->result.classes = (int)classes;
+    me->result.confusion = calloc(classes * classes, sizeof *me->result.confusion);
+    if (me->result.confusion) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "no memory for a confusion matrix (%zu,%zu)", classes, classes);
+}
+
 static gs_status evaluate(gs_run_worker *me) {
     gs_score score;
-    GS_TRY(me->comm->ops->barrier(me->comm));
+    GS_TRY(gs_comm_barrier(me->comm));
     double start = gs_seconds();
-    GS_TRY(gs_evaluate(&me->worker, me->run->test_set, &score));
-    me->result.samples_per_s = score.samples / (gs_seconds() - start);
+    if (me->run->settings.confusion) GS_TRY(make_confusion(me));
+    GS_TRY(gs_evaluate_classes(&me->worker, me->run->test_set, &score, me->result.confusion));
+    me->result.samples_per_s = score.samples / gs_model_answers(me->worker.model) / (gs_seconds() - start);
     me->result.test_loss = score.loss / score.samples;
     me->result.test_accuracy = score.correct / score.samples;
-    return GS_OK;
+    return gs_check_inferred_loss(&me->worker, me->result.test_loss);
 }
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
     if (run->job == JOB_TRAIN) GS_TRY(gs_check_workers(&run->settings, me->comm->size));
-    GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->local, run->scaling,
+    GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->threads, run->scaling,
                             run->train_set, run->test_set));
+    me->worker.cpus = me->result.cpus = me->cpus;
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, me->comm->size));
@@ -156,24 +166,29 @@ static gs_status work(gs_run_worker *me) {
     return gs_train_epochs(&me->worker, run->observer, &me->result);
 }
 
-/* A worker that fails tells the others, or they would wait for it. But where each finds the same mistake in the same facts,
- * one that is told before it has looked would take it for the loss of a worker, and end with another exit status. */
+/* A worker that fails tells the others, or they would wait for it. Not so if all find the same mistake in the same
+ * facts: a worker that is told of it before it has looked would take it for the loss of a worker, and end with another
+ * exit status. Nor after divergence, of which all know (diverged.c). */
 static void *worker_main(void *argument) {
     gs_run_worker *me = argument;
     me->result.workers = me->comm->size;
     me->result.rank = me->comm->rank;
+    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it works without, as before */
     me->status = work(me);
     if (me->status != GS_OK) {
+        me->result.steps = me->status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
         snprintf(me->message, sizeof me->message, "%s", gs_message());
-        if (!me->found_by_all) me->comm->ops->abort(me->comm, me->message);
+        if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->message);
     }
     gs_worker_free(&me->worker);
     return NULL;
 }
 
 /* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
-static gs_status connect_processes(const gs_settings *s, gs_comm **out) {
+static gs_status connect_processes(const gs_settings *s, gs_job job, gs_comm **out) {
     gs_rendezvous r = *s->processes;
+    if (!r.purpose) r.purpose = job == JOB_TRAIN ? "train" : job == JOB_EVAL ? "eval" : "predict";
+    r.stop = &gs_stop_requested;
     if (strcmp(s->sync, gs_sync_gloo.name) == 0) {
         if (r.transport && strcmp(r.transport, "auto") != 0 && strcmp(r.transport, "gloo") != 0)
             return gs_fail(GS_E_USAGE,
@@ -191,7 +206,7 @@ static gs_status connect_workers(gs_run *run) {
     gs_comm *processes = NULL, **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     gs_status status = GS_OK;
-    if (s->processes && s->processes->size > 1) status = connect_processes(s, &processes);
+    if (s->processes && s->processes->size > 1) status = connect_processes(s, run->job, &processes);
     if (status == GS_OK && processes && (status = gs_comm_agree_on_check(processes)) != GS_OK)
         gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(run->local, processes, s->timeout, comms);
@@ -201,7 +216,7 @@ static gs_status connect_workers(gs_run *run) {
     return status;
 }
 
-/* Of several failures tell the one that began it: a worker that only lost another one is not that. */
+/* Of several failures report the one that began it, not that of a worker that merely lost another one. */
 static gs_status first_failure(const gs_run *run) {
     const gs_run_worker *told = NULL;
     for (int i = 0; i < run->local; i++) {
@@ -210,7 +225,7 @@ static gs_status first_failure(const gs_run *run) {
     }
     if (!told) return GS_OK;
     if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE ||
-        told->status == GS_E_DIFFER)
+        told->status == GS_E_DIFFER || told->status == GS_E_DIVERGED)
         return gs_fail(told->status, "%s", told->message);
     return gs_fail(told->status, "worker %d (%s): %s", told->result.rank, told->device, told->message);
 }
@@ -220,9 +235,9 @@ static gs_status run_workers(gs_run *run) {
     for (int i = 0; i < run->local; i++) {
         gs_run_worker *w = &run->worker[i];
         if (pthread_create(&w->thread, NULL, worker_main, w) == 0) continue;
-        w->comm->ops->abort(w->comm, "no thread could be started");
+        gs_comm_abort(w->comm, "cannot start a thread");
         for (int j = 0; j < i; j++) pthread_join(run->worker[j].thread, NULL);
-        return gs_fail(GS_E_MEMORY, "no thread could be started for worker %d of %d", i, run->local);
+        return gs_fail(GS_E_MEMORY, "cannot start a thread for worker %d of %d", i, run->local);
     }
     for (int i = 0; i < run->local; i++) pthread_join(run->worker[i].thread, NULL);
     return first_failure(run);
@@ -242,15 +257,28 @@ static gs_status save_weights(gs_run *run) {
     return status;
 }
 
+/* The file is left as it was, unless there is a good epoch to be saved. The failure's message says which. */
+static gs_status after_divergence(gs_run *run) {
+    char message[1024];
+    const gs_result *first = &run->worker[0].result;
+    snprintf(message, sizeof message, "%s", gs_message());
+    if (first->rank != 0) return GS_E_DIVERGED;
+    if (first->kept_epoch == 0)
+        return gs_fail(GS_E_DIVERGED, "%s (nothing is written to %s)", message, run->settings.save);
+    GS_TRY(gs_context(save_weights(run), "%s", message));
+    return gs_fail(GS_E_DIVERGED, "%s (the weights of epoch %d are in %s)", message, first->kept_epoch,
+                   run->settings.save);
+}
+
 static void free_run(gs_run *run) {
     for (int i = 0; i < run->local && run->worker; i++) {
         gs_comm_free(run->worker[i].comm);
         gs_result_free(&run->worker[i].result);
     }
     free(run->worker);
-    gs_dataset_free(run->train_set);
-    gs_dataset_free(run->test_set);
-    free(run->loaded_model);
+    gs_dataset_free(run->loaded[GS_TRAIN]);
+    gs_dataset_free(run->loaded[GS_TEST]);
+    gs_saved_free(&run->saved);
 }
 
 void gs_result_free(gs_result *r) {
@@ -259,14 +287,18 @@ void gs_result_free(gs_result *r) {
     free(r->worker);
     r->worker = NULL;
     gs_staleness_free(&r->staleness);
+    free(r->confusion);
+    r->confusion = NULL;
 }
 
 /* Worker 0's result, with the times of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
+    result->threads = run->threads;
     run->worker[0].result.weights = NULL;
     run->worker[0].result.worker = NULL;
     run->worker[0].result.staleness = (gs_staleness){0};
+    run->worker[0].result.confusion = NULL;
     for (int p = 0; p < GS_PHASES; p++) {
         double sum = 0;
         for (int i = 0; i < run->local; i++) sum += run->worker[i].result.phase[p];
@@ -286,8 +318,13 @@ gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_
     *result = (gs_result){0};
     gs_status status = prepare(&run);
     if (status == GS_OK) status = run_workers(&run);
-    if (status == GS_OK) status = save_weights(&run);
-    if (status == GS_OK) take_result(&run, result);
+    bool trained = status == GS_OK;
+    if (trained) status = save_weights(&run);
+    if (status == GS_E_DIVERGED && settings->save) status = after_divergence(&run);
+    if (trained)
+        take_result(&run, result);
+    else if (run.worker)
+        result->steps = run.worker[0].result.steps;
     free_run(&run);
     return status;
 }

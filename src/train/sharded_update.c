@@ -7,18 +7,18 @@
  *     worker 0    | a0 | b0 |     | a |   |          | A |   |       | A | B |      a = a0 + a1
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
- * The same bytes travel, half of them as weights; each worker reads and writes 1/N of weights and velocity, instead of
- * all. (So only this part of its velocity is ever used: that each worker might hold no more of it is what sharded
- * optimiser state means.) Every weight is computed from the same numbers as after `allreduce`, so between threads of one
+ * The same bytes travel, half of them as weights. Each worker reads and writes 1/N of weights and velocity, instead of
+ * all. (So only this part of its velocity is ever used. In what is called sharded optimiser state, a worker holds no
+ * more of it than that.) Every weight is computed from the same numbers as after `allreduce`, so between threads of one
  * process it has the same bits.
  *
- * What does not divide by N, fewer than N weights, and with them loss, correct answers and samples, is summed on all
- * workers, and updated by all.
+ * The weights left over after division by N, fewer than N, are summed on all workers and updated by all. The layers'
+ * state, loss, correct answers and samples are summed with them.
  *
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020): its first stage.
  */
-#include "train/modes.h"
+#include "train/way.h"
 
 /* Of the parameters, which lie in one array: this worker's part, and what is everybody's. */
 typedef struct parts {
@@ -35,11 +35,12 @@ static gs_status sum_gradients(gs_worker *w, const parts *p) {
     gs_mem gradients = w->model->gradients;
     gs_comm *c = w->comm;
     void *host;
-    GS_TRY(ops->map(w->device, gradients, (w->model->params + GS_STATS) * sizeof(float), &host));
+    GS_TRY(ops->map(w->device, gradients, (w->model->saved + GS_STATS) * sizeof(float), &host));
     float *dw = host;
-    gs_status status = c->ops->reduce_scatter(c, dw, dw + p->own_first, p->common_first, GS_F32, GS_SUM);
+    gs_status status = gs_comm_reduce_scatter(c, dw, dw + p->own_first, p->common_first, GS_F32, GS_SUM);
     if (status == GS_OK)
-        status = c->ops->all_reduce(c, dw + p->common_first, p->common + GS_STATS, GS_F32, GS_SUM);
+        status =
+            gs_comm_all_reduce(c, dw + p->common_first, p->common + gs_model_tail(w->model), GS_F32, GS_SUM);
     gs_status unmapped = ops->unmap(w->device, gradients, host);
     return status == GS_OK ? unmapped : status;
 }
@@ -50,23 +51,34 @@ static gs_status gather_weights(gs_worker *w, const parts *p) {
     void *host;
     GS_TRY(ops->map(w->device, w->model->weights, p->common_first * sizeof(float), &host));
     float *weights = host;
-    gs_status status = c->ops->all_gather(c, weights + p->own_first, weights, p->own, GS_F32);
+    gs_status status = gs_comm_all_gather(c, weights + p->own_first, weights, p->own, GS_F32);
     gs_status unmapped = ops->unmap(w->device, w->model->weights, host);
     return status == GS_OK ? unmapped : status;
 }
 
-gs_status gs_sharded_sum_and_update(gs_worker *w, gs_score *score) {
+static gs_status step(gs_worker *w, gs_score *score) {
     const parts p = parts_of(w);
-    float sum[GS_STATS];
+    GS_TRY(gs_gradient(w));
+    GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(sum_gradients(w, &p));
-    GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum));
-    *score = gs_score_of(sum);
+    GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    GS_TRY(gs_sgd_update_part(w->sgd, score->samples, p.own_first, p.own));
-    GS_TRY(gs_sgd_update_part(w->sgd, score->samples, p.common_first, p.common));
+    GS_TRY(gs_optimizer_update_part(w->optimizer, score->samples, p.own_first, p.own));
+    GS_TRY(gs_optimizer_update_part(w->optimizer, score->samples, p.common_first, p.common));
+    GS_TRY(gs_optimizer_end_update(w->optimizer, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     if (p.own > 0) GS_TRY(gather_weights(w, &p));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
+
+const gs_way gs_way_sharded_update = {
+    .name = "sharded-update",
+    .option = "--sync sharded-update",
+    .no_bucket = "splits the gradients among the workers, not by layers",
+    .no_wire = "sends weights too, which must not be rounded",
+    .summary = "each updates its part of the weights",
+    .no_gradient = true, /* but its part */
+    .step = step,
+};

@@ -1,6 +1,8 @@
 #include "train/sweep.h"
+#include "core/memory.h"
 
-#include "train/modes.h"
+#include "core/cores.h"
+#include "train/internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,15 +34,15 @@ static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
         uint64_t next = b * b / a; /* both are at most 2^32: a training set's order has 32 bits */
         if (next >= end && (next > end || b * b % a != 0))
             return gs_fail(GS_E_USAGE,
-                           "--batch %s: '...' goes on by the factor %g, from %" PRIu64
-                           " to %g: it does not meet "
+                           "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
                            "%" PRIu64,
                            text, (double)b / (double)a, b, (double)b * (double)b / (double)a, end);
         if (next == end) return GS_OK;
         if (b * b % a != 0)
-            return gs_fail(GS_E_USAGE,
-                           "--batch %s: '...' goes on by the factor %g, and %g is no whole number of samples",
-                           text, (double)b / (double)a, (double)b * (double)b / (double)a);
+            return gs_fail(
+                GS_E_USAGE,
+                "--batch %s: '...' continues by the factor %g, and %g is not a whole number of samples", text,
+                (double)b / (double)a, (double)b * (double)b / (double)a);
         GS_TRY(add_batch(s, next, text));
         a = b;
         b = next;
@@ -52,7 +54,7 @@ static gs_status add_word(gs_sweep *s, const char *word, bool *between, const ch
     if (strcmp(word, "...") == 0) {
         if (*between || s->count < 2)
             return gs_fail(GS_E_USAGE,
-                           "--batch %s: '...' wants two numbers before it and one after it, such as "
+                           "--batch %s: '...' needs two numbers before it and one after it, such as "
                            "32,64,...,2048",
                            text);
         *between = true;
@@ -92,8 +94,10 @@ typedef struct queue {
     gs_sweep *sweep;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
-    int next;   /* the run that is to begin next */
-    int failed; /* the first one that failed, or -1 */
+    bool bind; /* each job keeps to cores of its own: else the first workers of all jobs would meet on one */
+    int numbered; /* jobs that have their number */
+    int next;     /* the run that is to begin next */
+    int failed;   /* the first one that failed, or -1 */
     gs_status status;
     char message[1024];
     bool over[GS_SWEEP_MOST]; /* ran, or was left out */
@@ -114,15 +118,10 @@ static void on_test(void *context, const gs_test_report *report) {
         r->reached = true;
         r->at = *report;
     }
-    if (r->count == r->room) {
-        size_t room = r->room ? 2 * r->room : 64;
-        gs_test_report *more = realloc(r->tests, room * sizeof *more);
-        w->no_memory = w->no_memory || !more;
-        if (!more) return;
-        r->tests = more;
-        r->room = room;
-    }
-    r->tests[r->count++] = *report;
+    if (gs_grow(&r->tests, r->count, &r->room, sizeof *r->tests))
+        r->tests[r->count++] = *report;
+    else
+        w->no_memory = true;
 }
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
@@ -137,6 +136,7 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     if (s->jobs == 1 && s->observer && s->observer->step) observer.step = on_step;
     settings.batch = r->batch;
     settings.tests = GS_SWEEP_TESTS;
+    settings.keep_going = true; /* what diverged is a row of the table too */
     r->rates = gs_rates_of(&settings, r->batch, s->samples);
     GS_TRY(gs_context(gs_train(&settings, &observer, &r->result), "batch %zu", r->batch));
     gs_result_free(&r->result);
@@ -150,6 +150,8 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
 static void *job_main(void *argument) {
     queue *q = argument;
     pthread_mutex_lock(&q->lock);
+    int job = q->numbered++;
+    if (q->bind) gs_cores_bind_share(job, q->sweep->jobs); /* which its workers divide further */
     while (q->next < q->sweep->count) {
         int i = q->next++;
         bool wanted = q->failed < 0 && !gs_stop_requested;
@@ -189,7 +191,10 @@ static gs_status run_in_turn(gs_sweep *s) {
 }
 
 static gs_status run_side_by_side(gs_sweep *s) {
+    int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
     queue q = {.sweep = s, .failed = -1};
+    q.bind = s->settings.bind && threads <= gs_cpu_cores();
+    if (!q.bind) s->settings.bind = false;
     pthread_t thread[GS_SWEEP_MOST];
     int started = 0;
     pthread_mutex_init(&q.lock, NULL);
@@ -199,7 +204,7 @@ static gs_status run_side_by_side(gs_sweep *s) {
     for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
     pthread_cond_destroy(&q.changed);
     pthread_mutex_destroy(&q.lock);
-    if (started == 0) return gs_fail(GS_E_MEMORY, "no thread could be started");
+    if (started == 0) return gs_fail(GS_E_MEMORY, "cannot start a thread");
     return q.failed < 0 ? GS_OK : gs_fail(q.status, "%s", q.message);
 }
 
@@ -208,11 +213,10 @@ static gs_status check_jobs(const gs_sweep *s) {
         char name[48];
         GS_TRY(gs_devices_name(s->settings.devices, i, name));
         if (s->jobs > 1 && strcmp(name, "cpu") != 0)
-            return gs_fail(
-                GS_E_USAGE,
-                "--jobs %d: runs side by side divide the cores, but device '%s' would be used by all of "
-                "them at once: wanted cpu alone",
-                s->jobs, name);
+            return gs_fail(GS_E_USAGE,
+                           "--jobs %d: runs side by side divide the cores, but all of them would use device "
+                           "'%s' at once; wanted only cpu",
+                           s->jobs, name);
     }
     return GS_OK;
 }
@@ -222,7 +226,7 @@ gs_status gs_sweep_prepare(gs_sweep *s) {
     GS_TRY(gs_check_settings(&s->settings));
     GS_TRY(check_jobs(s));
     int workers = gs_devices_count(s->settings.devices);
-    if (s->settings.threads == 0 && !s->settings.exact) {
+    if (s->settings.threads == 0 && !gs_way_of(&s->settings)->one_thread) {
         int threads = gs_cpu_cores() / (workers * s->jobs);
         s->settings.threads = threads > 0 ? threads : 1;
     }

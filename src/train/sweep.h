@@ -1,21 +1,20 @@
 /* The same training with several global batches: how many steps and seconds does each need to a target?
  *
  * The global batch is the first hyper-parameter of data parallelism: with N workers it is N times what one worker
- * computes at once. Up to some batch, twice the batch needs half the steps ("perfect scaling"); beyond it ever less is
- * gained, and then nothing. Where that is depends on the model, the data and the learning rate's rule.
+ * computes at once. Up to some batch, twice the batch needs half the steps ("perfect scaling"). Beyond it the gain
+ * becomes smaller and smaller, and ends. Where that is depends on the model, the data and the learning rate's rule.
  *
  * Source of the experiment, steps to a target against the batch on logarithmic axes: Shallue et al., "Measuring the
  * effects of data parallelism on neural network training" (Journal of Machine Learning Research 20, 2019). It tunes
  * the learning rate for each batch; here a rule (optim/lr_rule.h) makes it from one rate.
  */
-#ifndef GS_TRAIN_SWEEP_H
-#define GS_TRAIN_SWEEP_H
+#pragma once
 
 #include "train/train.h"
 
 enum {
     GS_SWEEP_MOST = 64, /* batches */
-    GS_SWEEP_TESTS = 4, /* looks at the test set in an epoch: a target is seen to a quarter of an epoch */
+    GS_SWEEP_TESTS = 4, /* evaluations per epoch: a target is seen to within a quarter of an epoch */
 };
 
 /* What the training with one batch gave. */
@@ -50,8 +49,8 @@ typedef struct gs_sweep {
  * than sweep->samples. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* No more jobs than runs; and where settings.threads is 0 the cores divided among the jobs and their workers.
- * GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be divided. */
+/* Limits the jobs to the number of runs and, where settings.threads is 0, divides the cores among the jobs and their
+ * workers. GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be divided. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
 /* Train once for each batch, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set:
@@ -59,5 +58,3 @@ gs_status gs_sweep_prepare(gs_sweep *);
 gs_status gs_sweep_train(gs_sweep *);
 
 void gs_sweep_free(gs_sweep *);
-
-#endif

@@ -1,8 +1,10 @@
 #include "train/timeline.h"
+#include "core/memory.h"
 
 #include "core/clock.h"
 #include "layer/watch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +35,9 @@ struct gs_timeline {
 /* ---- spans ---- */
 
 static gs_span *room_for_one(row *r) {
-    if (r->count == r->room) {
-        size_t room = r->room ? 2 * r->room : 256;
-        gs_span *larger = realloc(r->span, room * sizeof *larger);
-        if (!larger) {
-            r->lost++;
-            return NULL;
-        }
-        r->span = larger;
-        r->room = room;
-    }
-    return &r->span[r->count++];
+    if (gs_grow(&r->span, r->count, &r->room, sizeof *r->span)) return &r->span[r->count++];
+    r->lost++;
+    return NULL;
 }
 
 static void add(gs_timeline *t, gs_span s) {
@@ -95,7 +89,7 @@ static void see_move(void *context, const gs_sync_move *m) {
                      .bytes = m->bytes,
                      .first = m->first,
                      .count = m->count,
-                     .row = t->worker->overlap ? GS_ROW_SYNC : GS_ROW_COMPUTE,
+                     .row = t->worker->final ? GS_ROW_SYNC : GS_ROW_COMPUTE,
                      .kind = m->received ? GS_SPAN_RECEIVE : GS_SPAN_SEND,
                      .index = m->received ? m->from : m->to,
                      .round = m->round});
@@ -103,28 +97,20 @@ static void see_move(void *context, const gs_sync_move *m) {
 
 static void see_gathered(void *context, const gs_piece *p, double start, double end) {
     gs_timeline *t = context;
-    const gs_worker *w = t->worker;
-    size_t steps = (w->train_set->count + w->batch - 1) / w->batch;
     add(t, (gs_span){.start = start,
                      .end = end,
-                     .step = (p->epoch - 1) * steps + p->first / w->batch + 1,
-                     .bytes = p->n * gs_sample_bytes(w->train_set),
+                     .step = p->step,
+                     .bytes = p->n * gs_sample_bytes(t->worker->train_set),
                      .row = GS_ROW_LOADER,
                      .kind = GS_SPAN_GATHER});
 }
 
 /* ---- layers ---- */
 
-/* Layers without work of their own: what is in them is shown instead. */
-static bool is_nothing(const gs_layer *l) {
-    return strcmp(l->ops->name, "sequential") == 0 || strcmp(l->ops->name, "flatten") == 0 ||
-           gs_layer_is_done_before(l);
-}
-
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction) {
     (void)direction;
     gs_timeline *t = context;
-    if (is_nothing(l)) return GS_OK;
+    if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     t->layer_start[l->number] = gs_seconds();
     return GS_OK;
@@ -133,7 +119,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass) {
     (void)pass;
     gs_timeline *t = context;
-    if (is_nothing(l)) return GS_OK;
+    if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     add(t, (gs_span){.start = t->layer_start[l->number],
                      .end = gs_seconds(),
@@ -151,7 +137,7 @@ static gs_status count_one(gs_layer *l, void *context) {
 
 /* ---- making and freeing ---- */
 
-/* Tells one machine from another: while it runs, this text stays. */
+/* Tells one machine from another, by a text that stays the same while a machine runs. */
 static uint32_t machine(void) {
     char id[64] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -165,8 +151,8 @@ static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
     double of_rank0[2] = {gs_seconds(), machine()};
     t->began = of_rank0[0];
-    GS_TRY(c->ops->broadcast(c, of_rank0, 2, GS_F64, 0));
-    if ((uint32_t)of_rank0[1] == machine()) t->began = of_rank0[0];
+    GS_TRY(gs_comm_broadcast(c, of_rank0, 2, GS_F64, 0));
+    if (of_rank0[1] == machine()) t->began = of_rank0[0];
     return GS_OK;
 }
 
@@ -180,8 +166,8 @@ static gs_status create(gs_worker *w, gs_timeline **out) {
     if (!t || !t->layer_start) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
     t->worker = w;
     t->rows = rows;
-    t->first = w->settings->trace_first;
-    t->last = w->settings->trace_last;
+    t->first = w->settings->trace.first;
+    t->last = w->settings->trace.last;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
     return agree_on_beginning(t);
@@ -262,22 +248,74 @@ static gs_status join(const gs_timeline *t, gs_timeline_part *out) {
     return GS_OK;
 }
 
+/* The spans travel in blocks, so memory is taken only for what has arrived. */
+enum { BLOCK = 4096 };
+
+static size_t block_at(uint64_t at, uint64_t count) {
+    return count - at < BLOCK ? (size_t)(count - at) : BLOCK;
+}
+
 static gs_status receive(gs_comm *c, int rank, gs_timeline_part *out) {
     uint64_t head[2];
-    GS_TRY(c->ops->recv(c, head, sizeof head, rank));
+    GS_TRY(gs_comm_recv(c, head, sizeof head, rank));
     out->lost = head[1];
-    out->span = malloc(head[0] * sizeof *out->span + 1);
-    if (!out->span)
-        return gs_fail(GS_E_MEMORY, "no memory for the %llu spans of worker %d", (unsigned long long)head[0],
-                       rank);
-    out->count = head[0];
-    return out->count > 0 ? c->ops->recv(c, out->span, out->count * sizeof *out->span, rank) : GS_OK;
+    while (out->count < head[0]) {
+        size_t n = block_at(out->count, head[0]);
+        gs_span *larger = realloc(out->span, (out->count + n) * sizeof *larger);
+        if (!larger)
+            return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", out->count + n, rank);
+        out->span = larger;
+        GS_TRY(gs_comm_recv(c, larger + out->count, n * sizeof *larger, rank));
+        out->count += n;
+    }
+    return GS_OK;
 }
 
 static gs_status send(gs_comm *c, const gs_timeline_part *mine) {
     uint64_t head[2] = {mine->count, mine->lost};
-    GS_TRY(c->ops->send(c, head, sizeof head, 0));
-    return mine->count > 0 ? c->ops->send(c, mine->span, mine->count * sizeof *mine->span, 0) : GS_OK;
+    GS_TRY(gs_comm_send(c, head, sizeof head, 0));
+    for (size_t at = 0, n; at < mine->count; at += n) {
+        n = block_at(at, mine->count);
+        GS_TRY(gs_comm_send(c, mine->span + at, n * sizeof *mine->span, 0));
+    }
+    return GS_OK;
+}
+
+/* How many values the index of a span may have: programs that show a span look up a name by it. */
+static size_t indices_of(int kind, size_t workers, size_t layers) {
+    switch (kind) {
+    case GS_SPAN_PHASE:
+        return GS_PHASES;
+    case GS_SPAN_FORWARD_LAYER:
+    case GS_SPAN_BACKWARD_LAYER:
+        return layers;
+    case GS_SPAN_SEND:
+    case GS_SPAN_RECEIVE:
+        return workers;
+    default:
+        return INT32_MAX;
+    }
+}
+
+static bool can_be(const gs_span *s, int workers, size_t layers) {
+    static const double most = 1e9; /* seconds */
+    return s->kind >= GS_SPAN_STEP && s->kind <= GS_SPAN_GATHER && s->row >= 0 &&
+           s->row < GS_ROW_SERVER + workers && s->index >= 0 &&
+           (size_t)s->index < indices_of(s->kind, (size_t)workers, layers) && fabs(s->start) < most &&
+           fabs(s->end) < most;
+}
+
+static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *part) {
+    size_t layers = 0;
+    gs_layer_walk(w->model->net, count_one, &layers);
+    for (size_t i = 0; i < part->count; i++) {
+        const gs_span *s = &part->span[i];
+        if (!can_be(s, w->comm->size, layers))
+            return gs_fail(GS_E_PEER,
+                           "worker %d sent a span that cannot be: kind %d, index %d, row %d, %g s to %g s",
+                           rank, s->kind, s->index, s->row, s->start, s->end);
+    }
+    return GS_OK;
 }
 
 gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
@@ -298,7 +336,10 @@ gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
         return status;
     }
     all[0] = mine;
-    for (int r = 1; r < c->size && status == GS_OK; r++) status = receive(c, r, &all[r]);
+    for (int r = 1; r < c->size && status == GS_OK; r++) {
+        status = receive(c, r, &all[r]);
+        if (status == GS_OK) status = check(w, r, &all[r]);
+    }
     if (status == GS_OK)
         *parts = all;
     else

@@ -7,15 +7,14 @@
  *     row 2, loader    the thread that gathers samples
  *     row 3 + r        with --sync async, on rank 0: the thread that serves worker r
  *
- * Only the steps settings->trace_first .. trace_last are recorded; all others cost one comparison. A recorded step waits
- * for its device after each layer, which takes time that other steps do not lose, on OpenCL above all.
+ * Only the steps settings->trace.first .. trace_last are recorded; all others cost one comparison. A recorded step
+ * waits for its device after each layer, which takes time that other steps do not lose, on OpenCL above all.
  *
- * In the end rank 0 gets the spans of all workers, with all times since the beginning of training. On one machine all
- * processes look at the same clock. A worker on another machine counts from the end of the barrier that all passed
- * before the first step, so that its spans can be off by as long as a message takes.
+ * At the end rank 0 gets the spans of all workers, with all times measured from the beginning of training. On one
+ * machine all processes read the same clock. A worker on another machine counts from the end of the barrier that all
+ * passed before the first step, so its spans can be off by as long as a message takes.
  */
-#ifndef GS_TRAIN_TIMELINE_H
-#define GS_TRAIN_TIMELINE_H
+#pragma once
 
 #include "train/train.h"
 
@@ -62,7 +61,8 @@ bool gs_timeline_records(const gs_worker *);
 /* What has just ended. Nothing is recorded where the step is not. */
 void gs_timeline_phase(gs_worker *, gs_phase, double start, double end);
 void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
-/* A message beside those of a scheme, which are seen by themselves: in its step `step`, in the thread of row `row`. */
+/* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
+ * `row`. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 
@@ -70,5 +70,3 @@ void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int
  * between two steps. */
 gs_status gs_timeline_gather(gs_worker *, gs_timeline_part **parts);
 void gs_timeline_parts_free(gs_timeline_part *parts, int workers);
-
-#endif

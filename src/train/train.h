@@ -1,29 +1,29 @@
-/* Training: every worker holds the whole model, sees its part of the data, computes its gradient; the
- * gradients are summed, the sum reaches everyone, everyone makes the same update.
+/* Training: every worker holds the whole model, sees its part of the data, and computes its gradient. The gradients are
+ * summed, the sum reaches all workers, and all make the same update.
  *
- *     step.c        one step, as the theory states it: load, forward, backward, sum, update
+ *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
+ *     way.h         other ways to make one, each in a file of its own: exact.c, sharded_update.c, local_sgd.c, async.c
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
- *     exact.c       the same step, with the same bits for any number of workers
- *     sharded_update.c  the same step, each worker making its part of the update
- *     local_sgd.c   another one: the workers go their own ways, and their weights are averaged now and then
- *     async.c       another one: a server takes each gradient as it comes (async_server.c)
- *     clocks.c      who may go on there, and how stale a gradient is
+ *     async_server.c  who takes the gradients of async.c; clocks.c says who may go on, and how stale a gradient is
+ *     measure.c     the clock beside a step
  *     verify.c      are the weights of all workers still the same?
+ *     diverged.c    is the loss still a number?
  *     settings.c    which settings go together
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
+ *     confusion.c   which class is taken for which
  *     worker.c      a worker: device, replica of the model, optimiser, its rank
+ *     options.c     the options that set all this: one table, with their defaults (options.h)
  *     agreement.c   are all workers about to do the same run?
  *     profile.c     where the time goes (profile.h)
  *     sweep.c       the same training with several batches (sweep.h)
  *     worker_report.c  what each worker of a run did
- *     record.c      what a log is told of all workers
+ *     record.c      what a log needs to know of all workers
  *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
-#ifndef GS_TRAIN_TRAIN_H
-#define GS_TRAIN_TRAIN_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -31,8 +31,8 @@
 #include "data/loader.h"
 #include "model/model.h"
 #include "optim/lr_rule.h"
-#include "optim/sgd.h"
-#include "sync/comm.h"
+#include "optim/optimizer.h"
+#include "comm/comm.h"
 #include "sync/sync.h"
 #include "train/step_time.h"
 
@@ -44,42 +44,57 @@ typedef struct gs_slow {
     double ms; /* that it sleeps in each step; 0: nobody is slow */
 } gs_slow;
 
+/* Steps first .. last, from 1; 0 0: none. */
+typedef struct gs_step_range {
+    uint64_t first, last;
+} gs_step_range;
+
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
-    const char *model;   /* name or text; NULL: the one in the file `load` */
-    const char *data;    /* see gs_dataset_load */
-    const char *devices; /* one worker of this process for each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme (sync/sync.h), "sharded-update", "local" or "async" */
+    const char *model;           /* name or text; NULL: the one in the file `load` */
+    const char *data;            /* see gs_dataset_load; not used if both of the next are set: */
+    const gs_dataset *train_set; /* the caller's, for instance from memory (dataset.h) */
+    const gs_dataset *test_set;  /* the same set, or another with the same shape and kind of answers */
+    const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
+    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/way.h) */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
-    uint64_t steps; /* end after so many steps; 0: no such limit */
+    uint64_t steps; /* end after this many steps; 0: no limit */
     uint64_t seed;
+    const gs_optimizer_ops *optimizer; /* &gs_sgd, or one of the caller's */
     float lr, momentum, weight_decay;
     gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
     uint64_t base_batch;     /* of the rule: the batch that lr is for; 0: GS_BASE_BATCH */
     double warmup;           /* of the rule: epochs from the rate lr to the scaled one */
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
-    const char *load, *save; /* safetensors files or NULL */
-    bool exact;              /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
-    int accumulate;          /* passes over parts of a worker's share before one sum; 0 is 1 */
-    int bucket;   /* KB of whole layers that are summed together during backward; 0: one sum after it */
-    gs_wire wire; /* how gradients travel (sync/wire.h) */
+    const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
+    /* The first layer sees (byte / 255 - mean) / std. NAN: as the file `load` says, (0, 1) where it does not;
+     * without a file those of the training set. */
+    float mean, std;
+    bool bind;      /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
+    bool exact;     /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
+    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    int bucket;     /* KB of whole layers that are summed together during backward; 0: one sum after it */
+    gs_wire wire;   /* how gradients travel (sync/wire.h) */
     gs_slow slow;
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
-    uint64_t verify; /* compare the workers' weights after every so many steps; 0: never */
-    int tests;       /* evaluations on the test set in an epoch, at equal distances; 0, 1: at its end alone.
-                        More than one only where all workers have the same weights after each step. */
-    bool record;     /* tell the observer of the workers in each epoch, and of their timeline */
-    uint64_t trace_first, trace_last; /* the steps, from 1, of that timeline; 0 0: there is none */
-    bool measure; /* measure the phases of some steps (costs a wait after each phase of these) */
+    uint64_t verify; /* compare the workers' weights every `verify` steps; 0: never */
+    bool keep_going; /* when a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
+    int tests;       /* evaluations on the test set in an epoch, evenly spaced; 0, 1: only at its end.
+                        More than one only if all workers have the same weights after each step. */
+    bool record;     /* call the observer's workers and timeline functions too */
+    gs_step_range trace; /* the steps of that timeline */
+    bool confusion;      /* of gs_eval: count which class is taken for which */
+    bool keep_best; /* the run's weights are those of the epoch with the best test accuracy, not the last */
+    bool measure;   /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
-    void (*test_hook)(
-        struct gs_worker *); /* for tests alone, to do harm: each worker calls it after a step */
+    /* For tests only, to cause faults: each worker calls it after a step. */
+    void (*test_hook)(struct gs_worker *);
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, lr 0.05, momentum
@@ -101,103 +116,133 @@ typedef enum gs_phase {
     GS_PHASES
 } gs_phase;
 
-typedef struct gs_exact gs_exact;
-typedef struct gs_local gs_local;
-typedef struct gs_async gs_async;
-typedef struct gs_overlap gs_overlap;
+extern const char *const gs_phase_names[GS_PHASES]; /* "data", "forward", ... */
+
 typedef struct gs_timeline gs_timeline;
 struct gs_timeline_part;
+
+/* Samples on their way to a worker's device, and there. */
+typedef struct gs_input {
+    size_t most;                      /* samples at once that there is room for */
+    gs_mem bytes, x, answers;         /* (most, c, h, w) uint8, the same as f32, and labels or targets */
+    void *host_inputs, *host_answers; /* the same on the host, for inference */
+    size_t answer_bytes;              /* of one sample */
+    bool scales;                      /* the inputs are bytes, which the device turns into numbers */
+} gs_input;
+
+/* What a worker has done, and how long it took. */
+typedef struct gs_measured {
+    double samples;          /* that it has computed in all its steps */
+    double sent;             /* bytes of gradients, by its own messages */
+    double phase[GS_PHASES]; /* seconds in the steps that were measured */
+    uint64_t steps;          /* how many steps those were */
+    double phase_start;
+    gs_step_times times; /* of its steps */
+} gs_measured;
+
+/* What a worker has seen that is not finite (diverged.c). */
+typedef struct gs_divergence {
+    bool loaded_bad;           /* the file settings->load holds such a value: */
+    char loaded_bad_value[80]; /* "nan in 1.bias" */
+    uint64_t step;             /* the first step with such a loss, from 1; 0: none */
+    double loss;               /* that loss */
+    bool together;             /* all workers know that the run has diverged */
+} gs_divergence;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
+    int cpus;                               /* that it is bound to; 0: it is not bound */
     size_t batch;                           /* the global batch, after 0 was replaced */
     gs_comm *comm;
-    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
-    gs_sync *sync;                /* NULL until training begins */
+    const struct gs_way *way; /* how it makes a step (way.h), */
+    void *way_state;          /* and what that keeps: way.create, way.free */
     gs_device *device;
     gs_model *model;
-    gs_sgd *sgd;             /* NULL where nothing is trained */
-    gs_lr_plan rates;        /* of its steps */
-    bool sharded;            /* --sync sharded-update */
-    gs_exact *exact;         /* of --exact, else NULL */
-    gs_local *local;         /* of --sync local, else NULL */
-    gs_async *async;         /* of --sync async, else NULL */
-    gs_overlap *overlap;     /* of --bucket, where there is more than one worker, else NULL */
-    gs_timeline *timeline;   /* of settings->trace_first, else NULL */
-    uint32_t *checksums;     /* one of each worker, for --verify */
-    size_t piece;            /* most samples that a step computes at once ... */
-    size_t micro_batch;      /* ... and that there is memory for */
-    gs_mem bytes, x, labels; /* one micro-batch on the device: (m, c, h, w) uint8, the same as f32, m int32 */
-    unsigned char *host_bytes; /* the same on the host, for inference */
-    int32_t *host_labels;
-    gs_loader *loader;        /* of the training set's samples; NULL where nothing is trained */
-    uint64_t step;            /* steps done */
-    double samples;           /* that this worker has computed in them */
-    double phase[GS_PHASES];  /* seconds in the steps that were measured */
-    uint64_t measured;        /* how many steps those were */
-    float counts[GS_STATS];   /* where read_begin brings those of a step */
-    double sent;              /* bytes of gradients, by this worker's own messages */
-    gs_step_times step_times; /* of its steps */
-    double phase_start;
+    gs_input input;
+    gs_optimizer *optimizer;      /* NULL where nothing is trained */
+    gs_lr_plan rates;             /* of its steps */
+    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
+    gs_sync *sync;                /* NULL until training begins */
+    size_t sync_most;             /* floats in the largest sum that it makes */
+    /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
+    gs_status (*final)(void *way_state, size_t first);
+    bool scores_early;      /* it asks for the score of a step before backward: gs_read_score then has it */
+    float counts[GS_STATS]; /* where that comes */
+    gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
+    gs_loader *loader;      /* of the training set's samples; NULL where nothing is trained */
+    gs_piece piece;         /* the samples that it computes, or has computed last */
+    uint64_t step;          /* steps done */
+    gs_timeline *timeline;  /* of settings->trace, else NULL */
+    uint32_t *checksums;    /* one of each worker, for --verify */
+    gs_measured measured;
+    gs_divergence diverged;
 } gs_worker;
 
-/* What a step or an evaluation says: sums over the global batch, the same on every worker. (Where workers do
- * not meet in each step, a step's are of this worker alone; those of an epoch are of all.) */
+/* The result of a step or an evaluation: sums over the global batch, the same on every worker. (Where workers do
+ * not synchronise in each step, a step's sums are this worker's alone; those of an epoch are of all workers.) */
 typedef struct gs_score {
-    double loss, correct, samples;
-    bool stop; /* a worker was asked to stop: all end after this step */
+    double loss, correct, samples; /* a sample with many labels counts once for each */
+    bool stop;                     /* a worker was asked to stop: all end after this step */
 } gs_score;
 
-/* Open the device, make the replica and its buffers, load settings->load. local: workers in this process.
- * Without a training set nothing for training is made. */
-gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int local,
+/* The CPU threads of one of `local` workers of this process: settings->threads, or the CPUs of the calling thread
+ * divided among all workers that use them. */
+int gs_worker_threads(const gs_settings *, int local);
+
+/* Open the device with `threads` CPU threads, make the replica and its buffers, load settings->load. Without a
+ * training set, nothing that only training needs is made. */
+gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
-/* Bring n samples to the device, scaled: bytes of images, and labels. */
-gs_status gs_worker_write(gs_worker *, const unsigned char *images, const int32_t *labels, size_t n);
+/* Copy n samples and their answers, as gs_dataset_gather wrote them, to the device; bytes are scaled. */
+gs_status gs_worker_write(gs_worker *, const void *inputs, const void *answers, size_t n);
 
-/* The same with samples first .. first + n - 1 of a set, as they lie. */
+/* The same with samples first .. first + n - 1 of a set, in their order. */
 gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* The same with the loader's next samples, *n of them, which begin at place `first` of this epoch's order. */
-gs_status gs_worker_next(gs_worker *, size_t first, size_t *n);
+/* The same with the next samples of this worker's schedule, as worker->piece says; *pass goes through them. */
+gs_status gs_worker_next(gs_worker *, gs_pass *);
 
-/* One step over samples order[first .. first + batch - 1], the global batch. */
-gs_status gs_step(gs_worker *, size_t first, size_t batch, gs_score *);
+/* One step over the next global batch. */
+gs_status gs_step(gs_worker *, gs_score *);
 
 /* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
 gs_status gs_warm_up(gs_worker *);
 
-/* Loss and accuracy over a whole set: each worker takes its part, only the final counts are summed. The set
- * is cut into the same blocks for any number of workers, so the result is the same too. */
+/* Loss and accuracy over a whole set: each worker takes its part, only the final counts are summed. The set is cut
+ * into the same blocks for any number of workers, and each block gives the same bits for any number of threads, so
+ * the result is the same too. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
+
+/* The same, and where `confusion` (classes, classes; zeros) is not NULL, which label was taken for which class. */
+gs_status gs_evaluate_classes(gs_worker *, const gs_dataset *, gs_score *, double *confusion);
 
 /* Logits (count, classes) of the blocks that this worker takes, at their places in `logits`, the array for
  * all. */
 gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
 
 /* GS_E_USAGE if not all ranks have the same settings and data: the message names the rank and the option.
- * *found_by_all: every rank looks at the same facts and finds the same, so that none has to be told. */
+ * *found_by_all: every rank finds this from the same facts, so that no rank has to tell the others. */
 gs_status gs_agree(gs_worker *, bool *found_by_all);
 
-/* What a run reports while it goes, from rank 0 only, in its thread. Any may be NULL. */
+/* What a run reports as it goes on, from rank 0 only, in its thread. Any may be NULL. */
 typedef struct gs_epoch_report {
     int epoch; /* from 1 */
     uint64_t steps;
     double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
 } gs_epoch_report;
 
-/* A worker's device, and where it is. */
+/* A worker's device, and the host that it is in. */
 typedef struct gs_device_report {
     char device[48], description[160], host[64];
 } gs_device_report;
 
 /* One evaluation on the test set. */
 typedef struct gs_test_report {
-    uint64_t step;  /* after so many */
+    uint64_t step;  /* after this many steps */
     double seconds; /* of training until then, without evaluations */
     double loss, accuracy;
 } gs_test_report;
@@ -215,15 +260,15 @@ typedef struct gs_observer {
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
-    /* with settings->record: before start, the devices' descriptions; in each epoch, what each worker did in it; once,
-     * when the last traced step is over, the timelines of all (timeline.h) */
+    /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
+     * once, after the last traced step, the timelines of all workers (timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
 } gs_observer;
 
-/* What --bucket brought: the sums of all buckets together, and how long a step waited for them after its backward.
- * In seconds a step. A sum has in it the time that this rank waits there for others. */
+/* What --bucket gained, in seconds a step: the time of the sums of all buckets, and how long the step waited for them
+ * after its backward. A sum's time includes this rank's waits for others. */
 typedef struct gs_overlap_times {
     int buckets; /* 0: there are none */
     double summed, waited;
@@ -236,8 +281,7 @@ static inline double gs_overlap_hidden(gs_overlap_times t) {
 
 /* What the server of an asynchronous run counted. */
 typedef struct gs_staleness {
-    uint64_t
-        *count; /* [s], s < counts: gradients that came after s of others since their weights were read */
+    uint64_t *count; /* [s], s < counts: gradients applied after s others since their weights were read */
     size_t counts;
     uint64_t *lead; /* [d], d < leads: steps that were begun d steps ahead of the slowest worker */
     size_t leads;
@@ -248,21 +292,28 @@ void gs_staleness_free(gs_staleness *);
 /* The outcome of a run. */
 typedef struct gs_result {
     double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
+    int tested_epoch; /* the epoch, from 1, after which the test was; of a run that was interrupted an earlier one
+                             than the last, or 0: there was no test, and test_loss and test_accuracy say nothing */
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     double step_median;   /* seconds a step with a whole batch takes (step_time.h); of eval 0 */
     uint64_t steps;
     double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
-    double
-        waited; /* share of the time of training that a worker waited for its loader, mean in the same way */
+    double waited;           /* share of training time that a worker waited for its loader, mean as above */
     size_t params;
-    float *weights;           /* params floats */
+    float *weights; /* params floats, and behind them the model's state, if it has any */
+    int kept_epoch; /* with keep_best: the epoch, from 1, that the weights are of; 0: the last weights */
+    double kept_accuracy;     /* on the test set after it */
     gs_overlap_times overlap; /* mean over this process's workers */
     double sent, sent_most;   /* bytes a step: mean over all workers, and the one with most; 0: not known */
     int workers;              /* of all processes */
+    int threads;              /* that each cpu worker of this process had */
+    int cpus;                 /* that this worker was bound to; 0: it was not bound */
     int rank;                 /* of this process's first worker */
     gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
     gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
-    bool interrupted; /* stopped by a signal before the end; weights are those of the last whole step */
+    int classes;              /* of the confusion matrix, if it was asked for */
+    double *confusion; /* (classes, classes): how many samples with this label were taken for that class */
+    bool interrupted;  /* stopped by a signal before the end; weights are those of the last whole step */
 } gs_result;
 
 void gs_result_free(gs_result *);
@@ -270,20 +321,21 @@ void gs_result_free(gs_result *);
 /* All epochs of one worker. */
 gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
 
-/* Train with `settings`. On failure the message names the worker. */
+/* Train with `settings`. On failure the message names the worker, and result->steps is how many steps were done; of a
+ * run that has diverged it is the step. Where only saving has failed the whole result is there: its weights are not
+ * NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
-/* Evaluate settings->load on the test set, on the same workers. */
+/* Evaluate settings->load on the test set, on the same workers. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_eval(const gs_settings *, gs_result *);
 
-/* Logits of the whole test set, (rows, columns), to be freed with free(). Within one process only. */
+/* Logits of the whole test set, (rows, columns), to be freed with free(). Within one process only.
+ * GS_E_DIVERGED: one of them is not finite. */
 gs_status gs_predict_all(const gs_settings *, float **logits, size_t *rows, int *columns);
 
 /* How many devices a list names, and number i of them; NULL after the last. The text is copied to `name`. */
 int gs_devices_count(const char *list);
 gs_status gs_devices_name(const char *list, int i, char name[48]);
 
-/* A signal handler may set it: every worker of every process ends after the step that it is in. */
+/* A signal handler may set it: then every worker of every process ends after its current step. */
 extern volatile sig_atomic_t gs_stop_requested;
-
-#endif

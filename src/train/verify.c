@@ -5,7 +5,7 @@
  * weights (CRC-32, from zlib) and shows it to all: 4 bytes a worker. Only when they differ are the tensors
  * compared one by one, to name the layer.
  */
-#include "train/modes.h"
+#include "train/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static uint32_t checksum(const float *x, size_t count) {
     return (uint32_t)crc32_z(0, (const void *)x, count * sizeof *x);
 }
 
-/* The rank whose number is the most frequent, the first one of several: a single rank that differs is then
- * the one that is named, also when it is rank 0. Rank r's is all[r * stride]. */
+/* A rank with the most frequent number, the first one of several. So a single rank that differs is the one that is
+ * named, even if it is rank 0. Rank r's is all[r * stride]. */
 static int most_common(const uint32_t *all, size_t stride, int size) {
     int best = 0, best_count = 0;
     for (int r = 0; r < size; r++) {
@@ -42,15 +42,15 @@ static int first_different(const uint32_t *all, size_t stride, int size, int *fr
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
     const gs_model *m = w->model;
-    size_t count = (size_t)m->param_count;
+    size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
     gs_status status = mine && all ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu checksums", count);
     for (size_t p = 0; status == GS_OK && p < count; p++)
         mine[p] = checksum(weights + m->param[p]->at, m->param[p]->count);
-    if (status == GS_OK) status = w->comm->ops->all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
-    /* nobody leaves before all know: a worker that has ended would be taken for the failure itself */
-    if (status == GS_OK) status = w->comm->ops->barrier(w->comm);
+    if (status == GS_OK) status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
+    /* All wait here until all know: a worker that has already ended would be taken for the failure itself. */
+    if (status == GS_OK) status = gs_comm_barrier(w->comm);
     int from = 0, rank = -1;
     size_t p = 0;
     while (status == GS_OK && p < count && (rank = first_different(all + p, count, w->comm->size, &from)) < 0)
@@ -58,7 +58,7 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     if (status == GS_OK && rank >= 0)
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
                          rank, m->param[p]->name, from);
-    else if (status == GS_OK) /* as good as impossible: CRCs of the parts agree and that of the whole not */
+    else if (status == GS_OK) /* next to impossible: the parts' CRCs agree, but that of the whole does not */
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": the workers' weights differ", w->step);
     free(mine);
     free(all);
@@ -66,9 +66,9 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
 }
 
 static gs_status compare(gs_worker *w, const float *weights) {
-    uint32_t mine = checksum(weights, w->model->params);
+    uint32_t mine = checksum(weights, w->model->saved);
     int from;
-    GS_TRY(w->comm->ops->all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
+    GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
     return first_different(w->checksums, 1, w->comm->size, &from) < 0 ? GS_OK : name_difference(w, weights);
 }
 
@@ -76,7 +76,7 @@ gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
     void *weights;
-    GS_TRY(w->device->ops->map(w->device, w->model->weights, w->model->params * sizeof(float), &weights));
+    GS_TRY(w->device->ops->map(w->device, w->model->weights, w->model->saved * sizeof(float), &weights));
     gs_status same = compare(w, weights);
     gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
     return same != GS_OK ? same : unmapped;

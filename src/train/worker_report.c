@@ -1,16 +1,9 @@
-#include "train/modes.h"
+#include "train/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-size_t gs_own_samples(const gs_worker *w, size_t batch) {
-    int parts = w->exact ? GS_EXACT_SHARDS : w->comm->size, each = parts / w->comm->size;
-    gs_shard first = gs_shard_of(batch, w->comm->rank * each, parts);
-    gs_shard last = gs_shard_of(batch, w->comm->rank * each + each - 1, parts);
-    return last.first + last.count - first.first;
-}
 
 /* What a worker shows the others. */
 typedef struct part {
@@ -21,24 +14,25 @@ typedef struct part {
 /* The workers begin and end an epoch together, so there is one time of the run, rank 0's: with it their speeds add up
  * to that of the run. */
 static gs_status gather(const gs_worker *w, const part *mine, part *all, gs_worker_report *out) {
-    GS_TRY(w->comm->ops->all_gather(w->comm, mine, all, sizeof *mine, GS_U8));
+    GS_TRY(gs_comm_all_gather(w->comm, mine, all, sizeof *mine, GS_U8));
     for (int r = 0; r < w->comm->size; r++) {
         out[r] = all[r].report;
+        out[r].device[sizeof out[r].device - 1] = '\0'; /* whatever the other side has sent */
         out[r].samples_per_s = all[0].seconds > 0 ? all[r].samples / all[0].seconds : 0;
     }
     return GS_OK;
 }
 
-gs_status gs_report_workers(gs_worker *w, const gs_work_done *since, double seconds, gs_worker_report **out) {
+gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_worker_report **out) {
     part mine;
     double sum = 0;
     memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
-    mine.samples = w->samples - since->samples;
+    mine.samples = w->measured.samples - since->samples;
     mine.seconds = seconds;
     snprintf(mine.report.device, sizeof mine.report.device, "%s", w->device->name);
-    for (int p = 0; p < GS_PHASES; p++) sum += w->phase[p] - since->phase[p];
+    for (int p = 0; p < GS_PHASES; p++) sum += w->measured.phase[p] - since->phase[p];
     for (int p = 0; p < GS_PHASES; p++)
-        mine.report.share[p] = sum > 0 ? (w->phase[p] - since->phase[p]) / sum : 0;
+        mine.report.share[p] = sum > 0 ? (w->measured.phase[p] - since->phase[p]) / sum : 0;
     *out = calloc((size_t)w->comm->size, sizeof **out);
     part *all = calloc((size_t)w->comm->size, sizeof *all);
     gs_status status = GS_OK;
@@ -46,12 +40,6 @@ gs_status gs_report_workers(gs_worker *w, const gs_work_done *since, double seco
     if (status == GS_OK) status = gather(w, &mine, all, *out);
     free(all);
     return status;
-}
-
-gs_work_done gs_work_done_by(const gs_worker *w) {
-    gs_work_done done = {.samples = w->samples};
-    memcpy(done.phase, w->phase, sizeof done.phase);
-    return done;
 }
 
 gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
@@ -62,5 +50,11 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
     gethostname(mine.host, sizeof mine.host - 1);
     *out = calloc((size_t)w->comm->size, sizeof **out);
     if (!*out) return gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", w->comm->size);
-    return w->comm->ops->all_gather(w->comm, &mine, *out, sizeof mine, GS_U8);
+    GS_TRY(gs_comm_all_gather(w->comm, &mine, *out, sizeof mine, GS_U8));
+    for (int r = 0; r < w->comm->size; r++) {
+        gs_device_report *d = &(*out)[r];
+        d->device[sizeof d->device - 1] = d->description[sizeof d->description - 1] =
+            d->host[sizeof d->host - 1] = '\0'; /* whatever the other side has sent */
+    }
+    return GS_OK;
 }

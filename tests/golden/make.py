@@ -13,12 +13,15 @@ CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element co
 """
 import os
 import re
+import sys
 import numpy as np
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE + "/..")
+from torch_network import network
+
 MOST = 96  # values stored of one tensor
 X, W, B, DY, LABELS, TARGET, VELOCITY = 1, 2, 3, 4, 5, 6, 7  # salts
 
@@ -156,72 +159,13 @@ def operators():
             write(files[op], name, tensor)
 
 
-class Residual(nn.Module):
-    def __init__(self, body, shortcut=None):
-        super().__init__()
-        self.body = body
-        if shortcut is not None:
-            self.shortcut = shortcut
-
-    def forward(self, x):
-        return self.body(x) + (self.shortcut(x) if hasattr(self, "shortcut") else x)
-
-
-def module(words, shape):
-    """The layer that a list of words describes (src/model/model_text.h), for an input of this shape."""
-    def pair(word):
-        h, _, w = word.partition("x")
-        return int(h), int(w or h)
-
-    def option(name, default):
-        return pair(words[words.index(name) + 1]) if name in words else default
-
-    op = words[0]
-    if op == "linear":
-        return nn.Linear(shape[0], int(words[1]), bias="no_bias" not in words)
-    if op == "conv":
-        return nn.Conv2d(shape[0], int(words[1]), pair(words[2]), option("stride", 1), option("pad", 0), bias="no_bias" not in words)
-    if op == "max_pool":
-        return nn.MaxPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
-    if op == "avg_pool":
-        return nn.AvgPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
-    if op == "global_avg_pool":
-        # PyTorch keeps (c, 1, 1); to us that is a vector
-        return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    if op == "dropout":
-        return nn.Dropout(float(words[1]))
-    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}[op]()
-
-
-def network(tokens, shape):
-    """A model text, up to its end, '|' or ')'. Uses up the tokens. The network and the shape of its output."""
-    layers, begin = [], shape
-    while tokens and tokens[0] not in "|)":
-        if tokens[0] == ",":
-            tokens.pop(0)
-        if tokens[0] == "residual":
-            del tokens[:2]
-            branches = [network(tokens, shape)[0]]
-            if tokens.pop(0) == "|":
-                branches.append(network(tokens, shape)[0])
-                tokens.pop(0)
-            layers.append(Residual(*branches))
-        else:
-            words = []
-            while tokens and tokens[0] not in ",|)":
-                words.append(tokens.pop(0))
-            layers.append(module(words, shape))
-        shape = tuple(layers[-1].double()(torch.zeros(1, *shape).double()).shape[1:])
-    return nn.Sequential(*layers), shape
-
-
 def trainings():
     """Three steps of SGD from known weights: the first logits, losses and gradients, and the last weights."""
     file = open(HERE + "/model.txt", "w")
     cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+), "(.*)"\)', open(HERE + "/../model_cases.h").read(), re.M)
     for name, n, c, h, w, loss_name, text in cases:
         n, shape = int(n), (int(c), int(h), int(w))
-        net, out = network(re.findall(r"[\w.]+|[,|()]", text), shape)
+        net, out = network(text, shape)
         parameters = dict(net.named_parameters())
         with torch.no_grad():
             for i, p in enumerate(parameters.values()):

@@ -1,0 +1,91 @@
+/* The address space that OpenBLAS needs. It maps a buffer for each thread that computes beside others, at the first
+ * use, and keeps it. Where mmap fails (ulimit -v, ulimit -d), it tries again for ever. So a device finds out when it is
+ * opened, and has OpenBLAS map the buffers of all its threads at once, before anything else takes the space. */
+#include "cpu/cpu.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* Not in cblas.h, but in every OpenBLAS with threads so far. They take and give back a buffer; pages that are never
+ * touched cost nothing. */
+extern void *blas_memory_alloc(int) __attribute__((weak));
+extern void blas_memory_free(void *) __attribute__((weak));
+extern volatile int blas_server_avail __attribute__((weak));
+
+enum {
+    BUFFER =
+        128 << 20, /* bytes, as seen with strace in versions 0.3.21 (x86-64, arm64: 32 << 22 in the source) */
+    SPARE = 16 << 20, /* bytes: other threads map memory too, between our look and OpenBLAS's */
+    MOST = 64,        /* buffers. OpenBLAS counts on about twice as many, and warns beyond */
+};
+
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static int threads_in_use; /* of all open devices */
+static int mapped;         /* buffers */
+
+static bool is_limited(int resource, struct rlimit *limit) {
+    return getrlimit(resource, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
+}
+
+/* Threads that OpenBLAS started when it was loaded may be waiting for a buffer, for ever, and at its end the process
+ * would wait for them. Without a "server" there is nobody to wait for; they are never used (cpu/pool.h). */
+static void leave_threads(void) {
+    if (&blas_server_avail) blas_server_avail = 0;
+}
+
+static gs_status no_room(int threads) {
+    struct rlimit limit;
+    char why[100] = "the system grants no more (vm.overcommit_memory)";
+    const char *shell = is_limited(RLIMIT_AS, &limit) ? "-v" : is_limited(RLIMIT_DATA, &limit) ? "-d" : NULL;
+    if (shell)
+        snprintf(why, sizeof why, "the limit for this process is %llu MiB (ulimit %s)",
+                 (unsigned long long)limit.rlim_cur >> 20, shell);
+    return gs_fail(
+        GS_E_MEMORY,
+        "cpu: OpenBLAS needs %d MiB of address space for each of %d thread%s, and %d MiB more must be "
+        "free: %s",
+        BUFFER >> 20, threads, threads == 1 ? "" : "s", SPARE >> 20, why);
+}
+
+static bool has_room(void) {
+    void *look = mmap(NULL, BUFFER + SPARE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (look == MAP_FAILED) return false;
+    munmap(look, BUFFER + SPARE);
+    return true;
+}
+
+/* As many buffers at once as there will be threads: OpenBLAS hands out one that is free before it maps another. */
+static gs_status map_buffers(int threads) {
+    void *buffer[MOST];
+    int wanted = threads < MOST ? threads : MOST, taken = 0;
+    gs_status status = GS_OK;
+    while (taken < wanted && status == GS_OK) {
+        if (has_room())
+            buffer[taken++] = blas_memory_alloc ? blas_memory_alloc(0) : NULL;
+        else
+            status = no_room(threads);
+    }
+    if (status != GS_OK) leave_threads();
+    for (int i = 0; i < taken; i++)
+        if (buffer[i]) blas_memory_free(buffer[i]);
+    if (taken > mapped) mapped = status == GS_OK ? threads : taken; /* beyond MOST too */
+    return status;
+}
+
+gs_status gs_cpu_take_openblas_memory(int threads) {
+    pthread_mutex_lock(&one_at_a_time);
+    gs_status status = GS_OK;
+    if (threads_in_use + threads > mapped) status = map_buffers(threads_in_use + threads);
+    if (status == GS_OK) threads_in_use += threads;
+    pthread_mutex_unlock(&one_at_a_time);
+    return status;
+}
+
+void gs_cpu_give_openblas_memory(int threads) {
+    pthread_mutex_lock(&one_at_a_time);
+    threads_in_use -= threads;
+    pthread_mutex_unlock(&one_at_a_time);
+}

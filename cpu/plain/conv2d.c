@@ -1,0 +1,58 @@
+#include "cpu/plain/plain.h"
+
+static bool is_inside(const gs_conv2d_sizes *z, int h, int w) {
+    return h >= 0 && h < z->in_h && w >= 0 && w < z->in_w;
+}
+
+/* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w] w[o][c][u][v] */
+gs_status gs_plain_conv2d_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, gs_mem b_, size_t n,
+                                  const gs_conv2d_sizes *z, const gs_epilogue *then) {
+    (void)gs_epilogue_of(d, then, z); /* it is empty: nothing is fused */
+    float(*y)[z->out_c][z->out_h][z->out_w] = gs_plain_at(y_),
+    (*x)[z->in_c][z->in_h][z->in_w] = gs_plain_at(x_);
+    float(*w)[z->in_c][z->kernel_h][z->kernel_w] = gs_plain_at(w_), *b = gs_plain_at(b_);
+    for (size_t i = 0; i < n; i++)
+        for (int o = 0; o < z->out_c; o++)
+            for (int r = 0; r < z->out_h; r++)
+                for (int s = 0; s < z->out_w; s++) {
+                    float sum = b ? b[o] : 0;
+                    for (int c = 0; c < z->in_c; c++)
+                        for (int u = 0; u < z->kernel_h; u++)
+                            for (int v = 0; v < z->kernel_w; v++) {
+                                int h = r * z->stride_h + u - z->pad_h, q = s * z->stride_w + v - z->pad_w;
+                                if (is_inside(z, h, q)) sum += x[i][c][h][q] * w[o][c][u][v];
+                            }
+                    y[i][o][r][s] = sum;
+                }
+    return GS_OK;
+}
+
+/* The same loops: where forward adds x w to y, backward adds dy w to dx, dy x to dw, and dy to db. */
+gs_status gs_plain_conv2d_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem db_, gs_mem dy_, gs_mem x_,
+                                   gs_mem w_, size_t n, const gs_conv2d_sizes *z, bool add,
+                                   const gs_epilogue *then) {
+    (void)gs_epilogue_of(d, then, z);
+    float(*dx)[z->in_c][z->in_h][z->in_w] = gs_plain_at(dx_),
+    (*x)[z->in_c][z->in_h][z->in_w] = gs_plain_at(x_);
+    float(*dw)[z->in_c][z->kernel_h][z->kernel_w] = gs_plain_at(dw_), *db = gs_plain_at(db_);
+    float(*w)[z->in_c][z->kernel_h][z->kernel_w] = gs_plain_at(w_);
+    float(*dy)[z->out_c][z->out_h][z->out_w] = gs_plain_at(dy_);
+    if (!add)
+        GS_TRY(gs_cpu_clear(d, dw_, (size_t)z->out_c * sizeof *w / sizeof(float), db_, (size_t)z->out_c));
+    if (dx) GS_TRY(gs_cpu_fill(d, dx_, 0, n * sizeof *x / sizeof(float)));
+    for (size_t i = 0; i < n; i++)
+        for (int o = 0; o < z->out_c; o++)
+            for (int r = 0; r < z->out_h; r++)
+                for (int s = 0; s < z->out_w; s++) {
+                    if (db) db[o] += dy[i][o][r][s];
+                    for (int c = 0; c < z->in_c; c++)
+                        for (int u = 0; u < z->kernel_h; u++)
+                            for (int v = 0; v < z->kernel_w; v++) {
+                                int h = r * z->stride_h + u - z->pad_h, q = s * z->stride_w + v - z->pad_w;
+                                if (!is_inside(z, h, q)) continue;
+                                dw[o][c][u][v] += dy[i][o][r][s] * x[i][c][h][q];
+                                if (dx) dx[i][c][h][q] += dy[i][o][r][s] * w[o][c][u][v];
+                            }
+                }
+    return GS_OK;
+}

@@ -1,0 +1,20 @@
+#include "cpu/plain/plain.h"
+
+#include <float.h>
+#include <math.h>
+
+/* g = scale dw + weight_decay w;  v = momentum v + g, or 0 below FLT_MIN;  w -= lr v.  Without momentum v is g. */
+gs_status gs_plain_sgd_update(gs_device *d, gs_mem w_, gs_mem v_, gs_mem dw_, size_t count, float scale,
+                              float lr, float momentum, float weight_decay) {
+    (void)d;
+    float *w = gs_plain_at(w_), *v = gs_plain_at(v_), *dw = gs_plain_at(dw_);
+    for (size_t i = 0; i < count; i++) {
+        float step = scale * dw[i] + weight_decay * w[i];
+        if (momentum != 0) {
+            step = momentum * v[i] + step;
+            v[i] = step = fabsf(step) < FLT_MIN ? 0 : step;
+        }
+        w[i] -= lr * step;
+    }
+    return GS_OK;
+}

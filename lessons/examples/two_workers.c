@@ -1,0 +1,60 @@
+/* Two workers, as threads: each has the whole model and half of the samples. Gradients *and* counts are summed, and
+ * both make the same update. cc two_workers.c $(pkg-config --cflags --libs gradsum) -o two_workers && ./two_workers */
+#include <gradsum.h>
+#include <pthread.h>
+#include <stdio.h>
+enum { WORKERS = 2, SAMPLES = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
+
+static gs_status train(gs_comm *comm, float weights[2]) {
+    gs_device *d;
+    gs_model *m;
+    gs_optimizer *optimizer;
+    gs_sync *sync;
+    float x[SAMPLES], t[SAMPLES], counts[GS_STATS];
+    gs_shard mine = gs_shard_of(SAMPLES, comm->rank, comm->size);
+    gs_pass pass = {.n = mine.count, .training = true};
+    for (int i = 0; i < SAMPLES; i++) x[i] = 0.02f * (float)i - 1, t[i] = 4 * x[i] - 3; /* wanted: 4 and -3 */
+    GS_TRY(gs_device_open("cpu", 1, &d));
+    GS_TRY(gs_model_create(d, "linear 1", (gs_shape){1, 1, 1, 0}, SAMPLES, GS_REGRESSION, /* seed */ 1, &m));
+    GS_TRY(gs_optimizer_create(&gs_sgd, m, 0.1f, 0, 0, &optimizer));
+    /* Or gs_sync_ps, gs_sync_tree, ...: each of them sums. */
+    GS_TRY(gs_sync_create(&gs_sync_ring, comm, m->saved + GS_STATS, &sync));
+    gs_mem my_x = d->ops->host_memory(x + mine.first), my_t = d->ops->host_memory(t + mine.first), y;
+    for (int step = 0; step < STEPS; step++) {
+        GS_TRY(gs_model_clear_gradients(m));
+        GS_TRY(gs_model_forward(m, &pass, my_x, &y));
+        GS_TRY(gs_model_loss(m, &pass, y, my_t));
+        GS_TRY(gs_model_backward(m, &pass, y, my_t));                    /* dW of this worker */
+        GS_TRY(gs_sync_sum(sync, d, m->gradients, m->saved + GS_STATS)); /* dW = dW0 + dW1, on both */
+        GS_TRY(d->ops->read(d, counts, gs_model_stats(m), sizeof counts));
+        GS_TRY(gs_optimizer_update(optimizer, (double)counts[GS_STAT_SAMPLES])); /* W -= lr dW / 101 */
+    }
+    GS_TRY(gs_model_read_weights(m, weights));
+    gs_sync_free(sync); /* after a failure the program ends, and these with it */
+    gs_optimizer_free(optimizer);
+    gs_model_free(m);
+    gs_device_close(d);
+    return GS_OK;
+}
+
+static void *worker_main(void *comm) {
+    static float weights[WORKERS][2];
+    float *mine = weights[((gs_comm *)comm)->rank];
+    if (train(comm, mine) == GS_OK) return mine;
+    fprintf(stderr, "%s\n", gs_message());
+    gs_comm_abort(comm, gs_message()); /* or the other one would wait for it */
+    return NULL;
+}
+
+int main(void) {
+    pthread_t thread[WORKERS];
+    gs_comm *comms[WORKERS];
+    void *w[WORKERS];
+    if (gs_comm_threads_create(WORKERS, GS_TIMEOUT, comms) != GS_OK) return 1;
+    for (int i = 0; i < WORKERS; i++)
+        if (pthread_create(&thread[i], NULL, worker_main, comms[i]) != 0) return 1;
+    for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], &w[i]);
+    for (int i = 0; i < WORKERS && w[i]; i++)
+        printf("%d: t = %.4f x %+.4f\n", i, ((float *)w[i])[0], ((float *)w[i])[1]);
+    return w[0] && w[1] ? 0 : 1;
+}

@@ -1,0 +1,32 @@
+/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl). */
+#ifndef GS_GRADE_HAND_INS_H
+#define GS_GRADE_HAND_INS_H
+
+#include <stdbool.h>
+#include "core/error.h"
+
+typedef struct gs_hand_in {
+    char *student;     /* the folder's name */
+    char lab[3];       /* "07"; "" where a student has handed in nothing */
+    char *path;        /* of the file */
+    char problem[200]; /* why it cannot be graded, or "" */
+} gs_hand_in;
+
+typedef struct gs_hand_ins {
+    gs_hand_in *list;
+    int count, room;
+} gs_hand_ins;
+
+/* Find what is handed in below `folder`, in the order of the names, and put it behind what is in the list. A folder
+ * that holds labs itself is one student's. Links are not followed: a link is no work of the student's own, and may
+ * lead back to where it is. What cannot be read is in the list, with its problem. GS_E_FILE: there
+ * is no such folder, or it holds nothing. */
+gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *);
+void gs_hand_ins_free(gs_hand_ins *);
+
+/* The text of a file that somebody has handed in, into the file `to`. GS_E_FILE: it is no file, a link, or larger than
+ * GS_HAND_IN_MOST bytes; or `to` cannot be written. */
+enum { GS_HAND_IN_MOST = 1 << 20 };
+gs_status gs_hand_in_copy(const char *path, const char *to);
+
+#endif

@@ -1,0 +1,21 @@
+#include "cli/draw/numbers.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const char *gs_thousands(double number) {
+    static char texts[4][40];
+    static int next;
+    char digits[32], *out = texts[next = (next + 1) % 4];
+    int n = snprintf(digits, sizeof digits, "%.0f", number), used = 0;
+    for (int i = 0; i < n && used < 38; i++) {
+        out[used++] = digits[i];
+        if ((n - i - 1) % 3 == 0 && i + 1 < n && digits[i] != '-') out[used++] = ',';
+    }
+    out[used] = 0;
+    return out;
+}
+
+double gs_shown(double number) {
+    return isnan(number) ? (double)NAN : number;
+}

@@ -1,0 +1,34 @@
+#include "cli/draw/wrapped.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COLUMNS = 80 };
+
+void gs_print_wrapped(int margin, const char *text) {
+    int column = margin;
+    while (*text) {
+        int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
+        length += (int)strcspn(text + length, " "); /* and what follows the ')' */
+        if (column > margin && column + 1 + length > COLUMNS) {
+            printf("\n%*s", margin, "");
+            column = margin;
+        }
+        column += printf("%s%.*s", column > margin ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
+void gs_print_fact(const char *label, const char *format, ...) {
+    enum { MARGIN = 9 };
+    char text[1000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    printf("%-*s", MARGIN, label);
+    gs_print_wrapped(MARGIN, text);
+}

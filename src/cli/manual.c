@@ -1,0 +1,144 @@
+#include "cli/manual.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum { FOR_PEOPLE, FOR_MAN, FOR_SHELLS } reader;
+static const gs_command *of; /* the command whose help is being printed */
+
+/* ---- roff (man(7)) ---- */
+
+/* A dot or an apostrophe that begins a line would be a request; a plain hyphen may become another dash. */
+static void put(const char *text) {
+    bool begins = true;
+    for (; *text; text++) {
+        if (begins && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*text);
+        begins = *text == '\n';
+    }
+}
+
+/* Lines of a text, where an empty one begins a paragraph. */
+static void put_paragraphs(const char *text) {
+    while (*text) {
+        char line[200];
+        int length = (int)strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", length, text);
+        if (length == 0)
+            printf(".PP");
+        else
+            put(line);
+        putchar('\n');
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void put_upper(const char *text) {
+    for (; *text; text++) {
+        if (*text == '-') putchar('\\');
+        putchar(toupper((unsigned char)*text));
+    }
+}
+
+static void page_begins(const char *name, const char *what) {
+    printf(".TH ");
+    put_upper(name);
+    printf(" 1 %s \"gradsum %s\" \"gradsum\"\n.SH NAME\n", GRADSUM_DATE, GRADSUM_VERSION);
+    put(name);
+    printf(" \\- ");
+    put(what);
+    printf("\n.SH SYNOPSIS\n");
+}
+
+static const char *dashes(const gs_option *o) {
+    return o->name[1] ? "--" : "-";
+}
+
+static void put_option(const gs_option *o) {
+    char number[48];
+    const char *usual = gs_option_default(o, number, sizeof number);
+    printf(".TP\n\\fB");
+    if (strcmp(o->name, "out") == 0) printf("\\-o\\fR, \\fB");
+    put(dashes(o));
+    put(o->name);
+    printf("\\fR");
+    if (o->argument) printf(" \\fI");
+    if (o->argument) put(o->argument);
+    if (o->argument) printf("\\fR");
+    printf("\n");
+    put(o->help);
+    if (*usual) printf(" (default ");
+    put(usual);
+    printf(*usual ? ")\n" : "\n");
+}
+
+static void page_of_command(const char *usage, const char *what, const char *example,
+                            const gs_option *options) {
+    char name[64];
+    snprintf(name, sizeof name, "gradsum-%s", of->name);
+    page_begins(name, of->what);
+    printf(".B gradsum\n");
+    put(usage);
+    printf("\n.SH DESCRIPTION\n");
+    put_paragraphs(what);
+    printf(".SH OPTIONS\n");
+    for (const gs_option *o = options; o->name; o++)
+        if (o->kind != GS_OPTION_REFUSED) put_option(o);
+    printf(".SH EXAMPLES\n.nf\n");
+    put(example);
+    printf("\n");
+}
+
+static void page_of_program(const gs_command *commands) {
+    page_begins("gradsum", "learn data-parallel training by running it");
+    printf(".B gradsum\nCOMMAND [options]\n.PP\n.B gradsum\nCOMMAND \\-\\-help\n.SH COMMANDS\n");
+    for (const gs_command *c = commands; c->name; c++) {
+        printf(".TP\n.BR gradsum\\-%s (1)\n", c->name);
+        put(c->what);
+        printf("\n");
+    }
+    printf(".SH EXIT STATUS\n0: done; 1: failed; 2: wrong usage. 128 and more: ended by a signal.\n"
+           ".SH EXAMPLES\n.nf\n");
+    put("gradsum launch -n 2 -- train --model lenet --epochs 3");
+    printf("\n.fi\n");
+}
+
+/* ---- words ---- */
+
+static void words_of_options(const gs_option *options) {
+    for (const gs_option *o = options; o->name; o++)
+        if (o->kind != GS_OPTION_REFUSED)
+            printf("%s%s\t%s\t%s\n", dashes(o), o->name, o->argument ? o->argument : "", o->help);
+    printf("--help\t\tshow this\n");
+}
+
+bool gs_manual_options(const char *usage, const char *what, const char *example, const gs_option *options,
+                       bool *more) {
+    *more = reader != FOR_SHELLS;
+    if (reader == FOR_MAN) page_of_command(usage, what, example, options);
+    if (reader == FOR_SHELLS) words_of_options(options);
+    return reader != FOR_PEOPLE;
+}
+
+int gs_manual(int argc, char **argv, const gs_command *commands) {
+    reader = strcmp(argv[0], "--man") == 0 ? FOR_MAN : FOR_SHELLS;
+    if (argc < 2 && reader == FOR_MAN) page_of_program(commands);
+    for (of = commands; argc < 2 && reader == FOR_SHELLS && of->name; of++)
+        printf("%s\t\t%s\n", of->name, of->what);
+    if (argc < 2) return GS_EXIT_OK;
+    for (of = commands; of->name && strcmp(of->name, argv[1]) != 0;) of++;
+    if (!of->name) {
+        fprintf(stderr, "gradsum help: unknown command '%s'\n", argv[1]);
+        return GS_EXIT_USAGE;
+    }
+    char *command_help[] = {argv[1], "--help", NULL};
+    int exit_status = of->run(2, command_help);
+    if (reader == FOR_MAN) printf(".fi\n.SH SEE ALSO\n.BR gradsum (1)\n");
+    return exit_status;
+}

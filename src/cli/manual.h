@@ -1,0 +1,17 @@
+/* The same help for other readers: manual pages, and the words that a shell completes. Hidden from `gradsum help`,
+ * because make install and the shells ask for it:
+ *
+ *     gradsum help --man [COMMAND]      a page for man, in roff
+ *     gradsum help --words [COMMAND]    the commands, or the options of one: word, tab, what it takes, tab, what it is
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+/* argv[0] is "--man" or "--words", argv[1] a command's name or nothing. `commands` end with a NULL name. */
+int gs_manual(int argc, char **argv, const gs_command *commands);
+
+/* For gs_options_help: if this was asked for, print the help in that form and return true. *more: may text follow
+ * it? */
+bool gs_manual_options(const char *usage, const char *what, const char *example, const gs_option *options,
+                       bool *more);

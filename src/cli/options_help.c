@@ -1,0 +1,42 @@
+/* --help: a table of options as text, with the defaults that the table's values hold. */
+#include "cli/manual.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MARGIN = 25 };
+
+const char *gs_option_default(const gs_option *o, char *text, size_t size) {
+    if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_SLOW || o->kind == GS_OPTION_RANGE) return "";
+    if (gs_option_is_number(o->kind)) {
+        double value = gs_option_number(o->kind, o->value);
+        /* outside of what may be said: off, or found out later */
+        if (!(value >= o->min && value <= o->max)) return "";
+    }
+    return gs_option_text(o->kind, o->value, text, size);
+}
+
+static void print_option(const gs_option *o) {
+    char left[40], right[400], number[48];
+    const char *usual = gs_option_default(o, number, sizeof number);
+    bool is_out = strcmp(o->name, "out") == 0;
+    snprintf(left, sizeof left, "%s%s %s",
+             is_out       ? "-o, --"
+             : o->name[1] ? "--"
+                          : "-",
+             o->name, o->argument ? o->argument : "");
+    snprintf(right, sizeof right, "%s%s%s%s", o->help, *usual ? " (default " : "", usual, *usual ? ")" : "");
+    printf("  %-22s ", left);
+    if (strlen(left) > 22) printf("\n%*s", MARGIN, "");
+    gs_print_wrapped(MARGIN, right);
+}
+
+bool gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options) {
+    bool more;
+    if (gs_manual_options(usage, what, example, options, &more)) return more;
+    printf("usage: gradsum %s\n\n%s\n\n", usage, what);
+    for (const gs_option *o = options; o->name; o++)
+        if (o->kind != GS_OPTION_REFUSED) print_option(o);
+    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", example);
+    return true;
+}

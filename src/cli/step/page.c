@@ -1,0 +1,259 @@
+/* The page of `gradsum step -o`: every scheme that can be watched sums the same gradients, twice: once 2^r, which
+ * says whose gradients a sum has, and once the gradients themselves, for the values.
+ *
+ * What the page's scripts (src/page/step_record.js) read, short because there is much of it:
+ *
+ *     rows      [norm, min, max, [some values], [bars]]             what a chunk holds; cells refer to them by number
+ *     schemes   bounds    chunk c is bounds[c] .. bounds[c + 1] - 1
+ *               start     [worker][chunk] = [workers in it, as bits; row]
+ *               messages  [round, from, to, first chunk, [row of each chunk]], in the order in which they are sent
+ *               changes   [round, worker, chunk, workers in it, row]: what is different after a round
+ *               counted, formula   [rounds, messages, bytes] of each worker
+ */
+#include "cli/step/step.h"
+#include "core/memory.h"
+#include "io/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "page/page.h"
+#include "page/strings.h"
+
+typedef struct page {
+    const gs_settings *settings;
+    const gs_step_gradients *gradients;
+    gs_step_values *row;
+    int rows;
+    size_t room;
+} page;
+
+/* ---- numbers ---- */
+
+/* With 4 digits. */
+static cJSON *number(double x) {
+    return gs_json_rounded(x, 4);
+}
+
+static cJSON *integers(int count, const double *x) {
+    return cJSON_CreateDoubleArray(x, count);
+}
+#define INTEGERS(...)                                                                                        \
+    integers(sizeof((double[]){__VA_ARGS__}) / sizeof(double), (const double[]){__VA_ARGS__})
+
+static cJSON *floats(int count, const float *x) {
+    cJSON *a = cJSON_CreateArray();
+    for (int i = 0; i < count; i++) cJSON_AddItemToArray(a, number(x[i]));
+    return a;
+}
+
+/* ---- rows ---- */
+
+/* The number of a row with these values; -1 where there is no memory. The same are kept once. */
+static int row_of(page *p, const gs_step_values *v) {
+    for (int i = 0; i < p->rows; i++)
+        if (gs_step_values_same(&p->row[i], v)) return i;
+    if (!gs_grow(&p->row, (size_t)p->rows, &p->room, sizeof *p->row)) return -1;
+    p->row[p->rows] = *v;
+    return p->rows++;
+}
+
+static cJSON *json_rows(const page *p) {
+    cJSON *rows = cJSON_CreateArray();
+    for (int i = 0; i < p->rows; i++) {
+        const gs_step_values *v = &p->row[i];
+        cJSON_AddItemToArray(rows, GS_JSON_ARRAY(number(v->norm), number(v->min), number(v->max),
+                                                 floats(v->shown, v->some), floats(v->bars, v->bar)));
+    }
+    return rows;
+}
+
+/* ---- one scheme ---- */
+
+/* A recorded scheme: `marks` and `sums` have the same events, one by one. */
+typedef struct pair {
+    gs_step_record marks, sums;
+    size_t *bounds;
+    int chunks;
+} pair;
+
+static gs_status record(const page *p, const gs_sync_scheme *scheme, pair *t) {
+    const gs_step_gradients *g = p->gradients;
+    t->marks = (gs_step_record){.asked = scheme, .workers = g->workers, .size = g->size};
+    GS_TRY(gs_step_run(&t->marks));
+    GS_TRY(gs_step_chunks(&t->marks, &t->bounds, &t->chunks));
+    t->sums = (gs_step_record){.asked = scheme,
+                               .workers = g->workers,
+                               .size = g->size,
+                               .gradient = (const float *const *)g->gradient,
+                               .bounds = t->bounds,
+                               .chunks = t->chunks};
+    GS_TRY(gs_step_run(&t->sums));
+    if (t->marks.count != t->sums.count) gs_bug("%s: two runs sent different messages", scheme->name);
+    if (!t->marks.correct || !t->sums.correct)
+        return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", scheme->name);
+    return GS_OK;
+}
+
+static void add_message(page *p, cJSON *messages, const pair *t, const gs_step_event *e) {
+    cJSON *m = INTEGERS(e->round, e->from, e->to, gs_step_chunk_at(t->bounds, e->parts[0].first));
+    cJSON *rows = cJSON_CreateArray();
+    for (int i = 0; i < e->count; i++)
+        cJSON_AddItemToArray(rows, cJSON_CreateNumber(row_of(p, &e->values[i])));
+    cJSON_AddItemToArray(m, rows);
+    cJSON_AddItemToArray(messages, m);
+}
+
+/* Messages of a round in the order of their places among those of their senders: what could travel at once. */
+static void add_messages(page *p, cJSON *messages, const pair *t) {
+    int left = 0;
+    for (int i = 0; i < t->sums.count; i++) left += t->sums.events[i].to >= 0;
+    for (int place = 0; left > 0; place++)
+        for (int i = 0; i < t->sums.count; i++) {
+            const gs_step_event *e = &t->sums.events[i];
+            if (e->to < 0 || e->place != place) continue;
+            add_message(p, messages, t, e);
+            left--;
+        }
+}
+
+static void add_cells(page *p, cJSON *start, cJSON *changes, const pair *t) {
+    int workers = t->sums.workers;
+    const gs_step_event *mark[GS_STEP_WORKERS] = {0}, *sum[GS_STEP_WORKERS] = {0};
+    for (int r = 0; r < workers; r++) cJSON_AddItemToArray(start, cJSON_CreateArray());
+    for (int i = 0; i < t->sums.count; i++) {
+        const gs_step_event *m = &t->marks.events[i], *s = &t->sums.events[i];
+        int r = s->from;
+        if (s->to >= 0) continue;
+        for (int c = 0; c < t->chunks; c++) {
+            uint32_t in = gs_step_part_at(m, t->bounds[c])->workers;
+            const gs_step_values *values = &s->values[c];
+            bool same = sum[r] && gs_step_values_same(values, &sum[r]->values[c]) &&
+                        in == gs_step_part_at(mark[r], t->bounds[c])->workers;
+            if (same) continue;
+            int row = row_of(p, values);
+            if (s->round == 0)
+                cJSON_AddItemToArray(cJSON_GetArrayItem(start, r), INTEGERS(in, row));
+            else
+                cJSON_AddItemToArray(changes, INTEGERS(s->round, r, c, in, row));
+        }
+        mark[r] = m;
+        sum[r] = s;
+    }
+}
+
+static void add_costs(cJSON *o, const gs_step_record *t) {
+    cJSON *counted = cJSON_AddArrayToObject(o, "counted"), *formula = cJSON_AddArrayToObject(o, "formula");
+    for (int r = 0; r < t->workers; r++) {
+        gs_sync_cost f;
+        const gs_sync_cost *c = &t->counted[r];
+        gs_sync_cost_of(t->scheme, t->workers, r, gs_step_array(t), &f);
+        cJSON_AddItemToArray(counted, INTEGERS((double)c->rounds, (double)c->messages, (double)c->bytes));
+        cJSON_AddItemToArray(formula, INTEGERS((double)f.rounds, (double)f.messages, (double)f.bytes));
+    }
+}
+
+static void add_scheme(page *p, cJSON *schemes, const pair *t) {
+    cJSON *o = cJSON_CreateObject(), *bounds = cJSON_CreateArray();
+    cJSON_AddItemToArray(schemes, o);
+    GS_JSON_ADD(o, GS_FIELD("name", t->sums.scheme->name), GS_FIELD("what", t->sums.scheme->what),
+                GS_FIELD("rounds", t->sums.rounds));
+    for (int c = 0; c <= t->chunks; c++)
+        cJSON_AddItemToArray(bounds, cJSON_CreateNumber((double)t->bounds[c]));
+    cJSON_AddItemToObject(o, "bounds", bounds);
+    cJSON *start = cJSON_AddArrayToObject(o, "start"), *changes = cJSON_AddArrayToObject(o, "changes");
+    add_cells(p, start, changes, t);
+    add_messages(p, cJSON_AddArrayToObject(o, "messages"), t);
+    add_costs(o, &t->sums);
+}
+
+/* ---- all ---- */
+
+/* Schemes whose messages are ours. */
+static bool can_be_watched(const gs_sync_scheme *s) {
+    return s->cost != NULL;
+}
+
+static gs_status add_schemes(page *p, cJSON *schemes) {
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
+        pair t = {0};
+        if (!can_be_watched(*s)) continue;
+        gs_status status = record(p, *s, &t);
+        if (status == GS_OK) add_scheme(p, schemes, &t);
+        gs_step_record_free(&t.marks);
+        gs_step_record_free(&t.sums);
+        free(t.bounds);
+        GS_TRY(status);
+    }
+    return GS_OK;
+}
+
+static void add_step(const page *p, cJSON *o) {
+    const gs_step_gradients *g = p->gradients;
+    const gs_settings *s = p->settings;
+    cJSON *params = cJSON_CreateArray(), *workers = cJSON_CreateArray();
+    GS_JSON_ADD(o, GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
+                GS_FIELD("data", s->data), GS_FIELD("batch", s->batch), GS_FIELD("seed", s->seed),
+                GS_FIELD("floats", g->size));
+    for (int i = 0; i < g->model->param_count; i++) {
+        const gs_param *q = g->model->param[i];
+        cJSON_AddItemToArray(params, GS_JSON_ARRAY(GS_JSON(q->name), GS_JSON(q->at), GS_JSON(q->count)));
+    }
+    cJSON_AddItemToObject(o, "params", params);
+    for (int r = 0; r < g->workers; r++) { /* [samples, sum of their losses] */
+        const float *stats = g->gradient[r] + g->model->saved;
+        cJSON_AddItemToArray(workers,
+                             GS_JSON_ARRAY(number(stats[GS_STAT_SAMPLES]), number(stats[GS_STAT_LOSS])));
+    }
+    cJSON_AddItemToObject(o, "workers", workers);
+}
+
+static gs_status write_page(const char *path, page *p, const gs_sync_scheme *first, cJSON *data) {
+    char title[200];
+    GS_TRY(add_schemes(p, cJSON_AddArrayToObject(data, "schemes")));
+    add_step(p, data);
+    GS_JSON_ADD(data, GS_FIELD("show", first->name), GS_FIELD("rows", json_rows(p)));
+    snprintf(title, sizeof title, "gradsum: %s over %d workers", first->name, p->gradients->workers);
+    const gs_page_part parts[] = {
+        {"title", GS_PAGE_TEXT, title, NULL},
+        {"base_style", GS_PAGE_STYLE, gs_page_base_css, NULL},
+        {"style", GS_PAGE_STYLE, gs_page_step_css, NULL},
+        {"data", GS_PAGE_JSON, NULL, data},
+        {"base", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
+        {"record", GS_PAGE_SCRIPT, gs_page_step_record_js, NULL},
+        {"draw", GS_PAGE_SCRIPT, gs_page_step_draw_js, NULL},
+        {"script", GS_PAGE_SCRIPT, gs_page_step_js, NULL},
+        {NULL, GS_PAGE_TEXT, NULL, NULL},
+    };
+    return gs_page_write(path, gs_page_step_html, parts);
+}
+
+static gs_status check(const gs_sync_scheme *first, int workers) {
+    char names[200] = "";
+    if (workers < 2)
+        return gs_fail(GS_E_USAGE, "--workers %d: one worker has nothing to sum; -o needs 2", workers);
+    if (can_be_watched(first)) return GS_OK;
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
+        size_t used = strlen(names);
+        if (can_be_watched(*s))
+            snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", (*s)->name);
+    }
+    return gs_fail(GS_E_USAGE, "--sync %s sends no messages that gradsum can show; -o shows: %s", first->name,
+                   names);
+}
+
+gs_status gs_step_page(const char *path, const gs_sync_scheme *first, const gs_settings *settings,
+                       int workers) {
+    gs_step_gradients gradients;
+    GS_TRY(check(first, workers));
+    GS_TRY(gs_page_check_target(path));
+    GS_TRY(gs_step_gradients_create(settings, workers, &gradients));
+    page p = {.settings = settings, .gradients = &gradients};
+    cJSON *data = cJSON_CreateObject();
+    gs_status status = write_page(path, &p, first, data);
+    cJSON_Delete(data);
+    free(p.row);
+    gs_step_gradients_free(&gradients);
+    return status;
+}

@@ -1,0 +1,258 @@
+#include "cli/step/step.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One worker's thread; what it sees goes into a list of its own, so nothing is shared. */
+typedef struct worker {
+    gs_step_record *step;
+    gs_comm *comm;
+    float *data;
+    gs_sync *sync;
+    gs_step_event *events;
+    int count;
+    size_t room;
+    int sent; /* messages */
+    pthread_t thread;
+    gs_status status;
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+} worker;
+
+/* ---- recording ---- */
+
+/* A value that is no sum of 2^r comes from a scheme that is wrong: the bits that it has are shown. */
+static uint32_t workers_in(float value) {
+    return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
+}
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
+}
+
+/* Cut data into parts of equal elements; returns how many. parts NULL: only count. */
+static int cut(const float *data, size_t first, size_t count, gs_step_part *parts) {
+    int n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && data[i] == data[i - 1]) {
+            if (parts) parts[n - 1].count++;
+            continue;
+        }
+        if (parts) parts[n] = (gs_step_part){first + i, 1, workers_in(data[i])};
+        n++;
+    }
+    return n;
+}
+
+/* What 2^r has become: parts of equal elements. */
+static gs_status equal_parts(gs_step_event *e, size_t first, size_t count, const float *data) {
+    e->count = cut(data, first, count, NULL);
+    e->parts = malloc(((size_t)e->count + 1) * sizeof *e->parts);
+    if (!e->parts) return no_memory();
+    cut(data, first, count, e->parts);
+    return GS_OK;
+}
+
+/* What gradients have become: chunks with their values. Messages begin and end where chunks do. */
+static gs_status chunk_parts(const gs_step_record *step, gs_step_event *e, size_t first, size_t count,
+                             const float *data) {
+    int from = gs_step_chunk_at(step->bounds, first), to = gs_step_chunk_at(step->bounds, first + count);
+    int bars = GS_STEP_BARS / step->chunks;
+    e->count = to - from;
+    e->parts = malloc((size_t)e->count * sizeof *e->parts + 1);
+    e->values = malloc((size_t)e->count * sizeof *e->values + 1);
+    if (!e->parts || !e->values) return no_memory();
+    for (int p = 0; p < e->count; p++) {
+        size_t begin = step->bounds[from + p], n = step->bounds[from + p + 1] - begin;
+        e->parts[p] = (gs_step_part){begin, n, 0};
+        gs_step_values_of(data + (begin - first), n, bars > 3 ? bars : 3, &e->values[p]);
+    }
+    return GS_OK;
+}
+
+static void free_event(gs_step_event *e) {
+    free(e->parts);
+    free(e->values);
+}
+
+/* Does nothing after a failure, which the worker's status keeps. */
+static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
+    if (w->status != GS_OK) return;
+    gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};
+    if (!gs_grow(&w->events, (size_t)w->count, &w->room, sizeof *w->events))
+        w->status = no_memory();
+    else if (w->step->gradient)
+        w->status = chunk_parts(w->step, &e, first, count, data);
+    else
+        w->status = equal_parts(&e, first, count, data);
+    if (w->status != GS_OK) {
+        free_event(&e);
+        return;
+    }
+    w->events[w->count++] = e;
+    w->sent += to >= 0;
+}
+
+static void see_message(void *context, const gs_sync_message *m) {
+    record(context, m->round, m->from, m->to, m->first, m->count, m->data);
+}
+
+static void see_round(void *context, int rank, int round, const float *data, size_t count) {
+    record(context, round, rank, -1, 0, count, data);
+}
+
+/* ---- running ---- */
+
+static gs_status work(worker *w) {
+    gs_step_record *step = w->step;
+    const gs_sync_observer observer = {w, see_message, see_round, NULL};
+    int me = w->comm->rank;
+    GS_TRY(gs_sync_create_wire(step->asked, w->comm, gs_step_array(step), &w->sync));
+    for (size_t i = 0; i < step->size; i++)
+        w->data[i] = step->gradient ? step->gradient[me][i] : (float)(1 << me);
+    record(w, 0, me, -1, 0, step->size, w->data);
+    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
+    gs_status status = gs_sync_run(w->sync, w->data, step->size);
+    w->sync->observer = NULL;
+    GS_TRY(status);
+    if (w->sync->counted.rounds == 0) record(w, 1, me, -1, 0, step->size, w->data);
+    return w->status;
+}
+
+static void *worker_main(void *argument) {
+    worker *w = argument;
+    gs_status status = work(w);
+    w->status = status;
+    if (status == GS_OK) return NULL;
+    snprintf(w->message, sizeof w->message, "%s", gs_message());
+    gs_comm_abort(w->comm, w->message);
+    return NULL;
+}
+
+static gs_status run_threads(worker *workers, int count) {
+    int started = 0;
+    while (started < count &&
+           pthread_create(&workers[started].thread, NULL, worker_main, &workers[started]) == 0)
+        started++;
+    if (started < count) gs_comm_abort(workers[started].comm, "cannot start a thread");
+    for (int i = 0; i < started; i++) pthread_join(workers[i].thread, NULL);
+    if (started < count)
+        return gs_fail(GS_E_MEMORY, "cannot start a thread for worker %d of %d", started, count);
+    for (int i = 0; i < count; i++)
+        if (workers[i].status != GS_OK) return gs_fail(workers[i].status, "%s", workers[i].message);
+    return GS_OK;
+}
+
+/* ---- one list of all workers' events ---- */
+
+static int compare_events(const void *a, const void *b) {
+    const gs_step_event *x = a, *y = b;
+    if (x->round != y->round) return x->round < y->round ? -1 : 1;
+    if ((x->to < 0) != (y->to < 0)) return x->to < 0 ? 1 : -1;
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    size_t i = x->parts[0].first, j = y->parts[0].first;
+    return (i > j) - (i < j);
+}
+
+/* Of 2^r: each worker's array is one part, of all workers. */
+static bool is_sum_of_marks(const gs_step_record *step, const worker *w) {
+    const gs_step_event *last = &w->events[w->count - 1];
+    return last->count == 1 && last->parts[0].workers == ((uint32_t)1 << step->workers) - 1;
+}
+
+/* Of gradients: each sum is within the rounding of N - 1 additions of the exact one, and worker 0's bits. */
+static bool is_sum_of_gradients(const gs_step_record *step, const worker *w, const worker *first) {
+    if (memcmp(w->data, first->data, step->size * sizeof *w->data) != 0) return false;
+    for (size_t i = 0; i < step->size; i++) {
+        double sum = 0, size = 0;
+        for (int r = 0; r < step->workers; r++) {
+            double x = step->gradient[r][i];
+            sum += x;
+            size += fabs(x);
+        }
+        double error = fabs(w->data[i] - sum);
+        if (isfinite(sum) && !(error <= step->workers * (double)FLT_EPSILON * size + FLT_MIN)) return false;
+    }
+    return true;
+}
+
+static gs_status gather(gs_step_record *step, worker *workers) {
+    int count = 0;
+    for (int i = 0; i < step->workers; i++) count += workers[i].count;
+    step->events = malloc(((size_t)count + 1) * sizeof *step->events);
+    if (!step->events) return no_memory();
+    step->scheme = workers[0].sync->scheme;
+    snprintf(step->why, sizeof step->why, "%s", workers[0].sync->why);
+    step->rounds = (int)workers[0].sync->counted.rounds;
+    step->watched = step->rounds > 0;
+    step->correct = true;
+    for (int i = 0; i < step->workers; i++) {
+        worker *w = &workers[i];
+        bool correct = step->gradient ? is_sum_of_gradients(step, w, workers) : is_sum_of_marks(step, w);
+        step->correct = step->correct && correct;
+        step->counted[i] = w->sync->counted;
+        memcpy(step->events + step->count, w->events, (size_t)w->count * sizeof *w->events);
+        step->count += w->count;
+        w->count = 0; /* they are the step's */
+    }
+    qsort(step->events, (size_t)step->count, sizeof *step->events, compare_events);
+    return GS_OK;
+}
+
+gs_status gs_step_check(const gs_step_record *step) {
+    static const int bits[] = {[GS_WIRE_F32] = 24, [GS_WIRE_F16] = 11, [GS_WIRE_BF16] = 8};
+    if (step->workers <= bits[step->wire]) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--wire %s keeps %d bits, so the sums of 2^r of %d workers would be rounded; wanted at most "
+        "%d workers",
+        gs_wire_name(step->wire), bits[step->wire], step->workers, bits[step->wire]);
+}
+
+gs_status gs_step_run(gs_step_record *step) {
+    worker workers[GS_STEP_WORKERS] = {0};
+    gs_comm *comms[GS_STEP_WORKERS] = {0};
+    int n = step->workers;
+    if (n < 1 || n > GS_STEP_WORKERS || step->size < 1)
+        gs_bug("gs_step_run: %d workers, %zu floats", n, step->size);
+    GS_TRY(gs_comm_threads_create(n, GS_TIMEOUT, comms));
+    gs_status status = GS_OK;
+    for (int i = 0; i < n; i++) {
+        workers[i] = (worker){.step = step, .comm = comms[i], .data = malloc(step->size * sizeof(float))};
+        if (!workers[i].data) status = no_memory();
+    }
+    if (status == GS_OK) status = run_threads(workers, n);
+    if (status == GS_OK) status = gather(step, workers);
+    for (int i = 0; i < n; i++) {
+        worker *w = &workers[i];
+        for (int k = 0; k < w->count; k++) free_event(&w->events[k]);
+        free(w->events);
+        free(w->data);
+        gs_sync_free(w->sync);
+        gs_comm_free(w->comm);
+    }
+    return status;
+}
+
+void gs_step_record_free(gs_step_record *step) {
+    for (int i = 0; i < step->count; i++) free_event(&step->events[i]);
+    free(step->events);
+    step->events = NULL;
+    step->count = 0;
+}
+
+bool gs_step_counts_agree(const gs_step_record *step) {
+    for (int r = 0; r < step->workers; r++) {
+        gs_sync_cost formula;
+        const gs_sync_cost *c = &step->counted[r];
+        if (!gs_sync_cost_of(step->scheme, step->workers, r, gs_step_array(step), &formula)) return true;
+        if (c->rounds != formula.rounds || c->messages != formula.messages || c->bytes != formula.bytes)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,131 @@
+/* One synchronisation, recorded and shown: `gradsum step`.
+ *
+ * Worker r begins with 2^r in every element. So each sum says which gradients are in it: 5 = 2^0 + 2^2 is the
+ * sum of workers 0 and 2. Nothing else is known of a scheme than the messages that it really sends.
+ *
+ *     run.c        run a scheme over threads, and record it
+ *     chunks.c     into which chunks it cuts the array
+ *     table.c      the record as tables
+ *     gradients.c  the gradients of a real step of a model
+ *     values.c     what a page shows of the values of a chunk
+ *     page.c       the records of all schemes, with those gradients, as a page (-o)
+ */
+#pragma once
+
+#include <stdint.h>
+#include "gradsum.h"
+
+enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 10000000 };
+
+/* ---- values.c ---- */
+
+enum { GS_STEP_BARS = 48, GS_STEP_SOME = 5 };
+
+/* A chunk in few numbers: what a page shows of it. */
+typedef struct gs_step_values {
+    double norm; /* sqrt of the sum of squares */
+    float min, max;
+    int shown, bars;
+    float some[GS_STEP_SOME]; /* shown of them: the first, the last, and some between at equal distances */
+    float bar[GS_STEP_BARS];  /* means of equal parts: they add up as the gradients do */
+} gs_step_values;
+
+/* Of data[0 .. count-1], with `bars` bars, or one for each element where there are fewer. */
+void gs_step_values_of(const float *data, size_t count, int bars, gs_step_values *out);
+
+/* The same numbers? */
+bool gs_step_values_same(const gs_step_values *, const gs_step_values *);
+
+/* ---- run.c ---- */
+
+/* Elements first .. first + count - 1 hold the sum of the gradients of these workers: bit r for worker r. */
+typedef struct gs_step_part {
+    size_t first, count;
+    uint32_t workers;
+} gs_step_part;
+
+/* A message, or what a worker holds after a round: parts[0 .. count-1], in order and without a gap. */
+typedef struct gs_step_event {
+    int round; /* from 1; 0: before the first */
+    int from;  /* or the worker that holds */
+    int to;    /* -1: no message */
+    int place; /* of a message: among those that its sender has sent, from 0 */
+    int count;
+    gs_step_part *parts;
+    gs_step_values
+        *values; /* of each part, where gradients are summed, and `workers` is not known; else NULL */
+} gs_step_event;
+
+typedef struct gs_step_record {
+    const gs_sync_scheme *asked; /* what --sync says */
+    int workers;
+    size_t size;
+    gs_wire wire;
+    /* NULL: worker r begins with 2^r everywhere, and parts are what is equal. Else with gradient[r], and parts are
+     * the chunks bounds[c] .. bounds[c + 1] - 1, with their values. */
+    const float *const *gradient;
+    const size_t *bounds;
+    int chunks;
+
+    const gs_sync_scheme *scheme; /* that was used: another one for `auto` */
+    char why[200];                /* as gs_sync.why */
+    int rounds;
+    bool watched; /* messages were seen; else the library sends its own, or nothing is sent */
+    bool
+        correct; /* every worker ended with the sum of all; of gradients: within rounding, and the same bits */
+    gs_sync_cost counted[GS_STEP_WORKERS];
+    gs_step_event *events; /* sorted: by round, messages before what is held, by worker */
+    int count;
+} gs_step_record;
+
+/* Run `asked` for `size` floats over `workers` threads, and record it. */
+gs_status gs_step_run(gs_step_record *);
+void gs_step_record_free(gs_step_record *);
+
+static inline gs_sync_array gs_step_array(const gs_step_record *step) {
+    return (gs_sync_array){step->size, step->wire, 0};
+}
+
+/* The widest sum of 2^r must be one that the wire does not round. GS_E_USAGE: there are too many workers. */
+gs_status gs_step_check(const gs_step_record *);
+
+/* Counts and formulas agree, or there is no formula. */
+bool gs_step_counts_agree(const gs_step_record *);
+
+/* ---- chunks.c ---- */
+
+/* A chunk ends wherever a message or a part begins or ends. Chunk c is bounds[c] .. bounds[c + 1] - 1; *bounds is
+ * to be freed. GS_E_MEMORY. */
+gs_status gs_step_chunks(const gs_step_record *, size_t **bounds, int *chunks);
+
+/* The chunk that begins at an element, or the number of chunks for the end of the array. */
+int gs_step_chunk_at(const size_t *bounds, size_t element);
+
+/* The part of an event in which an element lies. */
+const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
+
+/* ---- table.c ---- */
+
+/* Show it in 80 columns; with `pause` wait for Enter between the rounds. */
+void gs_step_show(const gs_step_record *, bool pause);
+
+/* ---- gradients.c ---- */
+
+/* The gradients of the first step of `gradsum train`, as each worker has them before the sum. */
+typedef struct gs_step_gradients {
+    gs_model *model; /* its parameters are the elements, then its state and GS_STATS floats */
+    int workers;
+    size_t size;                      /* floats of one gradient */
+    float *gradient[GS_STEP_WORKERS]; /* of worker r */
+} gs_step_gradients;
+
+/* Of settings->model on settings->data with settings->batch and ->seed, over `workers`. On failure *out is
+ * empty. */
+gs_status gs_step_gradients_create(const gs_settings *, int workers, gs_step_gradients *out);
+void gs_step_gradients_free(gs_step_gradients *);
+
+/* ---- page.c ---- */
+
+/* Write the page to `path`; it shows `first` when it is opened, and has all schemes that can be watched.
+ * GS_E_USAGE: `first` cannot be. */
+gs_status gs_step_page(const char *path, const gs_sync_scheme *first, const gs_settings *, int workers);

@@ -1,0 +1,100 @@
+#include "comm/call.h"
+
+#include <stdio.h>
+
+#include "core/error.h"
+#include "core/shard.h"
+
+static const struct {
+    const char *name;
+    bool reduces;
+    const char *root; /* how messages speak of the root; NULL: there is none */
+} operations[GS_OPERATIONS] = {
+    [GS_SEND] = {"send", false, "to"},
+    [GS_RECV] = {"recv", false, "from"},
+    [GS_BROADCAST] = {"broadcast", false, "from"},
+    [GS_ALL_REDUCE] = {"all_reduce", true, NULL},
+    [GS_REDUCE] = {"reduce", true, "to"},
+    [GS_ALL_GATHER] = {"all_gather", false, NULL},
+    [GS_GATHER] = {"gather", false, "to"},
+    [GS_SCATTER] = {"scatter", false, "from"},
+    [GS_REDUCE_SCATTER] = {"reduce_scatter", true, NULL},
+    [GS_ALL_TO_ALL] = {"all_to_all", false, NULL},
+    [GS_BARRIER] = {"barrier", false, NULL},
+};
+
+const char *gs_operation_name(gs_operation operation) {
+    if ((unsigned)operation >= GS_OPERATIONS) gs_bug("there is no operation %d", (int)operation);
+    return operations[operation].name;
+}
+
+bool gs_operation_reduces(gs_operation operation) {
+    return operations[operation].reduces;
+}
+
+bool gs_operation_has_root(gs_operation operation) {
+    return operations[operation].root != NULL;
+}
+
+bool gs_operation_is_in_place(gs_operation operation) {
+    return operation == GS_BROADCAST || operation == GS_REDUCE || operation == GS_ALL_REDUCE;
+}
+
+void gs_call_describe(const gs_call *c, bool full, char *text, size_t size) {
+    const char *name = gs_operation_name(c->operation), *root = operations[c->operation].root;
+    if (c->operation == GS_BARRIER) {
+        snprintf(text, size, "%s", name);
+        return;
+    }
+    if ((c->operation == GS_SEND || c->operation == GS_RECV) && c->type == GS_U8) {
+        snprintf(text, size, "%s of %zu bytes %s rank %d", name, c->count, root, c->root);
+        return;
+    }
+    char how[24] = "", where[24] = "";
+    if (full && operations[c->operation].reduces)
+        snprintf(how, sizeof how, " (%s)", gs_reduction_name(c->reduction));
+    if (full && root) snprintf(where, sizeof where, " %s rank %d", root, c->root);
+    snprintf(text, size, "%s of %zu %s%s%s", name, c->count, gs_type_name(c->type), how, where);
+}
+
+const char *gs_call_text(const gs_call *c, bool full) {
+    static _Thread_local char texts[2][96];
+    static _Thread_local unsigned turn;
+    char *text = texts[turn++ % 2];
+    gs_call_describe(c, full, text, sizeof texts[0]);
+    return text;
+}
+
+void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun, int rank, int other_rank) {
+    if (other->operation == mine->operation && other->count == mine->count && other->type == mine->type &&
+        other->reduction == mine->reduction && other->root == mine->root)
+        return;
+    gs_bug("%s %d calls %s, %s %d calls %s", noun, rank, gs_call_text(mine, true), noun, other_rank,
+           gs_call_text(other, true));
+}
+
+gs_call_bytes gs_call_bytes_of(const gs_call *c, int rank, int size) {
+    size_t bytes = c->count * gs_type_size(c->type), all = bytes * (size_t)size;
+    bool root = rank == c->root;
+    switch (c->operation) {
+    case GS_SEND:
+        return (gs_call_bytes){bytes, 0};
+    case GS_RECV:
+    case GS_BROADCAST:
+    case GS_ALL_REDUCE:
+    case GS_REDUCE:
+        return (gs_call_bytes){0, bytes};
+    case GS_ALL_GATHER:
+        return (gs_call_bytes){bytes, all};
+    case GS_GATHER:
+        return (gs_call_bytes){bytes, root ? all : 0};
+    case GS_SCATTER:
+        return (gs_call_bytes){root ? all : 0, bytes};
+    case GS_REDUCE_SCATTER:
+        return (gs_call_bytes){bytes, gs_shard_of(c->count, rank, size).count * gs_type_size(c->type)};
+    case GS_ALL_TO_ALL:
+        return (gs_call_bytes){all, all};
+    default:
+        return (gs_call_bytes){0, 0};
+    }
+}

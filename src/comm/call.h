@@ -1,0 +1,54 @@
+/* A call of an operation of comm.h as data: the operation, the count, the type. It can be described in a message,
+ * compared between ranks, kept in a table, and run.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "comm/types.h"
+
+typedef enum gs_operation {
+    GS_SEND,
+    GS_RECV,
+    GS_BROADCAST,
+    GS_ALL_REDUCE,
+    GS_REDUCE,
+    GS_ALL_GATHER,
+    GS_GATHER,
+    GS_SCATTER,
+    GS_REDUCE_SCATTER,
+    GS_ALL_TO_ALL,
+    GS_BARRIER,
+    GS_OPERATIONS
+} gs_operation;
+
+/* Members that an operation does not have are 0. */
+typedef struct gs_call {
+    gs_operation operation;
+    size_t count; /* as in comm.h: of reduce_scatter the total, of all_to_all for each rank */
+    gs_type type;
+    gs_reduction reduction;
+    int root; /* send and recv: the other rank */
+} gs_call;
+
+const char *gs_operation_name(gs_operation); /* "all_reduce" */
+bool gs_operation_reduces(gs_operation);
+bool gs_operation_has_root(gs_operation);
+bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
+
+/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0". A message: "send of 20 bytes to rank 1". */
+void gs_call_describe(const gs_call *, bool full, char *text, size_t size);
+
+/* The same in a buffer of this thread's; two results may be in use at once. */
+const char *gs_call_text(const gs_call *, bool full);
+
+/* Ranks that are in one collective make the same call: anything else is a mistake in the program, and both calls are
+ * named. noun: what messages call a rank. */
+void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun, int rank, int other_rank);
+
+/* How many bytes rank `rank` of `size` contributes and receives. broadcast, all_reduce and reduce work in place: for
+ * them everything is `out`. In gather only the root receives, and in scatter only the root contributes. */
+typedef struct gs_call_bytes {
+    size_t in, out;
+} gs_call_bytes;
+gs_call_bytes gs_call_bytes_of(const gs_call *, int rank, int size);

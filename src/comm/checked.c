@@ -1,0 +1,254 @@
+/* The checking mode: a comm around another one that checks, before each call, whether all ranks make the same call. A
+ * mistake that would end the process (Gloo's thread throws, and nothing can catch it) or silently give a wrong result
+ * becomes an error on every rank:
+ *
+ *     rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12
+ *
+ * Before a collective the ranks show each other what they are about to do, with one small all_gather. A note goes ahead
+ * of each message, with its length and its number among those of this pair of ranks. A receiver that expects another
+ * message ends both sides:
+ *
+ *     rank 1 calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank 1, message 7
+ *
+ * If one rank receives while the other is in a collective, only the timeout shows it, as without the checking mode.
+ */
+#include "comm/comm.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A call as the ranks show it to each other: eight i64, so that it is the same on every machine. */
+enum { OPERATION, COUNT, TYPE, REDUCTION, ROOT, NUMBER, FIELDS = 8 };
+typedef int64_t notice[FIELDS];
+
+typedef struct checked {
+    gs_comm *inner;
+    gs_transport ops;     /* those below, under the name of the inner one */
+    int64_t calls;        /* collectives so far */
+    notice *all;          /* [size] */
+    int64_t *sent, *got;  /* [size]: messages to and from each rank so far */
+    pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
+    gs_status failed;     /* under the lock, as is the message of the first failure */
+    char message[1024];
+} checked;
+
+/* The result of a step; the first failure stays. */
+static gs_status keep(checked *k, gs_status status) {
+    if (status == GS_OK) return GS_OK;
+    pthread_mutex_lock(&k->lock);
+    if (k->failed == GS_OK) {
+        k->failed = status;
+        snprintf(k->message, sizeof k->message, "%s", gs_message());
+    }
+    pthread_mutex_unlock(&k->lock);
+    return status;
+}
+
+static gs_status enter(gs_comm *c) {
+    checked *k = c->state;
+    pthread_mutex_lock(&k->lock);
+    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
+    gs_status status = k->failed == GS_OK ? GS_OK : gs_fail(k->failed, "%s", k->message);
+    pthread_mutex_unlock(&k->lock);
+    return status;
+}
+
+/* ---- collectives ---- */
+
+static void describe(const notice n, bool full, char *text, size_t size) {
+    if (n[OPERATION] < 0 || n[OPERATION] >= GS_OPERATIONS || n[TYPE] < 0 || n[TYPE] >= GS_TYPES ||
+        n[REDUCTION] < 0 || n[REDUCTION] >= GS_REDUCTIONS) {
+        snprintf(text, size, "an operation unknown to this program (%" PRId64 ")", n[OPERATION]);
+        return;
+    }
+    gs_call call = {(gs_operation)n[OPERATION], (size_t)n[COUNT], (gs_type)n[TYPE],
+                    (gs_reduction)n[REDUCTION], (int)n[ROOT]};
+    gs_call_describe(&call, full, text, size);
+}
+
+/* Every rank sees the same notices, so every rank says the same. */
+static gs_status compare(const checked *k) {
+    for (int r = 1; r < k->inner->size; r++) {
+        const int64_t *first = k->all[0], *other = k->all[r];
+        if (memcmp(first, other, sizeof(notice)) == 0) continue;
+        char a[96], b[96], number[64];
+        describe(first, false, a, sizeof a);
+        describe(other, false, b, sizeof b);
+        if (strcmp(a, b) == 0) { /* the difference is in what was left out */
+            describe(first, true, a, sizeof a);
+            describe(other, true, b, sizeof b);
+        }
+        snprintf(number, sizeof number, "call %" PRId64, first[NUMBER]);
+        if (first[NUMBER] != other[NUMBER])
+            snprintf(number, sizeof number, "calls %" PRId64 " and %" PRId64, other[NUMBER], first[NUMBER]);
+        return gs_fail(GS_E_USAGE, "rank %d calls %s, rank 0 %s, %s", r, b, a, number);
+    }
+    return GS_OK;
+}
+
+static gs_status check(gs_comm *c, const gs_call *call) {
+    checked *k = c->state;
+    GS_TRY(enter(c));
+    notice mine = {call->operation, (int64_t)call->count, call->type,
+                   call->reduction, call->root,           ++k->calls};
+    gs_status status = gs_comm_all_gather(k->inner, mine, k->all, FIELDS, GS_I64);
+    if (status != GS_OK)
+        return keep(k, gs_context(status, "before %s, call %" PRId64, gs_call_text(call, false), k->calls));
+    return keep(k, compare(k));
+}
+
+static gs_status checked_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    checked *k = c->state;
+    GS_TRY(check(c, call));
+    return keep(k, gs_call_run(k->inner, call, in, out));
+}
+
+/* ---- messages: a note goes ahead ---- */
+
+/* Short enough for the transports to treat it as a short message (their mailbox.c). */
+typedef struct note {
+    int64_t bytes, number;
+} note;
+
+static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    checked *k = c->state;
+    int to = e->peer;
+    GS_TRY(enter(c));
+    note n = {(int64_t)bytes, ++k->sent[to]};
+    GS_TRY(keep(k, gs_comm_send(k->inner, &n, sizeof n, to)));
+    return keep(k, gs_comm_send(k->inner, data, bytes, to));
+}
+
+static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    checked *k = c->state;
+    int from = e->peer;
+    note n, wanted = {(int64_t)bytes, k->got[from] + 1};
+    GS_TRY(enter(c));
+    gs_status status = gs_comm_recv(k->inner, &n, sizeof n, from);
+    if (status != GS_OK) return keep(k, gs_context(status, "the note before recv of %zu bytes", bytes));
+    k->got[from]++;
+    if (n.bytes == wanted.bytes && n.number == wanted.number)
+        return keep(k, gs_comm_recv(k->inner, data, bytes, from));
+    char number[64], sentence[256];
+    snprintf(number, sizeof number, "message %" PRId64, n.number);
+    if (n.number != wanted.number)
+        snprintf(number, sizeof number, "messages %" PRId64 " and %" PRId64, wanted.number, n.number);
+    snprintf(sentence, sizeof sentence,
+             "rank %d calls recv of %zu bytes from rank %d, rank %d send of %" PRId64 " bytes to rank %d, %s",
+             c->rank, bytes, from, from, n.bytes, c->rank, number);
+    gs_comm_abort(k->inner, sentence);
+    return keep(k, gs_fail(GS_E_USAGE, "%s", sentence));
+}
+
+/* ---- the rest ---- */
+
+static void checked_abort(gs_comm *c, const char *message) {
+    checked *k = c->state;
+    k->inner->ops->abort(k->inner, message);
+}
+
+static void free_checked(checked *k) {
+    if (!k) return;
+    free(k->all);
+    free(k->sent);
+    free(k->got);
+    free(k);
+}
+
+static void checked_free(gs_comm *c) {
+    checked *k = c->state;
+    gs_comm_free(k->inner);
+    pthread_mutex_destroy(&k->lock);
+    free_checked(k);
+    free(c);
+}
+
+static const gs_transport transport_checked = {
+    .send = checked_send,
+    .recv = checked_recv,
+    .collective = checked_collective,
+    .abort = checked_abort,
+    .free = checked_free,
+};
+
+static checked *new_checked(gs_comm *inner) {
+    size_t size = (size_t)inner->size;
+    checked *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    k->all = calloc(size, sizeof *k->all);
+    k->sent = calloc(size, sizeof *k->sent);
+    k->got = calloc(size, sizeof *k->got);
+    if (k->all && k->sent && k->got) return k;
+    free_checked(k);
+    return NULL;
+}
+
+gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
+    gs_comm *c = malloc(sizeof *c);
+    checked *k = new_checked(inner);
+    if (!c || !k) {
+        free(c);
+        free_checked(k);
+        return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
+    }
+    pthread_mutex_init(&k->lock, NULL);
+    k->inner = inner;
+    k->ops = transport_checked;
+    k->ops.name = inner->ops->name;
+    *c = *inner;
+    c->ops = &k->ops;
+    c->state = k;
+    *out = c;
+    return GS_OK;
+}
+
+/* ---- by the environment ---- */
+
+/* What the environment says: -1 where it makes no sense. */
+static int wanted(const char **text) {
+    const char *value = getenv("GRADSUM_CHECK");
+    *text = value ? value : "";
+    if (!**text || strcmp(*text, "0") == 0) return 0;
+    return strcmp(*text, "1") == 0 ? 1 : -1;
+}
+
+static gs_status makes_no_sense(const char *text) {
+    return gs_fail(GS_E_USAGE, "GRADSUM_CHECK is '%s'; it must be 1 (check each call) or 0", text);
+}
+
+static int word_of(int32_t wish) {
+    return wish == 0 || wish == 1 ? wish + 1 : 0;
+}
+
+static gs_status compare_wishes(const int32_t *all, int size) {
+    static const char *const words[] = {"something other than 0 or 1", "0 or nothing", "1"};
+    for (int p = 1; p < size; p++)
+        if (all[p] != all[0])
+            return gs_fail(
+                GS_E_USAGE,
+                "process %d has %s in GRADSUM_CHECK, process 0 has %s: either all processes check, or none",
+                p, words[word_of(all[p])], words[word_of(all[0])]);
+    return GS_OK;
+}
+
+gs_status gs_comm_agree_on_check(gs_comm *processes) {
+    const char *text;
+    int32_t mine = wanted(&text), *all = calloc((size_t)processes->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the wishes of %d processes", processes->size);
+    gs_status status = gs_comm_all_gather(processes, &mine, all, 1, GS_I32);
+    if (status == GS_OK && mine < 0) status = makes_no_sense(text);
+    if (status == GS_OK) status = compare_wishes(all, processes->size);
+    free(all);
+    return status;
+}
+
+gs_status gs_comm_check_if_wanted(int count, gs_comm **comms) {
+    const char *text;
+    int check = wanted(&text);
+    if (check < 0) return makes_no_sense(text);
+    for (int i = 0; check && i < count; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
+    return GS_OK;
+}

@@ -1,0 +1,173 @@
+/* Every operation passes here; and every collective in its simplest form, made of send and recv, for transports that
+ * have none of their own. N ranks, each array of B bytes:
+ *
+ *                      rounds    a rank sends at most
+ *     broadcast        log2 N    B log2 N           along a tree: 0 -> 1, then 0 -> 2 and 1 -> 3, ...
+ *     reduce           1         B                  the root adds what comes from root + 1, root + 2, ...
+ *     all_reduce       1 + log2  B log2 N           reduce to rank 0, broadcast
+ *     all_gather       N - 1     (N - 1) B          around a ring: each passes on what came last
+ *     gather, scatter  1         B, (N - 1) B       to the root, from the root
+ *     reduce_scatter   N - 1     (N - 1) / N B      pairwise_reduce_scatter.c
+ *     all_to_all       N - 1     (N - 1) B          in round k with the ranks k before and behind
+ *     barrier          log2 N    log2 N bytes       in round k to the rank 2^k behind
+ *
+ * The order of a reduction depends on the size and the root alone, so a second run gives the same bits.
+ *
+ * Source of the tree, the ring and the exchanges: Thakur, Rabenseifner, Gropp, "Optimization of collective
+ * communication operations in MPICH" (2005); of the barrier: Hensgen, Finkel, Manber, "Two algorithms for barrier
+ * synchronization" (1988).
+ */
+#include "comm/transports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- every operation ---- */
+
+gs_status gs_call_run(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    int root = call->root;
+    if (call->operation == GS_SEND || call->operation == GS_RECV) {
+        bool sends = call->operation == GS_SEND;
+        if (root < 0 || root >= c->size || root == c->rank)
+            gs_bug("rank %d of %d %s rank %d", c->rank, c->size, sends ? "sends to" : "receives from", root);
+        const gs_call message = {call->operation, call->count * gs_type_size(call->type), GS_U8, GS_SUM,
+                                 root};
+        if (sends) return c->ops->send(c, &(gs_envelope){root, c->rank, root, &message}, in, message.count);
+        return c->ops->recv(c, &(gs_envelope){root, root, c->rank, &message}, out, message.count);
+    }
+    if (gs_operation_has_root(call->operation) && (root < 0 || root >= c->size))
+        gs_bug("rank %d of %d: the root is rank %d", c->rank, c->size, root);
+    if (gs_operation_is_in_place(call->operation)) in = out;
+    return (c->ops->collective ? c->ops->collective : gs_collective_by_messages)(c, call, in, out);
+}
+
+void gs_comm_abort(gs_comm *c, const char *reason) {
+    char message[GS_LAST_WORDS];
+    snprintf(message, sizeof message, "rank %d: %s", c->rank, reason);
+    c->ops->abort(c, message);
+}
+
+/* ---- parts of a collective ---- */
+
+gs_status gs_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
+    return c->ops->send(c, &(gs_envelope){to, c->rank, to, call}, data, bytes);
+}
+
+gs_status gs_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
+    return c->ops->recv(c, &(gs_envelope){from, from, c->rank, call}, data, bytes);
+}
+
+/* The part of rank r where each has `bytes`. */
+static unsigned char *part(const void *all, int r, size_t bytes) {
+    return (unsigned char *)all + (size_t)r * bytes;
+}
+
+static void copy(void *to, const void *from, size_t bytes) {
+    if (bytes > 0 && to != from) memcpy(to, from, bytes);
+}
+
+/* ---- collectives ---- */
+
+/* Counted from the root, rank d + r gets it from rank r where r < d = 1, 2, 4, ... */
+static gs_status broadcast(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
+    int n = c->size, me = (c->rank - root + n) % n;
+    for (int d = 1; d < n; d *= 2) {
+        if (me < d && me + d < n) GS_TRY(gs_send_part(c, call, data, bytes, (me + d + root) % n));
+        if (me >= d && me < 2 * d) GS_TRY(gs_recv_part(c, call, data, bytes, (me - d + root) % n));
+    }
+    return GS_OK;
+}
+
+static gs_status reduce(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
+    gs_scratch received = {0};
+    if (c->rank != root) return gs_send_part(c, call, data, bytes, root);
+    if (!gs_scratch_take(&received, bytes))
+        return gs_fail(GS_E_MEMORY, "reduce: no memory for %zu bytes", bytes);
+    gs_status status = GS_OK;
+    for (int k = 1; k < c->size && status == GS_OK; k++) {
+        status = gs_recv_part(c, call, received.memory, bytes, (root + k) % c->size);
+        if (status == GS_OK)
+            gs_combine_of(call->type, call->reduction)(data, data, received.memory, call->count);
+    }
+    gs_scratch_free(&received);
+    return status;
+}
+
+static gs_status all_gather(gs_comm *c, const gs_call *call, const void *mine, void *all, size_t bytes) {
+    int n = c->size;
+    copy(part(all, c->rank, bytes), mine, bytes);
+    for (int k = 0; k < n - 1; k++) {
+        GS_TRY(gs_send_part(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
+        GS_TRY(
+            gs_recv_part(c, call, part(all, (c->rank - k - 1 + n) % n, bytes), bytes, (c->rank - 1 + n) % n));
+    }
+    return GS_OK;
+}
+
+static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void *all, size_t bytes) {
+    if (c->rank != call->root) return gs_send_part(c, call, mine, bytes, call->root);
+    copy(part(all, c->rank, bytes), mine, bytes);
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank) GS_TRY(gs_recv_part(c, call, part(all, r, bytes), bytes, r));
+    return GS_OK;
+}
+
+static gs_status scatter(gs_comm *c, const gs_call *call, const void *all, void *mine, size_t bytes) {
+    if (c->rank != call->root) return gs_recv_part(c, call, mine, bytes, call->root);
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank) GS_TRY(gs_send_part(c, call, part(all, r, bytes), bytes, r));
+    copy(mine, part(all, c->rank, bytes), bytes);
+    return GS_OK;
+}
+
+static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine) {
+    gs_scratch received = {0};
+    gs_status status = gs_pairwise_reduce_scatter(c, call, all, mine, NULL, &received);
+    gs_scratch_free(&received);
+    return status;
+}
+
+static gs_status all_to_all(gs_comm *c, const gs_call *call, const void *from, void *to, size_t bytes) {
+    int n = c->size;
+    copy(part(to, c->rank, bytes), part(from, c->rank, bytes), bytes);
+    for (int k = 1; k < n; k++) {
+        int next = (c->rank + k) % n, last = (c->rank - k + n) % n;
+        GS_TRY(gs_send_part(c, call, part(from, next, bytes), bytes, next));
+        GS_TRY(gs_recv_part(c, call, part(to, last, bytes), bytes, last));
+    }
+    return GS_OK;
+}
+
+static gs_status barrier(gs_comm *c, const gs_call *call) {
+    unsigned char here = 1;
+    for (int d = 1; d < c->size; d *= 2) {
+        GS_TRY(gs_send_part(c, call, &here, 1, (c->rank + d) % c->size));
+        GS_TRY(gs_recv_part(c, call, &here, 1, (c->rank - d + c->size) % c->size));
+    }
+    return GS_OK;
+}
+
+gs_status gs_collective_by_messages(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    size_t bytes = call->count * gs_type_size(call->type);
+    switch (call->operation) {
+    case GS_BROADCAST:
+        return broadcast(c, call, out, bytes, call->root);
+    case GS_REDUCE:
+        return reduce(c, call, out, bytes, call->root);
+    case GS_ALL_REDUCE:
+        GS_TRY(reduce(c, call, out, bytes, 0));
+        return broadcast(c, call, out, bytes, 0);
+    case GS_ALL_GATHER:
+        return all_gather(c, call, in, out, bytes);
+    case GS_GATHER:
+        return gather(c, call, in, out, bytes);
+    case GS_SCATTER:
+        return scatter(c, call, in, out, bytes);
+    case GS_REDUCE_SCATTER:
+        return reduce_scatter(c, call, in, out);
+    case GS_ALL_TO_ALL:
+        return all_to_all(c, call, in, out, bytes);
+    default:
+        return barrier(c, call);
+    }
+}

@@ -1,0 +1,247 @@
+/* Communication between workers: one table of functions, filled by each transport.
+ *
+ * A worker is a rank, 0 .. size-1, with a gs_comm of its own. The transports:
+ *
+ *     threads/   workers are threads of one process: shared memory
+ *     shm/       workers are processes of one machine, one rank each: shared memory
+ *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc is its C face)
+ *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
+ *     world/     processes that hold several threads each: threads inside, one of the others between
+ *
+ * and around any of them checked.c, which finds calls that do not fit together.
+ *
+ * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
+ * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
+ * fixed order: every rank gets the same bits, and so does a second run. A count of 0 and a size of 1 are
+ * allowed everywhere. Collectives and messages (send, recv) are independent: a message may be sent before a
+ * collective and received after it.
+ *
+ * Errors: GS_E_PEER when a rank is lost or does not arrive within `timeout` seconds. The message names this rank, the
+ * operation and, where known, the missing rank. After that the comm is broken: every later call fails at once with the
+ * first message. Nothing waits for ever.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+#include "comm/call.h"
+
+typedef struct gs_comm {
+    const struct gs_transport *ops;
+    int rank, size;
+    double timeout; /* seconds that one wait may take */
+    void *state;    /* the transport's own */
+} gs_comm;
+
+/* ---- operations ---- */
+
+/* Make any call, with buffers of gs_call_bytes_of; a buffer of 0 bytes may be NULL. Each operation by its name: */
+gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
+
+/* `bytes` bytes from one rank to another. send may return before the receiver has them; `data` may be changed then.
+ * Messages between one pair of ranks arrive in order. Two of them may be under way before send waits for the receiver,
+ * so all ranks may send first and receive after. */
+static inline gs_status gs_comm_send(gs_comm *c, const void *data, size_t bytes, int to) {
+    const gs_call call = {GS_SEND, bytes, GS_U8, GS_SUM, to};
+    return gs_call_run(c, &call, data, NULL);
+}
+static inline gs_status gs_comm_recv(gs_comm *c, void *data, size_t bytes, int from) {
+    const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
+    return gs_call_run(c, &call, NULL, data);
+}
+
+/* data of `root` -> data of all */
+static inline gs_status gs_comm_broadcast(gs_comm *c, void *data, size_t count, gs_type type, int root) {
+    const gs_call call = {GS_BROADCAST, count, type, GS_SUM, root};
+    return gs_call_run(c, &call, NULL, data);
+}
+
+/* data[i] = data[i] of all ranks, reduced; on every rank the same bits */
+static inline gs_status gs_comm_all_reduce(gs_comm *c, void *data, size_t count, gs_type type,
+                                           gs_reduction how) {
+    const gs_call call = {GS_ALL_REDUCE, count, type, how, 0};
+    return gs_call_run(c, &call, NULL, data);
+}
+
+/* the same on `root` only; on the others data stays as it is */
+static inline gs_status gs_comm_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction how,
+                                       int root) {
+    const gs_call call = {GS_REDUCE, count, type, how, root};
+    return gs_call_run(c, &call, NULL, data);
+}
+
+/* all[r * count ..] = mine of rank r, on every rank; mine may be this rank's place in `all` */
+static inline gs_status gs_comm_all_gather(gs_comm *c, const void *mine, void *all, size_t count,
+                                           gs_type type) {
+    const gs_call call = {GS_ALL_GATHER, count, type, GS_SUM, 0};
+    return gs_call_run(c, &call, mine, all);
+}
+
+/* the same on `root` only; the others' `all` is ignored and may be NULL */
+static inline gs_status gs_comm_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type,
+                                       int root) {
+    const gs_call call = {GS_GATHER, count, type, GS_SUM, root};
+    return gs_call_run(c, &call, mine, all);
+}
+
+/* mine of rank r = all[r * count ..] of `root`; the others' `all` may be NULL */
+static inline gs_status gs_comm_scatter(gs_comm *c, const void *all, void *mine, size_t count, gs_type type,
+                                        int root) {
+    const gs_call call = {GS_SCATTER, count, type, GS_SUM, root};
+    return gs_call_run(c, &call, all, mine);
+}
+
+/* mine = this rank's part of all[0 .. total-1] of all ranks, reduced. Part r is gs_shard_of(total, r, size): the counts
+ * differ by at most 1. `all` stays as it is; mine may be this rank's place in it. */
+static inline gs_status gs_comm_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total,
+                                               gs_type type, gs_reduction how) {
+    const gs_call call = {GS_REDUCE_SCATTER, total, type, how, 0};
+    return gs_call_run(c, &call, all, mine);
+}
+
+/* to[r * count ..] of rank q = from[q * count ..] of rank r; the two must not overlap */
+static inline gs_status gs_comm_all_to_all(gs_comm *c, const void *from, void *to, size_t count,
+                                           gs_type type) {
+    const gs_call call = {GS_ALL_TO_ALL, count, type, GS_SUM, 0};
+    return gs_call_run(c, &call, from, to);
+}
+
+/* return when all ranks have called it */
+static inline gs_status gs_comm_barrier(gs_comm *c) {
+    const gs_call call = {GS_BARRIER, 0, GS_F32, GS_SUM, 0};
+    return gs_call_run(c, &call, NULL, NULL);
+}
+
+/* Tell the others that this rank cannot go on: any rank that waits for it fails at once with "rank R: reason". */
+void gs_comm_abort(gs_comm *, const char *reason);
+
+/* ---- transports ---- */
+
+/* What is written on a message. Messages arrive in order where sender, receiver and kind are the same, and do not meet
+ * the others; the kinds are messages (GS_SEND, GS_RECV) and parts of collectives. */
+typedef struct gs_envelope {
+    int peer; /* the rank on the other side */
+    int from,
+        to; /* sender and receiver; where a process holds several workers (world/), as ranks of the world */
+    const gs_call *call; /* what the message is, or what it is a part of: for messages of failures */
+} gs_envelope;
+
+/* A transport has send, recv, abort and free; everything else has a default. */
+typedef struct gs_transport {
+    const char *name; /* "threads", "shm", "gloo", "mpi", "world" */
+    gs_status (*send)(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
+    gs_status (*recv)(gs_comm *, const gs_envelope *, void *data, size_t bytes);
+    /* The collectives, as gs_call_run. NULL, or a call of gs_collective_by_messages for those that the transport cannot
+     * do faster itself: they are made of send and recv (collectives.c). */
+    gs_status (*collective)(gs_comm *, const gs_call *, const void *in, void *out);
+    /* From here on every call fails with this message, on all ranks; the first one stays. From any thread, even while
+     * another one waits in an operation. */
+    void (*abort)(gs_comm *, const char *message);
+    void (*free)(gs_comm *);
+    /* Of a transport between processes: several workers will be in each, so that messages of failures say "process 1"
+     * where they would say "rank 1", and several threads will send and receive at once. NULL: not between processes. */
+    void (*of_processes)(gs_comm *);
+} gs_transport;
+
+gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);
+
+/* NULL is allowed. */
+static inline void gs_comm_free(gs_comm *c) {
+    if (c) c->ops->free(c);
+}
+
+/* ---- making them ---- */
+
+/* comms[0..size-1] for `size` threads of this process (size 1 is the comm of a lone worker). Free each of
+ * them once, in any order; the last one takes the shared part with it. */
+gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
+
+/* Where a process stands among its peers, and how they meet. */
+typedef struct gs_rendezvous {
+    int rank, size;        /* of processes */
+    const char *directory; /* an existing, empty folder that all processes can write to; it is removed */
+    const char *address;   /* this machine's address or host name for the others; NULL: 127.0.0.1, which does
+                              for processes of one machine only */
+    double timeout;        /* seconds to wait for the others, and for each later wait; above 0 */
+    const char *transport; /* what the processes talk over: see gs_comm_processes_create; NULL: "auto" */
+    const volatile sig_atomic_t *stop; /* once it is not 0: stop waiting (GS_E_INTERRUPTED); may be NULL */
+    bool own_cpus;       /* this process is bound to CPUs that no other process of the run uses */
+    const char *purpose; /* what all of them do, one word such as "train"; NULL: not stated */
+    bool library;        /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
+} gs_rendezvous;
+
+enum { GS_TIMEOUT = 30 /* seconds, by default */ };
+
+/* What `gradsum launch` has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS (the
+ * folder), and if set GRADSUM_TIMEOUT, GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if it has bound this
+ * process. If the first three are not set, this is a lone process: size 1, no folder. But if mpirun has started several
+ * (OMPI_COMM_WORLD_RANK and _SIZE), rank and size are MPI's, and the transport is "mpi". GS_E_USAGE: a value makes no
+ * sense, or only some are set. The strings belong to the environment. */
+gs_status gs_rendezvous_from_environment(gs_rendezvous *);
+
+/* Meet the other processes. Each leaves a file in the folder and waits until the files of all are there, so a missing
+ * rank is named: "rank 0 waited 30 s for rank 2 of 4, which never came". The files hold secrets that only their owner
+ * can read. With these secrets the ranks prove to each other that they belong to the run; any other caller is turned
+ * away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once all are
+ * connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
+ * changed; SIGPIPE is ignored from here on. */
+gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
+
+/* This process cannot take part: before it met the others it failed with `status`, because of `why`. The others fail
+ * with the same status as soon as they wait for it, "rank 1: rank 0 failed before it joined: ...", instead of waiting
+ * for the whole timeout. Does nothing where there is no folder, and once this process has reached a meeting. */
+void gs_comm_stay_away(const gs_rendezvous *, gs_status status, const char *why);
+
+/* The version of Gloo whose headers this was built with: "0.5.0". */
+const char *gs_comm_gloo_version(void);
+
+/* The same processes in shared memory: `gloo` connects them, and still belongs to the caller. If that is impossible,
+ * *out is NULL on all ranks, and `why` gives the reason: for instance, a rank runs on another machine. */
+gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size);
+
+/* The processes are those that Open MPI's mpirun started; no folder is needed. Call it once per process: after a
+ * failure MPI can neither be used again nor be finalised properly. The process must then exit with a status other than
+ * 0, and mpirun ends the others too (as it does when a process is killed). MPI_Finalize is called when the process ends
+ * normally. GS_E_USAGE: mpirun did not start this process, or this build has no MPI. GS_E_DEVICE: MPI supports threads
+ * less than is needed. */
+gs_status gs_comm_mpi_create(const gs_rendezvous *, gs_comm **out);
+
+/* What connects processes (processes.c): gloo: TCP; shm: shared memory, only where all are on one machine; mpi: only
+ * where mpirun has started the processes; auto: shm where possible, else gloo. */
+typedef struct gs_process_transport {
+    const char *name; /* NULL ends the table */
+    gs_status (*create)(const gs_rendezvous *, gs_comm **out);
+    const char *what; /* for help: "shared memory"; NULL: not for processes that `gradsum launch` starts */
+} gs_process_transport;
+extern const gs_process_transport gs_process_transports[];
+
+/* GS_E_USAGE: there is none of this name; the message lists those there are, launched: those for gradsum launch. */
+gs_status gs_process_transport_find(const char *name, bool launched, const gs_process_transport **out);
+
+/* The comm between processes, over the transport that the rendezvous names. All processes name the same one.
+ * GS_E_USAGE: there is no such transport. Other errors: those of the transport. */
+gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
+
+/* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then all of
+ * process 1, ... `processes` is the comm between the processes (taken over; NULL if this is the only one). Call it once
+ * per process; processes may hold different numbers of workers. */
+gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+
+/* The checking mode: *out does what `inner` does, but first checks whether all ranks make the same call. If not, every
+ * rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". A message must
+ * have the length that its receiver expects; else the receiver fails with GS_E_USAGE, and all others with GS_E_PEER,
+ * "rank 1 calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank 1, message 7". Either all ranks of a
+ * comm check, or none. `inner` is taken over, except on failure (GS_E_MEMORY). */
+gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
+
+/* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1. GS_E_USAGE: the
+ * variable is neither 1 nor 0. On failure the comms are still to be freed by the caller. */
+gs_status gs_comm_check_if_wanted(int count, gs_comm **comms);
+
+/* Do all processes have the same GRADSUM_CHECK? If not, a rank that checks would wait for one that does not. This is
+ * one collective on the comm between the processes, before it becomes part of a world; call it once per process.
+ * GS_E_USAGE on every process: "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing: all processes check, or
+ * none". */
+gs_status gs_comm_agree_on_check(gs_comm *processes);

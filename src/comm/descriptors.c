@@ -1,0 +1,20 @@
+#include "comm/descriptors.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+gs_status gs_fail_descriptor(int error, const char *what, ...) {
+    char text[300];
+    va_list rest;
+    struct rlimit limit;
+    va_start(rest, what);
+    vsnprintf(text, sizeof text, what, rest);
+    va_end(rest);
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return gs_fail(GS_E_FILE, "%s: too many open files: the limit is %llu (ulimit -n)", text,
+                       (unsigned long long)limit.rlim_cur);
+    return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
+}

@@ -1,0 +1,143 @@
+#include "comm/gloo/direct.h"
+#include "core/error.h"
+#include "core/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PIECE = 128 * 1024, BUFFER = 2 * PIECE, LINE = 64 /* bytes */ };
+
+struct gs_direct {
+    int rank, socket;
+    bool crowded; /* there is no core for each rank, were they on one machine */
+    size_t piece; /* bytes */
+    char *room;   /* [piece] for the peer's */
+};
+
+/* ---- exchanging ---- */
+
+/* A read or a write returned `moved` <= 0. */
+static gs_gloo_code broken(ssize_t moved, gs_gloo_error *error) {
+    if (moved == 0 || errno == EPIPE) return gs_gloo_explain(error, GS_GLOO_LOST, "connection closed");
+    if (errno == ECONNRESET) return gs_gloo_explain(error, GS_GLOO_LOST, "connection reset");
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return gs_gloo_explain(error, GS_GLOO_TIMEOUT, "no answer in time");
+    return gs_gloo_explain(error, GS_GLOO_LOST, strerror(errno));
+}
+
+static gs_gloo_code write_all(const gs_direct *d, const void *data, size_t bytes, int flags,
+                              gs_gloo_error *error) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t moved = send(d->socket, (const char *)data + done, bytes - done, MSG_NOSIGNAL | flags);
+        if (moved > 0)
+            done += (size_t)moved;
+        else if (moved == 0 || errno != EINTR)
+            return broken(moved, error);
+    }
+    return GS_GLOO_OK;
+}
+
+/* As recv. Usually the peer has already written, or is about to. */
+static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
+    gs_wait wait = gs_wait_begin(d->crowded);
+    do {
+        ssize_t moved = recv(d->socket, data, bytes, MSG_DONTWAIT);
+        if (moved >= 0 || errno != EAGAIN) return moved;
+    } while (gs_wait_a_moment(&wait));
+    return recv(d->socket, data, bytes, 0);
+}
+
+static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes, gs_gloo_error *error) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t moved = read_some(d, (char *)data + done, bytes - done);
+        if (moved > 0)
+            done += (size_t)moved;
+        else if (moved == 0 || errno != EINTR)
+            return broken(moved, error);
+    }
+    return GS_GLOO_OK;
+}
+
+gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, gs_gloo_error *error) {
+    const size_t width = gs_type_size(call->type), bytes = call->count * width;
+    const gs_combine combine = gs_combine_of(call->type, call->reduction);
+    uint64_t mine = bytes, theirs = bytes;
+    gs_gloo_code code = write_all(d, &mine, sizeof mine, MSG_MORE, error); /* in one packet with the piece */
+    for (size_t at = 0, n; code == GS_GLOO_OK && at < bytes; at += n) {
+        char *piece = (char *)data + at;
+        n = bytes - at < d->piece ? bytes - at : d->piece;
+        code = write_all(d, piece, n, 0, error);
+        if (code == GS_GLOO_OK && at == 0) code = read_all(d, &theirs, sizeof theirs, error);
+        if (code == GS_GLOO_OK && theirs != mine)
+            gs_bug("all_reduce of %zu bytes on rank %d, of %zu on rank %d", bytes, d->rank, (size_t)theirs,
+                   1 - d->rank);
+        if (code == GS_GLOO_OK) code = read_all(d, d->room, n, error);
+        if (code != GS_GLOO_OK) break;
+        if (d->rank == 0)
+            combine(piece, piece, d->room, n / width);
+        else
+            combine(piece, d->room, piece, n / width);
+    }
+    return code;
+}
+
+void gs_direct_shut(gs_direct *d) {
+    shutdown(d->socket, SHUT_RDWR);
+}
+
+/* ---- making and freeing ---- */
+
+/* How long a piece can be: half of the socket's buffer, because the kernel uses the other half for its own
+ * bookkeeping. */
+static uint64_t set_up(int socket, int timeout_ms) {
+    const struct timeval most = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+    int wanted = BUFFER, allowed = 0, yes = 1;
+    socklen_t length = sizeof allowed;
+    fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
+    getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &allowed, &length);
+    return (uint64_t)(allowed / 2 < PIECE ? allowed / 2 : PIECE) / LINE * LINE;
+}
+
+static gs_gloo_code agree_on_piece(gs_direct *d, gs_gloo *g, int timeout_ms, gs_gloo_error *error) {
+    uint64_t piece[2];
+    piece[d->rank] = set_up(d->socket, timeout_ms);
+    const gs_call call = {GS_ALL_GATHER, 1, GS_I64, GS_SUM, 0};
+    gs_gloo_code code = gs_gloo_collective(g, &call, &piece[d->rank], piece, timeout_ms, error);
+    if (code != GS_GLOO_OK) return code;
+    d->piece = piece[0] < piece[1] ? piece[0] : piece[1];
+    d->room = malloc(d->piece);
+    return d->room ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+}
+
+gs_gloo_code gs_direct_create(gs_gloo *g, int socket, int rank, int timeout_ms, gs_direct **out,
+                              gs_gloo_error *error) {
+    gs_direct *d = malloc(sizeof *d);
+    if (!d) {
+        close(socket);
+        return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    }
+    *d = (gs_direct){.rank = rank, .socket = socket, .crowded = gs_wait_is_crowded(2)};
+    gs_gloo_code code = agree_on_piece(d, g, timeout_ms, error);
+    if (code == GS_GLOO_OK)
+        *out = d;
+    else
+        gs_direct_free(d);
+    return code;
+}
+
+void gs_direct_free(gs_direct *d) {
+    if (!d) return;
+    if (d->socket >= 0) close(d->socket);
+    free(d->room);
+    free(d);
+}

@@ -1,0 +1,146 @@
+/* Ranks as processes, over Gloo. How they are connected: open.c; where one is lost: lost.c. */
+#include "comm/gloo/state.h"
+#include "comm/rendezvous.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- collectives ---- */
+
+/* Gloo leaves partial sums on the ranks that are not the root; there they go to scratch memory. */
+static gs_gloo_code reduce(const gs_comm *c, const gs_call *call, void *data, gs_gloo_error *e) {
+    gs_gloo_state *s = c->state;
+    size_t bytes = call->count * gs_type_size(call->type);
+    void *used_up = c->rank == call->root ? data : gs_scratch_take(&s->scratch, bytes);
+    if (!used_up) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    if (used_up != data) memcpy(used_up, data, bytes);
+    return gs_gloo_collective(s->gloo, call, NULL, used_up, gs_gloo_milliseconds(c->timeout), e);
+}
+
+static gs_status lost(gs_comm *c, const gs_call *call, const gs_gloo_error *e) {
+    const gs_gloo_state *s = c->state;
+    const char *what = gs_call_text(call, false);
+    if (!gs_operation_has_root(call->operation)) return gs_gloo_lost(c, e, -1, "%s", what);
+    const char *way = call->operation == GS_REDUCE ? "to" : "from";
+    return gs_gloo_lost(c, e, -1, "%s %s %s %d", what, way, s->noun, call->root);
+}
+
+static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error e;
+    gs_gloo_code code;
+    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
+    if (c->size == 1) return gs_collective_by_messages(c, call, in, out);
+    switch (call->operation) {
+    case GS_REDUCE_SCATTER:
+        return gs_pairwise_reduce_scatter(c, call, in, out, NULL, &s->scratch);
+    case GS_GATHER:
+    case GS_SCATTER:
+        return gs_collective_by_messages(c, call, in, out);
+    case GS_REDUCE:
+        code = reduce(c, call, out, &e);
+        break;
+    default:
+        if (call->operation == GS_ALL_REDUCE && s->direct)
+            code = gs_direct_all_reduce(s->direct, call, out, &e);
+        else
+            code = gs_gloo_collective(s->gloo, call, in, out, gs_gloo_milliseconds(c->timeout), &e);
+    }
+    return code == GS_GLOO_OK ? GS_OK : lost(c, call, &e);
+}
+
+/* ---- messages ---- */
+
+static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *data, size_t bytes) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error e;
+    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (bytes == 0 ||
+        gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK)
+        return GS_OK;
+    return gs_gloo_lost(c, &e, envelope->peer, "%s", gs_call_text(envelope->call, false));
+}
+
+static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error e;
+    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (bytes == 0 ||
+        gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK)
+        return GS_OK;
+    return gs_gloo_lost(c, &e, envelope->peer, "%s", gs_call_text(envelope->call, false));
+}
+
+/* ---- making and freeing ---- */
+
+/* All but the connections. */
+static void free_state(gs_comm *c) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_forget_wait(c);
+    pthread_mutex_destroy(&s->waits);
+    pthread_mutex_destroy(&s->lock);
+    free(s->folder);
+    free(s->late);
+    free(s->silent);
+    gs_scratch_free(&s->scratch);
+    free(s);
+    free(c);
+}
+
+static void gloo_free(gs_comm *c) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error e;
+    /* A rank that closed its connections now could cut off data that the others have yet to read. If a rank has already
+     * gone, the barrier fails at once. That failure is ignored: this is the end, and there is nothing left to
+     * report. */
+    if (s->gloo && !atomic_load(&s->failed))
+        gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
+                           gs_gloo_milliseconds(c->timeout), &e);
+    gs_gloo_disconnect(s, c->size);
+    free_state(c);
+}
+
+static void gloo_of_processes(gs_comm *c) {
+    ((gs_gloo_state *)c->state)->noun = "process";
+}
+
+static const gs_transport transport_gloo = {
+    .name = "gloo",
+    .send = gloo_send,
+    .recv = gloo_recv,
+    .collective = gloo_collective,
+    .abort = gs_gloo_abort,
+    .free = gloo_free,
+    .of_processes = gloo_of_processes,
+};
+
+const char *gs_comm_gloo_version(void) {
+    return gs_gloo_version();
+}
+
+gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
+    GS_TRY(gs_rendezvous_check(r));
+    gs_comm *c = malloc(sizeof *c);
+    gs_gloo_state *s = calloc(1, sizeof *s);
+    if (!c || !s) {
+        free(s);
+        free(c);
+        return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    }
+    *c = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
+    s->noun = "rank";
+    s->folder = r->size > 1 ? strdup(r->directory) : NULL;
+    s->late = calloc((size_t)r->size, sizeof *s->late);
+    s->silent = calloc((size_t)r->size, sizeof *s->silent);
+    pthread_mutex_init(&s->waits, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    gs_status status = (s->folder || r->size == 1) && s->late && s->silent
+                           ? gs_gloo_open(r, c)
+                           : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    if (status == GS_OK)
+        *out = c;
+    else
+        free_state(c);
+    return status;
+}

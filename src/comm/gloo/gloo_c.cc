@@ -1,0 +1,394 @@
+// Gloo behind a C face: see gloo_c.h. Where Gloo behaves in a way that one would not guess, a comment says so. Such
+// behaviour was read in the source of Gloo 0.5.0 and tried.
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+// Gloo's headers are not free of warnings. Of its TCP transport only device.h can be included: the others
+// want files that are not installed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/common/error.h>
+#include <gloo/config.h>
+#include <gloo/context.h>
+#include <gloo/reduce.h>
+#include <gloo/transport/tcp/device.h>
+#pragma GCC diagnostic pop
+
+extern "C" {
+#include "core/clock.h"
+#include "comm/gloo/gloo_c.h"
+#include "comm/gloo/socket.h"
+}
+
+namespace tcp = gloo::transport::tcp;
+using gloo::transport::UnboundBuffer;
+using milliseconds = std::chrono::milliseconds;
+
+namespace {
+
+// Run f and turn every exception into a code.
+template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
+    try {
+        f();
+        return GS_GLOO_OK;
+    } catch (const gloo::IoException &e) {
+        return gs_gloo_explain(error, GS_GLOO_LOST, e.what());
+    } catch (const std::bad_alloc &) {
+        return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    } catch (const std::exception &e) {
+        return gs_gloo_explain(error, GS_GLOO_OTHER, e.what());
+    } catch (...) {
+        return gs_gloo_explain(error, GS_GLOO_OTHER, "an exception that is not a std::exception");
+    }
+}
+
+// ---- waits that the watch knows of (watch.h) ----
+
+const milliseconds for_ever = std::chrono::hours(24 * 365);
+
+// A buffer of Gloo's. Its waits also end when the watch has found a broken connection.
+class WatchedBuffer final : public UnboundBuffer {
+  public:
+    WatchedBuffer(const gs_gloo_watcher &watcher, std::unique_ptr<UnboundBuffer> inner)
+        : UnboundBuffer(inner->ptr, inner->size), watcher_(watcher), inner_(std::move(inner)) {}
+
+    bool waitRecv(int *rank, milliseconds timeout) override {
+        return wait(false, timeout, [&] { return inner_->waitRecv(rank, for_ever); });
+    }
+    bool waitSend(int *rank, milliseconds timeout) override {
+        return wait(true, timeout, [&] { return inner_->waitSend(rank, for_ever); });
+    }
+    void abortWaitRecv() override { inner_->abortWaitRecv(); }
+    void abortWaitSend() override { inner_->abortWaitSend(); }
+    void send(int to, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->send(to, slot, offset, bytes);
+    }
+    void recv(int from, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->recv(from, slot, offset, bytes);
+    }
+    void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override {
+        inner_->recv(std::move(from), slot, offset, bytes);
+    }
+
+  private:
+    struct Entry : gs_gloo_wait {
+        const gs_gloo_watcher &watcher;
+        Entry(const gs_gloo_watcher &watcher, UnboundBuffer *buffer, bool sends, milliseconds timeout)
+            : gs_gloo_wait(), watcher(watcher) {
+            this->buffer = reinterpret_cast<gs_gloo_buffer *>(buffer);
+            this->sends = sends;
+            if (timeout.count() > 0) deadline = gs_seconds() + static_cast<double>(timeout.count()) * 1e-3;
+            watcher.begin(watcher.context, this);
+        }
+        ~Entry() { watcher.end(watcher.context, this); }
+    };
+    template <typename F> bool wait(bool sends, milliseconds timeout, F inner_wait) {
+        Entry entry(watcher_, inner_.get(), sends, timeout);
+        for (;;) { // a wake that came too late for the wait before this one means nothing
+            if (inner_wait()) return true;
+            const std::string found = watcher_.found(watcher_.context);
+            if (!found.empty()) throw gloo::IoException(found);
+            if (entry.late)
+                throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms");
+        }
+    }
+
+    const gs_gloo_watcher watcher_;
+    std::unique_ptr<UnboundBuffer> inner_;
+};
+
+// Gloo's connections, but all buffers are watched.
+class WatchedConnections final : public gloo::transport::Context {
+  public:
+    WatchedConnections(const gs_gloo_watcher &watcher, std::shared_ptr<gloo::transport::Context> inner)
+        : Context(inner->rank, inner->size), watcher_(watcher), inner_(std::move(inner)) {
+        setTimeout(inner_->getTimeout());
+    }
+    std::unique_ptr<gloo::transport::Pair> &getPair(int rank) override { return inner_->getPair(rank); }
+    std::unique_ptr<gloo::transport::Pair> &createPair(int rank) override { return inner_->createPair(rank); }
+    std::unique_ptr<UnboundBuffer> createUnboundBuffer(void *ptr, size_t size) override {
+        return std::make_unique<WatchedBuffer>(watcher_, inner_->createUnboundBuffer(ptr, size));
+    }
+
+  private:
+    const gs_gloo_watcher watcher_;
+    std::shared_ptr<gloo::transport::Context> inner_;
+};
+
+// ---- connections ----
+
+// An open descriptor.
+class File final {
+  public:
+    explicit File(int number) : number_(number) {}
+    File(File &&other) noexcept : number_(other.number_) { other.number_ = -1; }
+    ~File() {
+        if (number_ >= 0) close(number_);
+    }
+    int operator*() const { return number_; }
+
+  private:
+    int number_;
+};
+
+void require(bool holds, const char *what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+// Throws where this process has no descriptor left, which Gloo does not always tell.
+void require_descriptor() {
+    File one(gs_gloo_event(false));
+    require(*one >= 0, std::strerror(errno));
+}
+
+// Runs a function on Gloo's own thread, which answers nobody meanwhile.
+class OnGloosThread final : public tcp::Handler {
+  public:
+    OnGloosThread(tcp::Device &device, std::function<void()> run) : device_(device), run_(std::move(run)) {
+        require(*event_ >= 0, "no descriptor for an event");
+        std::unique_lock<std::mutex> lock(lock_);
+        device_.registerDescriptor(*event_, EPOLLIN, this);
+        has_run_.wait(lock, [this] { return !run_; });
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    void handleEvents(int) override {
+        std::lock_guard<std::mutex> lock(lock_);
+        try {
+            device_.unregisterDescriptor(*event_, this);
+            run_();
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        run_ = nullptr;
+        has_run_.notify_one();
+    }
+
+  private:
+    tcp::Device &device_;
+    std::function<void()> run_;
+    File event_{gs_gloo_event(true)};
+    std::mutex lock_;
+    std::condition_variable has_run_;
+    std::exception_ptr failure_;
+};
+
+// All ranks, connected with each other.
+//
+// A pair of Gloo's listens as soon as it is made, and would take the first caller for its peer. So the pair is made on
+// Gloo's thread. Before that thread can look for callers, the pair's socket is replaced by something on which nothing
+// ever happens. Then the pair connects to a decoy, a socket of this process, and that connection is replaced by the one
+// that our caller has proven. A pair calls, and does not wait for a call, when its own address is the higher one: hence
+// 127.0.0.2 and, for the decoy, 127.0.0.1.
+class Mesh final : public gloo::Context {
+  public:
+    using Context::Context;
+    void connect(const std::vector<File> &sockets) {
+        auto device = std::make_shared<tcp::Device>(tcp::CreateDeviceAttr(tcp::attr("127.0.0.2")));
+        device_ = device;
+        plain_ = transportContext_ = device->createContext(rank, size);
+        plain_->setTimeout(getTimeout());
+        OnGloosThread(*device, [&] { make_pairs(*device); });
+        struct sockaddr_storage address;
+        require_descriptor();
+        File decoy(gs_gloo_listener(&address));
+        require(*decoy >= 0, "no socket at 127.0.0.1");
+        for (int peer = 0; peer < size; peer++)
+            if (peer != rank) give(*device, peer, *sockets[size_t(peer)], &address);
+    }
+    void be_watched(const gs_gloo_watcher &watcher) {
+        transportContext_ = std::make_shared<WatchedConnections>(watcher, plain_);
+    }
+    std::unique_ptr<UnboundBuffer> buffer(void *data, size_t bytes, bool watched) {
+        return (watched ? transportContext_ : plain_)->createUnboundBuffer(data, bytes);
+    }
+
+  private:
+    // What `place` stands for in the pair is `by` from here on.
+    void replace(tcp::Device &device, int peer, int place, int by) {
+        if (place < 0) require_descriptor();
+        require(gs_gloo_replace(place, by), "cannot replace one of Gloo's sockets");
+        device.registerDescriptor(place, EPOLLIN, dynamic_cast<tcp::Handler *>(plain_->getPair(peer).get()));
+    }
+    void make_pairs(tcp::Device &device) {
+        require_descriptor();
+        File never(gs_gloo_event(false));
+        std::vector<char> listener;
+        for (int peer = 0; peer < size; peer++) {
+            if (peer == rank) continue;
+            auto &pair = plain_->createPair(peer);
+            pair->setLocalRank(0);
+            const std::vector<char> &bytes = pair->address().bytes();
+            const std::vector<char> address(bytes.begin(), bytes.begin() + sizeof(struct sockaddr_storage));
+            if (address == listener) continue; // Gloo since 2023: all pairs share one
+            replace(device, peer, gs_gloo_socket_at(address.data()), *never);
+            listener = address;
+        }
+    }
+    void give(tcp::Device &device, int peer, int socket, const struct sockaddr_storage *decoy) {
+        auto &pair = plain_->getPair(peer);
+        std::vector<char> address = pair->address().bytes();
+        std::memcpy(address.data(), decoy, sizeof *decoy);
+        pair->connect(address);
+        replace(device, peer, gs_gloo_socket_to(decoy), socket);
+    }
+
+    std::shared_ptr<gloo::transport::Context> plain_;
+};
+
+} // namespace
+
+struct gs_gloo {
+    std::shared_ptr<Mesh> mesh;
+};
+
+const char *gs_gloo_version(void) {
+    static const std::string version = std::to_string(GLOO_VERSION_MAJOR) + "." +
+                                       std::to_string(GLOO_VERSION_MINOR) + "." +
+                                       std::to_string(GLOO_VERSION_PATCH);
+    return version.c_str();
+}
+
+gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out,
+                             gs_gloo_error *error) {
+    return guarded(error, [&] {
+        std::vector<File> sockets;
+        for (int r = 0; r < size; r++) sockets.emplace_back(socket[r]);
+        auto g = std::make_unique<gs_gloo>();
+        g->mesh = std::make_shared<Mesh>(rank, size);
+        g->mesh->setTimeout(milliseconds(timeout_ms));
+        g->mesh->connect(sockets);
+        *out = g.release();
+    });
+}
+
+gs_gloo_code gs_gloo_be_watched(gs_gloo *g, const gs_gloo_watcher *watcher, gs_gloo_error *error) {
+    return guarded(error, [&] { g->mesh->be_watched(*watcher); });
+}
+
+void gs_gloo_free(gs_gloo *g) {
+    delete g;
+}
+
+// ---- collectives ----
+
+// Gloo only reads its inputs, but asks for more.
+static char *input(const void *data) {
+    return static_cast<char *>(const_cast<void *>(data));
+}
+
+// Gloo takes the size of an element from a C++ type.
+template <typename Options> static void set_elements(Options &options, const gs_call *call, void *data) {
+    if (gs_type_size(call->type) == 1)
+        options.setOutput(static_cast<uint8_t *>(data), call->count);
+    else if (gs_type_size(call->type) == 4)
+        options.setOutput(static_cast<uint32_t *>(data), call->count);
+    else
+        options.setOutput(static_cast<uint64_t *>(data), call->count);
+    options.setReduceFunction(gs_combine_of(call->type, call->reduction));
+}
+
+template <typename Options, typename F>
+static void with(const std::shared_ptr<Mesh> &mesh, int timeout_ms, F run) {
+    Options options(mesh);
+    options.setTimeout(milliseconds(timeout_ms));
+    run(options);
+}
+
+static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const void *in, void *out, int ms) {
+    const size_t bytes = call->count * gs_type_size(call->type), all = bytes * size_t(mesh->size);
+    char *to = static_cast<char *>(out), *place = to + size_t(mesh->rank) * bytes;
+    switch (call->operation) {
+    case GS_ALL_REDUCE:
+        return with<gloo::AllreduceOptions>(mesh, ms, [&](auto &options) {
+            set_elements(options, call, out);
+            gloo::allreduce(options);
+        });
+    case GS_REDUCE:
+        return with<gloo::ReduceOptions>(mesh, ms, [&](auto &options) {
+            set_elements(options, call, out);
+            options.setRoot(call->root);
+            gloo::reduce(options);
+        });
+    case GS_BROADCAST:
+        return with<gloo::BroadcastOptions>(mesh, ms, [&](auto &options) {
+            options.setOutput(to, bytes);
+            options.setRoot(call->root);
+            gloo::broadcast(options);
+        });
+    case GS_ALL_GATHER: // in place: Gloo's own copy from an input buffer would overlap when `in` lies in `out`
+        if (place != in) std::memcpy(place, in, bytes);
+        return with<gloo::AllgatherOptions>(mesh, ms, [&](auto &options) {
+            options.setOutput(to, all);
+            gloo::allgather(options);
+        });
+    case GS_ALL_TO_ALL:
+        return with<gloo::AlltoallOptions>(mesh, ms, [&](auto &options) {
+            options.setInput(input(in), all);
+            options.setOutput(to, all);
+            gloo::alltoall(options);
+        });
+    default:
+        return with<gloo::BarrierOptions>(mesh, ms, [&](auto &options) { gloo::barrier(options); });
+    }
+}
+
+gs_gloo_code gs_gloo_collective(gs_gloo *g, const gs_call *call, const void *in, void *out, int timeout_ms,
+                                gs_gloo_error *error) {
+    return guarded(error, [&] { run(g->mesh, call, in, out, timeout_ms); });
+}
+
+// ---- messages ----
+
+static UnboundBuffer *of(gs_gloo_buffer *buffer) {
+    return reinterpret_cast<UnboundBuffer *>(buffer);
+}
+
+gs_gloo_code gs_gloo_buffer_create(gs_gloo *g, void *data, size_t bytes, bool watched, gs_gloo_buffer **out,
+                                   gs_gloo_error *error) {
+    return guarded(error, [&] {
+        *out = reinterpret_cast<gs_gloo_buffer *>(g->mesh->buffer(data, bytes, watched).release());
+    });
+}
+
+void gs_gloo_buffer_free(gs_gloo_buffer *buffer) {
+    delete of(buffer);
+}
+
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->send(to, slot); });
+}
+
+gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *buffer, int from, uint64_t slot, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->recv(from, slot); });
+}
+
+gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->waitSend(milliseconds(timeout_ms)); });
+}
+
+gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->waitRecv(milliseconds(timeout_ms)); });
+}
+
+void gs_gloo_wake(gs_gloo_buffer *buffer, bool sends) {
+    sends ? of(buffer)->abortWaitSend() : of(buffer)->abortWaitRecv();
+}

@@ -1,0 +1,107 @@
+/* Messages over Gloo that the sender need not wait for. Gloo moves a message only when both sides have begun, so send
+ * leaves a copy in a mailbox and returns. If GS_GLOO_COPIES are already under way, it waits for the oldest one.
+ *
+ * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
+ * have the same length. Short messages have copies of their own, twice as many, because the checking mode sends a
+ * length before each message.
+ */
+#include "comm/gloo/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GS_GLOO_COPIES = 2, SHORT = 64 /* bytes */ };
+
+/* A message that was sent, and is kept until the peer has it. */
+typedef struct copy {
+    char *bytes;
+    size_t size;
+    gs_gloo_buffer *buffer; /* over bytes */
+    bool under_way;
+} copy;
+
+/* For one peer, on one slot; only one thread sends there. */
+struct gs_gloo_mailbox {
+    int peer;
+    uint32_t slot;
+    copy copies[GS_GLOO_COPIES], shorts[2 * GS_GLOO_COPIES];
+    unsigned next, next_short;
+    struct gs_gloo_mailbox *rest;
+};
+
+static void empty(copy *k) {
+    gs_gloo_buffer_free(k->buffer);
+    free(k->bytes);
+    *k = (copy){0};
+}
+
+void gs_gloo_free_mailboxes(gs_gloo_state *s) {
+    while (s->mailboxes) {
+        gs_gloo_mailbox *box = s->mailboxes;
+        s->mailboxes = box->rest;
+        for (int i = 0; i < GS_GLOO_COPIES; i++) empty(&box->copies[i]);
+        for (int i = 0; i < 2 * GS_GLOO_COPIES; i++) empty(&box->shorts[i]);
+        free(box);
+    }
+}
+
+/* Parts of collectives have slots of their own, so a message that nobody has received yet is not mistaken for one. */
+static uint32_t slot_of(const gs_envelope *e) {
+    return (uint32_t)gs_is_part(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
+}
+
+/* NULL: there is no memory. */
+static gs_gloo_mailbox *mailbox_of(gs_gloo_state *s, int peer, uint32_t slot) {
+    pthread_mutex_lock(&s->list);
+    gs_gloo_mailbox *box = s->mailboxes;
+    while (box && (box->peer != peer || box->slot != slot)) box = box->rest;
+    if (!box && (box = calloc(1, sizeof *box))) {
+        box->peer = peer;
+        box->slot = slot;
+        box->rest = s->mailboxes;
+        s->mailboxes = box;
+    }
+    pthread_mutex_unlock(&s->list);
+    return box;
+}
+
+static copy *next_copy(gs_gloo_mailbox *box, size_t bytes) {
+    if (bytes > SHORT) return &box->copies[box->next++ % GS_GLOO_COPIES];
+    return &box->shorts[box->next_short++ % (2 * GS_GLOO_COPIES)];
+}
+
+static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes, gs_gloo_error *e) {
+    if (k->buffer && k->size == bytes) return GS_GLOO_OK;
+    empty(k);
+    k->bytes = malloc(bytes);
+    k->size = bytes;
+    if (!k->bytes) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    return gs_gloo_buffer_create(g, k->bytes, bytes, true, &k->buffer, e);
+}
+
+gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const void *data, size_t bytes,
+                          int timeout_ms, gs_gloo_error *e) {
+    uint32_t slot = slot_of(envelope);
+    gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
+    if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    copy *k = next_copy(box, bytes);
+    gs_gloo_code code = k->under_way ? gs_gloo_wait_send(k->buffer, timeout_ms, e) : GS_GLOO_OK;
+    if (code == GS_GLOO_OK) k->under_way = false;
+    if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes, e);
+    if (code != GS_GLOO_OK) return code;
+    memcpy(k->bytes, data, bytes);
+    code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, e);
+    k->under_way = code == GS_GLOO_OK;
+    return code;
+}
+
+gs_gloo_code gs_gloo_recv(gs_gloo_state *s, const gs_envelope *envelope, void *data, size_t bytes,
+                          int timeout_ms, gs_gloo_error *e) {
+    gs_gloo_buffer *buffer = NULL;
+    uint64_t slot = GS_GLOO_MESSAGE_SLOTS | slot_of(envelope);
+    gs_gloo_code code = gs_gloo_buffer_create(s->gloo, data, bytes, true, &buffer, e);
+    if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(buffer, envelope->peer, slot, e);
+    if (code == GS_GLOO_OK) code = gs_gloo_wait_recv(buffer, timeout_ms, e);
+    gs_gloo_buffer_free(buffer);
+    return code;
+}

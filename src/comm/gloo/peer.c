@@ -1,0 +1,100 @@
+/* How the connection to a peer stands, and what it said before it went.
+ *
+ * Last words arrive before the connection ends. Gloo is asked to receive them from the start, but they are looked at
+ * only once the connection has ended: a wait in vain would close it.
+ */
+#include "comm/gloo/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- listening ---- */
+
+struct gs_gloo_ear {
+    char words[GS_LAST_WORDS];
+    gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
+    bool arrived;
+};
+
+gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error *error) {
+    s->ears = calloc((size_t)size, sizeof *s->ears);
+    if (!s->ears) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    gs_gloo_code code = GS_GLOO_OK;
+    for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
+        gs_gloo_ear *ear = &s->ears[r];
+        if (r == rank) continue;
+        code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer, error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT, error);
+    }
+    s->listens = code == GS_GLOO_OK;
+    return code;
+}
+
+void gs_gloo_free_ears(gs_gloo_state *s, int size) {
+    for (int r = 0; s->ears && r < size; r++) gs_gloo_buffer_free(s->ears[r].buffer);
+    free(s->ears);
+}
+
+/* Before there are ears. */
+static gs_gloo_peer_state peer_by_link(const gs_gloo_state *s, int peer, char *text, size_t size) {
+    if (!s->links || !gs_links_has_ended(s->links, peer)) return GS_GLOO_CONNECTED;
+    snprintf(text, size, "connection closed");
+    return GS_GLOO_BROKEN;
+}
+
+gs_gloo_peer_state gs_gloo_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
+    if (!s->listens) return peer_by_link(s, peer, text, size);
+    gs_gloo_error error;
+    gs_gloo_ear *ear = &s->ears[peer];
+    gs_gloo_peer_state state = GS_GLOO_CONNECTED;
+    if (gs_watch_look(s->watch, peer, &error) != GS_GLOO_OK) {
+        state = gs_gloo_closed_here(&error) ? GS_GLOO_CLOSED : GS_GLOO_BROKEN;
+        snprintf(text, size, "%s", error.text);
+        if (!ear->arrived) ear->arrived = gs_gloo_wait_recv(ear->buffer, 1, &error) == GS_GLOO_OK;
+    }
+    if (ear->arrived) {
+        state = GS_GLOO_LAST_WORDS;
+        snprintf(text, size, "%.*s", GS_LAST_WORDS, ear->words);
+    }
+    return state;
+}
+
+/* ---- going ---- */
+
+/* Closing a connection does not wake the threads that wait for it here. A wait that is too long closes it and wakes
+ * them. */
+static void hang_up(gs_gloo *g) {
+    char nothing;
+    gs_gloo_error error;
+    gs_gloo_buffer *buffer = NULL;
+    if (gs_gloo_buffer_create(g, &nothing, 1, false, &buffer, &error) == GS_GLOO_OK)
+        gs_gloo_wait_recv(buffer, 1, &error);
+    gs_gloo_buffer_free(buffer);
+}
+
+/* NULL: the peer cannot be told any more. */
+static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
+    gs_gloo_error error;
+    gs_gloo_buffer *buffer = NULL;
+    if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer, &error) == GS_GLOO_OK &&
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, &error) == GS_GLOO_OK)
+        return buffer;
+    gs_gloo_buffer_free(buffer);
+    return NULL;
+}
+
+void gs_gloo_close(const gs_comm *c, const char *last_words) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error error;
+    char words[GS_LAST_WORDS] = "";
+    gs_gloo_buffer **told = calloc((size_t)c->size, sizeof *told);
+    snprintf(words, sizeof words, "%s", last_words);
+    for (int r = 0; told && r < c->size; r++)
+        if (r != c->rank) told[r] = tell(s->gloo, words, r);
+    for (int r = 0; told && r < c->size; r++)
+        if (told[r]) gs_gloo_wait_send(told[r], 500, &error);
+    hang_up(s->gloo);
+    for (int r = 0; told && r < c->size; r++) gs_gloo_buffer_free(told[r]);
+    free(told);
+    if (s->direct) gs_direct_shut(s->direct);
+}

@@ -1,0 +1,110 @@
+/* Ranks as processes, over Gloo: what gloo.c and the files beside it share. */
+#pragma once
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "comm/gloo/direct.h"
+#include "comm/gloo/watch.h"
+#include "comm/links.h"
+#include "comm/transports.h"
+#include "comm/waits.h"
+
+typedef struct gs_gloo_mailbox gs_gloo_mailbox;
+typedef struct gs_gloo_ear gs_gloo_ear;
+
+typedef struct gs_gloo_state {
+    gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
+    gs_watch *watch;
+    gs_direct *direct;    /* NULL unless there are two, or where all_reduce is to be Gloo's own */
+    gs_gloo_ear *ears;    /* [size] */
+    bool listens;         /* all of them do */
+    pthread_mutex_t list; /* of the mailboxes */
+    gs_gloo_mailbox *mailboxes;
+    const char *noun;     /* what messages call a rank: "rank" or "process" */
+    pthread_mutex_t lock; /* of the failure */
+    atomic_bool failed;   /* once true, code and message do not change */
+    gs_status code;
+    char message[GS_LAST_WORDS];
+    gs_scratch scratch;          /* of the collective under way */
+    char *folder;                /* where the ranks have met */
+    char (*address)[GS_ADDRESS]; /* [size] */
+    gs_links *links;
+    pthread_mutex_t waits; /* of the next three: */
+    bool *late, *silent;   /* [size] those for whom this rank waited too long; to whom nothing gets through */
+    bool told;             /* it has said so */
+    int *process; /* [size]: a descriptor that says when the process has ended; -1: of another machine */
+} gs_gloo_state;
+
+static inline int gs_gloo_milliseconds(double seconds) {
+    double ms = ceil(seconds * 1000);
+    return ms < 1 ? 1 : ms > 1e9 ? 1000000000 : (int)ms;
+}
+
+/* ---- open.c ---- */
+
+/* Connect to the others: all of the comm's state that connections need is filled in. On failure it is empty again. */
+gs_status gs_gloo_open(const gs_rendezvous *, gs_comm *);
+void gs_gloo_disconnect(gs_gloo_state *, int size);
+
+/* ---- mailbox.c ---- */
+
+/* Different mailboxes may be used by several threads at once. */
+gs_gloo_code gs_gloo_send(gs_gloo_state *, const gs_envelope *, const void *data, size_t bytes,
+                          int timeout_ms, gs_gloo_error *);
+gs_gloo_code gs_gloo_recv(gs_gloo_state *, const gs_envelope *, void *data, size_t bytes, int timeout_ms,
+                          gs_gloo_error *);
+void gs_gloo_free_mailboxes(gs_gloo_state *);
+
+/* ---- peer.c ---- */
+
+/* Listen to the last words of all, from the start. */
+gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
+void gs_gloo_free_ears(gs_gloo_state *, int size);
+
+/* How the connection to a peer stands, after a failure. One thread at a time. */
+typedef enum gs_gloo_peer_state {
+    GS_GLOO_CONNECTED,
+    GS_GLOO_LAST_WORDS, /* the peer closed it, and said why: text */
+    GS_GLOO_BROKEN,     /* the peer is gone: text says how this was seen */
+    GS_GLOO_CLOSED,     /* this side closed it */
+} gs_gloo_peer_state;
+gs_gloo_peer_state gs_gloo_peer(gs_gloo_state *, int peer, char *text, size_t size);
+
+/* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
+ * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
+void gs_gloo_close(const gs_comm *, const char *last_words);
+
+/* ---- waits.c ---- */
+
+/* This rank's wait for `peer` (-1: for any) was too long: say so in the folder. From any thread. */
+void gs_gloo_tell_wait(gs_comm *, int peer);
+void gs_gloo_forget_wait(const gs_comm *);
+
+/* What the others say about their waits, after a moment's wait for it. Both arrays are as in waits.h, and the caller
+ * frees them; NULL: out of memory. */
+typedef struct gs_gloo_notes {
+    double *age;
+    bool *silent;
+} gs_gloo_notes;
+gs_gloo_notes gs_gloo_hear_waits(gs_comm *);
+
+/* ---- lost.c ---- */
+
+/* The number of a rank's process; 0: it runs elsewhere. */
+long gs_gloo_process(const gs_gloo_state *, int rank);
+
+/* The descriptors of processes of this machine; pid[r] is 0 for those elsewhere. NULL: there is no memory. */
+int *gs_gloo_watch_processes(int size, const long *pid);
+void gs_gloo_unwatch_processes(int size, int *process); /* NULL is allowed */
+
+/* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
+ * tells it to the others, and returns it. `format` says what the operation was. */
+gs_status gs_gloo_lost(gs_comm *, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
+
+/* After a failure: that failure. */
+gs_status gs_gloo_failed(const gs_gloo_state *);
+
+/* See gs_transport. */
+void gs_gloo_abort(gs_comm *, const char *message);

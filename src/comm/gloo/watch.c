@@ -1,0 +1,144 @@
+#include "comm/gloo/watch.h"
+#include "core/clock.h"
+#include "comm/waits.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { TICK_NS = 20 * 1000 * 1000, SECOND_NS = 1000 * 1000 * 1000 };
+
+struct gs_watch {
+    int size;
+    gs_gloo_buffer **line; /* [size] a receive that nobody answers; NULL: this rank's own */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock; /* guards all below, and looks at lines */
+    pthread_cond_t end;
+    bool ends;
+    gs_gloo_wait *waiting;
+    double tick; /* when the last one was */
+    bool broken; /* once true, found does not change */
+    gs_gloo_error found;
+};
+
+/* ---- who waits ---- */
+
+static void begin_wait(void *context, gs_gloo_wait *one) {
+    gs_watch *w = context;
+    pthread_mutex_lock(&w->lock);
+    *one = (gs_gloo_wait){
+        .buffer = one->buffer, .sends = one->sends, .deadline = one->deadline, .next = w->waiting};
+    if (one->next) one->next->before = one;
+    w->waiting = one;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void end_wait(void *context, gs_gloo_wait *one) {
+    gs_watch *w = context;
+    pthread_mutex_lock(&w->lock);
+    if (one->next) one->next->before = one->before;
+    *(one->before ? &one->before->next : &w->waiting) = one->next;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static const char *found(void *context) {
+    gs_watch *w = context;
+    pthread_mutex_lock(&w->lock); /* so that what the thread wrote is seen here */
+    pthread_mutex_unlock(&w->lock);
+    return w->found.text;
+}
+
+/* ---- looking ---- */
+
+/* A wait that has been woken beforehand only looks: it returns at once, or fails. Only one thread may do so at a time.
+ * The wakes of two could count as one, but both would wait, and a wait in vain closes all connections. */
+static gs_gloo_code look_locked(gs_watch *w, int peer, gs_gloo_error *error) {
+    gs_gloo_wake(w->line[peer], false);
+    return gs_gloo_wait_recv(w->line[peer], 1, error);
+}
+
+gs_gloo_code gs_watch_look(gs_watch *w, int peer, gs_gloo_error *error) {
+    pthread_mutex_lock(&w->lock);
+    gs_gloo_code code = look_locked(w, peer, error);
+    pthread_mutex_unlock(&w->lock);
+    return code;
+}
+
+static void tick_locked(gs_watch *w) {
+    double now = gs_seconds(), gap = w->tick > 0 ? gs_waits_gap(w->tick, now) : 0;
+    w->tick = now;
+    for (int r = 0; w->waiting && !w->broken && r < w->size; r++)
+        w->broken = w->line[r] && look_locked(w, r, &w->found) != GS_GLOO_OK;
+    for (gs_gloo_wait *one = w->waiting; one; one = one->next) {
+        if (one->deadline > 0) one->deadline += gap;
+        one->late = one->late || (one->deadline > 0 && now >= one->deadline);
+        if (one->late || (w->broken && one->long_ago)) gs_gloo_wake(one->buffer, one->sends);
+        one->long_ago = true;
+    }
+}
+
+static void *watch_main(void *argument) {
+    gs_watch *w = argument;
+    struct timespec tick;
+    pthread_mutex_lock(&w->lock);
+    while (!w->ends) {
+        clock_gettime(CLOCK_MONOTONIC, &tick);
+        tick.tv_nsec += TICK_NS;
+        if (tick.tv_nsec >= SECOND_NS) tick = (struct timespec){tick.tv_sec + 1, tick.tv_nsec - SECOND_NS};
+        while (!w->ends && pthread_cond_timedwait(&w->end, &w->lock, &tick) != ETIMEDOUT) continue;
+        tick_locked(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* ---- making and freeing ---- */
+
+static void create_lock(gs_watch *w) {
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_gloo_error *error) {
+    gs_watch *w = calloc(1, sizeof *w);
+    if (!w) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    create_lock(w);
+    w->size = size;
+    w->line = calloc((size_t)size, sizeof *w->line);
+    gs_gloo_code code = w->line ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
+        if (r == rank) continue;
+        code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r], error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCH_SLOT, error);
+    }
+    if (code == GS_GLOO_OK) w->running = pthread_create(&w->thread, NULL, watch_main, w) == 0;
+    if (code == GS_GLOO_OK && !w->running)
+        code = gs_gloo_explain(error, GS_GLOO_OTHER, "cannot start a thread to watch the connections");
+    const gs_gloo_watcher watcher = {w, begin_wait, end_wait, found};
+    if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, &watcher, error);
+    if (code == GS_GLOO_OK)
+        *out = w;
+    else
+        gs_watch_free(w);
+    return code;
+}
+
+void gs_watch_free(gs_watch *w) {
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    w->ends = true;
+    pthread_cond_signal(&w->end);
+    pthread_mutex_unlock(&w->lock);
+    if (w->running) pthread_join(w->thread, NULL);
+    for (int r = 0; w->line && r < w->size; r++) gs_gloo_buffer_free(w->line[r]);
+    free(w->line);
+    pthread_cond_destroy(&w->end);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

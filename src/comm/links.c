@@ -1,0 +1,95 @@
+#include "comm/links.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A rank is silent after this many attempts in a row (the first after 200 ms or more, each later one after twice the
+ * time) and no sign of it for this long. Where packets are lost only now and then, one of the attempts arrives. */
+enum { ATTEMPTS = 2, SILENT_MS = 400 };
+
+typedef struct end {
+    struct sockaddr_storage address;
+    socklen_t length;
+} end;
+
+typedef struct link_ends {
+    end here, there;
+} link_ends;
+
+struct gs_links {
+    int lines, size;
+    link_ends *link; /* [lines * size]; of length 0 for this rank itself */
+};
+
+static bool find_ends(int socket, link_ends *l) {
+    *l = (link_ends){.here.length = sizeof l->here.address, .there.length = sizeof l->there.address};
+    if (socket >= 0 && getsockname(socket, (struct sockaddr *)&l->here.address, &l->here.length) == 0 &&
+        getpeername(socket, (struct sockaddr *)&l->there.address, &l->there.length) == 0)
+        return true;
+    l->here.length = l->there.length = 0;
+    return false;
+}
+
+static bool same(const end *a, const end *b) {
+    return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
+}
+
+/* The descriptor of the connection; -1: it is closed. */
+static int find_socket(const link_ends *wanted) {
+    DIR *files = opendir("/proc/self/fd");
+    int found = -1;
+    for (const struct dirent *e; files && found < 0 && (e = readdir(files));) {
+        link_ends l;
+        if (e->d_name[0] == '.' || !find_ends(atoi(e->d_name), &l)) continue;
+        if (same(&l.here, &wanted->here) && same(&l.there, &wanted->there)) found = atoi(e->d_name);
+    }
+    if (files) closedir(files);
+    return found;
+}
+
+/* What TCP knows of it; false: it is closed here. */
+static bool ask(const gs_links *links, int line, int rank, struct tcp_info *info) {
+    const link_ends *l = &links->link[line * links->size + rank];
+    socklen_t length = sizeof *info;
+    memset(info, 0, sizeof *info);
+    int socket = find_socket(l);
+    return socket >= 0 && getsockopt(socket, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
+}
+
+bool gs_links_is_silent(const gs_links *links, int rank) {
+    struct tcp_info info;
+    for (int line = 0; line < links->lines; line++)
+        if (ask(links, line, rank, &info) && info.tcpi_retransmits + info.tcpi_probes >= ATTEMPTS &&
+            info.tcpi_last_ack_recv >= SILENT_MS)
+            return true;
+    return false;
+}
+
+bool gs_links_has_ended(const gs_links *links, int rank) {
+    struct tcp_info info;
+    for (int line = 0; line < links->lines; line++)
+        if (!ask(links, line, rank, &info) || info.tcpi_state != TCP_ESTABLISHED) return true;
+    return false;
+}
+
+gs_links *gs_links_create(int lines, int size, const int *socket) {
+    gs_links *links = malloc(sizeof *links);
+    link_ends *link = calloc((size_t)lines * (size_t)size, sizeof *link);
+    if (!links || !link) {
+        free(links);
+        free(link);
+        return NULL;
+    }
+    for (int i = 0; i < lines * size; i++) find_ends(socket[i], &link[i]);
+    *links = (gs_links){lines, size, link};
+    return links;
+}
+
+void gs_links_free(gs_links *links) {
+    if (links) free(links->link);
+    free(links);
+}

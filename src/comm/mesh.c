@@ -1,0 +1,394 @@
+#include "comm/mesh.h"
+#include "core/clock.h"
+#include "comm/descriptors.h"
+
+#include <errno.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { GUESTS = 64 /* strangers at once */, TICK_MS = 50 };
+static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
+
+/* ---- listening ---- */
+
+/* The name of the place where the socket listens. */
+static gs_status name_place(int s, gs_passport *mine) {
+    struct sockaddr_storage a;
+    socklen_t length = sizeof a;
+    char port[16];
+    int error = getsockname(s, (struct sockaddr *)&a, &length);
+    if (error == 0)
+        error = getnameinfo((struct sockaddr *)&a, length, mine->address, sizeof mine->address, port,
+                            sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    if (error != 0) return gs_fail(GS_E_FILE, "cannot tell the address of a listening socket");
+    mine->port = atoi(port);
+    return GS_OK;
+}
+
+gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int error = getaddrinfo(address, NULL, &hints, &found), s = -1;
+    if (error != 0)
+        return gs_fail(GS_E_USAGE, "cannot resolve the address '%s' for the other processes: %s", address,
+                       gai_strerror(error));
+    for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
+        s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+        if (s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) continue;
+        error = errno;
+        if (s >= 0) close(s);
+        s = -1;
+    }
+    freeaddrinfo(found);
+    if (s < 0 && error == EMFILE)
+        return gs_fail_descriptor(error, "cannot open a socket for the other processes");
+    if (s < 0)
+        return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
+                       strerror(error));
+    gs_status status = name_place(s, mine);
+    if (status == GS_OK)
+        *listener = s;
+    else
+        close(s);
+    return status;
+}
+
+/* ---- a conversation ---- */
+
+typedef enum stage {
+    NOBODY,       /* there is none */
+    CALLS,        /* this rank calls; whether anybody is there is not known yet */
+    WANTS_ANSWER, /* this rank has called and said its hello */
+    WANTS_NOD,    /* ... and its proof */
+    WANTS_HELLO,  /* this rank was called */
+    WANTS_PROOF,  /* ... has said hello, and proved who it is */
+} stage;
+
+enum { GONE = -1, WRONG = -2 };
+
+typedef struct talk {
+    stage stage;
+    int socket, peer, line;
+    double since; /* its beginning; of NOBODY: when to call again */
+    int error;    /* why the last one with this callee failed: an errno, or one of those below; 0: none has */
+    gs_hello mine, theirs;
+    size_t got; /* bytes of what is wanted */
+    unsigned char in[sizeof(gs_hello) + GS_PROOF];
+} talk;
+
+typedef struct mesh {
+    const gs_rendezvous *r;
+    const gs_passport *all;
+    int lines, left; /* connections wanted, and still missing */
+    int *socket;
+    int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
+    talk *talk;
+    int turned_away;   /* guests that did not prove anything */
+    char trouble[160]; /* of the last call that failed */
+} mesh;
+
+static void hang_up(mesh *m, talk *t, int error) {
+    if (t->stage >= WANTS_HELLO) m->turned_away++;
+    if (t->socket >= 0) close(t->socket);
+    *t = (talk){
+        .stage = NOBODY, .peer = t->peer, .line = t->line, .since = gs_seconds() + pause_s, .error = error};
+}
+
+/* The peer has proven itself, so the connection counts. A peer that calls again has given up its earlier connection. */
+static void keep(mesh *m, talk *t) {
+    int *place = &m->socket[t->line * m->r->size + t->peer], yes = 1;
+    if (*place >= 0)
+        close(*place);
+    else
+        m->left--;
+    *place = t->socket;
+    setsockopt(t->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
+}
+
+/* What is said first on a connection always fits into its buffer. */
+static bool say(const talk *t, const void *words, size_t bytes) {
+    return send(t->socket, words, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+static void proof_of(const mesh *m, const talk *t, int prover, unsigned char proof[GS_PROOF]) {
+    int me = m->r->rank, low = me < t->peer ? me : t->peer, high = me < t->peer ? t->peer : me;
+    bool called = t->stage >= WANTS_HELLO;
+    gs_proof_make(m->all[low].secret, m->all[high].secret, (uint32_t)prover, called ? &t->theirs : &t->mine,
+                  called ? &t->mine : &t->theirs, proof);
+}
+
+static bool proves(const mesh *m, const talk *t, const unsigned char *proof) {
+    unsigned char wanted[GS_PROOF];
+    proof_of(m, t, t->peer, wanted);
+    return gs_proof_equal(wanted, proof);
+}
+
+static size_t wanted_bytes(stage s) {
+    return s == WANTS_ANSWER  ? sizeof(gs_hello) + GS_PROOF
+           : s == WANTS_HELLO ? sizeof(gs_hello)
+           : s == WANTS_PROOF ? GS_PROOF
+                              : 1;
+}
+
+/* ---- answers to complete messages; false: the caller is not of this run ---- */
+
+static bool answer_hello(mesh *m, talk *t) {
+    struct {
+        gs_hello hello;
+        unsigned char proof[GS_PROOF];
+    } answer;
+    memcpy(&t->theirs, t->in, sizeof t->theirs);
+    const gs_hello *h = &t->theirs;
+    uint32_t me = (uint32_t)m->r->rank;
+    if (!gs_hello_fits(h, me) || h->from <= me || h->from >= (uint32_t)m->r->size ||
+        h->line >= (uint32_t)m->lines || gs_hello_make(me, h->from, h->line, &t->mine) != GS_OK)
+        return false;
+    t->peer = (int)h->from;
+    t->line = (int)h->line;
+    answer.hello = t->mine;
+    proof_of(m, t, m->r->rank, answer.proof);
+    t->stage = WANTS_PROOF;
+    return say(t, &answer, sizeof answer);
+}
+
+static bool answer_proof(mesh *m, talk *t) {
+    static const char nod = GS_PROOF_NOD;
+    if (!proves(m, t, t->in) || !say(t, &nod, 1)) return false;
+    keep(m, t);
+    return true;
+}
+
+static bool prove_too(const mesh *m, talk *t) {
+    unsigned char proof[GS_PROOF];
+    memcpy(&t->theirs, t->in, sizeof t->theirs);
+    const gs_hello *h = &t->theirs;
+    if (!gs_hello_fits(h, (uint32_t)m->r->rank) || h->from != (uint32_t)t->peer ||
+        h->line != (uint32_t)t->line || !proves(m, t, t->in + sizeof *h))
+        return false;
+    proof_of(m, t, m->r->rank, proof);
+    t->stage = WANTS_NOD;
+    return say(t, proof, sizeof proof);
+}
+
+static bool go_on(mesh *m, talk *t) {
+    t->got = 0;
+    if (t->stage == WANTS_HELLO) return answer_hello(m, t);
+    if (t->stage == WANTS_PROOF) return answer_proof(m, t);
+    if (t->stage == WANTS_ANSWER) return prove_too(m, t);
+    if (t->in[0] != GS_PROOF_NOD) return false;
+    keep(m, t);
+    return true;
+}
+
+static void hear(mesh *m, talk *t) {
+    while (t->stage != NOBODY) {
+        size_t wanted = wanted_bytes(t->stage);
+        ssize_t n = recv(t->socket, t->in + t->got, wanted - t->got, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n > 0 && (t->got += (size_t)n) < wanted) continue;
+        if (n > 0 && go_on(m, t)) continue;
+        hang_up(m, t, n > 0 ? WRONG : n == 0 ? GONE : errno);
+    }
+}
+
+/* ---- calling and being called ---- */
+
+/* True if this machine or this process has no room for another socket. Waiting does not help, and the peer is not to
+ * blame. */
+static bool is_own_want(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+static gs_status call(mesh *m, talk *t) {
+    const gs_passport *p = &m->all[t->peer];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *a;
+    char port[16];
+    snprintf(port, sizeof port, "%d", p->port);
+    t->socket = -1;
+    if (getaddrinfo(p->address, port, &hints, &a) != 0) {
+        hang_up(m, t, EADDRNOTAVAIL);
+        return GS_OK;
+    }
+    t->stage = CALLS;
+    t->since = gs_seconds();
+    t->socket = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = t->socket < 0 ? errno : 0;
+    if (error == 0 && connect(t->socket, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS)
+        error = errno;
+    if (error != 0) hang_up(m, t, error);
+    freeaddrinfo(a);
+    if (is_own_want(error))
+        return gs_fail_descriptor(error, "rank %d cannot connect to rank %d", m->r->rank, t->peer);
+    return GS_OK;
+}
+
+/* The call has got through, or has failed. */
+static void say_hello(mesh *m, talk *t) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(t->socket, SOL_SOCKET, SO_ERROR, &error, &length);
+    t->stage = WANTS_ANSWER;
+    if (error != 0)
+        hang_up(m, t, error);
+    else if (gs_hello_make((uint32_t)m->r->rank, (uint32_t)t->peer, (uint32_t)t->line, &t->mine) != GS_OK ||
+             !say(t, &t->mine, sizeof t->mine))
+        hang_up(m, t, EPIPE);
+}
+
+/* A free place for a guest, or that of the one who has been here longest. */
+static talk *place_for_guest(mesh *m) {
+    talk *oldest = &m->talk[m->callees];
+    for (talk *t = oldest; t < m->talk + m->callees + m->guests; t++) {
+        if (t->stage == NOBODY) return t;
+        if (t->since < oldest->since) oldest = t;
+    }
+    hang_up(m, oldest, 0);
+    return oldest;
+}
+
+static gs_status receive_guests(mesh *m, int listener) {
+    for (int i = 0; i < m->guests; i++) {
+        int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (s < 0 && is_own_want(errno))
+            return gs_fail_descriptor(errno, "rank %d cannot accept connections", m->r->rank);
+        if (s < 0) return GS_OK;
+        talk *t = place_for_guest(m);
+        *t = (talk){.stage = WANTS_HELLO, .socket = s, .since = gs_seconds()};
+        hear(m, t);
+    }
+    return GS_OK;
+}
+
+/* ---- all of them ---- */
+
+/* Begin what is due, and end what has lasted too long. */
+static gs_status look_at_clock(mesh *m) {
+    double now = gs_seconds();
+    for (int i = 0; i < m->callees + m->guests; i++) {
+        talk *t = &m->talk[i];
+        if (i < m->callees && t->stage == NOBODY && now >= t->since) GS_TRY(call(m, t));
+        if (t->stage >= WANTS_HELLO && now - t->since >= patience) hang_up(m, t, 0);
+    }
+    return GS_OK;
+}
+
+static gs_status look_for_ends(const mesh *m, const struct pollfd *process) {
+    for (int rank = 0; rank < m->r->size; rank++)
+        if (process[rank].revents)
+            return gs_fail(GS_E_PEER,
+                           "rank %d: rank %d (process %ld) has ended while the ranks were being connected",
+                           m->r->rank, rank, m->all[rank].pid);
+    return GS_OK;
+}
+
+static const char *trouble_of(const talk *t) {
+    if (t->error == 0) return "no answer";
+    if (t->error == GONE) return "the connection was closed";
+    if (t->error == WRONG) return "what answers there does not belong to this run";
+    return strerror(t->error);
+}
+
+/* Names the first rank that is not connected yet. */
+static gs_status too_late(const mesh *m) {
+    const gs_rendezvous *r = m->r;
+    int place = 0;
+    while (place % r->size == r->rank || m->socket[place] >= 0) place++;
+    const int line = place / r->size, peer = place % r->size;
+    const gs_passport *mine = &m->all[r->rank], *p = &m->all[peer];
+    char strangers[64] = "";
+    const char *hint =
+        strcmp(p->network, mine->network) == 0
+            ? ""
+            : "; set GRADSUM_ADDRESS for each rank to an address at which the others can reach its machine";
+    if (m->turned_away > 0)
+        snprintf(strangers, sizeof strangers, "; %d other caller%s turned away", m->turned_away,
+                 m->turned_away == 1 ? " was" : "s were");
+    if (peer < r->rank)
+        return gs_fail(GS_E_PEER,
+                       "rank %d: all %d ranks have arrived, but rank %d could not be reached at %s port %d "
+                       "within %g s (%s)%s",
+                       r->rank, r->size, peer, p->address, p->port, r->timeout,
+                       trouble_of(&m->talk[line * r->rank + peer]), hint);
+    return gs_fail(
+        GS_E_PEER,
+        "rank %d: all %d ranks have arrived, but rank %d did not connect to %s port %d within %g s%s%s",
+        r->rank, r->size, peer, mine->address, mine->port, r->timeout, strangers, hint);
+}
+
+/* List what to wait for: the listener, the end of each process, and what is said in each conversation. A conversation
+ * that does not take place has no entry, because poll refuses an array longer than the number of descriptors that the
+ * process may have. */
+static nfds_t list_waits(const mesh *m, int listener, const int *process, struct pollfd *p) {
+    nfds_t n = 0;
+    p[n++] = (struct pollfd){listener, POLLIN, 0};
+    for (int rank = 0; rank < m->r->size; rank++) p[n++] = (struct pollfd){process[rank], POLLIN, 0};
+    for (const talk *t = m->talk; t < m->talk + m->callees + m->guests; t++)
+        if (t->stage != NOBODY) p[n++] = (struct pollfd){t->socket, t->stage == CALLS ? POLLOUT : POLLIN, 0};
+    return n;
+}
+
+/* p: the entries of the conversations, in their order. */
+static void go_on_with_talks(mesh *m, const struct pollfd *p) {
+    for (talk *t = m->talk; t < m->talk + m->callees + m->guests; t++) {
+        if (t->stage == NOBODY) continue;
+        const short happened = (p++)->revents;
+        if (happened && t->stage == CALLS)
+            say_hello(m, t);
+        else if (happened)
+            hear(m, t);
+    }
+}
+
+static gs_status connect_all(mesh *m, int listener, const int *process, struct pollfd *p) {
+    const double end = gs_seconds() + m->r->timeout;
+    while (m->left > 0) {
+        if (gs_seconds() >= end) return too_late(m);
+        if (m->r->stop && *m->r->stop)
+            return gs_fail(GS_E_INTERRUPTED,
+                           "rank %d: stopped by a signal while the ranks were being connected", m->r->rank);
+        GS_TRY(look_at_clock(m));
+        const nfds_t waits = list_waits(m, listener, process, p);
+        const int ready = poll(p, waits, TICK_MS);
+        if (ready < 0 && errno != EINTR)
+            return gs_fail_descriptor(errno == EINVAL ? EMFILE : errno,
+                                      "rank %d cannot wait for the other ranks with %d descriptors",
+                                      m->r->rank, (int)waits);
+        if (ready <= 0) continue;
+        go_on_with_talks(m, p + 1 + m->r->size);
+        if (p[0].revents) GS_TRY(receive_guests(m, listener));
+        if (m->left > 0) GS_TRY(look_for_ends(m, p + 1));
+    }
+    return GS_OK;
+}
+
+gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_passport *all, int listener, const int *process,
+                          int lines, int *socket) {
+    mesh m = {.r = r, .all = all, .lines = lines, .left = lines * (r->size - 1), .socket = socket};
+    m.callees = lines * r->rank;
+    m.guests = GUESTS + lines * (r->size - 1 - r->rank);
+    const size_t talks = (size_t)m.callees + (size_t)m.guests;
+    struct pollfd *p = calloc(talks + (size_t)r->size + 1, sizeof *p);
+    m.talk = calloc(talks, sizeof *m.talk);
+    for (int i = 0; i < lines * r->size; i++) socket[i] = -1;
+    for (int i = 0; m.talk && i < m.callees; i++)
+        m.talk[i] = (talk){.peer = i % r->rank, .line = i / r->rank};
+    gs_status status = m.talk && p ? connect_all(&m, listener, process, p)
+                                   : gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
+    for (size_t i = 0; m.talk && i < talks; i++)
+        if (m.talk[i].stage != NOBODY) close(m.talk[i].socket);
+    for (int i = 0; status != GS_OK && i < lines * r->size; i++) {
+        if (socket[i] >= 0) close(socket[i]);
+        socket[i] = -1;
+    }
+    free(m.talk);
+    free(p);
+    return status;
+}

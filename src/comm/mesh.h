@@ -1,0 +1,23 @@
+/* A connection from each rank to every other, proven (proof.h) before Gloo or anything else uses it.
+ *
+ * Each rank listens at one address, which its passport names. It calls all lower ranks, and the higher ones call it.
+ * All conversations go on at the same time, in one thread. So a stranger that calls and then stays silent, or sends
+ * nonsense, delays nobody: it is turned away after a moment. When there are too many callers, the one that has been
+ * here longest must go.
+ *
+ * Only for src/comm/.
+ */
+#pragma once
+
+#include "comm/passport.h"
+
+/* Listen at `address`, a name or number of this machine. *listener is the socket; the passport's address and port say
+ * where it listens. GS_E_USAGE: this machine has no such address. GS_E_FILE: no file descriptor is left. */
+gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener);
+
+/* socket[line * size + rank]: a connection to each rank for each of `lines`, -1 for this rank itself; they do not
+ * block. process[rank] says when that process has ended, or is -1 (gs_gloo_watch_processes). GS_E_PEER: within the
+ * timeout a rank could not be reached, or did not call, or ended. GS_E_FILE, at once: this process has no file
+ * descriptor left. After a failure there are no connections. */
+gs_status gs_mesh_connect(const gs_rendezvous *, const gs_passport *all, int listener, const int *process,
+                          int lines, int *socket);

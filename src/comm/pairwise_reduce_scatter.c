@@ -1,0 +1,52 @@
+/* reduce_scatter by exchanges between pairs of ranks. (Gloo 0.5.0 has none.)
+ *
+ * In round k rank r gives rank r + k its part and gets its own from rank r - k (modulo N). For 3 ranks, where
+ * b1 is rank 1's value of part b:
+ *
+ *              rank 0 (part a)     rank 1 (part b)     rank 2 (part c)
+ *     start    a0                  b1                  c2
+ *     round 1  a0 + a2             b1 + b0             c2 + c1            r -> r + 1
+ *     round 2  a0 + a2 + a1        b1 + b0 + b2        c2 + c1 + c0       r -> r + 2
+ *
+ * With an array of B bytes:
+ *
+ *     rounds, messages of a rank   N - 1
+ *     bytes sent by a rank         (N - 1) / N * B      less is not possible
+ *
+ * Each value travels once, from the rank that has it to the rank that wants it, and the source array is not changed. A
+ * ring would send as much, but as partial sums, each of which waits for the one before it.
+ *
+ * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
+ * (International Journal of High Performance Computing Applications 19, 2005): pairwise exchange.
+ */
+#include "comm/transports.h"
+
+#include <string.h>
+
+#include "core/shard.h"
+
+/* Where the part of rank r begins, in bytes. */
+static size_t begin_of(const gs_comm *c, const gs_call *call, const int *first, int r) {
+    size_t width = gs_type_size(call->type);
+    if (r == c->size) return call->count * width;
+    return gs_shard_of(call->count, first ? first[r] : r, first ? first[c->size] : c->size).first * width;
+}
+
+gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine,
+                                     const int *first, gs_scratch *received) {
+    const unsigned char *whole = all;
+    size_t at = begin_of(c, call, first, c->rank), bytes = begin_of(c, call, first, c->rank + 1) - at;
+    if (bytes > 0 && mine != whole + at) memcpy(mine, whole + at, bytes);
+    if (c->size == 1) return GS_OK;
+    if (!gs_scratch_take(received, bytes))
+        return gs_fail(GS_E_MEMORY, "reduce_scatter: no memory for %zu bytes", bytes);
+    for (int k = 1; k < c->size; k++) {
+        int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
+        size_t theirs = begin_of(c, call, first, to);
+        GS_TRY(gs_send_part(c, call, whole + theirs, begin_of(c, call, first, to + 1) - theirs, to));
+        GS_TRY(gs_recv_part(c, call, received->memory, bytes, from));
+        gs_combine_of(call->type, call->reduction)(mine, mine, received->memory,
+                                                   bytes / gs_type_size(call->type));
+    }
+    return GS_OK;
+}

@@ -1,0 +1,175 @@
+#include "comm/passport.h"
+#include "core/version.h"
+#include "comm/rendezvous.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEXT = 1024 };
+
+/* ---- who this is ---- */
+
+/* The first line of a file, or what a link says; "" where there is none. */
+static void first_line(const char *path, char *line, size_t size) {
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(line, (int)size, f)) line[0] = '\0';
+    if (f) fclose(f);
+    line[strcspn(line, "\n")] = '\0';
+}
+
+static void link_text(const char *path, char *text, size_t size) {
+    ssize_t n = readlink(path, text, size - 1);
+    text[n < 0 ? 0 : n] = '\0';
+}
+
+void gs_rendezvous_place(char *text, size_t size) {
+    char host[128] = "", space[64];
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    link_text("/proc/self/ns/pid", space, sizeof space);
+    snprintf(text, size, "%s %s", host, space);
+}
+
+gs_status gs_passport_create(const gs_rendezvous *r, gs_passport *p) {
+    char boot[64], space[48];
+    *p = (gs_passport){.rank = r->rank, .size = r->size, .pid = getpid(), .version = GRADSUM_VERSION};
+    gs_rendezvous_place(p->place, sizeof p->place);
+    first_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    link_text("/proc/self/ns/net", space, sizeof space);
+    snprintf(p->network, sizeof p->network, "%s %s", boot, space);
+    snprintf(p->purpose, sizeof p->purpose, "%s", r->purpose && *r->purpose ? r->purpose : "work");
+    snprintf(p->transport, sizeof p->transport, "%.40s%s", r->transport ? r->transport : "auto",
+             r->library ? " (for --sync gloo)" : "");
+    return gs_secret_make(p->secret, GS_SECRET);
+}
+
+/* ---- writing ---- */
+
+gs_status gs_passport_write(gs_passport *p, const char *path) {
+    struct stat s;
+    char text[TEXT];
+    int length = snprintf(
+        text, sizeof text,
+        "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\nsecret ",
+        p->rank, p->size, p->pid, p->place, p->version, p->purpose, p->transport, p->network, p->port,
+        p->address[0] ? p->address : "nowhere");
+    for (int i = 0; i < GS_SECRET; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%02x", p->secret[i]);
+    text[length++] = '\n';
+    int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f < 0 && errno == EEXIST)
+        return gs_fail(GS_E_FILE,
+                       "%s already exists: either rank %d was started twice, or the folder is left from an "
+                       "earlier run; use a new one for each run",
+                       path, p->rank);
+    if (f < 0) return gs_fail(GS_E_FILE, "cannot make %s: %s", path, strerror(errno));
+    bool whole = fstat(f, &s) == 0 && write(f, text, (size_t)length) == length;
+    p->owner = whole ? (long)s.st_uid : -1;
+    if (close(f) != 0 || !whole) {
+        gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+        unlink(path);
+        return status;
+    }
+    return GS_OK;
+}
+
+/* ---- reading ---- */
+
+/* Read the file; "" if it is not there yet. Only a file of the expected user is believed. */
+static gs_status read_text(const char *path, long owner, char text[TEXT]) {
+    struct stat s;
+    text[0] = '\0';
+    int f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (f < 0 && errno == ENOENT) return GS_OK;
+    if (f < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    gs_status status = GS_OK;
+    ssize_t n = 0;
+    if (fstat(f, &s) != 0 || !S_ISREG(s.st_mode))
+        status = gs_fail(GS_E_FILE, "%s is not a regular file, so it is not a rank's file", path);
+    else if ((long)s.st_uid != owner)
+        status = gs_fail(GS_E_FILE, "%s belongs to user %ld, but user %ld runs this rank", path,
+                         (long)s.st_uid, owner);
+    else if ((n = read(f, text, TEXT - 1)) < 0)
+        status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    close(f);
+    text[n > 0 ? n : 0] = '\0';
+    return status;
+}
+
+static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
+    for (int i = 0; i < GS_SECRET; i++) {
+        unsigned byte;
+        if (sscanf(hex + 2 * i, "%2x", &byte) != 1) return false;
+        secret[i] = (unsigned char)byte;
+    }
+    return hex[(size_t)2 * GS_SECRET] == '\0';
+}
+
+/* The three lines after the first. */
+static bool read_rest(char *line[4], gs_passport *p) {
+    return sscanf(line[1], "gradsum %31s to %15s over %63[^\n]", p->version, p->purpose, p->transport) == 3 &&
+           sscanf(line[2], "network %127[^,], port %d at %63s", p->network, &p->port, p->address) == 3 &&
+           strncmp(line[3], "secret ", 7) == 0 && read_secret(line[3] + 7, p->secret);
+}
+
+gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived,
+                           gs_passport *p) {
+    char text[TEXT], *line[4] = {text, NULL, NULL, NULL};
+    int lines = 0, used = 0;
+    *arrived = false;
+    GS_TRY(read_text(path, mine->owner, text));
+    for (char *end; lines < 4 && (end = strchr(line[lines], '\n'));) {
+        *end = '\0';
+        if (++lines < 4) line[lines] = end + 1;
+    }
+    if (lines == 0) return GS_OK; /* its writer has not finished, or not begun */
+
+    if (sscanf(line[0], "rank %d of %d, process %ld on %n", &p->rank, &p->size, &p->pid, &used) != 3 ||
+        used == 0 || p->rank != rank)
+        return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not a rank's file", path, line[0]);
+    snprintf(p->place, sizeof p->place, "%s", line[0] + used);
+    if (p->size != mine->size)
+        return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", mine->rank,
+                       mine->size, gs_es(mine->size), rank, p->size);
+    if (lines < 4) return GS_OK;
+    if (!read_rest(line, p))
+        return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", path, mine->version);
+    *arrived = true;
+    return GS_OK;
+}
+
+/* ---- comparing ---- */
+
+/* Does the address mean the local machine, on whatever machine it is used? */
+static bool is_of_itself(const char *address) {
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "0.0.0.0") == 0 ||
+           strcmp(address, "::1") == 0 || strcmp(address, "::") == 0;
+}
+
+gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other) {
+    if (strcmp(other->version, mine->version) != 0)
+        return gs_fail(GS_E_PEER,
+                       "rank %d is gradsum %s, but rank %d is gradsum %s: all must be the same version",
+                       mine->rank, mine->version, other->rank, other->version);
+    if (strcmp(other->purpose, mine->purpose) != 0)
+        return gs_fail(GS_E_USAGE,
+                       "rank %d was started to %s, but rank %d to %s: start all with the same command",
+                       mine->rank, mine->purpose, other->rank, other->purpose);
+    if (strcmp(other->transport, mine->transport) != 0)
+        return gs_fail(GS_E_PEER,
+                       "rank %d talks over %s, but rank %d over %s: start all with the same transport "
+                       "(GRADSUM_TRANSPORT) and --sync",
+                       mine->rank, mine->transport, other->rank, other->transport);
+    const gs_passport *p = is_of_itself(mine->address) ? mine : other;
+    if (strcmp(mine->network, other->network) == 0 || !is_of_itself(p->address)) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "rank %d runs on %.*s and rank %d on %.*s, which do not share a network: rank %d listens at %s, "
+        "which only its own machine can reach; set GRADSUM_ADDRESS for each rank to an address at which the "
+        "others can reach its machine",
+        mine->rank, (int)strcspn(mine->place, " "), mine->place, other->rank, (int)strcspn(other->place, " "),
+        other->place, p->rank, p->address);
+}

@@ -1,0 +1,45 @@
+/* What a rank tells the others in its file in the rendezvous folder: who and where it is, at which address it listens,
+ * and its secret. Only its owner can read the file.
+ *
+ *     rank 1 of 4, process 4711 on node7 pid:[4026531836]
+ *     gradsum 0.1.0 to train over auto
+ *     network 5a1cf9c0-... net:[4026531840], port 40123 at 10.0.0.7
+ *     secret 6f1d...
+ *
+ * Only for src/comm/.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "comm/comm.h"
+#include "comm/proof.h"
+#include "comm/waits.h"
+
+typedef struct gs_passport {
+    int rank, size;
+    long pid;
+    char place[256];    /* where process numbers mean the same: a host, and on it a process namespace */
+    char version[32];   /* of gradsum */
+    char purpose[16];   /* "train"; "work" where nobody said what for */
+    char transport[64]; /* its name, and what else must be the same */
+    char network[128];  /* where 127.0.0.1 means the same: a running kernel, and in it a network namespace */
+    char address[GS_ADDRESS]; /* in numbers: where it listens */
+    int port;                 /* 0: it does not */
+    long owner;               /* of the file: the user number that the folder's file system reports */
+    unsigned char secret[GS_SECRET];
+} gs_passport;
+
+/* This process's, complete but for address and port. */
+gs_status gs_passport_create(const gs_rendezvous *, gs_passport *);
+
+/* GS_E_FILE: among others, the file is there already. */
+gs_status gs_passport_write(gs_passport *, const char *path);
+
+/* Read the passport of `rank`, and compare its world with that of `mine`. *arrived is false if the file is not there
+ * yet, or not complete. GS_E_FILE: it is not a rank's file, or it is another user's. GS_E_PEER: it is of a world
+ * of another size. */
+gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived, gs_passport *);
+
+/* Can the two belong to one run? GS_E_PEER: they differ in version or transport. GS_E_USAGE: they cannot be connected
+ * at the addresses that they name, and GRADSUM_ADDRESS must say more. The message names both. */
+gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other);

@@ -1,0 +1,15 @@
+/* What another process of this machine does. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Stopped by a signal such as SIGSTOP. A stop by a debugger does not count: strace does that for a moment at each
+ * system call. */
+bool gs_process_is_stopped(long pid);
+
+/* True if the process no longer exists, or only its exit status is left. */
+bool gs_process_has_ended(long pid);
+
+/* "is stopped", "computes", "waits for a device", "sleeps (futex_wait_queue)"; "" where there is no such process. */
+void gs_process_does(long pid, char *text, size_t size);

@@ -1,0 +1,215 @@
+/* Processes meet in a folder: see rendezvous.h.
+ *
+ * A file says who wrote it (passport.h). So several mistakes are found and named at once, instead of being waited for:
+ * a folder left over from an earlier run, two runs in one folder, ranks that were started differently, and a rank that
+ * came and died.
+ */
+#include "comm/rendezvous.h"
+#include "comm/absence.h"
+#include "comm/rank_list.h"
+#include "core/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_PROCESSES = 4096, PATH = 4096, LOOK_MS = 10, LINGER_MS = 100 * LOOK_MS };
+
+/* ---- from the environment, as `gradsum launch` or `mpirun` sets it ---- */
+
+static gs_status whole_number(const char *name, const char *text, int least, int most, int *out) {
+    char *rest;
+    errno = 0;
+    long value = strtol(text, &rest, 10);
+    if (rest == text || *rest != '\0' || errno != 0 || value < least || value > most)
+        return gs_fail(GS_E_USAGE, "%s is '%s'; it must be a whole number from %d to %d", name, text, least,
+                       most);
+    *out = (int)value;
+    return GS_OK;
+}
+
+/* As `mpirun` sets it. */
+static gs_status from_mpirun(gs_rendezvous *r) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *size = getenv("OMPI_COMM_WORLD_SIZE");
+    const char *transport = getenv("GRADSUM_TRANSPORT");
+    if (!rank || !size) return GS_OK;
+    GS_TRY(whole_number("OMPI_COMM_WORLD_SIZE", size, 1, MAX_PROCESSES, &r->size));
+    GS_TRY(whole_number("OMPI_COMM_WORLD_RANK", rank, 0, r->size - 1, &r->rank));
+    if (r->size > 1 && transport && strcmp(transport, "mpi") != 0 && strcmp(transport, "auto") != 0)
+        return gs_fail(GS_E_USAGE,
+                       "mpirun started this process, but GRADSUM_TRANSPORT is '%s'; under mpirun it must be "
+                       "mpi; without mpirun, use gradsum launch",
+                       transport);
+    r->transport = "mpi";
+    return GS_OK;
+}
+
+gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
+    const char *rank = getenv("GRADSUM_RANK"), *size = getenv("GRADSUM_WORLD_SIZE");
+    const char *directory = getenv("GRADSUM_RENDEZVOUS"), *timeout = getenv("GRADSUM_TIMEOUT");
+    *r = (gs_rendezvous){.rank = 0, .size = 1, .timeout = GS_TIMEOUT};
+    if (timeout) {
+        char *rest;
+        r->timeout = strtod(timeout, &rest);
+        if (rest == timeout || *rest != '\0' || !(r->timeout > 0) || !isfinite(r->timeout))
+            return gs_fail(GS_E_USAGE, "GRADSUM_TIMEOUT is '%s'; it must be a number of seconds, more than 0",
+                           timeout);
+    }
+    if (!rank && !size && !directory) return from_mpirun(r);
+    if (!rank || !size || !directory)
+        return gs_fail(GS_E_USAGE,
+                       "%s is not set, but %s is; set all of GRADSUM_RANK, GRADSUM_WORLD_SIZE and "
+                       "GRADSUM_RENDEZVOUS, or none",
+                       !rank   ? "GRADSUM_RANK"
+                       : !size ? "GRADSUM_WORLD_SIZE"
+                               : "GRADSUM_RENDEZVOUS",
+                       rank   ? "GRADSUM_RANK"
+                       : size ? "GRADSUM_WORLD_SIZE"
+                              : "GRADSUM_RENDEZVOUS");
+    if (*directory == '\0') return gs_fail(GS_E_USAGE, "GRADSUM_RENDEZVOUS is empty; it must name a folder");
+    GS_TRY(whole_number("GRADSUM_WORLD_SIZE", size, 1, MAX_PROCESSES, &r->size));
+    GS_TRY(whole_number("GRADSUM_RANK", rank, 0, r->size - 1, &r->rank));
+    r->directory = directory;
+    r->address = getenv("GRADSUM_ADDRESS");
+    r->transport = getenv("GRADSUM_TRANSPORT");
+    const char *own = getenv("GRADSUM_OWN_CPUS");
+    r->own_cpus = own && strcmp(own, "1") == 0;
+    return GS_OK;
+}
+
+/* ---- the files ---- */
+
+static void file_of(const gs_rendezvous *r, int rank, char path[PATH]) {
+    snprintf(path, PATH, "%s/rank-%d", r->directory, rank);
+}
+
+/* Is it "rank-N", as a rank of this run writes it? */
+static bool is_of_a_rank(const gs_rendezvous *r, const char *name) {
+    char own[32];
+    if (strncmp(name, "rank-", 5) != 0) return false;
+    long rank = strtol(name + 5, NULL, 10);
+    snprintf(own, sizeof own, "rank-%ld", rank);
+    return rank >= 0 && rank < r->size && strcmp(name, own) == 0;
+}
+
+/* GS_E_FILE if the folder holds anything that no rank of this run can have put there before this one arrived. */
+static gs_status check_folder(const gs_rendezvous *r) {
+    DIR *folder = opendir(r->directory);
+    if (!folder) return gs_fail(GS_E_FILE, "rendezvous folder %s: %s", r->directory, strerror(errno));
+    gs_status status = GS_OK;
+    for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (is_of_a_rank(r, e->d_name) || gs_absence_is_file(r, e->d_name)) continue;
+        status = gs_fail(GS_E_FILE,
+                         "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
+                         "but the files of its %d ranks",
+                         r->directory, e->d_name, r->size);
+    }
+    closedir(folder);
+    return status;
+}
+
+/* Has `rank` arrived? *arrived says so, and its pid becomes 0 if it runs elsewhere. Fails if its file cannot be
+ * true. */
+static gs_status look_for(const gs_rendezvous *r, int rank, gs_passport *all, bool *arrived) {
+    char path[PATH];
+    struct stat s;
+    const gs_passport *mine = &all[r->rank];
+    gs_passport its = {.rank = rank};
+    file_of(r, rank, path);
+    GS_TRY(gs_passport_read(mine, rank, path, arrived, &its));
+    if (!*arrived && stat(r->directory, &s) != 0)
+        return gs_fail(GS_E_FILE, "rank %d: rendezvous folder %s is gone", r->rank, r->directory);
+    if (!*arrived) return GS_OK;
+    bool here = strcmp(its.place, mine->place) == 0;
+    if (here && kill((pid_t)its.pid, 0) != 0 && errno == ESRCH)
+        return gs_fail(GS_E_PEER,
+                       "rank %d (process %ld) has already ended: it failed, or the folder %s is left from an "
+                       "earlier run; use a new one for each run",
+                       rank, its.pid, r->directory);
+    GS_TRY(gs_passport_compare(mine, &its));
+    if (!here) its.pid = 0;
+    if (rank != r->rank) all[rank] = its;
+    return GS_OK;
+}
+
+static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
+    char ranks[200] = "";
+    gs_append_ranks(ranks, sizeof ranks, "rank", 0, r->size, missing);
+    return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (rendezvous folder %s)",
+                   r->rank, r->timeout, ranks, r->size, r->directory);
+}
+
+static void nap(long ms) {
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000 * 1000}, NULL);
+}
+
+static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport *all) {
+    double end = gs_seconds() + r->timeout;
+    int left = r->size;
+    char own[PATH];
+    file_of(r, r->rank, own);
+    for (int k = 0; k < r->size; k++) missing[k] = true;
+    for (;;) {
+        bool late = gs_seconds() >= end;
+        if (r->stop && *r->stop)
+            return gs_fail(GS_E_INTERRUPTED,
+                           "rank %d: stopped by a signal while it waited for the other ranks", r->rank);
+        for (int k = 0; k < r->size; k++) {
+            bool arrived = false;
+            if (missing[k]) GS_TRY(look_for(r, k, all, &arrived));
+            left -= arrived;
+            missing[k] = missing[k] && !arrived;
+        }
+        if (left == 0) return GS_OK;
+        GS_TRY(gs_absence_look(r, own));
+        if (late) return never_came(r, missing);
+        nap(LOOK_MS); /* polling works on network folders too */
+    }
+}
+
+gs_status gs_rendezvous_check(const gs_rendezvous *r) {
+    if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
+                       gs_es(r->size), r->size - 1);
+    if (!(r->timeout > 0))
+        return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
+    if (!r->directory || strlen(r->directory) > PATH - 32)
+        return gs_fail(GS_E_USAGE, "%s",
+                       r->directory ? "the rendezvous folder's name is too long"
+                                    : "no folder was given for the processes to meet in");
+    return GS_OK;
+}
+
+gs_status gs_rendezvous_meet(const gs_rendezvous *r, gs_passport *all) {
+    char path[PATH];
+    gs_absence_take_back(r);
+    GS_TRY(check_folder(r));
+    file_of(r, r->rank, path);
+    GS_TRY(gs_passport_write(&all[r->rank], path));
+    bool *missing = calloc((size_t)r->size, sizeof *missing);
+    gs_status status =
+        missing ? wait_for_all(r, missing, all) : gs_fail(GS_E_MEMORY, "no memory for %d ranks", r->size);
+    free(missing);
+    if (status != GS_OK) {
+        /* leave the others time, on busy machines too, to find that this rank cannot be of their run */
+        if (status != GS_E_INTERRUPTED) nap(LINGER_MS);
+        gs_rendezvous_leave(r);
+    }
+    return status;
+}
+
+void gs_rendezvous_leave(const gs_rendezvous *r) {
+    char path[PATH];
+    file_of(r, r->rank, path);
+    unlink(path);
+    rmdir(r->directory); /* fails as long as others have files in it; the last one's does not */
+}

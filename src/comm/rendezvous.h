@@ -1,0 +1,20 @@
+/* How processes find each other: each leaves a file "rank-R" in a folder that all can see. Only for
+ * src/comm/. */
+#pragma once
+
+#include "comm/passport.h"
+
+/* GS_E_USAGE: rank, size, timeout or folder make no sense. */
+gs_status gs_rendezvous_check(const gs_rendezvous *);
+
+/* Leave this rank's file, and return when the files of all ranks are there: all[0..size-1] says what they hold. The
+ * caller has filled in this rank's own (gs_passport_create). GS_E_PEER: a rank did not arrive within the timeout, or
+ * arrived and ended, or cannot be of the same run. GS_E_FILE: the folder cannot be used, or is not new. On failure this
+ * rank's file is removed again. The pid of ranks that run elsewhere becomes 0. */
+gs_status gs_rendezvous_meet(const gs_rendezvous *, gs_passport *all);
+
+/* Remove this rank's file, and the folder if it is empty then. */
+void gs_rendezvous_leave(const gs_rendezvous *);
+
+/* Where process numbers mean the same: a host, and on it a process namespace. */
+void gs_rendezvous_place(char *text, size_t size);

@@ -1,0 +1,167 @@
+/* How processes come to share memory: they are connected over Gloo already and tell each other where they are.
+ *
+ *     1. all        tell place (host, name space of processes) and process number: are they on one machine?
+ *     2. rank 0     makes the segment, and tells as which of its files
+ *     3. all        open it, and tell whether they could
+ */
+#include "comm/rendezvous.h"
+#include "comm/shm/shm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+enum { HALF = 256 * 1024, PLACE = 256, TEXT = 200 };
+
+typedef struct passport {
+    char place[PLACE];
+    int64_t pid;
+    cpu_set_t cpus; /* that it may use */
+} passport;
+
+typedef struct answer {
+    int32_t can;
+    char text[TEXT];
+} answer;
+
+static size_t lines(size_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+/* Where things lie in the segment. */
+static size_t boxes_at(int size) {
+    return lines(sizeof(gs_shm_header) + (size_t)size * sizeof(gs_shm_seat));
+}
+
+static size_t waits_at(int size) {
+    return boxes_at(size) + lines(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
+}
+
+static size_t stages_at(int size) {
+    return waits_at(size) + lines((size_t)size * (size_t)size * sizeof(uint64_t));
+}
+
+static size_t letters_at(int size) {
+    return stages_at(size) + (size_t)size * 2 * HALF;
+}
+
+static gs_status exchange(gs_comm *gloo, const void *mine, void *all, size_t bytes) {
+    return gs_comm_all_gather(gloo, mine, all, bytes, GS_U8);
+}
+
+/* ---- 1: who is where ---- */
+
+/* Is there a CPU for each process? Then a waiting process can spin without taking anything from the others. */
+static bool has_a_cpu_each(const passport *all, int size) {
+    cpu_set_t together = all[0].cpus;
+    for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
+    return size <= CPU_COUNT(&together);
+}
+
+static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
+    passport mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
+    gs_rendezvous_place(mine.place, sizeof mine.place);
+    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
+    gs_status status = exchange(gloo, &mine, all, sizeof mine);
+    for (int r = 0; status == GS_OK && r < gloo->size; r++) {
+        m->pid[r] = (long)all[r].pid;
+        if (strncmp(all[r].place, all[0].place, PLACE) != 0 && !why[0])
+            snprintf(why, size, "rank %d and rank 0 run on different machines, or in different containers",
+                     r);
+    }
+    m->spins = status == GS_OK && has_a_cpu_each(all, gloo->size);
+    if (gloo->size > GS_SHM_RANKS)
+        snprintf(why, size, "there are %d processes; shared memory supports at most %d", gloo->size,
+                 GS_SHM_RANKS);
+    free(all);
+    return status;
+}
+
+/* ---- 2 and 3: the segment ---- */
+
+static gs_status watch_processes(gs_shm *m) {
+    for (int r = 0; r < m->size; r++) {
+        if (m->pid[r] == getpid()) continue;
+        m->watch[r] = pidfd_open((pid_t)m->pid[r], 0);
+        if (m->watch[r] < 0) return gs_fail(GS_E_FILE, "cannot watch process %ld", m->pid[r]);
+    }
+    return GS_OK;
+}
+
+static void find_parts(gs_shm *m) {
+    unsigned char *base = m->segment.base;
+    m->header = (gs_shm_header *)base;
+    m->mailboxes = (gs_shm_mailbox *)(base + boxes_at(m->size));
+    m->waits = (_Atomic uint64_t *)(base + waits_at(m->size));
+    m->stage = base + stages_at(m->size);
+    m->half = HALF;
+}
+
+static gs_status make_segment(gs_shm *m) {
+    GS_TRY(gs_segment_create(&m->segment));
+    GS_TRY(gs_segment_reserve(&m->segment, 0, letters_at(m->size)));
+    find_parts(m);
+    atomic_store(&m->header->used, letters_at(m->size));
+    return GS_OK;
+}
+
+/* The first one that could not says why. */
+static void hear_answers(const answer *all, int ranks, char *why, size_t size) {
+    for (int r = 0; r < ranks && !why[0]; r++)
+        if (!all[r].can) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r].text);
+}
+
+static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
+    int32_t file = -1;
+    answer mine = {.can = 1}, *all = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the answers of %d processes", gloo->size);
+    gs_status can = gloo->rank == 0 ? make_segment(m) : GS_OK;
+    if (can == GS_OK && gloo->rank == 0) file = m->segment.file;
+    gs_status status = gs_comm_broadcast(gloo, &file, 1, GS_I32, 0);
+    if (status == GS_OK && gloo->rank > 0 && file >= 0) can = gs_segment_open(&m->segment, m->pid[0], file);
+    if (status == GS_OK && can == GS_OK) can = watch_processes(m);
+    if (can != GS_OK) {
+        mine.can = 0;
+        snprintf(mine.text, sizeof mine.text, "%s", gs_message());
+    }
+    if (status == GS_OK) status = exchange(gloo, &mine, all, sizeof mine);
+    if (status == GS_OK) hear_answers(all, gloo->size, why, size);
+    free(all);
+    if (status == GS_OK && !why[0]) find_parts(m);
+    return status;
+}
+
+void gs_shm_close(gs_shm *m) {
+    if (!m) return;
+    for (int r = 0; m->watch && r < m->size; r++)
+        if (m->watch[r] >= 0) close(m->watch[r]);
+    gs_segment_close(&m->segment);
+    free(m->watch);
+    free(m->pid);
+    free(m);
+}
+
+gs_status gs_shm_open(gs_comm *gloo, gs_shm **out, char *why, size_t size) {
+    gs_shm *m = calloc(1, sizeof *m);
+    why[0] = '\0';
+    *out = NULL;
+    if (!m) return gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    m->rank = gloo->rank;
+    m->size = gloo->size;
+    m->noun = "rank";
+    m->watch = malloc((size_t)gloo->size * sizeof *m->watch);
+    m->pid = calloc((size_t)gloo->size, sizeof *m->pid);
+    for (int r = 0; m->watch && r < gloo->size; r++) m->watch[r] = -1;
+    gs_status status = m->watch && m->pid ? learn_places(gloo, m, why, size)
+                                          : gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
+    if (status == GS_OK && !why[0])
+        *out = m;
+    else
+        gs_shm_close(m);
+    return status;
+}

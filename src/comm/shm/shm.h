@@ -1,0 +1,118 @@
+/* Processes of one machine in shared memory: what shm.c, seats.c and mailbox.c share.
+ *
+ *     segment   | header: seats, failure | mailboxes | who waits | stage 0 | stage 1 | ... | messages ...
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "comm/shm/segment.h"
+#include "comm/transports.h"
+
+enum {
+    GS_SHM_RANKS = 256,      /* processes at most */
+    GS_SHM_LINE = 64,        /* bytes of a cache line */
+    GS_SHM_MAILBOXES = 2048, /* pairs of ranks that may send to each other, of all processes */
+    GS_SHM_COPIES = 4,       /* messages under way from one rank to another */
+    GS_SHM_SHORT = 64,       /* bytes of a message that the mailbox itself holds */
+};
+
+/* What a process shows to the others, in cache lines of its own. */
+typedef struct gs_shm_seat {
+    _Alignas(GS_SHM_LINE) _Atomic uint32_t arrived; /* meetings that it has come to */
+    atomic_bool left;                               /* its comm was freed */
+    gs_call call[2];                                /* of the last two collectives */
+} gs_shm_seat;
+
+/* The copy of a message. */
+typedef struct gs_shm_copy {
+    uint64_t bytes, at; /* where in the segment: short ones are in the mailbox */
+    int slot;           /* which of the mailbox's places that is */
+} gs_shm_copy;
+
+/* Messages from one rank to another. The sender alone writes `place` and `copy`. */
+typedef struct gs_shm_mailbox {
+    _Alignas(GS_SHM_LINE) _Atomic uint64_t key; /* whose it is; 0: nobody's yet */
+    _Alignas(GS_SHM_LINE) _Atomic uint32_t sent;
+    _Alignas(GS_SHM_LINE) _Atomic uint32_t taken;
+    gs_shm_copy copy[GS_SHM_COPIES]; /* message i is in [i % GS_SHM_COPIES] */
+    struct {
+        uint64_t at, bytes; /* memory for long messages */
+    } place[GS_SHM_COPIES];
+    _Alignas(GS_SHM_LINE) unsigned char small[GS_SHM_COPIES][GS_SHM_SHORT];
+} gs_shm_mailbox;
+
+typedef struct gs_shm_header {
+    _Alignas(GS_SHM_LINE) atomic_int failed; /* 0; 1: somebody writes the message; 2: it is there */
+    gs_status code;
+    char message[GS_LAST_WORDS];
+    _Alignas(GS_SHM_LINE) atomic_int sleepers; /* those that wait for `events` to change */
+    _Alignas(GS_SHM_LINE) _Atomic uint32_t events;
+    _Alignas(GS_SHM_LINE) _Atomic uint64_t used; /* bytes of the segment */
+    gs_shm_seat seats[];                         /* [size] */
+} gs_shm_header;
+
+/* One process's view. */
+typedef struct gs_shm {
+    gs_segment segment;
+    gs_shm_header *header;
+    gs_shm_mailbox *mailboxes; /* [GS_SHM_MAILBOXES] */
+    _Atomic uint64_t
+        *waits; /* [size * size] since when (ns) rank a waits for rank b: see waits.h; 0: it does not */
+    unsigned char *stage; /* of rank 0; that of rank r is r * 2 * half further on */
+    size_t half;          /* bytes of one half of a stage */
+    int rank, size;
+    const char *noun;  /* what messages call a rank: "rank" or "process" */
+    bool spins;        /* there is a core for each process */
+    int *watch;        /* [size] a descriptor that says when the process has ended; -1: this one */
+    long *pid;         /* [size] */
+    uint32_t meetings; /* that this process has reached */
+    uint32_t calls;    /* collectives begun */
+    uint32_t blocks;   /* that have gone through its stage: they take turns in the halves */
+} gs_shm;
+
+/* ---- seats.c: waiting and failing ---- */
+
+/* What a rank waits for: is(context, rank) says whether it is there. It is called for each rank that is watched. */
+typedef struct gs_shm_wait {
+    bool (*is)(const struct gs_shm_wait *, int rank);
+    gs_shm *shm;
+    int from;            /* the only rank that is watched; -1: all */
+    uint32_t want;       /* for `is` */
+    void *what;          /* for `is` */
+    const gs_call *call; /* for messages: what waits */
+    double timeout;
+} gs_shm_wait;
+
+/* Return when all are there. Fails if a rank was lost, did not arrive within the timeout, or has failed; then all ranks
+ * fail. */
+gs_status gs_shm_wait_for(const gs_shm_wait *);
+
+/* Tell those who sleep that something has changed. */
+void gs_shm_wake(gs_shm *);
+
+/* From here on everything fails with this message; the first one stays. */
+void gs_shm_fail(gs_shm *, gs_status code, const char *message);
+bool gs_shm_has_failed(const gs_shm *);
+gs_status gs_shm_failed(const gs_shm *); /* the failure */
+
+/* All processes are here. */
+gs_status gs_shm_meet(gs_shm *, const gs_call *, double timeout);
+
+/* A collective begins: show the call to the others, and after the first meeting check that all make the same call.
+ * Anything else is a mistake in the program. */
+void gs_shm_show(gs_shm *, const gs_call *);
+void gs_shm_compare(const gs_shm *, const gs_call *);
+
+/* ---- mailbox.c: see gs_transport ---- */
+
+gs_status gs_shm_send(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
+gs_status gs_shm_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
+
+/* ---- open.c ---- */
+
+/* Connect the processes of `gloo`, which stays as it is. If that is impossible (they are not on one machine, say), *out
+ * is NULL and *why says why, on all of them. Other failures are those of gloo. */
+gs_status gs_shm_open(gs_comm *gloo, gs_shm **out, char *why, size_t size);
+void gs_shm_close(gs_shm *);

@@ -1,0 +1,173 @@
+/* How threads wait for each other: spin for a moment (core/wait.h), then sleep, never longer than the timeout.
+ *
+ * A meeting is a barrier. A waiting rank looks only at the meeting's number, which the last rank to arrive increments.
+ */
+#include "comm/threads/team.h"
+#include "core/wait.h"
+#include "comm/rank_list.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- failing ---- */
+
+gs_status gs_team_failed(const gs_team *t) {
+    return gs_fail(GS_E_PEER, "%s", t->message);
+}
+
+void gs_team_fail_locked(gs_team *t, const char *message) {
+    if (!atomic_load(&t->failed)) {
+        snprintf(t->message, sizeof t->message, "%s", message);
+        atomic_store(&t->failed, true);
+    }
+    pthread_cond_broadcast(&t->changed);
+}
+
+void gs_team_fail(gs_team *t, const char *message) {
+    pthread_mutex_lock(&t->lock);
+    gs_team_fail_locked(t, message);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- waiting ---- */
+
+const struct timespec *gs_team_deadline(const gs_comm *c, struct timespec *until) {
+    if (!(c->timeout < 1e9)) return NULL;
+    clock_gettime(CLOCK_MONOTONIC, until);
+    double whole = floor(c->timeout);
+    until->tv_sec += (time_t)whole;
+    until->tv_nsec += (long)((c->timeout - whole) * 1e9);
+    if (until->tv_nsec >= 1000000000) {
+        until->tv_nsec -= 1000000000;
+        until->tv_sec++;
+    }
+    return until;
+}
+
+bool gs_team_sleep_locked(gs_team *t, const struct timespec *deadline) {
+    if (!deadline) return pthread_cond_wait(&t->changed, &t->lock), true;
+    return pthread_cond_timedwait(&t->changed, &t->lock, deadline) != ETIMEDOUT;
+}
+
+/* For messages: the ranks that have not arrived at the meeting where `rank` waits. If `left`, only those that never
+ * can. Returns how many. The caller holds the lock. */
+static int describe_missing(gs_team *t, int rank, bool left, char *text, size_t size) {
+    uint64_t mine = atomic_load(&t->seats[rank].arrivals);
+    for (int r = 0; r < t->size; r++)
+        t->missing[r] = atomic_load(&t->seats[r].arrivals) < mine && (t->seats[r].left || !left);
+    text[0] = '\0';
+    return gs_append_ranks(text, size, "rank", t->first_rank, t->size, t->missing);
+}
+
+/* The slow part of meet: sleep until meeting number `meeting` is over. */
+static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
+    gs_team *t = c->state;
+    struct timespec until;
+    const struct timespec *deadline = leaving ? NULL : gs_team_deadline(c, &until);
+    bool in_time = true;
+    pthread_mutex_lock(&t->lock);
+    while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
+        char missing[200], message[GS_LAST_WORDS];
+        bool gone = describe_missing(t, c->rank, true, missing, sizeof missing) > 0;
+        if (in_time && !gone) {
+            in_time = gs_team_sleep_locked(t, deadline);
+            continue;
+        }
+        if (!gone) describe_missing(t, c->rank, false, missing, sizeof missing);
+        const char *what = gs_call_text(&t->seats[c->rank].call, false);
+        int me = t->first_rank + c->rank;
+        if (gone)
+            snprintf(message, sizeof message, "rank %d: %s: %s ended without it", me, what, missing);
+        else
+            snprintf(message, sizeof message, "rank %d: %s: %s did not arrive within %g s", me, what, missing,
+                     c->timeout);
+        gs_team_fail_locked(t, message);
+    }
+    gs_status status = atomic_load(&t->meeting) == meeting ? gs_team_failed(t) : GS_OK;
+    pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
+/* The last rank to arrive and a rank that gives up both decide under the lock. So either all have met, or none has. */
+gs_status gs_team_meet(gs_comm *c, bool leaving) {
+    gs_team *t = c->state;
+    if (!leaving && atomic_load(&t->failed)) return gs_team_failed(t);
+    unsigned meeting = atomic_load(&t->meeting);
+    atomic_fetch_add(&t->seats[c->rank].arrivals, 1);
+    if (atomic_fetch_add(&t->arrived, 1) + 1 == t->size) {
+        pthread_mutex_lock(&t->lock);
+        bool too_late = !leaving && atomic_load(&t->failed);
+        if (!too_late) {
+            atomic_store(&t->arrived, 0);
+            atomic_store(&t->meeting, meeting + 1);
+            pthread_cond_broadcast(&t->changed);
+        }
+        pthread_mutex_unlock(&t->lock);
+        return too_late ? gs_team_failed(t) : GS_OK;
+    }
+    gs_wait wait = gs_wait_begin(t->crowded);
+    do {
+        if (atomic_load(&t->meeting) != meeting) return GS_OK;
+    } while (gs_wait_a_moment(&wait));
+    return sleep_until_met(c, meeting, leaving);
+}
+
+/* ---- making and leaving ---- */
+
+static void free_team(gs_team *t) {
+    gs_team_free_mailboxes(t);
+    free(t->missing);
+    free(t->mailboxes);
+    free(t->seats);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static void create_lock(gs_team *t) {
+    pthread_mutexattr_t adaptive; /* it is held for moments only: look again before sleeping */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&t->lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+/* All bytes 0, in cache lines of its own. */
+static void *lines(size_t bytes) {
+    void *memory = aligned_alloc(GS_LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+gs_team *gs_team_create(int size, int first_rank) {
+    gs_team *t = lines(sizeof *t);
+    if (!t) return NULL;
+    t->size = size;
+    t->first_rank = first_rank;
+    t->members = size;
+    t->crowded = gs_wait_is_crowded(size);
+    create_lock(t);
+    t->seats = lines((size_t)size * sizeof *t->seats);
+    t->mailboxes = lines(2 * (size_t)size * (size_t)size * sizeof *t->mailboxes);
+    t->missing = calloc((size_t)size, sizeof *t->missing);
+    if (t->seats && t->mailboxes && t->missing) return t;
+    free_team(t);
+    return NULL;
+}
+
+void gs_team_leave(gs_team *t, int rank) {
+    pthread_mutex_lock(&t->lock);
+    t->seats[rank].left = true;
+    bool last = --t->members == 0;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    if (last) free_team(t);
+}

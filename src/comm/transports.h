@@ -1,0 +1,44 @@
+/* What the transports know of each other: world/world.c is made of threads inside and another transport outside.
+ * Only for src/comm/.
+ */
+#pragma once
+
+#include "comm/comm.h"
+#include "comm/scratch.h"
+
+enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };
+
+/* ---- collectives.c: a message that is a part of a collective ---- */
+
+gs_status gs_send_part(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
+gs_status gs_recv_part(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
+
+static inline bool gs_is_part(const gs_envelope *e) {
+    return e->call->operation != GS_SEND && e->call->operation != GS_RECV;
+}
+
+/* ---- threads/threads.c ---- */
+
+/* As gs_comm_threads_create, but messages call thread i "rank first + i": its number in the world. */
+gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms);
+
+/* result of thread 0 = data of all threads, reduced. The data stay as they are, but result may be the data of thread 0.
+ * The others' result is ignored. `call` gives the reduction, and is what messages name. */
+gs_status gs_threads_reduce_to_first(gs_comm *, const gs_call *call, const void *data, void *result);
+
+/* Thread 0 shows its memory `shared` to all, and each thread, thread 0 too, moves its part into it or out of
+ * it: move(context, shared). Returns when all have. move may be NULL: then this thread only takes part. */
+typedef void (*gs_threads_move)(void *context, void *shared);
+gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs_threads_move, void *context);
+
+/* After a failure: GS_E_PEER with the first message. */
+gs_status gs_threads_failed(const gs_comm *);
+
+/* ---- pairwise_reduce_scatter.c ---- */
+
+/* mine = this rank's part of `all` of all ranks, reduced as `call` says. all stays as it is, and mine may be this
+ * rank's place in it. What comes in goes through `received`. first NULL: the parts are those of comm.h. Else rank r
+ * stands for ranks first[r] .. first[r + 1] - 1 of the call, and its part is theirs together; first has size + 1
+ * entries. */
+gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
+                                     const int *first, gs_scratch *received);

@@ -1,0 +1,155 @@
+#include "comm/waits.h"
+#include "comm/process.h"
+#include "comm/rank_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TOLD = 4 /* processes whose state a message tells */ };
+
+/* ---- who is to blame ---- */
+
+static int mark_gone(const gs_waits *w, bool *mark) {
+    int count = 0;
+    for (int r = 0; r < w->size; r++) {
+        mark[r] = r != w->rank && w->pid[r] > 0 &&
+                  (gs_process_is_stopped(w->pid[r]) || gs_process_has_ended(w->pid[r]));
+        count += mark[r];
+    }
+    return count;
+}
+
+/* A wait much younger than the one that gives up is not its cause: that rank was late itself. */
+static bool waits(const gs_waits *w, int from, int to) {
+    return from != to && w->age[from * w->size + to] >= w->timeout / 2;
+}
+
+/* Follow the waits of all ranks that are `reached`, and blame those that wait for nobody. Returns how many. */
+static int follow(const gs_waits *w, bool *reached, bool *blamed) {
+    int count = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (int from = 0; from < w->size; from++)
+            for (int to = 0; reached[from] && to < w->size; to++)
+                if (!reached[to] && waits(w, from, to)) reached[to] = more = true;
+    }
+    for (int r = 0; r < w->size; r++) {
+        blamed[r] = reached[r] && r != w->rank;
+        for (int to = 0; to < w->size; to++) blamed[r] = blamed[r] && !waits(w, r, to);
+        count += blamed[r];
+    }
+    return count;
+}
+
+int gs_waits_blame(const gs_waits *w, bool *blamed) {
+    int count = mark_gone(w, blamed);
+    bool *reached = count == 0 ? malloc((size_t)w->size * sizeof *reached) : NULL;
+    if (!reached) return count;
+    memcpy(reached, w->awaited, (size_t)w->size * sizeof *reached);
+    count = follow(w, reached, blamed);
+    free(reached);
+    return count;
+}
+
+/* ---- a network that is cut ---- */
+
+static bool is_cut(const gs_waits *w, int a, int b) {
+    return a != b && (w->silent[a * w->size + b] || w->silent[b * w->size + a]);
+}
+
+/* The rank with the most cut links, the first of several; -1: there is none. */
+static int find_hub(const gs_waits *w) {
+    int hub = -1, most = 0;
+    for (int a = 0; a < w->size; a++) {
+        int cuts = 0;
+        for (int b = 0; b < w->size; b++) cuts += is_cut(w, a, b);
+        if (cuts > most) hub = a;
+        if (cuts > most) most = cuts;
+    }
+    return hub;
+}
+
+static bool has_told(const gs_waits *w, int rank) {
+    bool told = rank == w->rank;
+    for (int r = 0; r < w->size; r++)
+        told = told || w->age[rank * w->size + r] > 0 || w->silent[rank * w->size + r];
+    return told;
+}
+
+static void append_address(const gs_waits *w, const char *before, int rank, char *text, size_t size) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s %d (%s)", before, w->noun, rank, w->address[rank]);
+}
+
+/* Where several links are cut, name those of the rank that has the most: they describe the cut best. */
+static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
+    int cuts = 0, nth = 0, mute = has_told(w, hub) ? -1 : hub;
+    for (int r = 0; r < w->size; r++) cuts += is_cut(w, hub, r);
+    append_address(w, "; nothing gets through between ", hub, text, size);
+    for (int r = 0; r < w->size; r++) {
+        if (!is_cut(w, hub, r)) continue;
+        if (mute < 0 && !has_told(w, r)) mute = r;
+        if (++nth > TOLD) continue;
+        append_address(w,
+                       nth == 1      ? (cuts == 1 ? " and " : " and each of ")
+                       : nth == cuts ? " and "
+                                     : ", ",
+                       r, text, size);
+    }
+    size_t used = strlen(text);
+    if (cuts > TOLD) used += (size_t)snprintf(text + used, size - used, " and %d others", cuts - TOLD);
+    if (used < size) snprintf(text + used, size - used, ": the network is cut there");
+    used = strlen(text);
+    if (mute >= 0) snprintf(text + used, size - used, ", or the machine of %s %d is down", w->noun, mute);
+}
+
+/* ---- saying so ---- */
+
+static int count_of(const gs_waits *w, const bool *mark) {
+    int count = 0;
+    for (int r = 0; r < w->size; r++) count += mark[r];
+    return count;
+}
+
+/* " (process 4711 is stopped, process 4712 computes)" */
+static void append_states(const gs_waits *w, const bool *blamed, char *text, size_t size) {
+    int told = 0;
+    for (int r = 0; r < w->size && told < TOLD; r++) {
+        char does[80];
+        if (!blamed[r] || w->pid[r] <= 0 || w->pid[r] == getpid()) continue;
+        gs_process_does(w->pid[r], does, sizeof does);
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%sprocess %ld %s", told++ == 0 ? " (" : ", ", w->pid[r],
+                 *does ? does : "has ended");
+    }
+    size_t used = strlen(text);
+    if (told > 0) snprintf(text + used, size - used, ")");
+}
+
+void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
+    bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
+    int count = blamed ? mark_gone(w, blamed) : 0;
+    const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
+    if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
+    for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
+    size_t used = strlen(text);
+    bool exact = count > 0 && among;
+    snprintf(text + used, size - used, "no answer within %g s from %s", w->timeout,
+             w->one_of && count_of(w, w->awaited) > 1 && (!exact || count > 1) ? "one of " : "");
+    gs_append_ranks(text, size, w->noun, 0, w->size, exact ? blamed : w->awaited);
+    used = strlen(text);
+    if (hub >= 0) {
+        append_cut(w, hub, text, size);
+    } else if (count > 0 && !among) {
+        snprintf(text + used, size - used, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
+        gs_append_ranks(text, size, w->noun, 0, w->size, blamed);
+    } else if (count == 0 && blamed) {
+        snprintf(
+            text + used, size - used,
+            "; all are alive and waiting for others: a connection is cut, or they call different operations");
+    }
+    if (count > 0) append_states(w, blamed, text, size);
+    free(blamed);
+}

@@ -1,0 +1,51 @@
+/* Who waits for whom, and who is to blame when a wait was too long. All ranks give up at about the same time. If rank 0
+ * waits for rank 1, and rank 1 for rank 2, then rank 0 must not take rank 1 for lost:
+ *
+ *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
+ *
+ * A process that is stopped (SIGSTOP; see process.h) or has ended is to blame before all others, whatever it waited
+ * for. A process does not wait while it is stopped, so that time does not count as its wait. Next comes a network that
+ * is cut (links.h): then no rank is to blame.
+ *
+ * Which file does what:
+ *
+ *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
+ *     gloo/waits.c   over Gloo: leaves this rank's waits and silent links in a file, and reads the others' files
+ *     links.c        asks TCP whether anything gets through to a rank, and whether a connection has ended
+ *     waits.c        whom to blame, and the sentence that says so, for Gloo, shared memory and MPI alike
+ *     gloo/lost.c    over Gloo: finds the cause of a failed operation with all of these, and tells the others
+ *
+ * Only for src/comm/. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { GS_ADDRESS = 64 /* bytes of the address of a rank, in numbers */ };
+
+/* Seconds between two looks of a waiting thread if the gap is so long that the process was probably stopped; else 0. */
+static inline double gs_waits_gap(double from, double to) {
+    return to - from > 0.5 ? to - from : 0;
+}
+
+typedef struct gs_waits {
+    const char *noun;    /* what messages call a rank: "rank" or "process" */
+    int size, rank;      /* of the one that gives up, */
+    double timeout;      /* after this many seconds, */
+    const bool *awaited; /* [size] whom it waited for, */
+    bool one_of;         /* or for only one of them: the library does not say which */
+    const double
+        *age; /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
+    const long *pid;    /* [size] processes of this machine; 0: it runs elsewhere */
+    const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
+    const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
+} gs_waits;
+
+/* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
+ * way. */
+int gs_waits_blame(const gs_waits *, bool *blamed);
+
+/* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped)", or
+ * "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and rank 1 (10.0.0.2): the network
+ * is cut there". */
+void gs_waits_explain(const gs_waits *, char *text, size_t size);

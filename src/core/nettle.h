@@ -1,0 +1,13 @@
+/* Nettle 3 asks how many bytes of a digest are wanted; Nettle 4 always gives all of them. */
+#pragma once
+
+#include <nettle/hmac.h>
+#include <nettle/sha2.h>
+#include <nettle/version.h>
+
+/* function: sha256_digest, hmac_sha256_digest; digest: SHA256_DIGEST_SIZE bytes */
+#if NETTLE_VERSION_MAJOR >= 4
+#define GS_DIGEST(function, context, digest) function(context, digest)
+#else
+#define GS_DIGEST(function, context, digest) function(context, SHA256_DIGEST_SIZE, digest)
+#endif

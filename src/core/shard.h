@@ -1,0 +1,16 @@
+/* The parts of a range: who of N gets which elements. A batch is cut so between workers, a worker's part between its
+ * passes, an array between ranks.
+ *
+ *     8 elements, 3 parts:   | 0 1 2 | 3 4 5 | 6 7 |
+ */
+#pragma once
+
+#include <stddef.h>
+
+typedef struct gs_shard {
+    size_t first, count;
+} gs_shard;
+
+/* Part `rank` of `total` things cut into `size` contiguous parts whose counts differ by at most 1 (the first
+ * total % size parts have one more). A count may be 0. */
+gs_shard gs_shard_of(size_t total, int rank, int size);

@@ -1,0 +1,13 @@
+/* Text of unknown origin on its way to a terminal. */
+#pragma once
+
+#include <stddef.h>
+
+/* Copy `from` so that a terminal shows it and obeys nothing in it. UTF-8 stays as it is. Control characters, characters
+ * that change the direction of writing, and bytes that are not UTF-8 become \n, \t or \xNN, except the ASCII ones named
+ * in `keep`. What does not fit into `size` bytes is cut off, after a whole character. Returns `to`. */
+char *gs_printable_into(char *to, size_t size, const char *from, const char *keep);
+
+/* The same in a buffer of this thread's, cut after some 80 bytes; four results may be in use at once. For names
+ * that come out of a file: gs_fail(..., "%s has no %s", path, gs_printable(name)). */
+const char *gs_printable(const char *text);

@@ -1,0 +1,19 @@
+/* Who sees which sample, when.
+ *
+ * Each epoch has its own order, a function of (seed, epoch) alone. A step takes the next `batch` samples of
+ * it: the global batch. Each worker takes one contiguous part of the global batch (core/shard.h). So every sample
+ * is used exactly once an epoch, by exactly one worker, even when nothing divides evenly, and the global batches do
+ * not depend on the number of workers.
+ *
+ *     order of epoch 3:  | 17 4 88 23 9 61 | 5 70 31 2 44 8 | 12 99 |      batch 6, the last one ragged
+ *     2 workers:         |  w0   |   w1    |  w0   |  w1    | w0 |w1|
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* order[0..n-1] = a permutation of 0..n-1 drawn from (seed, epoch): Fisher-Yates from the end, where the
+ * place for element i comes from word i % 4 of philox(seed, (GS_STREAM_ORDER, epoch), i / 4), scaled to 0..i
+ * by multiplication (Lemire, "Fast random integer generation in an interval", 2019, without rejection). */
+void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order);

@@ -1,0 +1,52 @@
+/* JSON in few words, over cJSON: an object is a list of fields.
+ *
+ *     cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "run"), GS_FIELD("batch", r->batch));
+ *     GS_JSON_ADD(o, GS_FIELD("reached", r->reached), GS_FIELD("loss", r->loss));
+ *
+ *     {"event": "run", "batch": 64, "reached": true, "loss": null}
+ *
+ * JSON has no infinity and no NaN: such a number becomes null, and so does a text that is NULL. A comparison in C is
+ * an int, so it becomes a number; (bool) makes it true or false. Where there is no memory, fields are missing.
+ */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+typedef struct gs_json_field {
+    const char *name;
+    cJSON *value;
+} gs_json_field;
+
+cJSON *gs_json_number(double);
+cJSON *gs_json_count(unsigned long long);
+cJSON *gs_json_bool(bool);
+cJSON *gs_json_text(const char *);
+cJSON *gs_json_same(cJSON *);
+
+/* A value as JSON, by its type in C: a number, true or false, a text, or what is JSON already. */
+#define GS_JSON(value)                                                                                       \
+    _Generic((value),                                                                                        \
+        bool: gs_json_bool,                                                                                  \
+        char *: gs_json_text,                                                                                \
+        const char *: gs_json_text,                                                                          \
+        cJSON *: gs_json_same,                                                                               \
+        unsigned long: gs_json_count,                                                                        \
+        unsigned long long: gs_json_count,                                                                   \
+        default: gs_json_number)(value)
+
+#define GS_FIELD(name, value) ((gs_json_field){name, GS_JSON(value)})
+
+/* Both return the object. */
+#define GS_JSON_ADD(object, ...) gs_json_add(object, (const gs_json_field[]){__VA_ARGS__, {NULL, NULL}})
+#define GS_JSON_OBJECT(...) GS_JSON_ADD(cJSON_CreateObject(), __VA_ARGS__)
+
+/* GS_JSON_ARRAY(GS_JSON(1), GS_JSON("two")) */
+#define GS_JSON_ARRAY(...)                                                                                   \
+    gs_json_array(sizeof((cJSON *[]){__VA_ARGS__}) / sizeof(cJSON *), (cJSON *const[]){__VA_ARGS__})
+
+cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* a NULL name ends them */
+cJSON *gs_json_array(size_t count, cJSON *const *items);
+
+/* A number with that many digits: 0.01235 and not 0.0123456001281738. */
+cJSON *gs_json_rounded(double, int digits);

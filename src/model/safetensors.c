@@ -1,0 +1,292 @@
+#include "model/safetensors.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/version.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "model/safetensors_file.h"
+#include "sync/wire.h" /* the conversions */
+
+/* ---- save ---- */
+
+/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
+static char *header_text(const gs_model *model) {
+    char mean[32], std[32], *text = NULL;
+    snprintf(mean, sizeof mean, "%.9g",
+             (double)model->scaling.mean); /* nine digits give the same float back */
+    snprintf(std, sizeof std, "%.9g", (double)model->scaling.std);
+    cJSON *header = cJSON_CreateObject();
+    cJSON *metadata = cJSON_AddObjectToObject(header, "__metadata__");
+    bool ok = cJSON_AddStringToObject(metadata, "format", "pt") &&
+              cJSON_AddStringToObject(metadata, "input", gs_shape_product(model->in).text) &&
+              cJSON_AddStringToObject(metadata, "mean", mean) &&
+              cJSON_AddStringToObject(metadata, "std", std) &&
+              cJSON_AddStringToObject(metadata, "model", model->text) &&
+              cJSON_AddStringToObject(metadata, "gradsum", GRADSUM_VERSION);
+
+    double begin = 0;
+    for (int i = 0; ok && i < model->saved_count; i++) {
+        const gs_param *p = model->param[i];
+        double end = begin + 4.0 * (double)p->count;
+        cJSON *tensor = cJSON_AddObjectToObject(header, p->name);
+        ok =
+            cJSON_AddStringToObject(tensor, "dtype", "F32") &&
+            cJSON_AddItemToObject(tensor, "shape", cJSON_CreateIntArray(p->dims, p->ndim)) &&
+            cJSON_AddItemToObject(tensor, "data_offsets", cJSON_CreateDoubleArray((double[]){begin, end}, 2));
+        begin = end;
+    }
+    if (ok) text = cJSON_PrintUnformatted(header);
+    cJSON_Delete(header);
+    if (!text) return NULL;
+
+    size_t length = strlen(text), padded = (length + 7) / 8 * 8;
+    char *all = realloc(text, padded + 1);
+    if (!all) {
+        free(text);
+        return NULL;
+    }
+    memset(all + length, ' ', padded - length);
+    all[padded] = '\0';
+    return all;
+}
+
+static bool write_all(FILE *f, const gs_model *model, const char *header, const float *host) {
+    uint64_t length = strlen(header);
+    if (fwrite(&length, sizeof length, 1, f) != 1 || fwrite(header, 1, length, f) != length) return false;
+    for (int i = 0; i < model->saved_count; i++) {
+        const gs_param *p = model->param[i];
+        if (fwrite(host + p->at, sizeof *host, p->count, f) != p->count) return false;
+    }
+    return true;
+}
+
+gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host) {
+    char *header = header_text(model);
+    if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
+    gs_file_writer w;
+    gs_status st = gs_file_writer_open(path, &w);
+    if (st == GS_OK && !write_all(w.file, model, header, host))
+        st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+    if (st == GS_OK)
+        st = gs_file_writer_commit(&w);
+    else
+        gs_file_writer_discard(&w);
+    free(header);
+    return st;
+}
+
+/* ---- what the metadata says ---- */
+
+static const char *text_of(const cJSON *item) {
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* A number in the metadata, which holds only strings; *has false if there is none. */
+static gs_status read_number(const gs_tensor_file *f, const char *name, double low, double high, float *out,
+                             bool *has) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
+    const char *text = text_of(item);
+    char *end;
+    *has = item != NULL;
+    if (!item) return GS_OK;
+    if (!cJSON_IsString(item))
+        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is not a string; wanted \"%s\": \"0.5\"",
+                       f->path, name, name);
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is '%s'; wanted a number", f->path, name,
+                       gs_printable(text));
+    if (value < low || value > high)
+        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is %g; wanted a number from %g to %g", f->path,
+                       name, value, low, high);
+    *out = (float)value;
+    return GS_OK;
+}
+
+static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
+    GS_TRY(read_number(f, "mean", -GS_MEAN_MOST, GS_MEAN_MOST, &s->scaling.mean, &s->has_mean));
+    GS_TRY(read_number(f, "std", GS_STD_LEAST, GS_STD_MOST, &s->scaling.std, &s->has_std));
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(f->metadata, "model");
+    const cJSON *input = cJSON_GetObjectItemCaseSensitive(f->metadata, "input");
+    if (!cJSON_IsString(model)) return GS_OK;
+    s->has_in = input != NULL;
+    if (input && !cJSON_IsString(input))
+        return gs_fail(GS_E_FORMAT,
+                       "%s: 'input' in the metadata is not a string; wanted \"input\": \"1x28x28\"", f->path);
+    if (input && !gs_shape_parse(text_of(input), &s->in))
+        return gs_fail(GS_E_FORMAT, "%s: 'input' in the metadata is '%s'; wanted a shape such as 1x28x28",
+                       f->path, gs_printable(text_of(input)));
+    s->model = strdup(model->valuestring);
+    return s->model ? GS_OK : gs_fail(GS_E_MEMORY, "%s: no memory for the model's text", f->path);
+}
+
+gs_status gs_safetensors_about(const char *path, gs_saved *out) {
+    gs_tensor_file f;
+    *out = (gs_saved){.scaling = {0, 1}};
+    gs_status st = gs_tensor_file_open(path, &f);
+    if (st == GS_OK) st = read_about(&f, out);
+    gs_tensor_file_close(&f);
+    return st;
+}
+
+void gs_saved_free(gs_saved *s) {
+    free(s->model);
+    *s = (gs_saved){0};
+}
+
+/* ---- the model's parameters among the tensors ---- */
+
+/* Names may have something in front: "model.0.weight", "module.net.0.weight". It ends with a dot and is `length`
+ * bytes long. */
+typedef struct prefix {
+    const char *text;
+    size_t length;
+} prefix;
+
+static const gs_tensor *find_tensor(const gs_tensor_file *f, prefix before, const char *name) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strncmp(f->tensors[i].name, before.text, before.length) == 0 &&
+            strcmp(f->tensors[i].name + before.length, name) == 0)
+            return &f->tensors[i];
+    return NULL;
+}
+
+static bool all_begin_with(const gs_tensor_file *f, prefix before) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strncmp(f->tensors[i].name, before.text, before.length) != 0) return false;
+    return true;
+}
+
+/* What all tensors have in front of the model's names: the shortest beginning behind which one of them has the name
+ * of the first parameter. Empty where there is none. */
+static prefix find_prefix(const gs_tensor_file *f, const gs_model *model) {
+    prefix best = {"", 0};
+    if (model->saved_count == 0) return best;
+    const char *first = model->param[0]->name;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *name = f->tensors[i].name;
+        size_t length = strlen(name), end = strlen(first);
+        if (length < end || strcmp(name + length - end, first) != 0) continue;
+        prefix here = {name, length - end};
+        if (here.length == 0) return here;
+        if (name[here.length - 1] != '.' || !all_begin_with(f, here)) continue;
+        if (best.length == 0 || here.length < best.length) best = here;
+    }
+    return best;
+}
+
+static const gs_param *find_param(const gs_model *model, const char *name) {
+    for (int i = 0; i < model->saved_count; i++)
+        if (strcmp(model->param[i]->name, name) == 0) return model->param[i];
+    return NULL;
+}
+
+/* How much of a tensor's name is in front of one of the model's; -1: no such name ends it. */
+static int front_of(const gs_model *model, const char *name) {
+    size_t length = strlen(name);
+    for (int i = 0; i < model->saved_count; i++) {
+        size_t end = strlen(model->param[i]->name);
+        if (length < end || strcmp(name + length - end, model->param[i]->name) != 0) continue;
+        if (length == end || name[length - end - 1] == '.') return (int)(length - end);
+    }
+    return -1;
+}
+
+/* "model.1.weight", "module.1.bias": GS_E_SHAPE. */
+static gs_status check_fronts(const gs_tensor_file *f, const gs_model *model) {
+    const char *first = NULL;
+    int length = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *name = f->tensors[i].name;
+        int here = front_of(model, name);
+        bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
+        if (here < 0 || same) continue;
+        if (first)
+            return gs_fail(GS_E_SHAPE,
+                           "%s: %s and %s have different prefixes; wanted the same prefix for all of the "
+                           "model's names, or none (%s)",
+                           f->path, gs_printable(first), gs_printable(name), name + here);
+        first = name;
+        length = here;
+    }
+    return GS_OK;
+}
+
+static gs_status missing(const gs_tensor_file *f, const gs_model *model, const char *name,
+                         const char *wanted) {
+    char others[120] = "";
+    GS_TRY(check_fronts(f, model));
+    if (f->count > 0)
+        snprintf(others, sizeof others, "; what is there begins with %s", gs_printable(f->tensors[0].name));
+    return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
+}
+
+/* The file's tensors are exactly the model's. */
+static gs_status check_model(const gs_tensor_file *f, const gs_model *model, prefix before) {
+    char found[200], wanted[200];
+    for (int i = 0; i < model->saved_count; i++) {
+        const gs_param *p = model->param[i];
+        const gs_tensor *t = find_tensor(f, before, p->name);
+        size_t used = 0;
+        for (int d = 0; d < p->ndim; d++)
+            used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%d", d ? "," : "(", p->dims[d]);
+        strcpy(wanted + used, ")");
+        if (!t) return missing(f, model, p->name, wanted);
+        if (strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) != 0)
+            return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name), found,
+                           f->path, wanted);
+        if (t->type == GS_TENSOR_OTHER)
+            return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32, F16 or BF16", f->path,
+                           gs_printable(t->name), gs_printable(t->dtype));
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        const gs_tensor *t = &f->tensors[i];
+        if (!find_param(model, t->name + before.length)) /* all begin with it */
+            return gs_fail(GS_E_SHAPE, "%s %s is in %s, but the model has no such parameter",
+                           gs_printable(t->name), gs_tensor_shape(t->shape, found, sizeof found), f->path);
+    }
+    return GS_OK;
+}
+
+gs_status gs_safetensors_check(const char *path, const gs_model *model) {
+    gs_tensor_file f;
+    gs_status st = gs_tensor_file_open(path, &f);
+    if (st == GS_OK) st = check_model(&f, model, find_prefix(&f, model));
+    gs_tensor_file_close(&f);
+    return st;
+}
+
+/* ---- load ---- */
+
+/* A parameter as f32, which holds every number of 16 bits exactly. */
+static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, size_t count) {
+    if (fseeko(f->file, (off_t)(f->data_at + t->begin), SEEK_SET) != 0)
+        return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path, strerror(errno));
+    if (t->type == GS_TENSOR_F32) return gs_tensor_file_read(f, to, count * sizeof *to);
+    uint16_t *half = malloc(count * sizeof *half + 1);
+    if (!half) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
+    gs_status st = gs_tensor_file_read(f, half, count * sizeof *half);
+    if (st == GS_OK) gs_wire_widen(t->type == GS_TENSOR_F16 ? GS_WIRE_F16 : GS_WIRE_BF16, to, half, count);
+    free(half);
+    return st;
+}
+
+gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
+    gs_tensor_file f;
+    gs_status st = gs_tensor_file_open(path, &f);
+    prefix before = {"", 0};
+    if (st == GS_OK) before = find_prefix(&f, model);
+    if (st == GS_OK) st = check_model(&f, model, before);
+    for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
+        const gs_param *p = model->param[i];
+        st = read_values(&f, find_tensor(&f, before, p->name), host + p->at, p->count);
+    }
+    gs_tensor_file_close(&f);
+    return st;
+}

@@ -1,0 +1,43 @@
+/* Weights in a file: the safetensors format.
+ *
+ * Format: https://github.com/huggingface/safetensors : u64 little-endian length N; N bytes of JSON
+ * {"__metadata__": {...}, "0.weight": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...};
+ * the data. Tensors are named and shaped as PyTorch's Sequential has them, so that Python's safetensors
+ * package loads them straight into the same network. The metadata holds "model" (its text), "input"
+ * ("1x28x28"), and "mean" and "std": the first layer sees x = (byte / 255 - mean) / std.
+ */
+#pragma once
+
+#include "model/model.h"
+
+/* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
+gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
+
+/* What a file's metadata says. */
+typedef struct gs_saved {
+    char *model;            /* its text; NULL: the file does not say, as PyTorch's does not */
+    gs_shape in;            /* the shape of one image, ... */
+    bool has_in;            /* ... if the file says it */
+    gs_scaling scaling;     /* (0, 1) where the file does not say ... */
+    bool has_mean, has_std; /* ... whether it does */
+} gs_saved;
+
+/* The limits of mean and std: beyond them, nothing is left of a pixel, which is between 0 and 1. The smallest std that
+ * a data set can have is 8.5e-8. */
+#define GS_MEAN_MOST 1e6
+#define GS_STD_LEAST 1e-8
+#define GS_STD_MOST 1e6
+
+/* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, or a mean or std out of range. Call gs_saved_free,
+ * also after a failure. */
+gs_status gs_safetensors_about(const char *path, gs_saved *);
+void gs_saved_free(gs_saved *);
+
+/* Would gs_safetensors_load take this file? Only its header is read; the model may be a plan. */
+gs_status gs_safetensors_check(const char *path, const gs_model *model);
+
+/* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
+ * share a prefix ("model.0.weight"). GS_E_FORMAT: truncated, absurd header length, bad JSON, offsets that
+ * overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor that is missing, that the model lacks,
+ * or whose shape differs from the model's: the message names it and both shapes. */
+gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);

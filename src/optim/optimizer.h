@@ -1,0 +1,68 @@
+/* An optimiser: one update of the weights from the summed gradients. Each is a file with a table of this kind (sgd.c);
+ * everything else, in all ways to train, knows an optimiser only by its table.
+ *
+ *     GS_TRY(gs_optimizer_create(&gs_sgd, model, 0.1f, 0.9f, 0, &optimizer));
+ *     ... forward, loss, backward, sum over the workers ...
+ *     GS_TRY(gs_optimizer_update(optimizer, samples));
+ */
+#pragma once
+
+#include "model/model.h"
+
+typedef struct gs_optimizer gs_optimizer;
+
+enum { GS_OPTIMIZER_VECTORS = 4 }; /* at most */
+
+typedef struct gs_optimizer_ops {
+    const char *name;
+    /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL behind the last one. */
+    const char *vector[GS_OPTIMIZER_VECTORS + 1];
+    /* Does it need them with these settings? NULL: always. */
+    bool (*needs_vectors)(const gs_optimizer *);
+    /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
+     * element of the weights and of the vectors depends on no other element. Every worker repeats the update, so it
+     * must give the same bits on all devices. */
+    gs_status (*update)(gs_optimizer *, size_t first, size_t count, float scale);
+} gs_optimizer_ops;
+
+struct gs_optimizer {
+    const gs_optimizer_ops *ops;
+    float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
+    uint64_t updates;                 /* done so far */
+    int vectors;                      /* how many it keeps; 0 where it needs none */
+    gs_mem vector[GS_OPTIMIZER_VECTORS];
+    gs_model *model; /* not owned */
+};
+
+/* GS_E_MEMORY or GS_E_OPENCL. */
+gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float lr, float momentum,
+                              float weight_decay, gs_optimizer **out);
+void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
+
+/* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. */
+gs_status gs_optimizer_update(gs_optimizer *, double samples);
+
+/* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. */
+gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
+
+/* After the last part of an update: the layers' state follows, and the update is counted. */
+gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
+
+/* Before the first step: an update by 0, from gradients of 0, which leaves weights and vectors as they are. On OpenCL
+ * it has the kernel built. */
+gs_status gs_optimizer_warm_up(gs_optimizer *);
+
+/* Vector i from parameter `first` on; GS_NONE if it keeps none. */
+static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {
+    const gs_mem none = {NULL, 0}; /* GS_NONE, also in C++ */
+    return i < o->vectors ? gs_at(o->vector[i], first) : none;
+}
+
+/* ---- the optimisers ---- */
+
+/* By name: gs_sgd in sgd.c, and so on. A new one takes its name here, its file beside this one, and its operator
+ * (backend.h). */
+#define GS_OPTIMIZERS(X) X(sgd)
+#define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
+GS_OPTIMIZERS(GS_DECLARE)
+#undef GS_DECLARE

@@ -1,0 +1,131 @@
+/* A run whose loss is no longer a number ends, and says at which step.
+ *
+ * With too large a learning rate each step overshoots the minimum by more than the one before. The loss grows until it
+ * is infinite or not a number (NaN), and soon all weights are NaN. Nothing is learned from there on, and a file of such
+ * weights must not replace a good one. So a run that has diverged fails, and its last weights are not saved.
+ * --keep-going is for those who want to see what follows.
+ *
+ * All workers must end together, or some would wait for those that have gone. Where the loss is summed over the workers
+ * in each step, all see the same one. With --sync local and async each sees a loss of its own. There the request to
+ * stop spreads as that of Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker was first.
+ *
+ * Inference with such weights fails likewise: its numbers would say nothing.
+ */
+#include "train/internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+bool gs_watch_loss(gs_worker *w, double loss, uint64_t step) {
+    if (w->settings->keep_going || isfinite(loss)) return w->diverged.step > 0;
+    if (w->diverged.step == 0) {
+        w->diverged.step = step;
+        w->diverged.loss = loss;
+    }
+    return true;
+}
+
+static double without_sign(double x) {
+    return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN too */
+}
+
+/* What to do about it. With --lr-rule the step's rate is not --lr: the text gives both. step: from 1. */
+static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
+    const gs_settings *s = w->settings;
+    if (w->diverged.loaded_bad)
+        snprintf(text, size, "%s (--load) already holds %s", s->load, w->diverged.loaded_bad_value);
+    else if (s->lr_rule == GS_LR_NONE)
+        snprintf(text, size, "try a smaller --lr than %g, or --keep-going", (double)s->lr);
+    else
+        snprintf(text, size,
+                 "this step's rate was %g, from --lr %g and --lr-rule %s: try a smaller one, or --keep-going",
+                 (double)gs_lr_at(&w->rates, step > 0 ? step - 1 : 0), (double)s->lr,
+                 gs_lr_rule_name(s->lr_rule));
+}
+
+static gs_status fail(const gs_worker *w, uint64_t step, const char *what, double found) {
+    char advice[900];
+    advise(w, step, advice, sizeof advice);
+    return gs_fail(GS_E_DIVERGED, "diverged at step %" PRIu64 ": %s is %g; wanted a finite number: %s", step,
+                   what, without_sign(found), advice);
+}
+
+/* Fails on all workers together: all have seen the same, so no worker has to tell the others. */
+static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, double found) {
+    GS_TRY(gs_comm_barrier(w->comm));
+    w->diverged.together = true;
+    w->diverged.step = step;
+    return fail(w, step, what, found);
+}
+
+gs_status gs_check_divergence(gs_worker *w) {
+    if (w->settings->keep_going) return GS_OK;
+    double first = w->diverged.step > 0 ? (double)w->diverged.step : INFINITY;
+    if (w->way->apart) GS_TRY(gs_comm_all_reduce(w->comm, &first, 1, GS_F64, GS_MIN));
+    if (!isfinite(first)) return GS_OK;
+    double loss = (double)w->diverged.step == first ? w->diverged.loss : -INFINITY; /* NaN wins */
+    GS_TRY(gs_comm_all_reduce(w->comm, &loss, 1, GS_F64, GS_MAX));
+    return fail_together(w, (uint64_t)first, "the loss", loss);
+}
+
+gs_status gs_check_test_loss(gs_worker *w, double loss) {
+    if (w->settings->keep_going || isfinite(loss)) return GS_OK;
+    return fail_together(w, w->step, "the test loss after it", loss);
+}
+
+/* The first value that is not finite, and the parameter that holds it; NULL: there is none. */
+static const float *find_bad(const gs_model *m, const float *weights, const char **name) {
+    for (int p = 0; p < m->param_count; p++) {
+        const float *x = weights + m->param[p]->at;
+        *name = m->param[p]->name;
+        for (size_t i = 0; i < m->param[p]->count; i++)
+            if (!isfinite(x[i])) return &x[i];
+    }
+    return NULL;
+}
+
+void gs_look_at_loaded(gs_worker *w, const float *weights) {
+    const char *name;
+    const float *bad = find_bad(w->model, weights, &name);
+    w->diverged.loaded_bad = bad != NULL;
+    if (bad)
+        snprintf(w->diverged.loaded_bad_value, sizeof w->diverged.loaded_bad_value, "%g in %s",
+                 without_sign((double)*bad), name);
+}
+
+gs_status gs_check_weights(const gs_worker *w, const float *weights) {
+    char what[120];
+    const char *name;
+    const float *bad = w->settings->keep_going ? NULL : find_bad(w->model, weights, &name);
+    if (!bad) return GS_OK;
+    snprintf(what, sizeof what, "a value in %s", name);
+    return fail(w, w->step, what, (double)*bad);
+}
+
+/* ---- inference ---- */
+
+static gs_status fail_to_infer(const gs_worker *w, const char *what, double found) {
+    bool bad = w->diverged.loaded_bad;
+    return gs_fail(GS_E_DIVERGED, "%s is %g; wanted a finite number%s%s%s%s (--keep-going accepts it)", what,
+                   without_sign(found), bad ? ": " : "", bad ? w->settings->load : "", bad ? " holds " : "",
+                   bad ? w->diverged.loaded_bad_value : "");
+}
+
+gs_status gs_check_inferred_loss(gs_worker *w, double loss) {
+    if (w->settings->keep_going || isfinite(loss)) return GS_OK;
+    GS_TRY(gs_comm_barrier(w->comm));
+    w->diverged.together = true;
+    return fail_to_infer(w, "the test loss", loss);
+}
+
+gs_status gs_check_logits(const gs_worker *w, const float *logits, size_t first, size_t samples) {
+    size_t outputs = gs_shape_size(w->model->out);
+    char what[80];
+    for (size_t i = 0; i < samples * outputs && !w->settings->keep_going; i++) {
+        if (isfinite(logits[i])) continue;
+        snprintf(what, sizeof what, "logit %zu of sample %zu", i % outputs, first + i / outputs);
+        return fail_to_infer(w, what, (double)logits[i]);
+    }
+    return GS_OK;
+}

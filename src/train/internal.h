@@ -1,0 +1,102 @@
+/* What the files of src/train/ share, beside what train.h and way.h tell everyone. */
+#pragma once
+
+#include <sched.h>
+#include "model/safetensors.h"
+#include "train/way.h"
+
+/* In how many passes a worker goes through its part of a batch, by --accumulate. */
+static inline int gs_passes(const gs_settings *s) {
+    return s->accumulate > 1 ? s->accumulate : 1;
+}
+
+/* ---- binding.c ---- */
+
+/* The CPUs of worker i of this process, which has `local` workers. Returns how many; 0: it is not bound. Ask before a
+ * worker is bound. Workers are bound if settings->bind says so, there is more than one, and each has a CPU for each of
+ * its threads. Workers on OpenCL devices are not, since OpenCL has threads of its own. Nor are those of processes that
+ * `gradsum launch` did not start: mpirun has bound them, or was told not to. */
+int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
+
+/* ---- sets.c ---- */
+
+/* *set: the caller's, or what was read from files into *loaded, which the caller frees. GS_E_USAGE, or as
+ * gs_dataset_load. */
+gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
+
+/* Do the answers of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
+gs_status gs_check_set(const gs_settings *, const gs_dataset *);
+
+/* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
+ * long as *saved). GS_E_FORMAT: neither does. */
+gs_status gs_read_saved(gs_settings *, gs_saved *);
+
+/* Are the file's weights those of the model, and the images of the set such as it was made for? GS_E_SHAPE. */
+gs_status gs_check_saved(const gs_settings *, const gs_saved *, const gs_dataset *);
+
+/* Can a worker take both? GS_E_FORMAT: their shapes differ; GS_E_USAGE: one holds bytes, the other floats. */
+gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
+
+/* ---- settings.c ---- */
+
+/* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
+gs_status gs_check_settings(const gs_settings *);
+gs_status gs_check_scaling(const gs_settings *); /* of any run */
+
+/* ... and what depends on how many there are. */
+gs_status gs_check_workers(const gs_settings *, int workers);
+
+/* The learning rates of a run over `samples` samples in batches of `batch`. */
+gs_lr_plan gs_rates_of(const gs_settings *, size_t batch, size_t samples);
+
+/* ---- worker_report.c ---- */
+
+/* What each worker has done since then, in `seconds` of training: one report for each, to be freed with free(). All
+ * workers call it. */
+gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_worker_report **out);
+
+/* The devices of all workers, in the same way. */
+gs_status gs_report_devices(gs_worker *, gs_device_report **out);
+
+/* ---- record.c: what settings->record tells the observer; nothing without it. All workers call all of them. ---- */
+
+/* After the barrier before the first step. */
+gs_status gs_record_start(gs_worker *, const gs_observer *);
+
+/* After an epoch that took `seconds` and began with what `since` says. last: the run ends here. */
+gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_measured *since,
+                          double seconds, bool last);
+
+/* ---- verify.c ---- */
+
+/* After a step, every --verify steps: GS_E_DIFFER naming step, worker and layer if not all workers have the
+ * same weights. */
+gs_status gs_verify(gs_worker *);
+
+/* ---- diverged.c: GS_E_DIVERGED, or with --keep-going nothing ---- */
+
+/* The loss of step `step` (from 1), as this worker knows it. True if this one or an earlier one is not finite: the run
+ * must end. */
+bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
+
+/* At the end of an epoch, on all workers: fails on all of them if any of them has seen a loss that was not finite. */
+gs_status gs_check_divergence(gs_worker *);
+
+/* Checks the loss on the test set. All workers call it, with the same loss. */
+gs_status gs_check_test_loss(gs_worker *, double loss);
+
+/* Checks what was read from settings->load. Never fails; if the run diverges, the message then says that the file is to
+ * blame. */
+void gs_look_at_loaded(gs_worker *, const float *weights);
+
+/* On any worker: checks the weights that the run ends with. */
+gs_status gs_check_weights(const gs_worker *, const float *weights);
+
+/* The same in inference: the loss on the test set, which is the same on all workers, and a worker's logits of samples
+ * first .. first + samples - 1. */
+gs_status gs_check_inferred_loss(gs_worker *, double loss);
+gs_status gs_check_logits(const gs_worker *, const float *logits, size_t first, size_t samples);
+
+/* ---- exact.c ---- */
+
+enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };

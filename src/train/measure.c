@@ -1,0 +1,47 @@
+/* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
+#include "core/clock.h"
+#include "train/timeline.h"
+#include "train/way.h"
+
+#include <time.h>
+
+const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
+
+/* One step in this many is measured: a measured step waits after each phase, which costs a little. */
+enum { MEASURE_EVERY = 8 };
+
+static bool is_measured(const gs_worker *w) {
+    return w->settings->measure && (w->way->all_measured || w->step % MEASURE_EVERY == 1);
+}
+
+gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
+    bool measured = is_measured(w);
+    if (!measured && !gs_timeline_records(w)) return GS_OK;
+    GS_TRY(w->device->ops->finish(w->device));
+    double now = gs_seconds();
+    if (measured) w->measured.phase[phase] += now - w->measured.phase_start;
+    gs_timeline_phase(w, phase, w->measured.phase_start, now);
+    w->measured.phase_start = now;
+    return GS_OK;
+}
+
+/* --slow: as if this worker's machine were slower. Ctrl-C ends the sleep. */
+static void sleep_if_slow(const gs_worker *w) {
+    gs_slow slow = w->settings->slow;
+    if (!(slow.ms > 0) || slow.rank != w->comm->rank) return;
+    time_t seconds = (time_t)(slow.ms / 1000);
+    long rest = (long)((slow.ms - 1000 * (double)seconds) * 1e6);
+    nanosleep(&(struct timespec){.tv_sec = seconds, .tv_nsec = rest}, NULL);
+}
+
+gs_status gs_step_begins(gs_worker *w) {
+    GS_TRY(gs_timeline_step_begins(w));
+    w->measured.phase_start = gs_seconds();
+    sleep_if_slow(w); /* counts as a part of loading */
+    return GS_OK;
+}
+
+void gs_step_ends(gs_worker *w) {
+    gs_timeline_step_ends(w);
+    if (is_measured(w)) w->measured.steps++;
+}

@@ -1,0 +1,115 @@
+/* Values of options: as numbers, names and text. */
+#include "core/decimal.h"
+#include "train/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double gs_option_number(gs_option_kind kind, const void *value) {
+    if (kind == GS_OPTION_INT) return *(const int *)value;
+    if (kind == GS_OPTION_COUNT) return (double)*(const uint64_t *)value;
+    if (kind == GS_OPTION_BATCH) return (double)*(const size_t *)value;
+    if (kind == GS_OPTION_FLOAT) return gs_decimal(*(const float *)value);
+    return *(const double *)value;
+}
+
+void gs_option_set_number(gs_option_kind kind, void *value, double number) {
+    if (kind == GS_OPTION_INT) *(int *)value = (int)number;
+    if (kind == GS_OPTION_COUNT) *(uint64_t *)value = (uint64_t)number;
+    if (kind == GS_OPTION_BATCH) *(size_t *)value = (size_t)number;
+    if (kind == GS_OPTION_FLOAT) *(float *)value = (float)number;
+    if (kind == GS_OPTION_DOUBLE) *(double *)value = number;
+}
+
+/* ---- names ---- */
+
+#define NAME(name) #name,
+#define WORD(name) " " #name
+#define TABLE(name) &gs_##name,
+
+static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
+
+static const gs_option_names names[] = {
+    [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2, "cross_entropy, squared_error"},
+    [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3, "f32, f16, bf16"},
+    [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3, "none, linear, sqrt"},
+    [GS_OPTION_BIND] = {{"none", "cores"}, 2, "cores, none"},
+    [GS_OPTION_KEEP] = {{"last", "best"}, 2, "last, best"},
+    /* [1]: without the space before the first */
+    [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)},
+                         sizeof optimizers / sizeof *optimizers,
+                         &GS_OPTIMIZERS(WORD)[1]},
+};
+
+const gs_option_names *gs_option_names_of(gs_option_kind kind) {
+    return kind >= GS_OPTION_LOSS ? &names[kind] : NULL;
+}
+
+static bool is_bool(gs_option_kind kind) {
+    return kind == GS_OPTION_BIND || kind == GS_OPTION_KEEP;
+}
+
+_Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_wire) == sizeof(int) &&
+                   sizeof(gs_lr_rule) == sizeof(int),
+               "a name's number is stored as an int or as a bool");
+
+void gs_option_set_name(gs_option_kind kind, void *value, int i) {
+    if (kind == GS_OPTION_OPTIM)
+        *(const gs_optimizer_ops **)value = optimizers[i];
+    else if (is_bool(kind))
+        *(bool *)value = i != 0;
+    else
+        memcpy(value, &i, sizeof i);
+}
+
+static const char *name_of(gs_option_kind kind, const void *value) {
+    int i;
+    if (kind == GS_OPTION_OPTIM) return (*(const gs_optimizer_ops *const *)value)->name;
+    if (is_bool(kind)) return names[kind].name[*(const bool *)value];
+    memcpy(&i, value, sizeof i);
+    return i >= 0 && i < (int)(sizeof names->name / sizeof *names->name) && names[kind].name[i]
+               ? names[kind].name[i]
+               : "?";
+}
+
+/* ---- text ---- */
+
+/* The shortest that reads back as x. */
+static void print_fraction(double x, char *text, size_t size) {
+    snprintf(text, size, "%.15g", x + 0.0); /* -0 is 0 */
+    if (strtod(text, NULL) < x || strtod(text, NULL) > x) snprintf(text, size, "%.17g", x);
+}
+
+const char *gs_option_text(gs_option_kind kind, const void *value, char *text, size_t size) {
+    const gs_shape *shape = value;
+    const gs_slow *slow = value;
+    const gs_step_range *range = value;
+    char ms[32];
+    if (kind == GS_OPTION_FLAG) return *(const bool *)value ? "yes" : "no";
+    if (kind == GS_OPTION_TEXT) return *(const char *const *)value ? *(const char *const *)value : "";
+    if (gs_option_names_of(kind)) return name_of(kind, value);
+    switch (kind) {
+    case GS_OPTION_INT:
+    case GS_OPTION_BATCH:
+        snprintf(text, size, "%.0f", gs_option_number(kind, value));
+        break;
+    case GS_OPTION_COUNT:
+        snprintf(text, size, "%" PRIu64, *(const uint64_t *)value);
+        break;
+    case GS_OPTION_SHAPE:
+        snprintf(text, size, "%s", gs_shape_product(*shape).text);
+        break;
+    case GS_OPTION_SLOW:
+        print_fraction(slow->ms, ms, sizeof ms);
+        snprintf(text, size, "%d:%s", slow->ms > 0 ? slow->rank : 0, ms);
+        break;
+    case GS_OPTION_RANGE:
+        snprintf(text, size, "%" PRIu64 "-%" PRIu64, range->first, range->last);
+        break;
+    default:
+        print_fraction(gs_option_number(kind, value), text, size);
+    }
+    return text;
+}

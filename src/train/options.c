@@ -1,0 +1,151 @@
+#include "train/options.h"
+
+#include "model/safetensors.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AT(field) offsetof(gs_settings, field)
+#define WORD(name) " " #name
+
+/* In the order of --help. */
+const gs_run_option gs_run_table[] = {
+    /* ---- of any run ---- */
+    {"model", GS_OPTION_TEXT, AT(model), 0, 0, "NAME|TEXT",
+     "softmax, mlp, lenet, cnn; or layers, in quotes: \"flatten, linear 10\" (default: the model of --load, "
+     "else mlp)",
+     .agreement = GS_MAY_DIFFER},
+    {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR", "fashion-mnist, fashion-mnist-small, or a folder",
+     .usual_text = "fashion-mnist-small", .json = {"data", "data"}, .agreement = GS_MAY_DIFFER},
+    {"device", GS_OPTION_TEXT, AT(devices), 0, 0, "NAME", "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)",
+     .usual_text = "cpu", .agreement = GS_MAY_DIFFER},
+    {"devices", GS_OPTION_TEXT, AT(devices), 0, 0, "LIST", "one worker on each: cpu,cpu", .usual_text = "cpu",
+     .json = {"devices"}, .agreement = GS_MAY_DIFFER},
+    {"threads", GS_OPTION_INT, AT(threads), 0, 1024, "T", "CPU threads per worker; 0: divide the cores",
+     .agreement = GS_MAY_DIFFER},
+    {"bind", GS_OPTION_BIND, AT(bind), 0, 0, "WHAT", "cores: bind each cpu worker to its own; or none",
+     .usual = true, .agreement = GS_MAY_DIFFER},
+    {"loss", GS_OPTION_LOSS, AT(loss), 0, 0, "NAME", "cross_entropy (softmax) or squared_error",
+     .agreement = GS_MUST_AGREE},
+    {"load", GS_OPTION_TEXT, AT(load), 0, 0, "FILE", "start from these weights (safetensors)",
+     .agreement = GS_MAY_DIFFER},
+    {"mean", GS_OPTION_FLOAT, AT(mean), -GS_MEAN_MOST, GS_MEAN_MOST, "X",
+     "images are scaled to (byte / 255 - mean) / std (default: the data's; with --load: the file's, else 0)",
+     .usual = NAN, .json = {"mean", "mean"}},
+    {"std", GS_OPTION_FLOAT, AT(std), GS_STD_LEAST, GS_STD_MOST, "X",
+     "the std in that formula (default: the data's; with --load: the file's, else 1)", .usual = NAN,
+     .json = {"std", "std"}},
+    {"timeout", GS_OPTION_DOUBLE, AT(timeout), 0.1, 86400, "S", "seconds to wait for another worker",
+     .usual = GS_TIMEOUT, .agreement = GS_MAY_DIFFER},
+
+    /* ---- of training ---- */
+    {"sync", GS_OPTION_TEXT, AT(sync), 0, 0, "NAME", "a scheme (step --help), sharded-update, local, async",
+     GS_TRAINING, .usual_text = "allreduce", .json = {"sync", "sync"}},
+    {"wire", GS_OPTION_WIRE, AT(wire), 0, 0, "TYPE", "gradients travel as f32, f16 or bf16; sums are f32",
+     GS_TRAINING, .json = {"wire", "wire"}},
+    {"bucket", GS_OPTION_INT, AT(bucket), 0, 1e6, "KB",
+     "during backward, sum whole layers, at least KB at a time", GS_TRAINING, .off = "none",
+     .json = {"bucket_kb", "bucket_kb"}},
+    {"staleness", GS_OPTION_INT, AT(staleness), 0, 1000, "K",
+     "async: how many steps a worker may run ahead of the slowest", GS_TRAINING, .usual = -1, .off = "none",
+     .json = {"staleness_bound"}, .null = true},
+    {"every", GS_OPTION_INT, AT(every), 1, 1e9, "H", "local: average the weights every H steps", GS_TRAINING,
+     .off = "none", .json = {"every"}, .null = true},
+    {"batch", GS_OPTION_BATCH, AT(batch), 1, 1e15, "B", "the global batch; all: full gradient descent",
+     GS_TRAINING, .usual = 128, .json = {"batch", "global_batch"}},
+    {"epochs", GS_OPTION_INT, AT(epochs), 1, 1e6, "E", "passes over the training set", GS_TRAINING,
+     .usual = 5, .json = {"epochs", "epochs"}},
+    {"steps", GS_OPTION_COUNT, AT(steps), 1, 1e15, "N", "end after N steps", GS_TRAINING, .off = "no limit",
+     .json = {NULL, "steps"}},
+    {"optimizer", GS_OPTION_OPTIM, AT(optimizer), 0, 0, "NAME", "one of:" GS_OPTIMIZERS(WORD), GS_IF_NAMED,
+     .off = NULL}, /* no command takes it while there is but one */
+    {"lr", GS_OPTION_FLOAT, AT(lr), 0, 1e6, "X", "learning rate", GS_TRAINING, .usual = 0.05,
+     .json = {"lr", "optimizer.lr"}},
+    {"lr-rule", GS_OPTION_RULE, AT(lr_rule), 0, 0, "RULE",
+     "none; linear: lr x batch / base batch; sqrt: lr x the root of that ratio", GS_TRAINING,
+     .json = {"lr_rule", "optimizer.lr_rule"}},
+    {"base-batch", GS_OPTION_COUNT, AT(base_batch), 1, 1e15, "B",
+     "with --lr-rule: the batch that --lr is meant for (default 128)", GS_TRAINING,
+     .json = {"base_batch", "optimizer.base_batch"}, .log_with = "lr-rule"},
+    {"warmup", GS_OPTION_DOUBLE, AT(warmup), 0, 1e6, "E",
+     "with --lr-rule: rise from --lr to the new rate in E epochs", GS_TRAINING,
+     .json = {NULL, "optimizer.warmup"}, .log_with = "lr-rule"},
+    {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, 1, "X", "momentum of SGD; 0: plain SGD", GS_TRAINING,
+     .usual = 0.9, .json = {"momentum", "optimizer.momentum"}},
+    {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X", "weight decay (L2)", GS_TRAINING,
+     .json = {"weight_decay", "optimizer.weight_decay"}},
+    {"seed", GS_OPTION_COUNT, AT(seed), 0, 1e18, "N",
+     "seed of the initial weights, the sample order and dropout", GS_TRAINING, .usual = 1,
+     .json = {"seed", "seed"}},
+    {"accumulate", GS_OPTION_INT, AT(accumulate), 1, 1e6, "K",
+     "compute each worker's part in K passes, then sum once", GS_TRAINING, .json = {"accumulate"}},
+    {"throttle", GS_OPTION_DOUBLE, AT(throttle), 0.001, 1e6, "MB/S",
+     "limit each loader to this rate, to see the effect", GS_TRAINING, .json = {"throttle_mb_per_s"},
+     .null = true, .agreement = GS_MAY_DIFFER},
+    {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
+     GS_TRAINING, .off = "none", .json = {"slow"}},
+    {"exact", GS_OPTION_FLAG, AT(exact), 0, 0, NULL, "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)",
+     GS_TRAINING, .json = {"exact", "exact"}},
+    {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
+     "every N steps, stop if the workers' weights differ", GS_TRAINING, .off = "never", .json = {"verify"}},
+    {"save", GS_OPTION_TEXT, AT(save), 0, 0, "FILE", "write the weights (safetensors); on all ranks or none",
+     GS_TRAINING, .agreement = GS_ALL_OR_NONE},
+
+    /* ---- of the commands that name one ---- */
+    {"keep", GS_OPTION_KEEP, AT(keep_best), 0, 0, "WHICH",
+     "which weights to --save: last, or best (of the epoch with the highest test accuracy)", GS_IF_NAMED,
+     .agreement = GS_MUST_AGREE},
+    {"log", GS_OPTION_FLAG, AT(record), 0, 0, NULL, NULL, GS_IF_NAMED, .agreement = GS_MUST_AGREE},
+    {"trace-steps", GS_OPTION_RANGE, AT(trace), 0, 0, "A-B",
+     "the steps in the log's timeline, or none (default 4-7)", GS_IF_NAMED, .off = "none",
+     .json = {NULL, "trace_steps"}},
+    {"keep-going", GS_OPTION_FLAG, AT(keep_going), 0, 0, NULL, "keep training even if the loss is not finite",
+     GS_IF_NAMED, .agreement = GS_MUST_AGREE},
+    {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,
+     "also show which class is taken for which, and the accuracy of each", GS_IF_NAMED,
+     .agreement = GS_MUST_AGREE},
+    {0},
+};
+
+_Static_assert(sizeof gs_run_table / sizeof *gs_run_table <= GS_RUN_OPTIONS, "GS_RUN_OPTIONS is too small");
+
+const gs_run_option *gs_run_option_named(const char *name) {
+    const gs_run_option *o = gs_run_table;
+    while (o->name && strcmp(o->name, name) != 0) o++;
+    if (!o->name) gs_bug("unknown option --%s of a run", name);
+    return o;
+}
+
+static void set_default(const gs_run_option *o, void *value) {
+    if (o->kind == GS_OPTION_TEXT)
+        *(const char **)value = o->usual_text;
+    else if (o->kind == GS_OPTION_FLAG)
+        *(bool *)value = o->usual > 0;
+    else if (gs_option_is_number(o->kind))
+        gs_option_set_number(o->kind, value, o->usual);
+    else if (gs_option_names_of(o->kind))
+        gs_option_set_name(o->kind, value, (int)o->usual);
+}
+
+gs_settings gs_settings_default(void) {
+    gs_settings s = {0};
+    for (const gs_run_option *o = gs_run_table; o->name; o++) set_default(o, (char *)&s + o->at);
+    return s;
+}
+
+bool gs_run_option_is_default(const gs_run_option *o, const gs_settings *s) {
+    const gs_settings usual = gs_settings_default();
+    char text[64], usual_text[64];
+    return strcmp(gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text),
+                  gs_option_text(o->kind, (const char *)&usual + o->at, usual_text, sizeof usual_text)) == 0;
+}
+
+gs_settings gs_settings_in_use(const gs_worker *w) {
+    gs_settings s = *w->settings;
+    s.batch = w->batch;
+    s.mean = w->input.scales ? w->model->scaling.mean : NAN;
+    s.std = w->input.scales ? w->model->scaling.std : NAN;
+    if (!s.base_batch) s.base_batch = GS_BASE_BATCH;
+    if (s.accumulate < 1) s.accumulate = 1;
+    return s;
+}

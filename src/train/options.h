@@ -1,0 +1,110 @@
+/* The options of a run, in one table. These walk it:
+ *
+ *     cli/options.c, options_help.c, manual.c     --name value, --help, manual pages, completion
+ *     options.c                                   the defaults of gs_settings
+ *     agreement.c                                 what all ranks must have been started with
+ *     options_json.c                              the first line of train --json, and run.json of a log
+ *
+ * To add an option, add a field to gs_settings and a row to the table. An option that is not a setting of a run, such
+ * as --json, belongs to the table of its command.
+ */
+#pragma once
+
+#include "train/train.h"
+
+typedef enum gs_option_kind {
+    GS_OPTION_FLAG,    /* bool */
+    GS_OPTION_TEXT,    /* const char * */
+    GS_OPTION_INT,     /* int. From here on: numbers */
+    GS_OPTION_COUNT,   /* uint64_t */
+    GS_OPTION_BATCH,   /* size_t: a number, or "all" for 0 */
+    GS_OPTION_FLOAT,   /* float */
+    GS_OPTION_DOUBLE,  /* double */
+    GS_OPTION_SHAPE,   /* gs_shape: CxHxW */
+    GS_OPTION_SLOW,    /* gs_slow: RANK:MS */
+    GS_OPTION_RANGE,   /* gs_step_range: A-B, A, none */
+    GS_OPTION_REFUSED, /* none: this command does not take it, and `help` says what to use */
+    GS_OPTION_LOSS,    /* gs_loss. From here on: one of a few names */
+    GS_OPTION_WIRE,    /* gs_wire: f32, f16, bf16 */
+    GS_OPTION_RULE,    /* gs_lr_rule */
+    GS_OPTION_BIND,    /* bool: cores, none */
+    GS_OPTION_KEEP,    /* bool: best, last */
+    GS_OPTION_OPTIM,   /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
+} gs_option_kind;
+
+/* ---- the table ---- */
+
+/* Which commands take an option. A command can also name one in its own table. */
+typedef enum gs_option_users {
+    GS_ALL_RUNS,
+    GS_TRAINING,
+    GS_IF_NAMED /* only commands that name it */
+} gs_option_users;
+
+/* May ranks be started with different values? */
+typedef enum gs_option_agreement {
+    GS_MUST_AGREE,
+    GS_ALL_OR_NONE, /* all ranks have it, each with its own value, or none has */
+    GS_MAY_DIFFER   /* no harm, or its outcome is compared instead: the data, the weights */
+} gs_option_agreement;
+
+typedef enum gs_json_place {
+    GS_JSON_START /* the first line of train --json */,
+    GS_JSON_LOG /* run.json */
+} gs_json_place;
+
+typedef struct gs_run_option {
+    const char *name; /* without "--"; NULL ends the table */
+    gs_option_kind kind;
+    size_t at;       /* offset of the field of gs_settings */
+    double min, max; /* for numbers, both allowed */
+    const char *argument, *help;
+    gs_option_users users;
+    double usual;           /* the default of a number, a flag or a name */
+    const char *usual_text; /* the default of a text */
+    gs_option_agreement agreement;
+    const char *off;      /* the word for the default where ranks differ: "none"; NULL: its value */
+    const char *json[2];  /* its keys in both places; "optimizer.lr": in an object; NULL: not there */
+    bool null;            /* there the default is null */
+    const char *log_with; /* in run.json only if this other option differs from its default */
+} gs_run_option;
+
+enum { GS_RUN_OPTIONS = 48 }; /* in the table, at most */
+
+extern const gs_run_option gs_run_table[];
+
+/* gs_bug if there is none. */
+const gs_run_option *gs_run_option_named(const char *name);
+
+bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
+
+/* The settings of a worker's run with what they leave open filled in, such as the size of a batch of all samples. */
+gs_settings gs_settings_in_use(const gs_worker *);
+
+struct cJSON;
+void gs_run_options_json(const gs_settings *, gs_json_place, struct cJSON *); /* adds fields */
+
+/* ---- values ---- */
+
+static inline bool gs_option_is_number(gs_option_kind kind) {
+    return kind >= GS_OPTION_INT && kind <= GS_OPTION_DOUBLE;
+}
+
+/* Of a number. A float is the decimal that was typed. */
+double gs_option_number(gs_option_kind, const void *value);
+void gs_option_set_number(gs_option_kind, void *value, double);
+
+/* A value as it can be typed; different values give different texts. A flag is "yes" or "no". `text` is room for the
+ * result, which may also be a constant. */
+const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
+
+/* The names of a kind that has a few. */
+typedef struct gs_option_names {
+    const char *name[8]; /* by value */
+    int typed;           /* how many of them the command line takes; a program can set the others */
+    const char *wanted;  /* "unknown --loss 'mse'; choose one of: ..." */
+} gs_option_names;
+
+/* NULL: the kind has none. */
+const gs_option_names *gs_option_names_of(gs_option_kind);
+void gs_option_set_name(gs_option_kind, void *value, int i);

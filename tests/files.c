@@ -1,0 +1,38 @@
+#include "tests/files.h"
+
+#include <dirent.h>
+
+const char *in_folder(const char *folder, const char *name) {
+    static char path[4][600];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof *path, "%s/%s", folder, name);
+    return path[turn];
+}
+
+void check_holds(const char *path, const char *text) {
+    char found[100] = "";
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    found[fread(found, 1, sizeof found - 1, f)] = '\0';
+    fclose(f);
+    assert_string_equal(found, text);
+}
+
+int entries(const char *folder) {
+    int count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return count;
+}
+
+void write_text(const char *path, const char *text) {
+    gs_file_writer w;
+    assert_ok(gs_file_writer_open(path, &w));
+    fputs(text, w.file);
+    assert_ok(gs_file_writer_commit(&w));
+    gs_file_writer_discard(&w); /* harmless after commit */
+}

@@ -1,0 +1,19 @@
+/* Files and folders of the tests. */
+#ifndef GS_TESTS_FILES_H
+#define GS_TESTS_FILES_H
+
+#include "tests/test.h"
+
+/* "folder/name"; four results may be in use at once. */
+const char *in_folder(const char *folder, const char *name);
+
+/* How many things lie in a folder. */
+int entries(const char *folder);
+
+/* The file holds exactly this text, of less than 100 bytes. */
+void check_holds(const char *path, const char *text);
+
+/* As the library writes a file: whole or not at all. */
+void write_text(const char *path, const char *text);
+
+#endif

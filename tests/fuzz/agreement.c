@@ -1,0 +1,37 @@
+/* What the ranks show each other before the first step, as the other side of a job may send it: their settings, and,
+ * for
+ * --sync auto, what they have measured and rank 0 has chosen. */
+#include "sync/auto.c"
+#include "train/agreement.c"
+#include "fuzz.h"
+
+static void settings(fuzz_input *in) {
+    gs_agreement both[2] = {{.samples = 1}, {.samples = 1}};
+    uint8_t equal = fuzz_byte(in); /* how many 255ths of both are the same */
+    fuzz_bytes(in, &both[0], sizeof both[0]);
+    both[1] = both[0];
+    size_t begin = sizeof both[1] * equal / 256;
+    fuzz_bytes(in, (char *)&both[1] + begin, sizeof both[1] - begin < 16 ? sizeof both[1] - begin : 16);
+    end_texts(&both[0]);
+    end_texts(&both[1]);
+    if (compare(1, &both[1], &both[0]) != GS_OK && !*gs_message())
+        fuzz_wrong("a difference without a message");
+}
+
+static void measured(fuzz_input *in, int rank) {
+    enum { RANKS = 3 };
+    gs_comm liar = fuzz_comm(in, rank, RANKS);
+    figures f = {{1e-6, 2e-5}, {1e-6, 1e-5}, 1e-5};
+    decision d = {0};
+    if (rank == 0 && collect(&liar, &f) != GS_OK) return;
+    if (rank == 0) decide(&f, RANKS, 1000, &d);
+    if (agree(&liar, &d) == GS_OK && (d.best < 0 || d.best >= CANDIDATES)) fuzz_wrong("scheme %d", d.best);
+}
+
+FUZZ(in) {
+    uint8_t what = fuzz_byte(in) % 4;
+    if (what < 2)
+        settings(in);
+    else
+        measured(in, what - 2);
+}

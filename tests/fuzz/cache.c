@@ -1,0 +1,30 @@
+/* An entry of the cache: as it is, and with the first line that belongs to what follows it. */
+#include <stdlib.h>
+#include <string.h>
+#include "io/cache.c"
+#include "fuzz.h"
+
+FUZZ(in) {
+    static char file[1 << 16];
+    const char name[] = "entry";
+    uint8_t how = fuzz_byte(in);
+    const void *data = in->data;
+    size_t size = in->size;
+    if (how & 1 && size < sizeof file - HEADER) {
+        int length = write_header(file, name, data, size);
+        memcpy(file + length, data, size);
+        size += (size_t)length;
+        data = file;
+        if (how & 2 && size > 0)
+            file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte of it damaged */
+    }
+    setenv("GRADSUM_CACHE", fuzz_folder(name, 0, data, size), 1);
+    void *got;
+    size_t bytes;
+    gs_cache_state state = gs_cache_read(name, &got, &bytes);
+    if ((how & 3) == 1 && data == file &&
+        (state != GS_CACHE_FOUND || bytes != in->size || memcmp(got, in->data, bytes) != 0))
+        fuzz_wrong("an entry is not read as it was written");
+    if (state == GS_CACHE_FOUND && ((char *)got)[bytes] != '\0') fuzz_wrong("no 0 behind the entry");
+    free(got);
+}

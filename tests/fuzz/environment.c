@@ -1,0 +1,37 @@
+/* What the environment says of this process and its peers; each variable's value is a line. */
+#include <stdlib.h>
+#include <string.h>
+#include "cli/draw/bars.h"
+#include "cli/launch.h"
+#include "fuzz.h"
+
+FUZZ(in) {
+    static const char *const names[] = {"GRADSUM_RANK",
+                                        "GRADSUM_WORLD_SIZE",
+                                        "GRADSUM_RENDEZVOUS",
+                                        "GRADSUM_TIMEOUT",
+                                        "GRADSUM_ADDRESS",
+                                        "GRADSUM_TRANSPORT",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "GRADSUM_CHECK",
+                                        "COLUMNS",
+                                        "LANG"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
+    int count = fuzz_words(text, value);
+    for (int i = 0; i < NAMES; i++) {
+        if (i < count && strcmp(value[i], "-") != 0)
+            setenv(names[i], value[i], 1);
+        else
+            unsetenv(names[i]);
+    }
+    gs_rendezvous r;
+    if (gs_rendezvous_from_environment(&r) == GS_OK && (r.rank < 0 || r.rank >= r.size || !(r.timeout > 0)))
+        fuzz_wrong("rank %d of %d, time-out %g", r.rank, r.size, r.timeout);
+    gs_comm_check_if_wanted(0, NULL);
+    if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a time-out");
+    gs_screen screen = gs_screen_of(stdout);
+    if (screen.width < GS_SCREEN_LEAST || screen.width > 1000) fuzz_wrong("%d columns", screen.width);
+    free(text);
+}

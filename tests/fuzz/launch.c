@@ -1,0 +1,57 @@
+/* The words of `gradsum launch`, each a line; and what it reads of its ranks: why they failed, and how the kernel says
+ * that a process is doing. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include "cli/cli.h"
+#include "cli/launch.h"
+#include "fuzz.h"
+#include "comm/process.c"
+
+const gs_command gs_commands[] = {
+    {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};
+
+/* Instead of the launcher's. */
+int gs_launch_run(const gs_launch *l) {
+    if (l->size < 1 || l->size > GS_LAUNCH_MOST || !l->command || !*l->command || !(l->timeout >= 0))
+        fuzz_wrong("%d processes, time-out %g, and %s", l->size, l->timeout,
+                   l->command ? "no word" : "no command");
+    return 0;
+}
+
+static void words(char *text) {
+    static FILE *nowhere;
+    FILE *errors = stderr;
+    char *argv[FUZZ_WORDS + 2] = {"launch"};
+    if (!nowhere) nowhere = fopen("/dev/null", "w");
+    if (nowhere) stderr = nowhere;
+    gs_cmd_launch(1 + fuzz_words(text, argv + 1), argv);
+    stderr = errors;
+}
+
+static void last_words(const char *text) {
+    gs_launch_why why;
+    int file = open(fuzz_file(text, strlen(text)), O_RDONLY);
+    if (gs_launch_why_first(file, &why)) {
+        gs_status_name(why.code);
+        if (strlen(why.message) >= sizeof why.message || strchr(why.message, '\n')) fuzz_wrong("not a line");
+    }
+    close(file);
+}
+
+/* A process may call itself anything. */
+static void state(const char *name) {
+    char stat[512];
+    state_in(name);
+    snprintf(stat, sizeof stat, "4711 (%.64s) D 1 4711 4711 0 -1 4194304 100", name);
+    if (state_in(stat) != 'D') fuzz_wrong("'%s' is taken for the state %c", stat, state_in(stat));
+}
+
+FUZZ(in) {
+    uint8_t what = fuzz_byte(in) % 3;
+    char *text = fuzz_text(in);
+    if (what == 0)
+        words(text);
+    else
+        (what == 1 ? last_words : state)(text);
+    free(text);
+}

@@ -1,0 +1,32 @@
+/* Lists that are typed with commas: devices, and the batches of `gradsum sweep`: numbers that grow, "..." and "all". */
+#include <stdlib.h>
+#include "cl/open.c"
+#include "fuzz.h"
+#include "train/internal.h"
+#include "train/sweep.h"
+
+static void devices(const char *text) {
+    char name[48];
+    place p;
+    int count = gs_devices_count(text);
+    for (int i = 0; i < count && i < 40; i++)
+        if (gs_devices_name(text, i, name) == GS_OK && parse(name, &p) == GS_OK && p.parts &&
+            (p.part < 0 || p.part >= p.parts))
+            fuzz_wrong("part %d of %d", p.part, p.parts);
+}
+
+static void batches(const char *text) {
+    static gs_sweep sweep;
+    sweep.samples = 6000;
+    if (gs_sweep_batches(&sweep, text) != GS_OK) return;
+    for (int i = 0; i < sweep.count; i++)
+        if (sweep.run[i].batch > sweep.samples || (i > 0 && sweep.run[i].batch <= sweep.run[i - 1].batch))
+            fuzz_wrong("batch %d is %zu", i, sweep.run[i].batch);
+}
+
+FUZZ(in) {
+    uint8_t what = fuzz_byte(in);
+    char *text = fuzz_text(in);
+    (what % 2 ? batches : devices)(text);
+    free(text);
+}

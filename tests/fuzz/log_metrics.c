@@ -1,0 +1,6 @@
+/* metrics.jsonl of a training log. */
+#include "log.h"
+
+FUZZ(in) {
+    read_log(in, "metrics.jsonl");
+}

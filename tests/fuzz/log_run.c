@@ -1,0 +1,6 @@
+/* run.json of a training log. */
+#include "log.h"
+
+FUZZ(in) {
+    read_log(in, "run.json");
+}

@@ -1,0 +1,8 @@
+/* trace.json of a training log: Chrome's trace format. A log has another file too. */
+#include "log.h"
+
+FUZZ(in) {
+    static const char run[] = "{\"format\":\"gradsum-run\",\"version\":1}";
+    fuzz_folder("run.json", 1, run, sizeof run - 1);
+    read_log(in, "trace.json");
+}

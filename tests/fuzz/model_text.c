@@ -1,0 +1,13 @@
+/* The text of a model, and the shapes and sizes that follow from it. */
+#include <stdlib.h>
+#include "fuzz.h"
+#include "model/model.h"
+
+FUZZ(in) {
+    gs_shape shape = {1 + fuzz_byte(in) % 4, 1 + fuzz_byte(in) % 33, 1 + fuzz_byte(in) % 33, 0};
+    char *text = fuzz_text(in);
+    gs_model *model = NULL;
+    if (gs_model_plan(text, shape, &model) == GS_OK && !model) fuzz_wrong("a plan without a model");
+    gs_model_free(model);
+    free(text);
+}

@@ -1,0 +1,72 @@
+/* Names of files that others have put into a folder: hand-ins, temporary files that may be removed, files of ranks. */
+#include "lessons/grade/hand_ins.c"
+#include "fuzz.h"
+#include "io/temporary.c"
+#include "comm/rendezvous.c"
+
+/* Only what is named as gs_temporary_open does it may be taken for a file that was left behind. */
+static void temporary(const char *name) {
+    const char file[] = "w.st";
+    char end[16], own[600];
+    long pid;
+    int number, used = 0;
+    ending(end);
+    snprintf(own, sizeof own, "%s%s", name, end);
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? own : name;
+        bool right = is_temporary_of(text, file, end);
+        if (right && (sscanf(text, "w.st.%ld-%d%n", &pid, &number, &used) != 2 || !strstr(text + used, end)))
+            fuzz_wrong("'%s' is taken for a temporary file", text);
+    }
+}
+
+static void hand_in(const char *name) {
+    char lab[3], last[256];
+    if (lab_of(name, lab) && (!isdigit((unsigned char)lab[0]) || !isdigit((unsigned char)lab[1]) || lab[2]))
+        fuzz_wrong("lab '%s' of '%s'", lab, name);
+    last_name(name, last, sizeof last);
+    if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
+}
+
+/* What the ranks of a run write: "rank-0"; one that stays away "absent-for-0", and its draft "absent-for-0.by-1". */
+static bool is_written_by_ranks(const char *name, int size) {
+    char own[64];
+    for (int i = 0; i < size; i++) {
+        snprintf(own, sizeof own, "rank-%d", i);
+        if (strcmp(name, own) == 0) return true;
+        int used = snprintf(own, sizeof own, "absent-for-%d", i);
+        if (strcmp(name, own) == 0) return true;
+        for (int by = 0; by < size; by++) {
+            snprintf(own + used, sizeof own - (size_t)used, ".by-%d", by);
+            if (strcmp(name, own) == 0) return true;
+        }
+    }
+    return false;
+}
+
+/* A folder in which one other file lies. */
+static void of_a_rank(const char *name) {
+    enum { SIZE = 12 };
+    static char folder[200], path[600];
+    const char *tmp = getenv("TMPDIR");
+    gs_rendezvous r = {.rank = 0, .size = SIZE, .directory = folder, .timeout = 1};
+    if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) return;
+    snprintf(folder, sizeof folder, "%.150s/fuzz-names-%ld", tmp ? tmp : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/%.300s", folder, name);
+    if (mkdir(folder, 0700) != 0) return;
+    int f = open(path, O_WRONLY | O_CREAT, 0600);
+    bool good = f >= 0 && check_folder(&r) == GS_OK;
+    if (f >= 0) close(f);
+    unlink(path);
+    rmdir(folder);
+    if (f >= 0 && good != is_written_by_ranks(name, SIZE))
+        fuzz_wrong("'%s' is %s for the file of a rank", name, good ? "taken" : "not taken");
+}
+
+FUZZ(in) {
+    uint8_t what = fuzz_byte(in);
+    if (in->size > 255) in->size = 255;
+    char *text = fuzz_text(in);
+    (what % 3 == 0 ? hand_in : what % 3 == 1 ? temporary : of_a_rank)(text);
+    free(text);
+}

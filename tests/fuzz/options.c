@@ -1,0 +1,22 @@
+/* The words of `gradsum train`, each a line, and whether the settings that they give go together. */
+#include <stdlib.h>
+#include "cli/cli.h"
+#include "fuzz.h"
+#include "train/internal.h"
+
+FUZZ(in) {
+    char *text = fuzz_text(in), *argv[FUZZ_WORDS + 2] = {"train"};
+    int words, argc = 1 + fuzz_words(text, argv + 1);
+    bool help;
+    gs_settings s = gs_settings_default();
+    gs_shape shape;
+    const gs_option own[] = {GS_RUN_OPTION("trace-steps", NULL),
+                             GS_RUN_OPTION("keep", NULL),
+                             {"input", GS_OPTION_SHAPE, &shape, 0, 0, "CxHxW", ""},
+                             {0}};
+    if (gs_options_parse(gs_run_options(&s, true, own), argc, argv, &words, &help) == GS_OK) {
+        if (words < 0 || words >= argc) fuzz_wrong("%d words of %d", words, argc - 1);
+        gs_check_settings(&s);
+    }
+    free(text);
+}

@@ -1,0 +1,31 @@
+/* Text and data that are put into a page: nothing in them may end the element that they stand in. */
+#include "page/page.c"
+#include "fuzz.h"
+
+static char *page_of(const gs_page_part *part) {
+    const gs_page_part parts[] = {*part, {0}};
+    char *page = NULL;
+    size_t length;
+    FILE *f = open_memstream(&page, &length);
+    if (!f || compose(f, "{{x}}", parts) != GS_OK || fclose(f) != 0) fuzz_wrong("no page: %s", gs_message());
+    return page;
+}
+
+FUZZ(in) {
+    char *text = fuzz_text(in);
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, text, text);
+    char *title = page_of(&(gs_page_part){"x", GS_PAGE_TEXT, text, NULL});
+    char *data = page_of(&(gs_page_part){"x", GS_PAGE_JSON, NULL, json});
+    if (strpbrk(title, "<>\"'")) fuzz_wrong("a sign of HTML is left in the text: %s", title);
+    if (strchr(data, '<')) fuzz_wrong("a sign of HTML is left in the data: %s", data);
+    cJSON *again = cJSON_Parse(data);
+    const cJSON *value = again ? again->child : NULL;
+    if (!value || strcmp(value->string, text) != 0 || strcmp(value->valuestring, text) != 0)
+        fuzz_wrong("the data are not what they were: %s", data);
+    cJSON_Delete(again);
+    free(data);
+    free(title);
+    cJSON_Delete(json);
+    free(text);
+}

@@ -1,0 +1,59 @@
+/* Mailboxes and seats in shared memory, into which another process has written anything. */
+#include <stdlib.h>
+#include <string.h>
+#include "fuzz.h"
+#include "comm/shm/shm.h"
+
+enum { RANKS = 2, USED = 8 << 20 };
+
+static gs_shm shm;
+static gs_comm comm = {.size = RANKS, .timeout = 1e-3, .state = &shm};
+static gs_shm_mailbox *box; /* of the two ranks */
+static gs_call call;
+
+static void receive(void *data) {
+    gs_shm_recv(&comm, &(gs_envelope){1, 0, 0, &call}, data, call.count);
+}
+
+static void send(void *data) {
+    gs_shm_send(&comm, &(gs_envelope){1, 0, 0, &call}, data, call.count);
+}
+
+static void compare(void *data) {
+    (void)data;
+    gs_shm_show(&shm, &call);
+    gs_shm_compare(&shm, &call);
+}
+
+static void make(void) {
+    size_t header = (sizeof(gs_shm_header) + RANKS * sizeof(gs_shm_seat) + 4095) / 4096 * 4096;
+    shm = (gs_shm){.rank = 0, .size = RANKS, .noun = "rank"};
+    if (gs_segment_create(&shm.segment) != GS_OK) fuzz_wrong("%s", gs_message());
+    shm.header = (gs_shm_header *)shm.segment.base;
+    shm.mailboxes = (gs_shm_mailbox *)(shm.segment.base + header);
+    shm.watch = malloc(RANKS * sizeof *shm.watch);
+    for (int r = 0; r < RANKS; r++) shm.watch[r] = -1;
+    char nothing = 0;
+    call = (gs_call){GS_SEND, 1, GS_U8, 0, 1};
+    send(&nothing);
+    for (box = shm.mailboxes; !box->key;) box++;
+}
+
+FUZZ(in) {
+    char data[256] = "";
+    if (!box) make();
+    call = (gs_call){GS_RECV, fuzz_byte(in), GS_U8, 0, 1};
+    uint8_t what = fuzz_byte(in) % 3;
+    memset((void *)shm.header, 0, sizeof *shm.header + RANKS * sizeof(gs_shm_seat));
+    shm.header->used = USED;
+    fuzz_bytes(in, box->copy, sizeof box->copy);
+    box->sent = fuzz_byte(in);
+    box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* neither waits */
+    fuzz_bytes(in, box->place, sizeof box->place);
+    for (int i = 0; i < GS_SHM_COPIES; i++) box->place[i].bytes %= 300; /* given back: a few bytes only */
+    if (what == 2) {
+        fuzz_bytes(in, &shm.header->seats[1].call, sizeof shm.header->seats[1].call);
+        call.operation = GS_ALL_REDUCE;
+    }
+    fuzz_allow_bugs(what == 0 ? receive : what == 1 ? send : compare, data);
+}

@@ -1,0 +1,17 @@
+/* What processes tell each other on their way to shared memory: where they are, and why they could not open it. */
+#include "comm/shm/open.c"
+#include "fuzz.h"
+
+FUZZ(in) {
+    enum { RANKS = 3 };
+    char why[256] = "";
+    long pid[RANKS];
+    answer answers[RANKS];
+    bool places = fuzz_byte(in) % 2;
+    gs_comm liar = fuzz_comm(in, 0, RANKS);
+    gs_shm m = {.rank = 0, .size = RANKS, .noun = "rank", .pid = pid};
+    if (places)
+        learn_places(&liar, &m, why, sizeof why);
+    else if (exchange(&liar, &(answer){.can = 1}, answers, sizeof *answers) == GS_OK)
+        hear_answers(answers, RANKS, why, sizeof why);
+}

@@ -1,0 +1,106 @@
+#include "tests/rank_process.h"
+#include "comm/mesh.h"
+#include "comm/rendezvous.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- in the process ---- */
+
+static gs_status join(void) {
+    gs_rendezvous r;
+    gs_comm *c;
+    GS_TRY(gs_rendezvous_from_environment(&r));
+    GS_TRY(gs_comm_gloo_create(&r, &c));
+    gs_comm_free(c);
+    return GS_OK;
+}
+
+/* As gs_comm_gloo_create begins, but nothing more is said on the connections. */
+static gs_status connect_and_raise(int signal) {
+    enum { MOST = 8 };
+    gs_rendezvous r;
+    gs_passport all[MOST] = {{0}};
+    int listener, nobody[MOST], socket[MOST];
+    GS_TRY(gs_rendezvous_from_environment(&r));
+    if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
+    GS_TRY(gs_passport_create(&r, &all[r.rank]));
+    GS_TRY(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
+    GS_TRY(gs_rendezvous_meet(&r, all));
+    for (int i = 0; i < r.size; i++) nobody[i] = -1;
+    GS_TRY(gs_mesh_connect(&r, all, listener, nobody, 1, socket));
+    gs_rendezvous_leave(&r);
+    raise(signal);
+    return GS_OK;
+}
+
+__attribute__((constructor)) static void be_a_rank(void) {
+    const char *what = getenv("GS_TEST_RANK");
+    if (!what) return;
+    gs_status status = atoi(what) > 0 ? connect_and_raise(atoi(what)) : join();
+    printf("%s: %s\n", gs_status_name(status), gs_message());
+    exit(status != GS_OK);
+}
+
+/* ---- in the test ---- */
+
+static void set_number(const char *name, int value) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, int timeout) {
+    return gs_test_start_ill_rank(rank, size, folder, timeout, 0);
+}
+
+gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, int timeout, int signal) {
+    gs_test_rank p;
+    snprintf(p.log, sizeof p.log, "%s/log", gs_test_folder());
+    set_number("GS_TEST_RANK", signal);
+    setenv("GRADSUM_RENDEZVOUS", folder, 1);
+    set_number("GRADSUM_RANK", rank);
+    set_number("GRADSUM_WORLD_SIZE", size);
+    set_number("GRADSUM_TIMEOUT", timeout);
+    p.pid = fork();
+    if (p.pid == 0) {
+        int log = open(p.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (log >= 0) dup2(log, STDOUT_FILENO);
+        execl("/proc/self/exe", "gradsum-test", (char *)NULL);
+        _exit(99);
+    }
+    assert_true(p.pid > 0);
+    static const char *const names[] = {"GS_TEST_RANK", "GRADSUM_RANK", "GRADSUM_WORLD_SIZE",
+                                        "GRADSUM_RENDEZVOUS", "GRADSUM_TIMEOUT"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
+    return p;
+}
+
+int gs_test_rank_end(const gs_test_rank *p) {
+    int status = 0;
+    for (int i = 0; i < 10000; i++) {
+        if (waitpid(p->pid, &status, WNOHANG) == p->pid) return status;
+        usleep(10000);
+    }
+    kill(p->pid, SIGKILL);
+    waitpid(p->pid, &status, 0);
+    fail_msg("a rank did not end");
+    return status;
+}
+
+void gs_test_rank_says(const gs_test_rank *p, const char *part) {
+    char text[1024] = "";
+    FILE *f = fopen(p->log, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    if (!strstr(text, part)) fail_msg("wanted '%s' in: %s", part, text);
+}
+
+void gs_test_new_folder(char folder[400]) {
+    snprintf(folder, 400, "%s/meet", gs_test_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+}

@@ -1,0 +1,29 @@
+/* Ranks that are processes: this program, started again. Each comes to the meeting in the folder, is connected, says
+ * how it went, and ends.
+ */
+#ifndef GS_TESTS_RANK_PROCESS_H
+#define GS_TESTS_RANK_PROCESS_H
+
+#include <sys/types.h>
+#include "tests/test.h"
+
+typedef struct gs_test_rank {
+    pid_t pid;
+    char log[400];
+} gs_test_rank;
+
+/* A folder to meet in. */
+void gs_test_new_folder(char folder[400]);
+
+gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, int timeout);
+
+/* It kills itself with this signal as soon as it is connected, before Gloo begins. For 3 ranks or more. */
+gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, int timeout, int signal);
+
+/* Its wait status; it is killed, and the test fails, if it has not ended after 100 s. */
+int gs_test_rank_end(const gs_test_rank *);
+
+/* After its end: what it has printed contains `part`. */
+void gs_test_rank_says(const gs_test_rank *, const char *part);
+
+#endif

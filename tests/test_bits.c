@@ -1,0 +1,201 @@
+/* What all workers repeat gives the same bits on every device, or copies of the model would drift apart. */
+#include "tests/devices.h"
+#include "tests/operators.h"
+#include "tests/training.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- operators: cpu's bits on each device ---- */
+
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Which NaN it is may differ. */
+static void check_bits(const gs_device *d, const float *got, const float *want, size_t count,
+                       const char *what) {
+    for (size_t i = 0; i < count; i++)
+        if (bits_of(got[i]) != bits_of(want[i]) && !(isnan(got[i]) && isnan(want[i])))
+            fail_msg("%s, %s: [%zu] of %zu is %a, on cpu %a", d->name, what, i, count, (double)got[i],
+                     (double)want[i]);
+}
+
+/* Of any size from 2^-20 to 4 with all 24 bits; every seventh is one where arithmetic ends: zeros, subnormals, their
+ * neighbours, infinities, NaN. */
+static float odd_value(size_t i, uint32_t salt) {
+    static const float ends[] = {0,        -0.0f,     FLT_TRUE_MIN,   -3 * FLT_TRUE_MIN, FLT_MIN, -FLT_MIN,
+                                 1e-38f,   -5e-39f,   1.00000012f,    0.99999994f,       FLT_MAX, -FLT_MAX,
+                                 INFINITY, -INFINITY, 2.5f * FLT_MIN, -1.5f * FLT_MIN,   NAN,     1e-30f};
+    uint32_t h = test_hash(i, salt);
+    if (h % 7 == 0) return ends[h / 7 % (sizeof ends / sizeof *ends)];
+    float x = ldexpf(1 + (float)(h >> 9) / 0x1p23f, (int)(test_hash(i, salt + 100) % 22) - 20);
+    return h & 256 ? -x : x;
+}
+
+enum { MOST = 5000, BEFORE = 3 /* elements before the arrays, so that they begin at no vector's border */ };
+
+static void write_values(gs_device *d, gs_mem *m, uint32_t salt) {
+    static float x[BEFORE + MOST];
+    for (size_t i = 0; i < BEFORE + MOST; i++) x[i] = odd_value(i, salt);
+    assert_ok(d->ops->alloc(d, sizeof x, m));
+    assert_ok(d->ops->write(d, *m, x, sizeof x));
+}
+
+/* Two updates of `count` parameters, and what is before and behind them. */
+static void update_twice(gs_device *d, size_t count, const float rate[4], float *w_out, float *v_out) {
+    gs_mem w, v, dw, none = GS_NONE;
+    write_values(d, &w, 1);
+    write_values(d, &v, 2);
+    write_values(d, &dw, 3);
+    for (int i = 0; i < 2; i++)
+        assert_ok(d->ops->sgd_update(d, gs_at(w, BEFORE), rate[2] != 0 ? gs_at(v, BEFORE) : none,
+                                     gs_at(dw, BEFORE), count, rate[0], rate[1], rate[2], rate[3]));
+    assert_ok(d->ops->read(d, w_out, w, (BEFORE + MOST) * sizeof(float)));
+    assert_ok(d->ops->read(d, v_out, v, (BEFORE + MOST) * sizeof(float)));
+    d->ops->free(d, w);
+    d->ops->free(d, v);
+    d->ops->free(d, dw);
+}
+
+static void check_update(gs_device *cpu, gs_device *d) {
+    static const float rates[][4] = {/* scale, lr, momentum, weight decay */
+                                     {1.0f / 128, 0.05f, 0.9f, 0},
+                                     {1.0f / 3, 0.1f, 0.97f, 1e-3f},
+                                     {1.0f / 333, 0.3f, 0, 0},
+                                     {1.0f / 7, 1e-3f, 0, 0.01f},
+                                     {1, 0.7f, 1, 0.1f}};
+    static const size_t counts[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 255, 1000, MOST};
+    static float w[BEFORE + MOST], v[BEFORE + MOST], want_w[BEFORE + MOST], want_v[BEFORE + MOST];
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            update_twice(cpu, counts[c], rates[r], want_w, want_v);
+            update_twice(d, counts[c], rates[r], w, v);
+            check_bits(d, w, want_w, BEFORE + MOST, "sgd_update: w");
+            check_bits(d, v, want_v, BEFORE + MOST, "sgd_update: v");
+        }
+}
+
+static void check_memory(gs_device *d) {
+    static float x[BEFORE + MOST], got[BEFORE + MOST];
+    const size_t bytes = sizeof x;
+    gs_mem from, to;
+    for (size_t i = 0; i < BEFORE + MOST; i++) x[i] = odd_value(i, 1);
+    write_values(d, &from, 1);
+    assert_ok(d->ops->alloc(d, bytes, &to));
+    assert_ok(d->ops->copy(d, to, from, BEFORE + MOST));
+    assert_ok(d->ops->read(d, got, to, bytes));
+    assert_memory_equal(got, x, bytes);
+    for (size_t i = 0; i < 40; i++) {
+        const float value = odd_value(i, 5);
+        assert_ok(d->ops->fill(d, gs_at(to, BEFORE), value, i * 17));
+        assert_ok(d->ops->read(d, got, to, bytes));
+        assert_memory_equal(got, x, BEFORE * sizeof(float));
+        for (size_t k = 0; k < i * 17; k++)
+            if (bits_of(got[BEFORE + k]) != bits_of(value)) fail_msg("%s: fill %a", d->name, (double)value);
+    }
+    d->ops->free(d, from);
+    d->ops->free(d, to);
+}
+
+static void operators_that_all_repeat(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count), *cpu;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    for (int i = 0; i < count; i++) {
+        check_update(cpu, devices[i]);
+        check_memory(devices[i]);
+    }
+    gs_device_close(cpu);
+}
+
+/* The other kernels that a device may get: one work-item a float, and other lengths of vectors. */
+static void with_all_tiles(void **state) {
+    (void)state;
+    static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count), *cpu, *cl;
+    if (strncmp(devices[count - 1]->name, "cl", 2) != 0)
+        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    for (int i = 0; i < 3; i++) {
+        setenv("GRADSUM_CL_TILES", tiles[i], 1);
+        gs_status status = gs_device_open(devices[count - 1]->name, 0, &cl);
+        unsetenv("GRADSUM_CL_TILES");
+        assert_ok(status);
+        check_update(cpu, cl);
+        check_memory(cl);
+        gs_device_close(cl);
+    }
+    gs_device_close(cpu);
+}
+
+/* ---- runs on mixed devices ---- */
+
+static gs_settings mixed(const char *devices, const char *sync) {
+    gs_settings s = gs_test_settings(devices);
+    s.model = "flatten, linear 10";
+    s.sync = sync;
+    return s;
+}
+
+static void skip_without_cl(void) {
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    if (strncmp(devices[count - 1]->name, "cl", 2) != 0)
+        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
+}
+
+/* After each step the weights of all workers are compared. */
+static void no_worker_drifts_away(void **state) {
+    (void)state;
+    skip_without_cl();
+    static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "sharded-update"};
+    for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
+        gs_settings s = mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]);
+        s.verify = 1;
+        gs_result r = gs_test_train(&s);
+        gs_result_free(&r);
+    }
+    gs_settings s = mixed("cpu,cl", "ring");
+    s.model = "flatten, linear 16, tanh, linear 10";
+    s.verify = 1;
+    s.momentum = 0;
+    s.wire = GS_WIRE_BF16;
+    s.bucket = 1;
+    gs_result r = gs_test_train(&s);
+    gs_result_free(&r);
+}
+
+static void averages_are_the_same(void **state) {
+    (void)state;
+    skip_without_cl();
+    gs_settings s = mixed("cpu,cl,cpu", "local");
+    s.every = 4;
+    s.verify = 4;
+    gs_result r = gs_test_train(&s);
+    gs_result_free(&r);
+}
+
+static void async_gives_the_bits_of_ps(void **state) {
+    (void)state;
+    skip_without_cl();
+    static const char *const devices[] = {"cl", "cl,cl", "cpu,cl,cpu"};
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = mixed(devices[i], "ps");
+        gs_result synchronous = gs_test_train(&s);
+        s.sync = "async";
+        s.staleness = 0;
+        gs_result r = gs_test_train(&s);
+        assert_same_bits(&synchronous, &r, devices[i]);
+        gs_result_free(&r);
+        gs_result_free(&synchronous);
+    }
+}
+
+GS_TESTS(bits, cmocka_unit_test(operators_that_all_repeat), cmocka_unit_test(with_all_tiles),
+         cmocka_unit_test(no_worker_drifts_away), cmocka_unit_test(averages_are_the_same),
+         cmocka_unit_test(async_gives_the_bits_of_ps))

@@ -1,0 +1,154 @@
+/* Ranks that are started by hand: no launcher ends the others when one fails, or says which it was. */
+#include "tests/program.h"
+#include "tests/rank_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- while Gloo begins ---- */
+
+/* Rank 1 of 3 is connected, and ends itself by the signal: what do the others say? */
+static void rank_1_begins_ill(int ill, const char *wanted) {
+    char folder[400], text[64];
+    gs_test_new_folder(folder);
+    gs_test_rank p[3];
+    for (int r = 0; r < 3; r++)
+        p[r] = r == 1 ? gs_test_start_ill_rank(r, 3, folder, 1, ill) : gs_test_start_rank(r, 3, folder, 1);
+    for (int r = 0; r < 3; r += 2) assert_int_not_equal(gs_test_rank_end(&p[r]), 0);
+    kill(p[1].pid, SIGKILL);
+    waitpid(p[1].pid, NULL, 0);
+    snprintf(text, sizeof text, wanted, (long)p[1].pid);
+    for (int r = 0; r < 3; r += 2) gs_test_rank_says(&p[r], text);
+}
+
+static void a_rank_that_dies_while_gloo_begins_is_named(void **state) {
+    (void)state;
+    rank_1_begins_ill(SIGKILL, "rank 1 was lost");
+}
+
+static void a_rank_that_is_stopped_while_gloo_begins_is_named(void **state) {
+    (void)state;
+    rank_1_begins_ill(SIGSTOP, "from rank 1 (process %ld is stopped)");
+}
+
+/* ---- before the meeting ---- */
+
+enum { LONG = 90 /* s: nobody waits for so long */ };
+
+static gs_status meet(int rank, const char *folder, double timeout) {
+    gs_comm *c = NULL;
+    gs_rendezvous r = {.rank = rank, .size = 3, .directory = folder, .timeout = timeout};
+    gs_status status = gs_comm_gloo_create(&r, &c);
+    if (status == GS_OK) gs_comm_free(c);
+    return status;
+}
+
+/* gs_comm_stay_away does nothing in a process that has come to a meeting, as this one has: so by another one. */
+static void stay_away(int rank, const char *folder) {
+    gs_test_shell(
+        NULL,
+        "GRADSUM_RANK=%d GRADSUM_WORLD_SIZE=3 GRADSUM_RENDEZVOUS=%s %s/gradsum train --data /no/such 2>&1",
+        rank, folder, GS_BUILD_DIR);
+}
+
+static void a_rank_that_fails_before_the_meeting_tells_the_others(void **state) {
+    (void)state;
+    char folder[400];
+    gs_test_new_folder(folder);
+    stay_away(1, folder);
+    assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
+                 meet(0, folder, LONG));
+    assert_int_equal(access(folder, F_OK), 0); /* there is word for rank 2 too */
+    assert_fails(GS_E_FILE, "rank 2: rank 1 failed before it joined: no data at '/no/such'",
+                 meet(2, folder, LONG));
+    assert_int_not_equal(access(folder, F_OK), 0); /* the next run can make it anew */
+}
+
+/* Nobody has read it. */
+static void old_word_is_not_believed(void **state) {
+    (void)state;
+    char folder[400], path[420];
+    struct timespec times[2] = {{0}, {0}};
+    gs_test_new_folder(folder);
+    stay_away(1, folder);
+    snprintf(path, sizeof path, "%s/absent-for-0", folder);
+    times[0].tv_sec = times[1].tv_sec = time(NULL) - 60;
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_fails(GS_E_PEER, "rank 0 waited 0.2 s for ranks 1 and 2 of 3", meet(0, folder, 0.2));
+
+    gs_test_new_folder(folder);
+    stay_away(1, folder);
+    assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* it comes after all */
+    assert_int_not_equal(access(folder, F_OK), 0);
+}
+
+static void the_other_ranks_of_a_training_end_at_once(void **state) {
+    (void)state;
+    char *output, folder[400];
+    gs_test_new_folder(folder);
+    gs_test_shell(
+        &output,
+        "export GRADSUM_WORLD_SIZE=3 GRADSUM_TIMEOUT=%d GRADSUM_RENDEZVOUS=%s\n"
+        "run() { rank=$1; shift; GRADSUM_RANK=$rank timeout 20 %s/gradsum train --model softmax --steps 1 "
+        "--threads 1 \"$@\" 2>&1; echo \"rank $rank: status $?\"; }\n"
+        "run 0 & run 1 --no-such-option & run 2; wait",
+        LONG, folder, GS_BUILD_DIR);
+    static const char *const wanted[] = {
+        "gradsum train: unknown option --no-such-option",
+        "rank 0: rank 1 failed before it joined: unknown option --no-such-option",
+        "rank 2: rank 1 failed before it joined: unknown option --no-such-option",
+        "rank 0: status 2",
+        "rank 1: status 2",
+        "rank 2: status 2"};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (!strstr(output, wanted[i])) fail_msg("wanted '%s': %s", wanted[i], output);
+    free(output);
+}
+
+/* ---- other commands, other models ---- */
+
+static void what_differs_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *rank[2], *wanted[2];
+    } cases[] = {
+        {{"train --steps 1 --model softmax", "eval --load %s/weights --data fashion-mnist-small"},
+         {"rank 0 was started to train, but rank 1 to eval: start all with the same command",
+          "rank 1 was started to eval, but rank 0 to train: start all with the same command"}},
+        {{"train --steps 1 --model softmax", "train --steps 1 --model mlp --data %s"},
+         {"rank 1 and rank 0 differ in --model (", "rank 1 and rank 0 differ in --model ("}},
+    };
+    char own[400];
+    snprintf(own, sizeof own, "%s", gs_test_folder());
+    /* the same files, but the test set is trained on too: other data than by default */
+    assert_int_equal(
+        gs_test_shell(NULL,
+                      "for set in train t10k; do for part in images-idx3 labels-idx1; do "
+                      "ln -s \"%s/t10k-$part-ubyte.gz\" %s/$set-$part-ubyte.gz || exit 1; done; done",
+                      gs_test_source("datasets/fashion-mnist-small"), own),
+        0);
+    gs_test_program_prints(0, "", "train --model softmax --steps 1 --threads 1 --save %s/weights", own);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output, folder[400], second[500];
+        gs_test_new_folder(folder);
+        snprintf(second, sizeof second, cases[i].rank[1], own);
+        gs_test_shell(&output,
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s\n"
+                      "GRADSUM_RANK=0 %s/gradsum %s --threads 1 2>&1 & GRADSUM_RANK=1 %s/gradsum %s "
+                      "--threads 1 2>&1; wait",
+                      folder, GS_BUILD_DIR, cases[i].rank[0], GS_BUILD_DIR, second);
+        for (int k = 0; k < 2; k++)
+            if (!strstr(output, cases[i].wanted[k])) fail_msg("wanted '%s': %s", cases[i].wanted[k], output);
+        free(output);
+    }
+}
+
+GS_TESTS(by_hand, cmocka_unit_test(a_rank_that_dies_while_gloo_begins_is_named),
+         cmocka_unit_test(a_rank_that_is_stopped_while_gloo_begins_is_named),
+         cmocka_unit_test(a_rank_that_fails_before_the_meeting_tells_the_others),
+         cmocka_unit_test(old_word_is_not_believed),
+         cmocka_unit_test(the_other_ranks_of_a_training_end_at_once), cmocka_unit_test(what_differs_is_named))

@@ -1,0 +1,111 @@
+/* eval --confusion: which class is taken for which. */
+#include "tests/program.h"
+
+#include "train/confusion.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+static void the_largest_logit(void **state) {
+    (void)state;
+    const float nan = NAN, inf = INFINITY;
+    assert_int_equal(gs_largest_logit((const float[]){1, 3, 2}, 3), 1);
+    assert_int_equal(gs_largest_logit((const float[]){-5, -5, -7}, 3), 0); /* the first of equal ones */
+    assert_int_equal(gs_largest_logit((const float[]){inf, nan, 9, nan}, 4), 1);
+    assert_int_equal(gs_largest_logit((const float[]){nan, inf}, 2), 0);
+    assert_int_equal(gs_largest_logit((const float[]){-inf, -inf}, 2), 0);
+}
+
+static void labels_and_classes_are_counted(void **state) {
+    (void)state;
+    const float logits[] = {5, 1, 0, /**/ 0, 1, 5, /**/ 0, 1, 5, /**/ 2, 1, 0};
+    const int32_t labels[] = {0, 1, 2, 2};
+    double count[9] = {0};
+    gs_confusion_add(count, logits, labels, 4, 3);
+    const double want[9] = {1, 0, 0, /**/ 0, 0, 1, /**/ 1, 0, 1};
+    for (int i = 0; i < 9; i++) assert_float_equal(count[i], want[i], 0);
+}
+
+static void train_softmax(char path[400]) {
+    snprintf(path, 400, "%s/w.safetensors", gs_test_folder());
+    assert_int_equal(gs_test_program(NULL, "train --model softmax --threads 1 --steps 20 --save %s", path),
+                     0);
+}
+
+/* The whole matrix agrees with the accuracy and with the labels, and is the same however the test set is split. */
+static void the_matrix_adds_up(void **state) {
+    (void)state;
+    char path[400], *first = NULL;
+    static const char *const devices[] = {"cpu", "cpu,cpu,cpu", "cl"};
+    train_softmax(path);
+    for (int i = 0; i < 3; i++) {
+        char *output;
+        assert_int_equal(
+            gs_test_program(&output, "eval --load %s --confusion --json --devices %s", path, devices[i]), 0);
+        cJSON *o = cJSON_Parse(output);
+        if (!o) fail_msg("%s", output);
+        const cJSON *matrix = cJSON_GetObjectItem(o, "confusion"), *row;
+        double accuracy = cJSON_GetObjectItem(o, "test_accuracy")->valuedouble, right = 0;
+        assert_int_equal(cJSON_GetArraySize(matrix), 10);
+        int label = 0;
+        cJSON_ArrayForEach(row, matrix) {
+            double sum = 0;
+            for (int k = 0; k < 10; k++) sum += cJSON_GetArrayItem(row, k)->valuedouble;
+            assert_float_equal(sum, 100, 0); /* images of each class in fashion-mnist-small's test set */
+            double own = cJSON_GetArrayItem(row, label)->valuedouble;
+            const cJSON *by_class = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "class_accuracy"), label++);
+            assert_float_equal(by_class->valuedouble, own / 100, 1e-12);
+            right += own;
+        }
+        assert_float_equal(right / 1000, accuracy, 1e-7);
+        char *text = cJSON_PrintUnformatted(matrix);
+        if (!first) {
+            first = text;
+        } else {
+            assert_string_equal(text, first);
+            cJSON_free(text);
+        }
+        cJSON_Delete(o);
+        free(output);
+    }
+    cJSON_free(first);
+}
+
+/* Only with the same options do all ranks add up the same arrays. */
+static void ranks_must_agree_on_it(void **state) {
+    (void)state;
+    char path[400], *output;
+    train_softmax(path);
+    int status = gs_test_shell(&output,
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "G='%s/gradsum eval --threads 1 --load %s'; "
+                               "(GRADSUM_RANK=0 $G; echo rank 0: $?) & GRADSUM_RANK=1 $G --confusion; S=$?; "
+                               "wait; exit $S",
+                               gs_test_folder(), GS_BUILD_DIR, path);
+    if (status != 2 || !strstr(output, "rank 0: 2") ||
+        !strstr(output, "rank 1 runs with --confusion, rank 0 without it"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+static void a_table_or_a_list(void **state) {
+    (void)state;
+    char path[400], *output;
+    train_softmax(path);
+    assert_int_equal(gs_test_program(&output, "eval --load %s --confusion", path), 0);
+    assert_non_null(strstr(output, "label   taken for\n"));
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    assert_int_equal(lines, 1 + 2 + 10);
+    free(output);
+    assert_int_equal(
+        gs_test_shell(&output, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path), 0);
+    assert_non_null(strstr(output, "most often taken for\n"));
+    assert_null(strstr(output, "label   taken for"));
+    free(output);
+}
+
+GS_TESTS(confusion, cmocka_unit_test(the_largest_logit), cmocka_unit_test(labels_and_classes_are_counted),
+         cmocka_unit_test(the_matrix_adds_up), cmocka_unit_test(ranks_must_agree_on_it),
+         cmocka_unit_test(a_table_or_a_list))

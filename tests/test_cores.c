@@ -1,0 +1,292 @@
+/* Workers keep to cores of their own: which ones, that they do, that --bind none undoes it, and that nothing stays
+ * bound. */
+#include "tests/program.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/cores.h"
+#include "comm/shm/shm.h"
+
+/* ---- dividing ---- */
+
+/* The CPUs of share i of n as "0 4 1", of CPUs 0 .. count-1 of which `without` may not be used. */
+static const char *share_of(const int core_of[CPU_SETSIZE], int count, int without, int i, int n) {
+    static char text[200];
+    cpu_set_t allowed, share;
+    CPU_ZERO(&allowed);
+    for (int c = 0; c < count; c++)
+        if (c != without) CPU_SET((size_t)c, &allowed);
+    if (!gs_cores_divide(&allowed, core_of, i, n, &share)) return "none";
+    text[0] = '\0';
+    for (int c = 0; c < CPU_SETSIZE; c++) {
+        size_t used = strlen(text);
+        if (CPU_ISSET((size_t)c, &share)) snprintf(text + used, sizeof text - used, used ? " %d" : "%d", c);
+    }
+    return text;
+}
+
+static void cores_are_divided(void **state) {
+    (void)state;
+    int plain[CPU_SETSIZE], twins[CPU_SETSIZE]; /* twins: CPUs c and c + 4 are hyperthreads of one core */
+    for (int c = 0; c < CPU_SETSIZE; c++) plain[c] = c, twins[c] = c < 8 ? c % 4 : c;
+    assert_string_equal(share_of(plain, 2, -1, 0, 2), "0");
+    assert_string_equal(share_of(plain, 2, -1, 1, 2), "1");
+    assert_string_equal(share_of(plain, 2, -1, 0, 3), "none");
+    assert_string_equal(share_of(plain, 5, 2, 0, 2), "0 1");
+    assert_string_equal(share_of(plain, 5, 2, 1, 2), "3 4");
+    assert_string_equal(share_of(plain, 5, -1, 0, 2), "0 1");
+    assert_string_equal(share_of(plain, 5, -1, 1, 2), "2 3 4");
+    assert_string_equal(share_of(twins, 8, -1, 0, 2), "0 1 4 5");
+    assert_string_equal(share_of(twins, 8, -1, 3, 4), "3 7");
+    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* whole: what may be used of it */
+    assert_string_equal(share_of(twins, 8, -1, 0, 8), "0");
+    assert_string_equal(share_of(twins, 8, -1, 1, 8), "4");
+    assert_string_equal(share_of(twins, 8, -1, 0, 9), "none");
+}
+
+/* The first `count` CPUs of this thread; false: it has fewer. */
+static bool first_cpus(int count, cpu_set_t *out) {
+    cpu_set_t mine;
+    assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CPU_ZERO(out);
+    for (int c = 0; c < CPU_SETSIZE && CPU_COUNT(out) < count; c++)
+        if (CPU_ISSET((size_t)c, &mine)) CPU_SET((size_t)c, out);
+    return CPU_COUNT(out) == count;
+}
+
+/* Run with no more than `count` CPUs, and be free again; false: there are fewer. */
+static bool with_cpus(int count, void (*run)(void)) {
+    cpu_set_t before, few;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (!first_cpus(count, &few)) {
+        print_message("         there are fewer than %d CPUs here\n", count);
+        return false;
+    }
+    assert_true(gs_cores_bind(&few));
+    run();
+    assert_true(gs_cores_bind(&before));
+    return true;
+}
+
+static void one_cpu_is_not_divided(void) {
+    cpu_set_t share, one;
+    first_cpus(1, &one);
+    assert_true(gs_cores_share(0, 1, &share));
+    assert_true(CPU_EQUAL(&share, &one));
+    assert_false(gs_cores_share(0, 2, &share));
+}
+
+static void a_mask_is_respected(void **state) {
+    (void)state;
+    with_cpus(1, one_cpu_is_not_divided);
+}
+
+/* ---- threads ---- */
+
+enum { MOST = 8 };
+static cpu_set_t seen[MOST]; /* where each worker was */
+
+static void look_where(gs_worker *w) {
+    sched_getaffinity(0, sizeof seen[0], &seen[w->comm->rank]);
+}
+
+static gs_result train_on(const char *devices, bool bind) {
+    gs_settings s = gs_settings_default();
+    gs_result result;
+    cpu_set_t before, after;
+    s.model = "softmax";
+    s.devices = devices;
+    s.steps = 1;
+    s.bind = bind;
+    s.test_hook = look_where;
+    memset(seen, 0, sizeof seen);
+    sched_getaffinity(0, sizeof before, &before);
+    assert_ok(gs_train(&s, NULL, &result));
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before, &after)); /* the caller of the library is as free as before */
+    gs_result_free(&result);
+    return result;
+}
+
+static void on_two_cpus(void) {
+    cpu_set_t all, both;
+    first_cpus(2, &all);
+    assert_int_equal(train_on("cpu,cpu", true).cpus, 1);
+    CPU_OR(&both, &seen[0], &seen[1]);
+    assert_int_equal(CPU_COUNT(&seen[0]), 1);
+    assert_int_equal(CPU_COUNT(&seen[1]), 1);
+    assert_true(CPU_EQUAL(&both, &all));
+
+    assert_int_equal(train_on("cpu,cpu", false).cpus, 0);
+    for (int r = 0; r < 2; r++) assert_true(CPU_EQUAL(&seen[r], &all));
+    assert_int_equal(train_on("cpu,cpu,cpu", true).cpus, 0); /* more workers than CPUs */
+    for (int r = 0; r < 3; r++) assert_true(CPU_EQUAL(&seen[r], &all));
+    assert_int_equal(train_on("cpu", true).cpus, 0); /* alone: it has all */
+    assert_true(CPU_EQUAL(&seen[0], &all));
+}
+
+static void threads_are_bound(void **state) {
+    (void)state;
+    if (!with_cpus(2, on_two_cpus)) skip_because("this process may use fewer than 2 CPUs");
+}
+
+/* ---- processes ---- */
+
+/* The CPUs of the first two processes of a launch, as the kernel lists them, a line each. */
+static void cpus_of_processes(int processes, const char *options, char line[2][200]) {
+    char *output;
+    int status = gs_test_shell(
+        &output,
+        "%s/gradsum launch -n %d %s -- train --model softmax --epochs 100000 >/dev/null 2>&1 & launcher=$!\n"
+        "for i in $(seq 200); do\n"
+        "  set -- $(cat /proc/$launcher/task/$launcher/children)\n"
+        "  [ $# = %d ] && tr '\\0' ' ' </proc/$2/cmdline | grep -q '^gradsum train' && break\n"
+        "  sleep 0.05\n"
+        "done\n"
+        "cat /proc/$1/status /proc/$2/status | sed -n 's/^Cpus_allowed_list:[^0-9]*//p'\n"
+        "kill $launcher; wait $launcher; exit 0",
+        GS_BUILD_DIR, processes, options, processes);
+    assert_int_equal(status, 0);
+    if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("no two lines: %s", output);
+    free(output);
+}
+
+static void two_processes(void) {
+    char line[2][200];
+    cpus_of_processes(2, "", line);
+    if (strcmp(line[0], line[1]) == 0 || strchr(line[0], ',') || strchr(line[1], ','))
+        fail_msg("one process has CPUs %s, the other %s", line[0], line[1]);
+    cpus_of_processes(2, "--bind none", line);
+    assert_string_equal(line[0], line[1]);
+    cpus_of_processes(3, "", line); /* more than CPUs */
+    assert_string_equal(line[0], line[1]);
+}
+
+static void processes_are_bound(void **state) {
+    (void)state;
+    if (!with_cpus(2, two_processes)) skip_because("this process may use fewer than 2 CPUs");
+}
+
+static void the_run_says_so(void) {
+    static const char bound[] = "bound    each worker to 1 CPU of its own (--bind none undoes it)";
+    gs_test_program_prints(0, bound, "train --model softmax --steps 1 --devices cpu,cpu");
+    gs_test_program_prints(0, bound, "launch -n 2 -- train --model softmax --steps 1");
+    gs_test_program_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0.01");
+    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none", "train --bind sockets");
+    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none",
+                           "launch -n 2 --bind sockets -- train");
+    static const char *const free_runs[] = {"train --model softmax --steps 1 --devices cpu,cpu --bind none",
+                                            "launch -n 2 -- train --model softmax --steps 1 --bind none",
+                                            "launch -n 2 --transport gloo -- train --model softmax --steps 1",
+                                            "launch -n 2 -- train --model softmax --steps 1 --sync=gloo",
+                                            "schemes -n 2 --over gloo --seconds 0.01",
+                                            "schemes -n 2 --seconds 0.01 --bind none"};
+    for (size_t i = 0; i < sizeof free_runs / sizeof *free_runs; i++) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "%s", free_runs[i]), 0);
+        if (strstr(output, "bound")) fail_msg("%s: %s", free_runs[i], output);
+        free(output);
+    }
+}
+
+static void binding_is_said(void **state) {
+    (void)state;
+    if (!with_cpus(2, the_run_says_so)) skip_because("this process may use fewer than 2 CPUs");
+}
+
+/* ---- over Gloo ---- */
+
+static void the_transport_decides(void **state) {
+    (void)state;
+    static const char *const bound[] = {"threads", "shm", "auto", "mpi"};
+    for (int i = 0; i < 4; i++) assert_true(gs_cores_may_bind(bound[i]));
+    assert_false(gs_cores_may_bind("gloo"));
+}
+
+/* A table of collectives goes from transport to transport, so its ranks are bound (b), free (f), bound, ... Without
+ * OpenCL, whose threads may be bound all the time. */
+static void bound_and_free_in_turn(void) {
+    char *output;
+    int status = gs_test_shell(
+        &output,
+        "OCL_ICD_VENDORS=/nonexistent %s/gradsum collectives -n 2 --size 65536 >/dev/null 2>&1 & ranks=$!\n"
+        "seen=\n"
+        "for i in $(seq 2000); do\n"
+        "  kinds=$(sed -n 's/^Cpus_allowed_list://p' /proc/$ranks/task/*/status 2>/dev/null | sort -u | wc "
+        "-l)\n"
+        "  case $kinds in 0) break;; 1) now=f;; *) now=b;; esac\n"
+        "  case $seen in *$now) ;; *) seen=$seen$now;; esac\n"
+        "  case $seen in *bfb*) break;; esac\n"
+        "  grep -q '^State:.*Z' /proc/$ranks/status && break\n"
+        "done\n"
+        "kill $ranks 2>/dev/null; wait $ranks\n"
+        "echo \"seen: $seen\"",
+        GS_BUILD_DIR);
+    assert_int_equal(status, 0);
+    if (!strstr(output, "bfb")) fail_msg("%s", output);
+    free(output);
+}
+
+static void collectives_are_free_over_gloo(void **state) {
+    (void)state;
+    if (!with_cpus(2, bound_and_free_in_turn)) skip_because("this process may use fewer than 2 CPUs");
+}
+
+/* ---- waiting ---- */
+
+typedef struct meeting {
+    char folder[320];
+    int spins[2]; /* 1: a waiting process looks again and again; 0: it yields */
+} meeting;
+
+typedef struct guest {
+    meeting *m;
+    int rank;
+} guest;
+
+static void *meet(void *argument) {
+    guest *g = argument;
+    gs_rendezvous r = {.rank = g->rank, .size = 2, .directory = g->m->folder, .timeout = 30};
+    gs_comm *gloo;
+    gs_shm *shm = NULL;
+    char why[256];
+    g->m->spins[g->rank] = -1;
+    if (gs_comm_gloo_create(&r, &gloo) != GS_OK) return NULL;
+    if (gs_shm_open(gloo, &shm, why, sizeof why) == GS_OK && shm) g->m->spins[g->rank] = shm->spins;
+    gs_shm_close(shm);
+    gs_comm_free(gloo);
+    return NULL;
+}
+
+/* Two ranks of shared memory: does one that waits keep its CPU? */
+static void expect_spinning(int wanted) {
+    meeting m = {.spins = {-1, -1}};
+    guest guests[2] = {{&m, 0}, {&m, 1}};
+    pthread_t thread;
+    snprintf(m.folder, sizeof m.folder, "%s", gs_test_folder());
+    assert_int_equal(pthread_create(&thread, NULL, meet, &guests[1]), 0);
+    meet(&guests[0]);
+    pthread_join(thread, NULL);
+    for (int r = 0; r < 2; r++) assert_int_equal(m.spins[r], wanted);
+}
+
+static void on_one(void) {
+    expect_spinning(0);
+}
+
+static void on_two(void) {
+    expect_spinning(1);
+}
+
+/* Where two share a CPU, one that looked again and again would keep it from the one that it waits for. */
+static void nobody_spins_on_a_shared_cpu(void **state) {
+    (void)state;
+    with_cpus(1, on_one);
+    if (!with_cpus(2, on_two)) skip_because("this process may use fewer than 2 CPUs");
+}
+
+GS_TESTS(cores, cmocka_unit_test(cores_are_divided), cmocka_unit_test(a_mask_is_respected),
+         cmocka_unit_test(threads_are_bound), cmocka_unit_test(processes_are_bound),
+         cmocka_unit_test(binding_is_said), cmocka_unit_test(the_transport_decides),
+         cmocka_unit_test(collectives_are_free_over_gloo), cmocka_unit_test(nobody_spins_on_a_shared_cpu))

@@ -1,0 +1,259 @@
+/* Training that diverges: all workers end together and say so, and no file of weights is lost. */
+#include "tests/training.h"
+
+#include <math.h>
+#include <signal.h>
+
+static gs_settings wild(const char *devices, const char *sync) {
+    gs_settings s = gs_test_settings(devices);
+    s.model = "flatten, linear 32, relu, linear 10";
+    s.sync = sync;
+    s.lr = 1e6f;
+    s.timeout = 20;
+    return s;
+}
+
+static void every_way_to_train_says_so(void **state) {
+    (void)state;
+    static const char *const syncs[] = {"allreduce", "ps",    "ring", "sharded-update",
+                                        "local",     "async", "async"};
+    for (int i = 0; i < 7; i++)
+        for (int workers = 1; workers <= 3; workers += 2) {
+            gs_settings s = wild(workers == 1 ? "cpu" : "cpu,cpu,cpu", syncs[i]);
+            gs_result r;
+            if (i == 4) s.every = 3;
+            if (i >= 5) s.staleness = i == 5 ? 0 : 2;
+            assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+            /* It passes inf on the way to nan: asynchronous workers may see either first. */
+            if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
+                !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
+                fail_msg("%s", gs_message());
+        }
+    gs_settings s = wild("cpu,cpu", "ring");
+    gs_result r;
+    s.bucket = 1;
+    assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+    s = wild("cpu,cpu", "allreduce");
+    s.exact = true;
+    assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+}
+
+/* One value of the last worker's weights: the first bias of the first layer. */
+static uint64_t harm_after;
+static float harm;
+
+static void harm_last_worker(gs_worker *w) {
+    if (w->step != harm_after || w->comm->rank != w->comm->size - 1) return;
+    assert_ok(w->device->ops->write(w->device, gs_at(w->model->weights, w->model->param[1]->at), &harm,
+                                    sizeof harm));
+}
+
+/* Where workers do not meet in each step, one alone knows at first; all end, and name its step. */
+static void what_one_worker_sees_ends_all(void **state) {
+    (void)state;
+    static const char *const syncs[] = {"allreduce", "local", "async"};
+    harm_after = 2;
+    harm = NAN;
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = wild("cpu,cpu,cpu", syncs[i]);
+        gs_result r;
+        s.lr = 0.01f;
+        s.test_hook = harm_last_worker;
+        if (i == 1) s.every = 5;
+        if (i == 2) s.staleness = 0;
+        assert_fails(GS_E_DIVERGED, "diverged at step 3: the loss is nan", gs_train(&s, NULL, &r));
+        s.steps = 2; /* no step after the harm */
+        assert_fails(GS_E_DIVERGED, "diverged at step 2: the test loss after it is nan",
+                     gs_train(&s, NULL, &r));
+    }
+}
+
+/* A unit that is minus infinity before its relu is 0 behind it: no loss shows it, but such a file is no good one. */
+static void weights_are_looked_at(void **state) {
+    (void)state;
+    harm_after = 4;
+    harm = -INFINITY;
+    gs_settings s = wild("cpu", "allreduce");
+    gs_result r;
+    s.lr = 0.01f;
+    s.steps = 4;
+    s.test_hook = harm_last_worker;
+    assert_fails(GS_E_DIVERGED, "diverged at step 4: a value in 1.bias is -inf", gs_train(&s, NULL, &r));
+}
+
+/* --keep best has a good epoch before, which is not lost. */
+static void the_best_epoch_is_saved(void **state) {
+    (void)state;
+    char path[400];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    harm_after = GS_TEST_STEPS;
+    harm = NAN;
+    gs_settings s = wild("cpu,cpu", "allreduce");
+    gs_result r;
+    s.lr = 0.01f;
+    s.steps = GS_TEST_STEPS + 2; /* epoch 2 began with the last but two */
+    s.test_hook = harm_last_worker;
+    s.save = path;
+    s.keep_best = true;
+    assert_fails(GS_E_DIVERGED, "(the weights of epoch 1 are in ", gs_train(&s, NULL, &r));
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
+}
+
+static void keep_going_goes_on(void **state) {
+    (void)state;
+    gs_settings s = wild("cpu,cpu", "ps");
+    s.keep_going = true;
+    gs_result r = gs_test_train(&s);
+    assert_true(isnan(r.train_loss) && isnan(r.test_loss) && isnan(r.weights[0]));
+    gs_result_free(&r);
+}
+
+static void sha256_of_file(const char *path, char *sha256) {
+    char *output;
+    assert_int_equal(gs_test_shell(&output, "sha256sum < %s", path), 0);
+    snprintf(sha256, 65, "%s", output);
+    free(output);
+}
+
+#define WILD "--model softmax --threads 1 --lr 1e6 --epochs 1 --loss squared_error"
+
+static void a_good_file_is_kept(void **state) {
+    (void)state;
+    char path[400], before[65], after[65], *output;
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 3 --save %s", path);
+    sha256_of_file(path, before);
+    gs_test_program_prints(
+        1, "; wanted a finite number: try a smaller --lr than 1e+06, or --keep-going (nothing is written to ",
+        "train " WILD " --save %s", path);
+    sha256_of_file(path, after);
+    assert_string_equal(before, after);
+
+    assert_int_equal(gs_test_program(&output, "train " WILD " --keep-going --save %s", path), 0);
+    assert_non_null(strstr(output, "train loss nan"));
+    assert_null(strstr(output, "-nan"));
+    free(output);
+    sha256_of_file(path, after);
+    assert_string_not_equal(before, after);
+    gs_test_program_prints(0, "loss nan", "eval --keep-going --load %s", path);
+}
+
+/* Inference with such weights is no result, unless that is wanted; an older file of logits stays. */
+static void inference_fails_too(void **state) {
+    (void)state;
+    char path[400], *output;
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
+    static const char *const ways[] = {"", "--devices cpu,cpu,cpu --json"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gs_test_program(&output, "eval %s --load %s", ways[i], path), 1);
+        if (!strstr(output, "gradsum eval: the test loss is nan; wanted a finite number: ") ||
+            !strstr(output, " holds nan in 1.weight (--keep-going"))
+            fail_msg("%s", output);
+        assert_true(!strstr(output, "\"status\":\"diverged\"") == (i == 0));
+        free(output);
+        gs_test_program_prints(1, "gradsum predict: logit 0 of sample 0 is nan; wanted a finite number",
+                               "predict --threads 1 %.20s --load %s -o %s.npy", ways[i], path, path);
+        assert_int_not_equal(gs_test_shell(NULL, "test -e %s.npy", path), 0);
+    }
+    gs_test_program_prints(0, "logits (1000, 10)", "predict --keep-going --load %s -o %s.npy", path, path);
+    gs_test_program_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
+}
+
+/* Who reads the events of --json learns how the run ended. */
+static void the_last_event_says_how_it_ended(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments, *end;
+        int status;
+    } runs[] = {
+        {WILD, "{\"event\":\"end\",\"status\":\"diverged\",\"steps\":4,\"message\":\"diverged at step 4", 1},
+        {"--load no-such-file",
+         "{\"event\":\"end\",\"status\":\"failed\",\"steps\":0,\"message\":\"cannot read no-such-file", 1},
+        {"--model softmax --threads 1 --steps 3", "{\"event\":\"end\",\"status\":\"done\",\"steps\":3,", 0},
+        {"--model softmax --threads 1 --steps 100000 --epochs 10000 & sleep 1; kill -TERM $!; wait $!",
+         "{\"event\":\"end\",\"status\":\"interrupted\",\"steps\":", 128 + SIGTERM},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        char *output;
+        int status = gs_test_program(&output, "train --json %s 2>/dev/null", runs[i].arguments);
+        char *last = strstr(output, "{\"event\":\"end\"");
+        if (status != runs[i].status || !last || strncmp(last, runs[i].end, strlen(runs[i].end)) != 0)
+            fail_msg("%s: exit %d: %s", runs[i].arguments, status, output);
+        free(output);
+    }
+}
+
+/* None is taken for lost. */
+static void between_processes(void **state) {
+    (void)state;
+    static const char *const ways[] = {"", "--sync local --every 4", "--sync async --staleness 1"};
+    for (int i = 0; i < 6; i++) {
+        char *output;
+        int status = gs_test_program(&output, "launch -n 2 --transport %s -- train " WILD " %s",
+                                     i % 2 ? "gloo" : "auto", ways[i / 2]);
+        if (status != 1 || !strstr(output, "diverged at step ") || strstr(output, "lost"))
+            fail_msg("launch %s: exit %d: %s", ways[i / 2], status, output);
+        free(output);
+    }
+}
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+static void one_process_speaks(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "launch -n 3 -- train " WILD), 1);
+    if (count(output, "diverged at step ") != 1 ||
+        !strstr(output, "gradsum launch: rank 0 failed with exit status 1; the other 2 ended too\n"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+/* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
+static void the_rate_of_the_step_is_named(void **state) {
+    (void)state;
+    gs_test_program_prints(
+        1, "this step's rate was 4e+06, from --lr 1e+06 and --lr-rule linear: try a smaller one",
+        "train " WILD " --batch 512 --lr-rule linear");
+    gs_test_program_prints(1, "this step's rate was 1.00", /* 1.003e+06, say */
+                           "train " WILD " --batch 512 --lr-rule linear --warmup 1000");
+}
+
+static void a_bad_file_is_named(void **state) {
+    (void)state;
+    char path[400], wanted[500];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
+    snprintf(wanted, sizeof wanted,
+             "diverged at step 1: the loss is nan; wanted a finite number: %s (--load) already "
+             "holds nan in 1.weight",
+             path);
+    gs_test_program_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
+}
+
+static void other_commands(void **state) {
+    (void)state;
+    gs_test_program_prints(1, "gradsum compare: cpu: diverged at step ", "compare --devices-list cpu " WILD);
+    gs_test_program_prints(0, "nan", "compare --devices-list cpu --keep-going " WILD);
+    gs_test_program_prints(0, "NaN", "sweep --batch 500,1000 " WILD);
+    gs_test_program_prints(1, "diverged at step ", "train --json " WILD);
+    const char *log = gs_test_folder();
+    gs_test_program_prints(1, "diverged at step ", "train --log %s/log " WILD, log);
+    char *output;
+    assert_int_equal(gs_test_shell(&output, "cat %s/log/run.json", log), 0);
+    assert_non_null(strstr(output, "failed: diverged at step "));
+    free(output);
+}
+
+GS_TESTS(diverged, cmocka_unit_test(every_way_to_train_says_so),
+         cmocka_unit_test(what_one_worker_sees_ends_all), cmocka_unit_test(weights_are_looked_at),
+         cmocka_unit_test(the_best_epoch_is_saved), cmocka_unit_test(keep_going_goes_on),
+         cmocka_unit_test(a_good_file_is_kept), cmocka_unit_test(between_processes),
+         cmocka_unit_test(one_process_speaks), cmocka_unit_test(the_rate_of_the_step_is_named),
+         cmocka_unit_test(a_bad_file_is_named), cmocka_unit_test(other_commands),
+         cmocka_unit_test(inference_fails_too), cmocka_unit_test(the_last_event_says_how_it_ended))

@@ -1,0 +1,170 @@
+/* What a run says at its end: nothing that it has not measured. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+
+static cJSON *last_line(char *output) {
+    char *end = output + strlen(output);
+    while (end > output && end[-1] == '\n') *--end = '\0';
+    char *line = strrchr(output, '\n');
+    cJSON *o = cJSON_Parse(line ? line + 1 : output);
+    if (!o) fail_msg("not JSON: %s", output);
+    return o;
+}
+
+static const cJSON *field(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("no \"%s\"", name);
+    return f;
+}
+
+/* `gradsum train` with these options, stopped after `seconds`. */
+static void stopped(char **output, const char *options, double seconds) {
+    gs_test_shell(output, "timeout --foreground -s TERM %g %s/gradsum train --threads 1 %s 2>/dev/null",
+                  seconds, GS_BUILD_DIR, options);
+}
+
+/* Each step sleeps so long that the first epoch does not end. */
+static const char SLOW[] = "--model softmax --epochs 3 --slow 0:50";
+
+static void stopped_before_the_first_test(void **state) {
+    (void)state;
+    char *output;
+    stopped(&output, SLOW, 1);
+    if (!strstr(output, "\nstopped  ")) fail_msg("it is not said to have been stopped: %s", output);
+    if (strstr(output, "accuracy") || strstr(output, "done ")) fail_msg("nothing was tested: %s", output);
+    free(output);
+    char options[200];
+    snprintf(options, sizeof options, "%s --json", SLOW);
+    stopped(&output, options, 1);
+    cJSON *o = last_line(output);
+    assert_string_equal(field(o, "status")->valuestring, "interrupted");
+    assert_true(cJSON_IsNull(field(o, "test_accuracy")));
+    assert_true(cJSON_IsNull(field(o, "test_loss")));
+    assert_true(cJSON_IsNull(field(o, "test_epoch")));
+    cJSON_Delete(o);
+    free(output);
+}
+
+/* A batch of all samples: an epoch has one step. */
+static void stopped_after_a_test(void **state) {
+    (void)state;
+    static const char options[] = "--model softmax --epochs 100000 --batch 6000 --slow 0:20";
+    char *output;
+    stopped(&output, options, 1.5);
+    const char *line = strstr(output, "\ntest     accuracy ");
+    int epoch = 0;
+    if (!line || sscanf(line, "\ntest     accuracy %*f %% after epoch %d", &epoch) != 1 || epoch < 1)
+        fail_msg("the accuracy has no epoch: %s", output);
+    free(output);
+    char json[200];
+    snprintf(json, sizeof json, "%s --json", options);
+    stopped(&output, json, 1.5);
+    cJSON *o = last_line(output);
+    assert_true(field(o, "test_epoch")->valueint >= 1);
+    assert_true(field(o, "test_epoch")->valueint <= field(o, "steps")->valueint);
+    assert_true(field(o, "test_accuracy")->valuedouble > 0.3);
+    cJSON_Delete(o);
+    free(output);
+}
+
+/* One worker too; but of a single step none is measured. */
+static void shares_are_measured_or_null(void **state) {
+    (void)state;
+    char *output;
+    gs_test_program(&output, "train --model softmax --threads 1 --epochs 1 --json 2>/dev/null");
+    cJSON *o = last_line(output);
+    double sum = 0;
+    const cJSON *share = field(cJSON_GetArrayItem(field(o, "per_worker"), 0), "share");
+    for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
+    assert_near(sum, 1, 1e-9, 0);
+    cJSON_Delete(o);
+    free(output);
+    static const char *const ones[] = {
+        "train --model softmax --epochs 1 --batch all --json 2>/dev/null",
+        "compare --model softmax --epochs 1 --batch all --devices-list cpu --json"};
+    for (int i = 0; i < 2; i++) {
+        gs_test_program(&output, "%s", ones[i]);
+        o = last_line(output);
+        share = i == 0 ? field(cJSON_GetArrayItem(field(o, "per_worker"), 0), "share") : field(o, "share");
+        assert_int_equal(cJSON_GetArraySize(share), GS_PHASES);
+        for (const cJSON *s = share->child; s; s = s->next) assert_true(cJSON_IsNull(s));
+        cJSON_Delete(o);
+        free(output);
+    }
+}
+
+/* One worker has no more threads than each of two, or it would be compared with half of itself. */
+static void sets_have_equal_threads(void **state) {
+    (void)state;
+    char *output, text[40];
+    int most = gs_cpu_cores() / 2 > 0 ? gs_cpu_cores() / 2 : 1;
+    for (int chosen = 0; chosen <= 1; chosen++) {
+        int wanted = chosen ? 3 : most;
+        gs_test_program(&output, "compare --model softmax --steps 9 --devices-list 'cpu; cpu,cpu' %s --json",
+                        chosen ? "--threads 3" : "");
+        snprintf(text, sizeof text, "\"threads\":%d,", wanted);
+        char *first = strstr(output, text);
+        if (!first || !strstr(first + 1, text)) fail_msg("wanted '%s' twice: %s", text, output);
+        free(output);
+    }
+    snprintf(text, sizeof text, "each cpu worker has %d thread", most);
+    gs_test_program_prints(0, text, "compare --model softmax --steps 9");
+}
+
+/* What a training has computed is told, though its weights cannot be written (here: files of 4 KB at most). */
+static void a_full_disk_takes_no_result(void **state) {
+    (void)state;
+    char *output;
+    int status = gs_test_shell(&output,
+                               "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --threads 1 --save "
+                               "%s/w.safetensors",
+                               GS_BUILD_DIR, gs_test_folder());
+    assert_int_equal(status, 1);
+    const char *done = strstr(output, "\ndone     9 steps, test accuracy"),
+               *hash = strstr(output, "weights  sha256");
+    if (!done || !hash || !strstr(output, "gradsum train: cannot write ")) fail_msg("%s", output);
+    if (strstr(output, "saved ")) fail_msg("it is not saved: %s", output);
+    free(output);
+    gs_test_shell(&output,
+                  "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --json --save %s/w.st 2>/dev/null",
+                  GS_BUILD_DIR, gs_test_folder());
+    cJSON *o = last_line(output);
+    assert_string_equal(field(o, "status")->valuestring, "failed");
+    assert_non_null(strstr(field(o, "message")->valuestring, "cannot write"));
+    assert_true(field(o, "test_accuracy")->valuedouble > 0.1);
+    cJSON_Delete(o);
+    free(output);
+}
+
+/* And how a run ended is in its run.json, though the lines of its steps could not all be written. */
+static void a_log_that_fails_has_an_end(void **state) {
+    (void)state;
+    char *output;
+    int status =
+        gs_test_shell(&output,
+                      "ulimit -f 16; cd %s; %s/gradsum train --model softmax --epochs 3 --threads 1 --log l; "
+                      "echo status $?; cat l/run.json",
+                      gs_test_folder(), GS_BUILD_DIR);
+    assert_int_equal(status, 0);
+    if (!strstr(output, "the log stops here, training continues") || !strstr(output, "\nstatus 1\n") ||
+        !strstr(output, "\"why\":\t\"done\"") || !strstr(output, "\"log\":\t\""))
+        fail_msg("%s", output);
+    free(output);
+}
+
+/* 0.05, not 0.05000000074505806. */
+static void numbers_as_they_were_typed(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,",
+                           "train --model softmax --steps 1 --json");
+    gs_test_program_prints(
+        0, "\"lr\":0.05,\"lr_rule\":\"none\",\"base_batch\":128,\"momentum\":0.9,\"weight_decay\":0.001,",
+        "train --model softmax --steps 1 --json --weight-decay 0.001");
+    gs_test_program_prints(0, "\"lr\":0.05,", "sweep --model softmax --batch 512 --epochs 1 --json");
+}
+
+GS_TESTS(ended, cmocka_unit_test(stopped_before_the_first_test), cmocka_unit_test(stopped_after_a_test),
+         cmocka_unit_test(shares_are_measured_or_null), cmocka_unit_test(sets_have_equal_threads),
+         cmocka_unit_test(a_full_disk_takes_no_result), cmocka_unit_test(a_log_that_fails_has_an_end),
+         cmocka_unit_test(numbers_as_they_were_typed))

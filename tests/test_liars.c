@@ -1,0 +1,145 @@
+/* Other ranks that say what no program of this version would: a damaged message, or one of another version. It must end
+ * in a sentence, and never outside of a table or a string. The harnesses of tests/fuzz/ look for more of that kind. */
+#include "comm/call.h"
+#include "comm/transports.h"
+#include "test.h"
+#include "train/internal.h"
+#include "train/timeline.h"
+
+#include <math.h>
+
+/* A comm of two ranks; the other one says `words`. */
+typedef struct liar {
+    gs_comm comm;
+    const void *words;
+} liar;
+
+static gs_status say(gs_comm *c, const gs_call *call, const void *mine, void *all) {
+    size_t bytes = call->count * gs_type_size(call->type);
+    assert_int_equal(call->operation, GS_ALL_GATHER);
+    memcpy((char *)all + (size_t)c->rank * bytes, mine, bytes);
+    memcpy((char *)all + (size_t)(1 - c->rank) * bytes, ((const liar *)c->state)->words, bytes);
+    return GS_OK;
+}
+
+static void keep_silent(gs_comm *c) {
+    (void)c;
+}
+
+static gs_comm *rank_0_beside(liar *l, const void *words) {
+    static const gs_transport ops = {
+        .name = "liar", .collective = say, .free = keep_silent, .of_processes = keep_silent};
+    *l = (liar){.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = l}, .words = words};
+    return &l->comm;
+}
+
+static void numbers_of_workers(void **state) {
+    static const int32_t counts[] = {0, -5, INT32_MAX};
+    gs_comm *comms[2];
+    liar l;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_fails(GS_E_PEER, "process 1 reports ",
+                     gs_comm_world_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
+}
+
+static void wishes_to_check(void **state) {
+    static const int32_t wishes[] = {77, -77};
+    liar l;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_fails(GS_E_USAGE, "process 1 has something other than 0 or 1 in GRADSUM_CHECK",
+                     gs_comm_agree_on_check(rank_0_beside(&l, &wishes[i])));
+}
+
+static void calls_that_nobody_knows(void **state) {
+    static const int64_t notices[][8] = {
+        {99, 1, 0, 0, 0, 1}, {-1, 1, 0, 0, 0, 1}, {3, 1, 77, 0, 0, 1}, {3, 1, 0, 9, 0, 1}};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        liar l;
+        gs_comm *checked;
+        float x = 1;
+        assert_ok(gs_comm_checked_create(rank_0_beside(&l, notices[i]), &checked));
+        assert_fails(GS_E_USAGE, "rank 1 calls an operation unknown to this program",
+                     gs_comm_all_reduce(checked, &x, 1, GS_F32, GS_SUM));
+        gs_comm_free(checked);
+    }
+}
+
+static void names_that_nobody_knows(void **state) {
+    (void)state;
+    assert_string_equal(gs_wire_name((gs_wire)505290270), "an unknown type");
+    assert_string_equal(gs_lr_rule_name((gs_lr_rule)-1), "an unknown rule");
+}
+
+/* All bytes set: no text among them has an end. */
+static void devices_without_an_end(void **state) {
+    gs_device_report words, *all;
+    gs_device device = {.name = "cpu", .description = "here"};
+    liar l;
+    memset(&words, 'x', sizeof words);
+    gs_worker w = {.comm = rank_0_beside(&l, &words), .device = &device};
+    (void)state;
+    assert_ok(gs_report_devices(&w, &all));
+    assert_int_equal(strlen(all[1].device), sizeof all[1].device - 1);
+    assert_int_equal(strlen(all[1].description), sizeof all[1].description - 1);
+    assert_int_equal(strlen(all[1].host), sizeof all[1].host - 1);
+    free(all);
+}
+
+static gs_status tell(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    liar *l = c->state;
+    (void)e;
+    memcpy(data, l->words, bytes);
+    l->words = (const char *)l->words + bytes;
+    return GS_OK;
+}
+
+static gs_status nothing_new(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    return (void)c, (void)call, (void)in, (void)out, GS_OK;
+}
+
+/* Of a layer, a phase, a rank or a row that there is not, of a kind that there is not, or at no time. */
+static void spans_that_cannot_be(void **state) {
+    static const gs_transport ops = {.name = "liar", .recv = tell, .collective = nothing_new};
+    static const gs_span spans[] = {{.kind = GS_SPAN_FORWARD_LAYER, .index = 2},
+                                    {.kind = GS_SPAN_BACKWARD_LAYER, .index = -1},
+                                    {.kind = GS_SPAN_PHASE, .index = GS_PHASES},
+                                    {.kind = GS_SPAN_SEND, .index = 2},
+                                    {.row = GS_ROW_SERVER + 2},
+                                    {.kind = GS_SPAN_GATHER + 1},
+                                    {.end = NAN},
+                                    {.start = -1e30}};
+    gs_settings settings = {.trace.first = 1, .trace.last = 1};
+    gs_model *model;
+    gs_timeline_part *parts;
+    gs_dataset *set;
+    gs_loader *loader;
+    (void)state;
+    assert_ok(gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model));
+    assert_ok(gs_dataset_from_labels("one", 1, model->in, (float[]){1, 2, 3}, (int32_t[]){1}, &set));
+    assert_ok(gs_loader_create(set, &(gs_schedule){1, 1, 1, 0, 1, 1, 1, 1, 1}, 1, 0, &loader));
+    for (size_t i = 0; i <= sizeof spans / sizeof *spans; i++) {
+        struct {
+            uint64_t head[2];
+            gs_span span;
+        } words = {{1, 0}, i > 0 ? spans[i - 1] : (gs_span){.end = 1}};
+        liar l = {.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = &l}, .words = &words};
+        gs_worker w = {.comm = &l.comm, .settings = &settings, .model = model, .loader = loader};
+        assert_ok(gs_timeline_create(&w, &w.timeline));
+        if (i == 0)
+            assert_ok(gs_timeline_gather(&w, &parts));
+        else
+            assert_fails(GS_E_PEER, "worker 1 sent a span that cannot be", gs_timeline_gather(&w, &parts));
+        if (i == 0) gs_timeline_parts_free(parts, 2);
+        gs_timeline_free(w.timeline);
+    }
+    gs_loader_free(loader);
+    gs_dataset_free(set);
+    gs_model_free(model);
+}
+
+GS_TESTS(liars, cmocka_unit_test(numbers_of_workers), cmocka_unit_test(wishes_to_check),
+         cmocka_unit_test(calls_that_nobody_knows), cmocka_unit_test(names_that_nobody_knows),
+         cmocka_unit_test(devices_without_an_end), cmocka_unit_test(spans_that_cannot_be))

@@ -1,0 +1,204 @@
+/* The program where its shell limits it (ulimit) or gives it no environment: a sentence and an exit status, no
+ * signal, no waiting for ever. */
+#include "tests/devices.h"
+#include "tests/program.h"
+#include "tests/test.h"
+
+#include <unistd.h>
+
+static void check(const char *output, int got, int status, const char *part) {
+    if (got != status || !strstr(output, part))
+        fail_msg("exit %d, wanted %d; wanted '%s' in:\n%s", got, status, part, output);
+}
+
+/* ---- the size of files ---- */
+
+static void small_files_do_not_end_a_run(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    int status = gs_test_shell(&output,
+                               "cd %s && %s/gradsum train --model softmax --steps 1 --save w.st && "
+                               "ulimit -f 6000 && %s/gradsum eval --load w.st",
+                               folder, GS_BUILD_DIR, GS_BUILD_DIR);
+    check(output, status, 0, "test accuracy");
+    free(output);
+}
+
+static void a_file_too_large_leaves_the_older_one(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder(), *const prefixes[] = {"", "launch -n 2 --"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        int status = gs_test_shell(&output,
+                                   "cd %s && echo older > w.st && ulimit -f 8 && "
+                                   "%s/gradsum %s train --model softmax --steps 1 --save w.st",
+                                   folder, GS_BUILD_DIR, prefixes[i]);
+        check(output, status, 1, "cannot write w.st: File too large");
+        free(output);
+        status = gs_test_shell(&output, "cd %s && cat w.st && ls -A | tr '\\n' ' '", folder);
+        assert_int_equal(status, 0);
+        assert_string_equal(output, "older\nw.st ");
+        free(output);
+    }
+}
+
+/* ---- address space ---- */
+
+/* The smallest of a few limits, in KiB, in which the program begins: newer versions of OpenBLAS map a buffer when they
+ * are loaded. A sanitizer's own maps are larger than any of these. */
+static int least_memory(void) {
+    static const int limits[] = {150000, 200000, 250000, 300000};
+    for (int i = 0; i < 4; i++) {
+        char *output;
+        int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 20 %s/gradsum --version", limits[i],
+                                   GS_BUILD_DIR);
+        free(output);
+        if (status == 0) return limits[i];
+    }
+    skip_because("the program cannot begin in 300,000 KiB of address space");
+    return 0;
+}
+
+static void check_memory(const char *option, int kib, int status, const char *part, const char *arguments) {
+    char *output;
+    int got =
+        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 20 %s/gradsum %s",
+                      option, kib, GS_BUILD_DIR, arguments);
+    check(output, got, status, part);
+    free(output);
+}
+
+static void too_little_memory_for_openblas(void **state) {
+    (void)state;
+    const int least = least_memory();
+    char part[100];
+    snprintf(part, sizeof part, "must be free: the limit for this process is %d MiB (ulimit -v)",
+             (least + 50000) / 1024);
+    check_memory("-v", least + 50000, 1, part, "train --model softmax --steps 1 --threads 1");
+    check_memory("-v", least + 100000, 1, "must be free: the limit for this process is ",
+                 "train --model softmax --steps 1 --devices cpu,cpu --threads 1");
+    check_memory("-d", 100000, 1, "must be free: the limit for this process is 97 MiB (ulimit -d)",
+                 "train --model softmax --steps 1 --threads 1");
+    check_memory("-v", 2000000, 0, "weights",
+                 "train --model softmax --steps 1 --devices cpu,cpu --threads 1");
+}
+
+/* OpenBLAS's own threads, which start when it is loaded, are nothing to commands that do not compute. */
+static void too_little_memory_for_its_threads(void **state) {
+    (void)state;
+    check_memory("-v", least_memory(), 0, "linear 10", "model softmax");
+}
+
+/* Too little for the libraries themselves: the loader says so (127), or the program does, and neither hangs. */
+static void too_little_memory_to_begin(void **state) {
+    (void)state;
+    least_memory();
+    for (int kib = 40000; kib <= 280000; kib += 40000) {
+        char *output;
+        int status = gs_test_shell(
+            &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum --version", kib,
+            GS_BUILD_DIR);
+        if (status == 0)
+            check(output, status, 0, "gradsum 0.");
+        else if (status == 1)
+            check(output, status, 1, "must be free: the limit for this process is ");
+        else
+            check(output, status, 127, "error while loading shared libraries");
+        free(output);
+    }
+}
+
+static void too_little_memory_for_launched(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    int status = gs_test_shell(&output,
+                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 20 "
+                               "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
+                               least_memory(), folder, GS_BUILD_DIR);
+    check(output, status, 1, "gradsum launch: rank ");
+    free(output);
+    status = gs_test_shell(&output, "ls -A %s", folder);
+    assert_int_equal(status, 0);
+    assert_string_equal(output, "");
+    free(output);
+}
+
+/* A program that uses the library and not our main(): this one. */
+static void too_little_memory_for_the_library(void **state) {
+    (void)state;
+    const int least = least_memory();
+    char *output;
+    if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
+    int status = gs_test_shell(
+        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum-test fused", least,
+        GS_BUILD_DIR);
+    check(output, status, 1, "must be free: the limit for this process is ");
+    free(output);
+}
+
+/* ---- processes and threads ---- */
+
+/* Not even one of OpenBLAS's own threads. Root has no such limit, and becomes somebody else. */
+static void no_room_for_threads(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip_because("with a sanitizer src/cli/early.c does nothing");
+#endif
+    const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
+    char *output;
+    int status = gs_test_shell(&output, "prlimit --version && %s %s/gradsum --version", as, GS_BUILD_DIR);
+    free(output);
+    if (status != 0) skip_because("there is no prlimit, or root cannot run the program as another user");
+    status = gs_test_shell(&output,
+                           "unset OPENBLAS_NUM_THREADS; exec %s prlimit --nproc=1 %s/gradsum model softmax",
+                           as, GS_BUILD_DIR);
+    check(output, status, 0, "linear 10");
+    if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u)");
+    free(output);
+}
+
+/* ---- the environment ---- */
+
+/* PoCL starts the linker for a kernel that is not in its cache. */
+static void opencl_without_a_path_to_the_linker(void **state) {
+    (void)state;
+    static const char *const paths[] = {"-u PATH", "PATH=/no/such/folder"};
+    gs_test_need_opencl();
+    for (int i = 0; i < 2; i++) {
+        const char *folder = gs_test_folder();
+        char *output;
+        int status = gs_test_shell(&output,
+                                   "POCL_CACHE_DIR=%s GRADSUM_CACHE=off /usr/bin/env %s %s/gradsum train "
+                                   "--device cl --model softmax --steps 1",
+                                   folder, paths[i], GS_BUILD_DIR);
+        check(output, status, 0, "weights");
+        free(output);
+    }
+}
+
+static void opencl_without_a_linker(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char *output;
+    gs_test_need_opencl();
+    int status =
+        gs_test_shell(&output,
+                      "unshare -rm sh -c 'mount --bind /dev/null $(realpath $(command -v ld)) || exit 77\n"
+                      "POCL_CACHE_DIR=%s GRADSUM_CACHE=off %s/gradsum train --device cl --model softmax'",
+                      folder, GS_BUILD_DIR);
+    const bool can_hide = status != 77 && !strstr(output, "unshare");
+    if (can_hide && (status != 0 || !strstr(output, "weights"))) /* another platform needs none */
+        check(output, status, 1, "PoCL needs the linker ld");
+    free(output);
+    if (!can_hide) skip_because("the linker cannot be hidden here");
+}
+
+GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
+         cmocka_unit_test(a_file_too_large_leaves_the_older_one),
+         cmocka_unit_test(too_little_memory_for_openblas),
+         cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
+         cmocka_unit_test(too_little_memory_for_launched),
+         cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
+         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))

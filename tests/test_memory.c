@@ -1,0 +1,65 @@
+/* How much memory a process has used, and how values are copied between cores. */
+#include "tests/test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+
+enum { FAT = 400 << 20 };
+
+/* In the new process: become `gradsum train`, which writes what it has to say to `file`. */
+static void become_a_run(const char *file) {
+    char program[400];
+    snprintf(program, sizeof program, "%s/gradsum", GS_BUILD_DIR);
+    if (!freopen(file, "w", stdout)) _exit(126);
+    execl(program, program, "train", "--model", "softmax", "--steps", "1", "--threads", "1", "--json", NULL);
+    _exit(127);
+}
+
+/* What a small process reports that this one, which is large, has started. */
+static void peak_memory_is_the_process_own(void **state) {
+    (void)state;
+    char file[400], line[4096];
+    double reported = 0;
+    int status = -1;
+    snprintf(file, sizeof file, "%s/out", gs_test_folder());
+    char *fat = malloc(FAT);
+    assert_non_null(fat);
+    memset(fat, 1, FAT);
+    assert_true(gs_peak_memory() >= FAT);
+    pid_t pid = fork();
+    if (pid == 0) become_a_run(file);
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    free(fat);
+    assert_int_equal(status, 0);
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        const char *field = strstr(line, "\"peak_memory_mb\":");
+        if (field) sscanf(field, "\"peak_memory_mb\":%lf", &reported);
+    }
+    fclose(f);
+    if (!(reported > 1 && reported < FAT / 1e6))
+        fail_msg("it reports %g MB; its parent has %d", reported, FAT / 1000000);
+}
+
+/* Lengths around those of a piece, and places in a page at which one copying instruction is slow. */
+static void copies_are_whole(void **state) {
+    (void)state;
+    static const size_t lengths[] = {0, 1, 63, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 16384};
+    static unsigned char from[16384 + 64], to[16384 + 128];
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (unsigned char)(i * 7 + i / 251);
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        for (size_t shift = 0; shift < 64; shift += 21) {
+            memset(to, 0xaa, sizeof to);
+            gs_copy(to + shift, from + 3, lengths[k]);
+            assert_memory_equal(to + shift, from + 3, lengths[k]);
+            for (size_t i = 0; i < sizeof to; i++)
+                if (i < shift || i >= shift + lengths[k]) assert_int_equal(to[i], 0xaa);
+        }
+    }
+}
+
+GS_TESTS(memory, cmocka_unit_test(peak_memory_is_the_process_own), cmocka_unit_test(copies_are_whole))

@@ -1,0 +1,206 @@
+/* An optimiser and a layer that the library does not have: three vectors, three parameters, state. What is built on
+ * them must count neither two parameters for each layer nor one velocity. */
+#include <inttypes.h>
+#include <math.h>
+#include "tests/devices.h"
+#include "tests/test.h"
+#include "tests/training.h"
+
+/* ---- an optimiser of its own ---- */
+
+enum { MEAN, SQUARES, SEEN, ARRAYS, WEIGHTS = ARRAYS, GRADIENTS };
+
+/* g = scale dw;  mean = 0.9 mean + 0.1 g;  squares = 0.99 squares + 0.01 g^2;  seen += 1;
+ * w -= lr mean / (sqrt(squares) + 0.01 seen) */
+static gs_status own_update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    gs_device *d = o->model->device;
+    gs_mem place[ARRAYS + 2] = {
+        [WEIGHTS] = gs_at(o->model->weights, first), [GRADIENTS] = gs_at(o->model->gradients, first)};
+    for (int i = 0; i < ARRAYS; i++) place[i] = gs_optimizer_vector(o, i, first);
+    float *x[ARRAYS + 2];
+    for (int i = 0; i < ARRAYS + 2 && count > 0; i++) {
+        x[i] = malloc(count * sizeof(float));
+        assert_non_null(x[i]);
+        GS_TRY(d->ops->read(d, x[i], place[i], count * sizeof(float)));
+    }
+    for (size_t k = 0; k < count; k++) {
+        float g = scale * x[GRADIENTS][k];
+        if ((double)x[SEEN][k] < (double)o->updates || (double)x[SEEN][k] > (double)o->updates)
+            return gs_fail(GS_E_DIFFER, "%g updates were seen, %" PRIu64 " counted", (double)x[SEEN][k],
+                           o->updates);
+        x[MEAN][k] = 0.9f * x[MEAN][k] + 0.1f * g;
+        x[SQUARES][k] = 0.99f * x[SQUARES][k] + 0.01f * g * g;
+        x[SEEN][k] += scale > 0;
+        if (scale > 0) x[WEIGHTS][k] -= o->lr * x[MEAN][k] / (sqrtf(x[SQUARES][k]) + 0.01f * x[SEEN][k]);
+    }
+    for (int i = 0; i < ARRAYS + 2 && count > 0; i++) {
+        GS_TRY(d->ops->write(d, place[i], x[i], count * sizeof(float)));
+        free(x[i]);
+    }
+    return GS_OK;
+}
+
+static const gs_optimizer_ops own_optimizer = {
+    .name = "own", .vector = {"mean", "squares", "seen"}, .update = own_update};
+
+static gs_result train_own(const char *devices, const char *sync) {
+    gs_settings s = gs_test_settings(devices);
+    s.optimizer = &own_optimizer;
+    s.lr = 0.001f;
+    s.sync = sync;
+    if (strcmp(sync, "local") == 0) s.every = 4;
+    if (strcmp(sync, "exact") == 0) {
+        s.sync = "allreduce";
+        s.exact = true;
+    }
+    return gs_test_train(&s);
+}
+
+static void an_optimiser_in_every_way_to_train(void **state) {
+    (void)state;
+    gs_result alone = train_own("cpu", "allreduce"), two = train_own("cpu,cpu", "allreduce"),
+              sharded = train_own("cpu,cpu", "sharded-update"), exact = train_own("cpu", "exact"),
+              exact_two = train_own("cpu,cpu", "exact"), local = train_own("cpu,cpu", "local");
+    assert_same_bits(&two, &sharded, "each worker updates a part");
+    assert_same_bits(&exact, &exact_two, "exact");
+    assert_near(two.train_loss, alone.train_loss, 0, 1e-3); /* the root of tiny squares magnifies rounding */
+    assert_true(local.steps == GS_TEST_STEPS && isfinite(local.train_loss));
+    gs_result *all[] = {&alone, &two, &sharded, &exact, &exact_two, &local};
+    for (int i = 0; i < 6; i++) gs_result_free(all[i]);
+}
+
+static void async_wants_sgd(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_result r = {0};
+    s.optimizer = &own_optimizer;
+    s.sync = "async";
+    s.staleness = 1;
+    assert_fails(GS_E_USAGE, "defined only for sgd; the optimiser is 'own'", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+}
+
+/* ---- a layer with three parameters and state ---- */
+
+enum { WIDTH = 3, INPUTS = 4, FIRST = INPUTS * WIDTH + WIDTH, PARAMS = FIRST + 7 + WIDTH * 2 + 2 };
+
+static gs_status own_plan(gs_layer *l, gs_shape in) {
+    l->out = in;
+    GS_TRY(gs_layer_state(l, "doublings", 1, (int[]){1}, 2));
+    GS_TRY(gs_layer_parameter(l, "a", 1, (int[]){in.c}, in.c));
+    GS_TRY(gs_layer_parameter(l, "b", 1, (int[]){in.c}, in.c));
+    GS_TRY(gs_layer_state(l, "mean", 1, (int[]){in.c}, 0.5f));
+    return gs_layer_parameter_filled(l, "c", 1, (int[]){1}, 0.75f);
+}
+
+/* y = x; training doubles the first state, and keeps the second: dw = n s. */
+static gs_status own_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const gs_backend *ops = l->device->ops;
+    const gs_param *doublings = &l->param[0], *mean = &l->param[3];
+    *y = x;
+    if (!pass->training) return GS_OK;
+    assert_int_equal(pass->n, 2);
+    GS_TRY(ops->add(l->device, mean->dw, mean->w, mean->w, mean->count));
+    GS_TRY(ops->add(l->device, doublings->dw, doublings->w, doublings->w, 1));
+    return ops->add(l->device, doublings->dw, doublings->dw, doublings->dw, 1);
+}
+
+/* The gradient of each parameter is 1, of each sample. */
+static gs_status own_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    *dx = dy;
+    for (int i = 0; i < l->params; i++) {
+        const gs_param *p = &l->param[i];
+        if (!p->state) GS_TRY(l->device->ops->fill(l->device, p->dw, (float)pass->n, p->count));
+    }
+    return GS_OK;
+}
+
+static void own_describe(const gs_layer *l, char *text, size_t size) {
+    (void)l;
+    snprintf(text, size, "own");
+}
+
+static const gs_layer_ops own_layer = {.name = "own",
+                                       .buffers = GS_VIEW,
+                                       .plan = own_plan,
+                                       .forward = own_forward,
+                                       .backward = own_backward,
+                                       .describe = own_describe};
+
+static gs_model *own_model(gs_device *d, uint64_t seed) {
+    gs_layer *const layers[] = {gs_linear(WIDTH, true), gs_layer_new(&own_layer, sizeof(gs_layer), 0),
+                                gs_linear(2, true)};
+    gs_model *m;
+    assert_ok(gs_model_create_net(d, gs_sequential(3, layers), (gs_shape){INPUTS, 1, 1, 0}, 2,
+                                  GS_SOFTMAX_CROSS_ENTROPY, seed, &m));
+    return m;
+}
+
+static void state_lies_behind_the_parameters(gs_model *m, const float *initial) {
+    static const char *const names[] = {"0.weight", "0.bias", "1.a",         "1.b",   "1.c",
+                                        "2.weight", "2.bias", "1.doublings", "1.mean"};
+    assert_int_equal(m->params, PARAMS);
+    assert_int_equal(m->saved, PARAMS + 1 + WIDTH);
+    assert_int_equal(m->param_count, 7);
+    assert_int_equal(m->saved_count, 9);
+    size_t at = 0;
+    for (int p = 0; p < m->saved_count; at += m->param[p++]->count) {
+        assert_string_equal(m->param[p]->name, names[p]);
+        assert_int_equal(m->param[p]->at, at);
+    }
+    assert_int_equal(at, m->saved);
+    assert_true(initial[FIRST + 2 * WIDTH] == 0.75f); /* c */
+    assert_true(initial[PARAMS] == 2);
+    for (int i = 1; i <= WIDTH; i++) assert_true(initial[PARAMS + i] == 0.5f);
+}
+
+/* One step: parameters move by -lr, state by what the layer does, nothing else touches it. */
+static void step(gs_device *d, gs_model *m) {
+    gs_optimizer *optimizer;
+    gs_mem x, labels, logits;
+    gs_pass pass = {.n = 2, .training = true, .fresh = true};
+    assert_ok(gs_optimizer_create(&gs_sgd, m, 0.25f, 0.9f, 0, &optimizer));
+    assert_ok(d->ops->alloc(d, 2 * INPUTS * sizeof(float), &x));
+    assert_ok(d->ops->alloc(d, 2 * sizeof(int32_t), &labels));
+    assert_ok(d->ops->fill(d, x, 0.5f, 2 * INPUTS));
+    assert_ok(gs_model_clear_stats(m));
+    assert_ok(gs_model_forward(m, &pass, x, &logits));
+    assert_ok(gs_model_loss(m, &pass, logits, labels));
+    assert_ok(gs_model_backward(m, &pass, logits, labels));
+    assert_ok(gs_optimizer_update(optimizer, 2));
+    d->ops->free(d, x);
+    d->ops->free(d, labels);
+    gs_optimizer_free(optimizer);
+}
+
+static void state_is_saved_and_not_trained(void **state) {
+    (void)state;
+    enum { SAVED = PARAMS + 1 + WIDTH };
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int k = 0; k < count; k++) {
+        gs_device *d = devices[k];
+        float before[SAVED], after[SAVED], back[SAVED];
+        char path[600];
+        snprintf(path, sizeof path, "%s/own.safetensors", gs_test_folder());
+        gs_model *m = own_model(d, 1), *other = own_model(d, 2);
+        assert_ok(gs_model_read_weights(m, before));
+        state_lies_behind_the_parameters(m, before);
+        step(d, m);
+        assert_ok(gs_model_read_weights(m, after));
+        for (int i = 0; i < 7; i++) assert_near(after[FIRST + i], before[FIRST + i] - 0.25f, 1e-6, 0);
+        assert_true(after[PARAMS] == 4);
+        for (int i = 1; i <= WIDTH; i++) assert_true(after[PARAMS + i] == 0.5f);
+        assert_ok(gs_safetensors_save(path, m, after));
+        assert_ok(gs_safetensors_load(path, other, back));
+        assert_memory_equal(after, back, sizeof back);
+        assert_ok(gs_model_write_weights(other, back));
+        assert_ok(gs_model_read_weights(other, before));
+        assert_memory_equal(after, before, sizeof before);
+        gs_model_free(m);
+        gs_model_free(other);
+    }
+}
+
+GS_TESTS(own_parts, cmocka_unit_test(an_optimiser_in_every_way_to_train), cmocka_unit_test(async_wants_sgd),
+         cmocka_unit_test(state_is_saved_and_not_trained))

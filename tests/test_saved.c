@@ -1,0 +1,174 @@
+/* Saved weights by the program: eval, predict, and what they say of a file that does not fit. */
+#include "tests/program.h"
+
+#include <cjson/cJSON.h>
+
+static double number_of(const char *json, const char *name) {
+    cJSON *o = cJSON_Parse(json);
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!cJSON_IsNumber(n)) fail_msg("no number '%s' in: %s", name, json);
+    double value = n->valuedouble;
+    cJSON_Delete(o);
+    return value;
+}
+
+static double loss_of(const char *arguments) {
+    char *output;
+    assert_int_equal(gs_test_program(&output, "eval --json %s", arguments), 0);
+    double loss = number_of(output, "test_loss");
+    free(output);
+    return loss;
+}
+
+/* Saved by a short training; the path is static. */
+static const char *trained(const char *model) {
+    static char path[400];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "done", "train --model %s --threads 1 --steps 12 --save %s", model, path);
+    return path;
+}
+
+/* OpenBLAS gives other bits for other numbers of rows, and with several threads each has fewer. */
+static void eval_gives_the_same_bits(void **state) {
+    (void)state;
+    static const char *const models[] = {"softmax", "mlp",
+                                         "\"flatten, linear 40, relu, linear 200, linear 10\""};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        const char *path = trained(models[m]);
+        static const char *const ways[] = {"--threads 1",       "--threads 2",
+                                           "--threads 3",       "--threads 4",
+                                           "--devices cpu,cpu", "--devices cpu,cpu,cpu --threads 2"};
+        char arguments[600];
+        double first = 0;
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            snprintf(arguments, sizeof arguments, "--load %s %s", path, ways[i]);
+            double loss = loss_of(arguments);
+            if (i == 0) first = loss;
+            if (loss < first || loss > first)
+                fail_msg("%s, %s: the loss is %.17g, %s gave %.17g", models[m], ways[i], loss, ways[0],
+                         first);
+        }
+    }
+}
+
+/* What a layer is stands there whole, in 80 columns. */
+static void model_cuts_nothing(void **state) {
+    (void)state;
+    char *output, *at;
+    assert_int_equal(
+        gs_test_program(&output, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'"), 0);
+    at = strstr(output, "conv 32 3x5 stride 1x2");
+    assert_non_null(at);
+    at = strchr(at, '\n');
+    assert_non_null(at);
+    assert_memory_equal(at, "\n             pad 1x2 no_bias\n", 30);
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) assert_true(strlen(line) <= 80);
+    free(output);
+    gs_test_program_prints(
+        0, "conv 32 3x3 stride 1x2 pad 1x2\n",
+        "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");
+}
+
+/* The file with one word of its header overwritten by another of the same length. */
+static const char *changed(const char *path, const char *from, const char *to) {
+    static char others[2][400], bytes[1 << 20];
+    static int turn;
+    char *other = others[turn++ % 2];
+    snprintf(other, sizeof others[0], "%s/changed.safetensors", gs_test_folder());
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    for (size_t at = 0; at + strlen(from) <= size; at++)
+        if (memcmp(bytes + at, from, strlen(from)) == 0) memcpy(bytes + at, to, strlen(from));
+    f = fopen(other, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+    return other;
+}
+
+/* PyTorch writes no mean and std: that is said, and the two can be given. */
+static void what_a_file_does_not_say(void **state) {
+    (void)state;
+    char *output, arguments[700];
+    const char *path = trained("softmax");
+    snprintf(arguments, sizeof arguments, "--load %s --threads 1", path);
+    double with = loss_of(arguments);
+    gs_saved saved;
+    assert_ok(gs_safetensors_about(path, &saved));
+    double mean = (double)saved.scaling.mean, std = (double)saved.scaling.std;
+    gs_saved_free(&saved);
+    const char *without = changed(path, "\"std\"", "\"Std\"");
+    gs_test_program_prints(0, "(no std); assuming --std 1, in (byte / 255 - mean) / std\n", "eval --load %s",
+                           without);
+    without = changed(without, "\"mean\"", "\"Mean\"");
+    gs_test_program_prints(0, "(no mean, no std); assuming --mean 0 --std 1, in ", "eval --load %s", without);
+    gs_test_program_prints(0, "(no mean, no std); ", "predict --load %s -o %s.npy", without, without);
+    gs_test_program_prints(0, "(no mean, no std); ", "train --load %s --steps 1 --threads 1", without);
+    snprintf(arguments, sizeof arguments, "--load %s --threads 1 --mean %.9g --std %.9g", without, mean, std);
+    double given = loss_of(arguments);
+    assert_true(given >= with && given <= with);
+    snprintf(arguments, sizeof arguments, "--load %s --threads 1 --mean 0 --std 1", without);
+    assert_true(loss_of(arguments) > 1.2 * with);
+    gs_test_program_prints(2, "--std: '1e-45' is not a number from 1e-08", "eval --load %s --std 1e-45",
+                           without);
+    assert_int_equal(gs_test_program(&output, "eval --load %s --mean 0 --std 1", without), 0);
+    assert_null(strstr(output, "assuming"));
+    free(output);
+    gs_test_program_prints(
+        0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
+    assert_ok(gs_safetensors_about(path, &saved));
+    assert_true(saved.scaling.mean == 0.5f && saved.scaling.std == 0.25f);
+    gs_saved_free(&saved);
+}
+
+/* What was assumed of a file that cannot be used interests nobody. */
+static void errors_come_first(void **state) {
+    (void)state;
+    static const char *const commands[] = {"eval --model mlp", "predict -o x.npy --model mlp",
+                                           "train --model mlp", "train --batch 7000",
+                                           "eval --data no-such-data"};
+    const char *without = changed(trained("softmax"), "\"std\"", "\"Std\"");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *output;
+        int status = gs_test_program(&output, "%s --load %s", commands[i], without);
+        if (status == 0 || strstr(output, "assuming"))
+            fail_msg("%s: exit %d: %s", commands[i], status, output);
+        free(output);
+    }
+}
+
+/* What the header knows is said before anything is computed: the weights of this model would fill the memory. */
+static void another_model_or_image(void **state) {
+    (void)state;
+    const char *path = trained("softmax");
+    gs_test_program_prints(1, "1.weight is (10,784) in ",
+                           "eval --load %s --model 'flatten, linear 500000, linear 10'", path);
+    gs_test_program_prints(1, "1.weight is (10,784) in ",
+                           "train --load %s --model 'flatten, linear 500000, linear 10'", path);
+    const char *wide = changed(path, "1x28x28", "1x14x56");
+    gs_test_program_prints(1,
+                           "holds a model for images (1,14,56), but fashion-mnist-small (test) has (1,28,28)",
+                           "eval --load %s", wide);
+    gs_test_program_prints(1, "(1,14,56), but", "eval --model softmax --load %s", wide);
+    gs_test_program_prints(1, "(1,14,56), but", "predict -o %s.npy --load %s", wide, wide);
+    gs_test_program_prints(1, "(1,14,56), but", "train --load %s --steps 1", wide);
+    const char *unnamed = changed(path, "\"model\"", "\"Model\"");
+    gs_test_program_prints(1, "gradsum did not save this file; name its model with --model", "eval --load %s",
+                           unnamed);
+    gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", unnamed);
+}
+
+/* A file that does not say the shape of an image: it is that of the data, whoever names the model. */
+static void no_shape_of_an_image(void **state) {
+    (void)state;
+    const char *path = changed(trained("softmax"), "\"input\"", "\"Input\"");
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
+    gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", path);
+    gs_test_program_prints(1, "1.weight", "eval --model mlp --load %s", path);
+}
+
+GS_TESTS(saved, cmocka_unit_test(what_a_file_does_not_say), cmocka_unit_test(errors_come_first),
+         cmocka_unit_test(another_model_or_image), cmocka_unit_test(no_shape_of_an_image),
+         cmocka_unit_test(eval_gives_the_same_bits), cmocka_unit_test(model_cuts_nothing))

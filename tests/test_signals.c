@@ -1,0 +1,86 @@
+/* Signals lose nothing and leave nothing: weights are saved, folders are removed, and the exit status is the shell's,
+ * 128 + N. */
+#include "tests/program.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
+static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
+    if (!strstr(output, status) || !strstr(output, part))
+        fail_msg("wanted '%s', '%s': %s", status, part, output);
+    if (weights) gs_test_program_prints(0, "test accuracy", "eval --load %s", weights);
+}
+
+static void a_terminal_that_goes_saves_weights(void **state) {
+    (void)state;
+    char path[400], *output;
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_shell(&output,
+                  "%s/gradsum train --model lenet --epochs 100000 --threads 1 --save %s &\n"
+                  "sleep 1; kill -HUP $!; wait $!; echo status $?",
+                  GS_BUILD_DIR, path);
+    assert_saved(output, "status 129", "stopped by a signal after step", path);
+    free(output);
+}
+
+/* nohup: a signal that is ignored stays ignored. */
+static void an_ignored_signal_stays_ignored(void **state) {
+    (void)state;
+    char *output;
+    gs_test_shell(&output,
+                  "trap '' HUP; %s/gradsum train --model lenet --epochs 100000 --threads 1 >/dev/null &\n"
+                  "sleep 1; kill -HUP $!; sleep 0.2; kill -TERM $!; wait $!; echo status $?",
+                  GS_BUILD_DIR);
+    assert_saved(output, "status 143", "", NULL);
+    free(output);
+}
+
+static void a_closed_output_saves_weights(void **state) {
+    (void)state;
+    static const char *const starts[] = {"", "launch -n 2 --"};
+    char path[400], *output;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+        gs_test_shell(&output,
+                      "{ %s/gradsum %s train --model softmax --epochs 100000 --threads 1 --save %s; "
+                      "echo status $? >&2; } | head -1",
+                      GS_BUILD_DIR, starts[i], path);
+        assert_saved(output, "status 141", "stopped by the closing of its output after step", path);
+        free(output);
+    }
+}
+
+/* A rank that waits for one that never comes. */
+static void a_signal_ends_the_wait_at_the_start(void **state) {
+    (void)state;
+    char folder[400], *output;
+    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    gs_test_shell(&output,
+                  "export GRADSUM_RANK=0 GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=60\n"
+                  "%s/gradsum train --model softmax & "
+                  "while ! [ -e %s/rank-0 ]; do sleep 0.1; done; kill -TERM $!; wait $!; echo status $?",
+                  folder, GS_BUILD_DIR, folder);
+    assert_saved(output, "status 143", "stopped by a signal while it waited for the other ranks", NULL);
+    assert_int_not_equal(access(folder, F_OK), 0);
+    free(output);
+}
+
+static void schemes_leaves_no_folder(void **state) {
+    (void)state;
+    static const char *const overs[] = {"threads", "gloo"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        gs_test_shell(&output,
+                      "export TMPDIR=%s; timeout -s INT 0.5 %s/gradsum schemes -n 2 --over %s; ls $TMPDIR",
+                      gs_test_folder(), GS_BUILD_DIR, overs[i]);
+        assert_string_equal(output, "");
+        free(output);
+    }
+}
+
+GS_TESTS(signals, cmocka_unit_test(a_terminal_that_goes_saves_weights),
+         cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
+         cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder))

@@ -1,0 +1,98 @@
+/* Values that need care: ties, NaN, infinities and huge numbers. */
+#include <math.h>
+#include "tests/on_devices.h"
+#include "tests/operators.h"
+
+static void max_pool2d_ties_and_nan_on(gs_device *d) {
+    /* 4 windows of 1x3: all equal; the largest twice; NaN in the middle; all -infinity */
+    const float x[12] = {2, 2, 2, 1, 3, 3, 9, NAN, 10, -INFINITY, -INFINITY, -INFINITY};
+    const int32_t want_index[4] = {0, 4, 7, 9};
+    gs_pool2d_sizes s = {1, 1, 12, 1, 4, 1, 3, 1, 3, 0, 0};
+    gs_mem from = gs_test_new_mem(d, x, 12), y = gs_test_new_mem(d, NULL, 4),
+           index = gs_test_new_mem(d, NULL, 4);
+    assert_ok(d->ops->max_pool2d_forward(d, y, index, from, 1, &s));
+    float got[4];
+    int32_t got_index[4];
+    assert_ok(d->ops->read(d, got, y, sizeof got));
+    assert_ok(d->ops->read(d, got_index, index, sizeof got_index));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(got_index[i], want_index[i]);
+        assert_true(got[i] == x[want_index[i]] || (isnan(got[i]) && isnan(x[want_index[i]])));
+    }
+    d->ops->free(d, from);
+    d->ops->free(d, y);
+    d->ops->free(d, index);
+}
+ON_EVERY_DEVICE(max_pool2d_ties_and_nan)
+
+/* Windows of 2x2 have loops of their own: widths that end inside of a vector, odd sizes, planes one behind the other,
+ * ties (values are 0, 1, 2), at most one NaN in a window; and backward, which must write what no window covers. */
+enum {
+    POOL_PLANES = 3,
+    POOL_MOST_H = 6,
+    POOL_MOST_W = 37,
+    POOL_MOST = POOL_PLANES * POOL_MOST_H * POOL_MOST_W
+};
+
+static void pool_2x2_of(gs_device *d, int height, int width) {
+    gs_pool2d_sizes s = {POOL_PLANES, height, width, height / 2, width / 2, 2, 2, 2, 2, 0, 0};
+    const size_t in = (size_t)(POOL_PLANES * height * width), out = (size_t)(POOL_PLANES * s.out_h * s.out_w);
+    float x[POOL_MOST], want_dx[POOL_MOST] = {0}, dy[POOL_MOST];
+    int32_t want[POOL_MOST], got[POOL_MOST];
+    for (size_t i = 0; i < in; i++) x[i] = i % 53 == 7 ? NAN : (float)(test_hash(i, 1) % 3);
+    for (size_t i = 0; i < out; i++) {
+        dy[i] = (float)i + 1;
+        int plane = (int)i / (s.out_h * s.out_w), r = (int)i / s.out_w % s.out_h, o = (int)i % s.out_w;
+        const float *from = x + (size_t)(plane * height * width);
+        want[i] = 2 * r * width + 2 * o;
+        for (int k = 1; k < 4; k++) {
+            int place = (2 * r + k / 2) * width + 2 * o + k % 2;
+            if (from[place] > from[want[i]] || isnan(from[place])) want[i] = place;
+        }
+        want_dx[(size_t)(plane * height * width) + (size_t)want[i]] = dy[i];
+    }
+    gs_mem from = gs_test_new_mem(d, x, in), y = gs_test_new_mem(d, NULL, out),
+           index = gs_test_new_mem(d, NULL, out), above = gs_test_new_mem(d, dy, out),
+           dx = gs_test_new_mem(d, x, in);
+    assert_ok(d->ops->max_pool2d_forward(d, y, index, from, 1, &s));
+    assert_ok(d->ops->read(d, got, index, out * sizeof *got));
+    for (size_t i = 0; i < out; i++) assert_int_equal(got[i], want[i]);
+    assert_ok(d->ops->max_pool2d_backward(d, dx, above, index, 1, &s));
+    gs_test_check_floats(d, dx, want_dx, in, "max_pool2d_backward");
+    const gs_mem all[] = {from, y, index, above, dx};
+    for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
+}
+
+static void max_pool2d_2x2_on(gs_device *d) {
+    const int widths[] = {2, 7, 8, 10, 15, 16, 19, 28, POOL_MOST_W};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        pool_2x2_of(d, 5, widths[i]);
+        pool_2x2_of(d, POOL_MOST_H, widths[i]);
+    }
+}
+ON_EVERY_DEVICE(max_pool2d_2x2)
+
+/* Huge logits: exp(x) alone would overflow, and log(0) would be infinite. A tie goes to the first. */
+static void softmax_extremes_on(gs_device *d) {
+    const float x[12] = {1000, 0, -1000, 1000, 0, -1000, 5, 5, 5, -2e4f, -1e4f, -2e4f};
+    const int32_t labels[4] = {0, 1, 0, 1};
+    const float want_p[12] = {1, 0, 0, 1, 0, 0, 1 / 3.0f, 1 / 3.0f, 1 / 3.0f, 0, 1, 0};
+    gs_mem from = gs_test_new_mem(d, x, 12), p = gs_test_new_mem(d, NULL, 12),
+           stats = gs_test_new_mem(d, NULL, LOSS_STATS), to = gs_test_new_mem(d, labels, 4);
+    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3));
+    float got[12], sums[LOSS_STATS];
+    assert_ok(d->ops->read(d, got, p, sizeof got));
+    assert_ok(d->ops->read(d, sums, stats, sizeof sums));
+    for (int i = 0; i < 12; i++) assert_near(got[i], want_p[i], 1e-7, 1e-6);
+    assert_near(sums[GS_STAT_LOSS], 1000 + log(3), 0, 1e-6);
+    assert_near(sums[GS_STAT_CORRECT], 3, 0, 0);
+    assert_near(sums[GS_STAT_SAMPLES], 4, 0, 0);
+    d->ops->free(d, from);
+    d->ops->free(d, p);
+    d->ops->free(d, stats);
+    d->ops->free(d, to);
+}
+ON_EVERY_DEVICE(softmax_extremes)
+
+GS_TESTS(special_values, cmocka_unit_test(max_pool2d_ties_and_nan), cmocka_unit_test(max_pool2d_2x2),
+         cmocka_unit_test(softmax_extremes))

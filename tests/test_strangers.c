@@ -1,0 +1,296 @@
+/* Who listens can be called by anybody: strangers neither get in nor hold up those who belong to the run. And ranks
+ * that do not fit together name both sides.
+ */
+#include "tests/program.h"
+#include "tests/rank_process.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "comm/mesh.h"
+
+/* ---- who listens where ---- */
+
+/* Is the socket with this number one of the process's? */
+static bool has_socket(pid_t pid, unsigned long number) {
+    char path[64], wanted[64], found[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", number);
+    DIR *files = opendir(path);
+    bool has = false;
+    for (const struct dirent *e; files && !has && (e = readdir(files));) {
+        ssize_t n = readlinkat(dirfd(files), e->d_name, found, sizeof found - 1);
+        found[n < 0 ? 0 : n] = '\0';
+        has = strcmp(found, wanted) == 0;
+    }
+    if (files) closedir(files);
+    return has;
+}
+
+/* Where the process listens; false: nowhere. */
+static bool listens(pid_t pid, struct sockaddr_in *at) {
+    enum { LISTEN = 10 };
+    char line[256];
+    unsigned address, port, state;
+    unsigned long number;
+    bool found = false;
+    FILE *f = fopen("/proc/net/tcp", "r");
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f)) {
+        if (sscanf(line, " %*d: %x:%x %*x:%*x %x %*s %*s %*s %*s %*s %lu", &address, &port, &state,
+                   &number) != 4)
+            continue;
+        found = state == LISTEN && has_socket(pid, number);
+        *at = (struct sockaddr_in){
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
+    }
+    fclose(f);
+    return found;
+}
+
+/* ---- strangers ---- */
+
+enum { STRANGERS = 100 };
+
+/* One hangs up at once, one is silent, one talks nonsense, one knows how to say hello but not the secret. */
+static int call_as_stranger(const struct sockaddr_in *at, int kind, int *answered) {
+    char nonsense[300];
+    gs_hello hello;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(s >= 0);
+    if (connect(s, (const struct sockaddr *)at, sizeof *at) != 0) return s;
+    ++*answered;
+    memset(nonsense, 0x5a, sizeof nonsense);
+    if (kind == 0) assert_int_equal(shutdown(s, SHUT_RDWR), 0);
+    if (kind == 2) send(s, nonsense, sizeof nonsense, MSG_NOSIGNAL);
+    if (kind == 3) {
+        assert_ok(gs_hello_make(1, 0, 0, &hello));
+        send(s, &hello, sizeof hello, MSG_NOSIGNAL);
+        send(s, nonsense, GS_PROOF, MSG_NOSIGNAL);
+    }
+    return s;
+}
+
+static void wait_for_file(const char *path) {
+    struct stat s = {0};
+    for (int i = 0; i < 3000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+    assert_true(s.st_size > 0);
+    assert_int_equal(s.st_mode & 0777, 0600); /* the secret is in it */
+}
+
+/* Rank 1 has come and is stopped, so that rank 0 listens for it. Strangers call rank 0 first. */
+static void strangers_do_not_get_in(void **state) {
+    (void)state;
+    char folder[400], path[420];
+    struct sockaddr_in at;
+    int stranger[STRANGERS], answered = 0;
+    gs_test_new_folder(folder);
+    gs_test_rank one = gs_test_start_rank(1, 2, folder, 20);
+    snprintf(path, sizeof path, "%s/rank-1", folder);
+    wait_for_file(path);
+    kill(one.pid, SIGSTOP);
+    gs_test_rank zero = gs_test_start_rank(0, 2, folder, 20);
+    bool found = false;
+    for (int i = 0; i < 3000 && !(found = listens(zero.pid, &at)); i++) usleep(1000);
+    for (int i = 0; found && i < STRANGERS; i++) stranger[i] = call_as_stranger(&at, i % 4, &answered);
+    usleep(20000);
+    kill(one.pid, SIGCONT);
+    assert_true(found);
+    int ends[] = {gs_test_rank_end(&zero), gs_test_rank_end(&one)};
+    for (int i = 0; i < STRANGERS; i++) close(stranger[i]);
+    gs_test_rank_says(&one, "success");
+    assert_int_equal(ends[0], 0);
+    assert_int_equal(ends[1], 0);
+    assert_int_equal(answered, STRANGERS);
+}
+
+/* ---- connecting, rank by rank ---- */
+
+typedef struct member {
+    gs_rendezvous r;
+    gs_passport all[2];
+    int listener, socket[2];
+    gs_status status;
+    char message[400];
+    pthread_t thread;
+} member;
+
+static void *connect_member(void *argument) {
+    static const int process[] = {-1, -1};
+    member *m = argument;
+    m->status = gs_mesh_connect(&m->r, m->all, m->listener, process, 1, m->socket);
+    snprintf(m->message, sizeof m->message, "%s", m->status == GS_OK ? "" : gs_message());
+    for (int i = 0; i < 2; i++)
+        if (m->status == GS_OK && m->socket[i] >= 0) close(m->socket[i]);
+    return NULL;
+}
+
+static void meet(member m[2], double timeout) {
+    for (int r = 0; r < 2; r++) {
+        m[r] = (member){.r = {.rank = r, .size = 2, .timeout = timeout}};
+        assert_ok(gs_passport_create(&m[r].r, &m[r].all[r]));
+        assert_ok(gs_mesh_listen("127.0.0.1", &m[r].all[r], &m[r].listener));
+    }
+    m[0].all[1] = m[1].all[1];
+    m[1].all[0] = m[0].all[0];
+}
+
+static void connect_both(member m[2]) {
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(pthread_create(&m[r].thread, NULL, connect_member, &m[r]), 0);
+    for (int r = 0; r < 2; r++) pthread_join(m[r].thread, NULL);
+    for (int r = 0; r < 2; r++) close(m[r].listener);
+}
+
+static void both_sides_prove_who_they_are(void **state) {
+    (void)state;
+    member m[2];
+    meet(m, 20);
+    connect_both(m);
+    assert_int_equal(m[0].status, GS_OK);
+    assert_int_equal(m[1].status, GS_OK);
+
+    for (int who = 0; who < 2; who++) { /* what rank `who` takes for the other's secret is wrong by a bit */
+        meet(m, 0.3);
+        m[who].all[1 - who].secret[GS_SECRET - 1] ^= 1;
+        connect_both(m);
+        if (m[0].status != GS_E_PEER || !strstr(m[0].message, "rank 1 did not connect to 127.0.0.1 port") ||
+            !strstr(m[0].message, "other callers were turned away"))
+            fail_msg("%s", m[0].message);
+        if (m[1].status != GS_E_PEER ||
+            !strstr(m[1].message, "rank 0 could not be reached at 127.0.0.1 port") ||
+            !strstr(m[1].message, "what answers there does not belong to this run"))
+            fail_msg("%s", m[1].message);
+    }
+}
+
+/* The variable is named where the two see different networks. */
+static void a_rank_that_cannot_be_reached_is_named(void **state) {
+    (void)state;
+    member m[2];
+    meet(m, 0.2);
+    close(m[0].listener); /* nobody answers */
+    connect_member(&m[1]);
+    assert_int_equal(m[1].status, GS_E_PEER);
+    if (!strstr(m[1].message, "Connection refused") || strstr(m[1].message, "GRADSUM_ADDRESS"))
+        fail_msg("%s", m[1].message);
+    snprintf(m[1].all[0].network, sizeof m[1].all[0].network, "another");
+    connect_member(&m[1]);
+    if (!strstr(m[1].message, "set GRADSUM_ADDRESS for each rank")) fail_msg("%s", m[1].message);
+    close(m[1].listener);
+}
+
+/* A signal ends the waiting at once, not after the 60 s. */
+static void a_signal_ends_the_waiting(void **state) {
+    (void)state;
+    static const volatile sig_atomic_t stop = 1;
+    member m[2];
+    meet(m, 60);
+    m[0].r.stop = &stop;
+    connect_member(&m[0]);
+    assert_int_equal(m[0].status, GS_E_INTERRUPTED);
+    for (int r = 0; r < 2; r++) close(m[r].listener);
+}
+
+/* ---- ranks that do not fit together ---- */
+
+static void both_sides_are_named(void **state) {
+    (void)state;
+    gs_rendezvous r = {.rank = 0, .size = 2};
+    gs_passport a, b;
+    assert_ok(gs_passport_create(&r, &a));
+    snprintf(a.address, sizeof a.address, "127.0.0.1");
+    b = a;
+    b.rank = 1;
+    assert_ok(gs_passport_compare(&a, &b));
+    snprintf(b.network, sizeof b.network, "another");
+    assert_fails(GS_E_USAGE, "set GRADSUM_ADDRESS for each rank", gs_passport_compare(&a, &b));
+    snprintf(a.address, sizeof a.address, "10.0.0.1");
+    assert_fails(GS_E_USAGE, "rank 1 listens at 127.0.0.1", gs_passport_compare(&a, &b));
+    snprintf(b.address, sizeof b.address, "10.0.0.2");
+    assert_ok(gs_passport_compare(&a, &b));
+    snprintf(b.version, sizeof b.version, "9.9");
+    assert_fails(GS_E_PEER, "rank 0 is gradsum " GRADSUM_VERSION ", but rank 1 is gradsum 9.9",
+                 gs_passport_compare(&a, &b));
+}
+
+static void transports_that_differ_are_named(void **state) {
+    (void)state;
+    static const char *const cases[][4] = {
+        {"GRADSUM_TRANSPORT=auto", "GRADSUM_TRANSPORT=gloo", "rank 0 talks over auto, but rank 1 over gloo",
+         "rank 1 talks over gloo, but rank 0 over auto"},
+        {"SCHEME=gloo", "SCHEME=ring", "rank 0 talks over gloo (for --sync gloo), but rank 1 over auto",
+         "rank 1 talks over auto, but rank 0 over gloo (for --sync gloo)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output, folder[400];
+        gs_test_new_folder(folder);
+        gs_test_shell(
+            &output,
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s SCHEME=allreduce\n"
+            "run() { export GRADSUM_RANK=$1 $2; %s/gradsum train --model softmax --steps 1 --threads 1 "
+            "--sync $SCHEME 2>&1; }\n"
+            "run 0 %s & run 1 %s; wait",
+            folder, GS_BUILD_DIR, cases[i][0], cases[i][1]);
+        for (int k = 2; k < 4; k++)
+            if (!strstr(output, cases[i][k])) fail_msg("wanted '%s': %s", cases[i][k], output);
+        free(output);
+    }
+}
+
+/* A name space of networks is like another machine. */
+static void hosts_without_an_address_are_told_what_to_set(void **state) {
+    (void)state;
+    char *output, folder[400];
+    int refused = gs_test_shell(&output, "unshare --net ip link set lo up");
+    free(output);
+    if (refused) skip_because("a network namespace cannot be made here");
+    gs_test_new_folder(folder);
+    gs_test_shell(
+        &output,
+        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=60 GRADSUM_RENDEZVOUS=%s GS_TEST_RANK=0\n"
+        "run='timeout 20 %s/gradsum-test'\n"
+        "GRADSUM_RANK=0 $run & GRADSUM_RANK=1 unshare --net sh -c \"ip link set lo up; $run\"; wait",
+        folder, GS_BUILD_DIR);
+    for (int r = 0; r < 2; r++)
+        if (!strstr(output, r ? ": rank 1 runs on" : ": rank 0 runs on") ||
+            !strstr(output, "set GRADSUM_ADDRESS for each rank"))
+            fail_msg("%s", output);
+    free(output);
+}
+
+/* A file that another user has left in the folder is not believed. */
+static void a_file_of_another_user_is_refused(void **state) {
+    (void)state;
+    char folder[400], path[420];
+    gs_passport its;
+    bool come;
+    if (geteuid() != 0) skip_because("only root can make a file of another user");
+    gs_test_new_folder(folder);
+    member m[2];
+    meet(m, 1);
+    snprintf(path, sizeof path, "%s/rank-1", folder);
+    assert_ok(gs_passport_write(&m[1].all[1], path));
+    m[0].all[0].owner = m[1].all[1].owner;
+    assert_ok(gs_passport_read(&m[0].all[0], 1, path, &come, &its));
+    assert_true(come);
+    assert_memory_equal(its.secret, m[1].all[1].secret, GS_SECRET);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_fails(GS_E_FILE, "belongs to user 65534, but user 0 runs this rank",
+                 gs_passport_read(&m[0].all[0], 1, path, &come, &its));
+    for (int r = 0; r < 2; r++) close(m[r].listener);
+}
+
+GS_TESTS(strangers, cmocka_unit_test(strangers_do_not_get_in),
+         cmocka_unit_test(both_sides_prove_who_they_are),
+         cmocka_unit_test(a_rank_that_cannot_be_reached_is_named),
+         cmocka_unit_test(a_signal_ends_the_waiting), cmocka_unit_test(both_sides_are_named),
+         cmocka_unit_test(transports_that_differ_are_named),
+         cmocka_unit_test(hosts_without_an_address_are_told_what_to_set),
+         cmocka_unit_test(a_file_of_another_user_is_refused))

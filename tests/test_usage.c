@@ -1,0 +1,370 @@
+/* The program's help: defaults, names that are nearly right, and results that do not reach standard output. */
+#include "tests/program.h"
+#include "train/options.h"
+
+#include <math.h>
+
+static void assert_has(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("wanted '%s' in:\n%s", part, text);
+}
+
+static void help_shows_defaults(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "train --epochs 7 --help"), 0); /* 7 is not the default */
+    static const char *const parts[] = {
+        "(default 0.05)", "(default 5)",         "(default 128)",
+        "(default cpu)",  "(default allreduce)", "(default fashion-mnist-small)",
+        "(default f32)",  "(default 30)",        "(default 4-7)"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(output, parts[i]);
+    free(output);
+    gs_test_program_prints(0, "(default 80)", "sweep --help");
+    gs_test_program_prints(0, "training set (default 10)", "sweep --help"); /* its own, not train's */
+    gs_test_program_prints(0, "(default 1048576)", "collectives --help");
+}
+
+static void help_of_a_command(void **state) {
+    (void)state;
+    char *a, *b;
+    assert_int_equal(gs_test_program(&a, "help train"), 0);
+    assert_int_equal(gs_test_program(&b, "train --help"), 0);
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+    gs_test_program_prints(0, "usage: gradsum launch", "help launch");
+    gs_test_program_prints(2, "did you mean 'train'?", "help trian");
+}
+
+static void names_that_are_nearly_right(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "did you mean 'train'?", "trian");
+    gs_test_program_prints(2, "did you mean 'devices'?", "device");
+    gs_test_program_prints(2, "did you mean --every, --epochs, --exact?", "train -e 3");
+    gs_test_program_prints(2, "unknown option -q; --help lists the options", "train -q");
+    gs_test_program_prints(2, "which model? Give a name (softmax, mlp, lenet, cnn)", "model");
+    gs_test_program_prints(1, "Download its four files (train-images-idx3-ubyte.gz", "train --data mnist");
+}
+
+static void values_that_are_nearly_right(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments, *says;
+    } cases[] = {
+        {"train --sync rign", ", sharded-update, local, async; did you mean ring?"},
+        {"train --sync lcoal", "; did you mean local?"},
+        {"step --sync sharded-ps", "; did you mean sharded_ps?"},
+        {"train --device CPU",
+         "wanted cpu, cl, cl:PLATFORM.DEVICE or cl:P.D/KofN; did you mean cpu? there are: cpu ("},
+        {"train --devices cpu,lc", "; did you mean cl? there are: "},
+        {"train --device gpu", "; did you mean cl? there are: "},
+        {"train --loss cross-entropy", "unknown --loss 'cross-entropy'; choose one of: cross_entropy, "
+                                       "squared_error; did you mean cross_entropy?"},
+        {"train --wire fp16", "unknown --wire 'fp16'; choose one of: f32, f16, bf16; did you mean f16?"},
+        {"train --bind core", "unknown --bind 'core'; choose one of: cores, none; did you mean cores?"},
+        {"train --lr-rule liner", "; did you mean linear?"},
+        {"train --keep bets --save x",
+         "unknown --keep 'bets'; choose one of: last, best; did you mean best?"},
+        {"schemes --over thread",
+         "unknown --over 'thread'; choose one of: threads, shm, gloo; did you mean threads?"},
+        {"collectives --spoil allreduce", ", all_to_all; did you mean all_reduce?"},
+        {"launch -n 1 --transport glo -- devices", "choose one of: auto, shm, gloo; did you mean gloo?"},
+        {"launch -n 2 --bind non -- devices",
+         "unknown --bind 'non'; choose one of: cores, none; did you mean none?"},
+        {"launch -n 2 --tiemout 3 -- devices", "unknown option --tiemout; did you mean --timeout?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        gs_test_program_prints(2, cases[i].says, "%s", cases[i].arguments);
+    gs_test_program_prints(1, "MNIST-format files; did you mean fashion-mnist?", "train --data fashon-mnist");
+    gs_test_program_prints(1, "; did you mean fashion-mnist-small?", "train --data fashion_mnist_small");
+    gs_test_program_prints(2, "unknown --keep 'zebra'; choose one of: last, best\n",
+                           "train --keep zebra"); /* nothing is near */
+}
+
+static void words_too_many(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\n  help         this list; help COMMAND: the same as COMMAND --help\n",
+                           "help");
+    gs_test_program_prints(2, "did you mean 'help'?", "hepl");
+    gs_test_program_prints(0, "usage: gradsum train", "--help train");
+    gs_test_program_prints(2, "gradsum help: unexpected 'b'; it takes at most one command", "help a b");
+    gs_test_program_prints(2, "unexpected 'extra'", "help train extra");
+    gs_test_program_prints(2, "--help takes no value, but got 'sync'; it lists all options",
+                           "train --help sync");
+    gs_test_program_prints(2, "--help takes no value, but got 'sync'", "launch --help sync");
+    gs_test_program_prints(2, "gradsum --version: unexpected 'x'; it stands alone", "--version x");
+    gs_test_program_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
+}
+
+/* An image enters as (byte / 255 - mean) / std: only with numbers that leave something of it. */
+static void mean_and_std(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"1e-45", "1e-39", "0",   "-1",  "nan", "inf", "-inf",
+                                        "1e7",   "1e400", "1,2", "0x1", "''",  "1e"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_test_program_prints(2, "' is not a number from 1e-08 to 1000000\n", "train --std %s", wrong[i]);
+        if (i >= 4 && i != 6)
+            gs_test_program_prints(2, "' is not a number from -1000000 to 1000000\n",
+                                   "eval --load x --mean=%s", wrong[i]);
+    }
+    gs_test_program_prints(2, "--std needs a value: X", "train --std");
+    gs_test_program_prints(2, "'0.5' is not an option", "train --mean 0.5 0.5");
+    gs_settings s = gs_settings_default(); /* the library's user too */
+    gs_result r;
+    s.std = 0;
+    assert_fails(GS_E_USAGE, "std is 0; wanted a number from 1e-08 to 1e+06", gs_train(&s, NULL, &r));
+    s.std = 1e-8f;
+    s.mean = -INFINITY;
+    assert_fails(GS_E_USAGE, "mean is -inf; wanted a number from -1e+06 to 1e+06", gs_eval(&s, &r));
+}
+
+/* A command lists what it takes, and says of the rest what to use. */
+static void options_of_other_commands(void **state) {
+    (void)state;
+    static const struct {
+        const char *command, *option, *says;
+    } cases[] = {
+        {"compare", "--device", "use --devices-list"},
+        {"compare", "--devices", "use --devices-list"},
+        {"compare", "--save", "use train --save FILE"},
+        {"sweep", "--save", "use train --batch B --save FILE"},
+        {"profile", "--devices", "use --device NAME"},
+        {"profile", "--load", "the weights do not matter"},
+        {"profile", "--mean", "how images are scaled"},
+        {"profile", "--std", "how images are scaled"},
+        {"profile", "--timeout", "which waits for no"},
+        {"profile", "--bind", "taskset binds"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output, line[40];
+        gs_test_program(&output, "%s --help", cases[i].command);
+        snprintf(line, sizeof line, "\n  %s ", cases[i].option);
+        if (strstr(output, line)) fail_msg("%s --help lists %s", cases[i].command, cases[i].option);
+        free(output);
+        gs_test_program(&output, "help --words %s", cases[i].command);
+        snprintf(line, sizeof line, "\n%s\t", cases[i].option);
+        if (strstr(output, line)) fail_msg("%s is completed to %s", cases[i].command, cases[i].option);
+        free(output);
+        gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
+    }
+    gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
+}
+
+/* An example that is copied works. */
+static void the_example_of_a_model_is_one(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\"flatten, linear 10\"", "train --help");
+    gs_test_program_prints(2, "such as \"flatten, linear 10\"", "model");
+    gs_test_program_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
+}
+
+/* The language of models is where one looks for it; a file is not taken for a name. */
+static void models_are_explained(void **state) {
+    (void)state;
+    char *output, path[400];
+    gs_test_program_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
+    gs_test_program(&output, "model --help");
+    assert_has(output, "\n  conv OUT SIZE [stride SIZE] [pad SIZE] [no_bias]\n");
+    assert_has(output, "\n  dropout P ");
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
+            fail_msg("%zu columns: '%s'", strlen(line), line);
+    free(output);
+    snprintf(path, sizeof path, "%s/net.txt", gs_test_folder());
+    gs_test_shell(&output, "printf 'conv 4 3x3,\\n  relu, flatten,\\n\\nlinear 10\\n' >%s", path);
+    free(output);
+    gs_test_program_prints(2, "it is a file; to pass its text, write \"$(cat ", "train --model %s", path);
+    gs_test_program_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, 27,090 parameters\n",
+                           "train --steps 1 --model \"$(cat %s)\" --save %s.st", path, path);
+    gs_test_program_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, ",
+                           "train --steps 1 --load %s.st", path);
+    /* blanks at the ends of lines */
+    static const char *const commands[] = {"model 'residual (relu), flatten, linear 10'", "model lenet",
+                                           "profile --model softmax --threads 1",
+                                           "collectives -n 2 --size 64"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        gs_test_program(&output, "%s", commands[i]);
+        const char *blank = strstr(output, " \n");
+        if (blank)
+            fail_msg("%s: a blank at the end of a line: %.*s", commands[i], (int)(blank + 1 - output),
+                     output);
+        free(output);
+    }
+}
+
+static const char *wide_lines(const char *output) {
+    static char wide[200];
+    for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        int length = (int)strcspn(line, "\n");
+        snprintf(wide, sizeof wide, "%.*s", length, line);
+        if (length > 80) return wide;
+    }
+    return NULL;
+}
+
+static void lines_of_80_columns(void **state) {
+    (void)state;
+    static const char *const commands[] = {
+        "devices", "train --model softmax --steps 4 --threads 1 --devices cpu,cpu --sync async --staleness 2",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync ps",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync auto",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu,cpu --exact"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
+        const char *wide = wide_lines(output);
+        if (wide) fail_msg("%s: %s", commands[i], wide);
+        free(output);
+    }
+}
+
+static void names_that_others_use(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "here it is called ps", "train --sync parameter_server");
+    gs_test_program_prints(2, "here it is called allreduce", "step --sync all-reduce");
+    gs_test_program_prints(2, "--device and --devices are both given",
+                           "train --device cpu --devices cpu,cpu");
+    gs_test_program_prints(0, "done     2 steps",
+                           "train --model softmax --steps 1 --steps 2"); /* the last one counts */
+}
+
+static void write_idx(const char *folder, const char *name, const unsigned char *head, size_t bytes, int byte,
+                      int n) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fwrite(head, 1, bytes, f);
+    for (int i = 0; i < n; i++) fputc(byte < 0 ? i % 3 : byte, f);
+    fclose(f);
+}
+
+/* No error, but hardly meant. */
+static void data_that_teach_little(void **state) {
+    (void)state;
+    static const char *const sets[] = {"train", "t10k"};
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 28, 0, 0, 0, 28},
+                        labels[] = {0, 0, 8, 1, 0, 0, 0, 9};
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s-images-idx3-ubyte", sets[i]);
+        write_idx(folder, name, images, sizeof images, 7, 9 * 28 * 28);
+        snprintf(name, sizeof name, "%s-labels-idx1-ubyte", sets[i]);
+        write_idx(folder, name, labels, sizeof labels, -1, 9);
+    }
+    char *output;
+    gs_test_program(&output, "train --model softmax --batch 3 --epochs 1 --data %s", folder);
+    assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs");
+    assert_has(output, "note: all bytes of ");
+    assert_has(output, "(train) are 7: nothing can be learned from these images");
+    free(output);
+    gs_test_program(&output, "train --model softmax --steps 2");
+    if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
+    free(output);
+}
+
+/* What the images become is said where it is not what the data say. */
+static void scaling_is_told(void **state) {
+    (void)state;
+    char *output, path[400];
+    gs_test_program_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
+                           "train --model softmax --steps 2 --mean 0.25");
+    gs_test_program(&output, "train --model softmax --steps 2");
+    if (strstr(output, "images   mean")) fail_msg("it is the data's: %s", output);
+    free(output);
+    gs_test_program_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
+    snprintf(path, sizeof path, "%s/log", gs_test_folder());
+    gs_test_program_prints(0, "\"mean\":0.25,\"std\":0.5,",
+                           "train --model softmax --steps 2 --mean 0.25 --std 0.5 --json --log %s", path);
+    gs_test_shell(&output, "cat %s/run.json", path);
+    assert_has(output, "\"mean\":\t0.25,\n\t\"std\":\t0.5,");
+    free(output);
+}
+
+/* Nothing that a command prints may be lost and the exit status still be 0. */
+static void lost_output_is_a_failure(void **state) {
+    (void)state;
+    static const char *const commands[] = {
+        "devices", "model mlp",   "step --no-pause", "collectives -n 2 --size 64", "schemes -n 2 --seconds 0",
+        "help",    "train --help"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        gs_test_program_prints(1, "standard output could not be written completely: No space left on device",
+                               "%s 2>&1 >/dev/full", commands[i]);
+    char weights[400];
+    snprintf(weights, sizeof weights, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(1, "standard output could not be written",
+                           "train --model softmax --steps 2 --json --save %s 2>&1 >/dev/full", weights);
+    gs_test_program_prints(1, "standard output could not be written", "eval --load %s 2>&1 >/dev/full",
+                           weights);
+    gs_test_program_prints(1, "standard output could not be written",
+                           "launch -n 2 -- train --model softmax --steps 2 2>&1 >/dev/full");
+}
+
+/* The first byte of each character counts: the chart below the bar has lines of three bytes each in a UTF-8 locale. */
+static size_t columns_of(const char *line) {
+    size_t columns = 0;
+    for (; *line; line++) columns += ((unsigned char)*line & 0xC0) != 0x80;
+    return columns;
+}
+
+/* Values as text: ranks are compared by it, and logs hold it. */
+static void values_as_text(void **state) {
+    (void)state;
+    char text[64];
+    const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
+    const double third = 1.0 / 3;
+    const gs_slow slow = {1, 2.5}, nobody = {3, 0};
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(gs_option_names_of(GS_OPTION_WIRE)->name[i], gs_wire_name((gs_wire)i));
+        assert_string_equal(gs_option_names_of(GS_OPTION_RULE)->name[i], gs_lr_rule_name((gs_lr_rule)i));
+    }
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &tenth, text, sizeof text), "0.1");
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &next, text, sizeof text), "0.10000001");
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &minus, text, sizeof text), "0");
+    assert_true(strtod(gs_option_text(GS_OPTION_DOUBLE, &third, text, sizeof text), NULL) == third);
+    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &slow, text, sizeof text), "1:2.5");
+    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
+}
+
+/* A default may be smaller than what can be typed, which means off, but not larger. */
+static void defaults_are_allowed_or_off(void **state) {
+    (void)state;
+    const gs_settings s = gs_settings_default();
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        assert_ptr_equal(gs_run_option_named(o->name), o); /* no name twice */
+        assert_true(gs_run_option_is_default(o, &s));
+        if (!gs_option_is_number(o->kind)) continue;
+        double value = gs_option_number(o->kind, (const char *)&s + o->at);
+        bool allowed = value >= o->min && value <= o->max;
+        if (!allowed && value > o->min) fail_msg("--%s: the default is %g", o->name, value);
+        assert_true(o->min < o->max);
+    }
+}
+
+/* On a terminal the bar of a sweep says which batch is trained, and how many remain; it is never wider than that. */
+static void the_bar_of_a_sweep(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "script -qec 'stty cols 80; LC_ALL=C %s/gradsum sweep --model softmax --threads 1 "
+                      "--batch 8,16 --epochs 2' /dev/null </dev/null",
+                      GS_BUILD_DIR),
+        0);
+    assert_has(output, "batch 8, 1 to come: epoch 2/2 [");
+    assert_has(output, "batch 16, 0 to come: epoch 1/2 [");
+    for (char *line = strtok(output, "\r\n"); line; line = strtok(NULL, "\r\n"))
+        if (columns_of(line) > 80 + strlen("\033[K")) fail_msg("%zu columns: %s", columns_of(line), line);
+    free(output);
+}
+
+GS_TESTS(usage, cmocka_unit_test(values_as_text), cmocka_unit_test(defaults_are_allowed_or_off),
+         cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_shows_defaults),
+         cmocka_unit_test(help_of_a_command), cmocka_unit_test(names_that_are_nearly_right),
+         cmocka_unit_test(values_that_are_nearly_right), cmocka_unit_test(words_too_many),
+         cmocka_unit_test(mean_and_std), cmocka_unit_test(options_of_other_commands),
+         cmocka_unit_test(the_example_of_a_model_is_one), cmocka_unit_test(scaling_is_told),
+         cmocka_unit_test(models_are_explained), cmocka_unit_test(lines_of_80_columns),
+         cmocka_unit_test(names_that_others_use), cmocka_unit_test(data_that_teach_little),
+         cmocka_unit_test(lost_output_is_a_failure))

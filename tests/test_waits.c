@@ -1,0 +1,165 @@
+/* Who is to blame when everybody waits. */
+#include "tests/test.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "comm/process.h"
+#include "comm/waits.h"
+
+enum { RANKS = 4, TIMEOUT = 10 };
+
+/* Rank 0 gives up; "wait" is "ab": rank a waits for rank b. */
+static void the_end_of_the_chain_is_to_blame(void **state) {
+    (void)state;
+    static const struct {
+        const char *waits[6]; /* those of rank 0 first */
+        double young;         /* how long the last of them has lasted; 0: as long as the others */
+        const char *message;
+    } cases[] = {
+        {{"01"}, 0, "no answer within 10 s from rank 1"},
+        {{"01", "12"}, 0, "no answer within 10 s from rank 1, which waits for rank 2"},
+        {{"01", "12", "23"}, 0, "no answer within 10 s from rank 1, which waits for rank 3"},
+        {{"01", "12"}, 1, "no answer within 10 s from rank 1"}, /* it came late itself */
+        {{"01", "02", "03", "12", "13"}, 0, "no answer within 10 s from ranks 2 and 3"},
+        {{"01", "10"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
+        {{"01", "12", "20"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool awaited[RANKS] = {false};
+        double age[RANKS * RANKS] = {0};
+        const long pid[RANKS] = {0};
+        char text[300] = "";
+        int last = 0;
+        for (int k = 0; k < 6 && cases[i].waits[k]; k++) {
+            int from = cases[i].waits[k][0] - '0', to = cases[i].waits[k][1] - '0';
+            age[last = from * RANKS + to] = TIMEOUT;
+            if (from == 0) awaited[to] = true;
+        }
+        if (cases[i].young > 0) age[last] = cases[i].young;
+        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL};
+        gs_waits_explain(&w, text, sizeof text);
+        if (strncmp(text, cases[i].message, strlen(cases[i].message)) != 0 ||
+            (text[strlen(cases[i].message)] && !strstr(text, "all are alive")))
+            fail_msg("case %zu: wanted '%s', got '%s'", i, cases[i].message, text);
+    }
+}
+
+/* A library that does not say for whom it waits. */
+static void one_of_several_is_named_where_it_is_known(void **state) {
+    (void)state;
+    const bool awaited[RANKS] = {false, true, true, true};
+    const long pid[RANKS] = {0};
+    double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
+    char text[300] = "";
+    gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL};
+    gs_waits_explain(&w, text, sizeof text);
+    assert_string_equal(text, "no answer within 10 s from one of ranks 1, 2 and 3");
+    for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
+        for (int to = 0; to < RANKS; to++) age[r * RANKS + to] = r == to ? 0 : TIMEOUT;
+    *text = '\0';
+    gs_waits_explain(&w, text, sizeof text);
+    assert_string_equal(text, "no answer within 10 s from rank 2");
+}
+
+/* "ab": nothing that rank a sends gets through to rank b. The waits go round: 0 for 1, 1 for 2, and 2 for 0. */
+static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
+    (void)state;
+    static const struct {
+        const char *silent[4];
+        bool mute; /* rank 2 has left no word */
+        const char *message;
+    } cases[] = {
+        {{"02"}, false, "between rank 0 (10.0.0.1) and rank 2 (10.0.0.3): the network is cut there"},
+        {{"20"}, false, "between rank 0 (10.0.0.1) and rank 2 (10.0.0.3): the network is cut there"},
+        {{"12", "21"}, false, "between rank 1 (10.0.0.2) and rank 2 (10.0.0.3): the network is cut there"},
+        {{"12", "01"},
+         false,
+         "between rank 1 (10.0.0.2) and each of rank 0 (10.0.0.1) and rank 2 (10.0.0.3): the network is cut "
+         "there"},
+        {{"12"},
+         true,
+         "between rank 1 (10.0.0.2) and rank 2 (10.0.0.3): the network is cut there, or the machine of rank "
+         "2 is down"},
+    };
+    static const char address[RANKS][GS_ADDRESS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"};
+    const bool awaited[RANKS] = {false, true};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        long pid[RANKS] = {0};
+        double age[RANKS * RANKS] = {0};
+        bool silent[RANKS * RANKS] = {false};
+        char text[300] = "", wanted[300];
+        age[0 * RANKS + 1] = age[1 * RANKS + 2] = TIMEOUT;
+        if (!cases[i].mute) age[2 * RANKS + 0] = TIMEOUT;
+        for (int k = 0; k < 4 && cases[i].silent[k]; k++)
+            silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
+        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address};
+        gs_waits_explain(&w, text, sizeof text);
+        snprintf(wanted, sizeof wanted, "no answer within 10 s from rank 1; nothing gets through %s",
+                 cases[i].message);
+        assert_string_equal(text, wanted);
+        pid[3] = 0x7ffffff0; /* there is no such process: this comes first */
+        *text = '\0';
+        gs_waits_explain(&w, text, sizeof text);
+        assert_string_equal(
+            text, "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
+    }
+}
+
+static void a_process_shows_what_it_does(void **state) {
+    (void)state;
+    char does[80];
+    gs_process_does(getpid(), does, sizeof does);
+    assert_string_equal(does, "computes");
+    assert_false(gs_process_is_stopped(getpid()));
+    assert_false(gs_process_has_ended(getpid()));
+    assert_true(gs_process_has_ended(0x7ffffff0)); /* above the most that there can be */
+}
+
+/* Under strace a process is stopped for a moment at each system call, and does not hang: nobody may kill it for
+ * that. */
+static void a_debugger_is_no_stop(void **state) {
+    (void)state;
+    char does[80];
+    for (int traced = 0; traced <= 1; traced++) {
+        int status;
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (traced && ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(1);
+            raise(SIGSTOP);
+            _exit(0);
+        }
+        assert_true(pid > 0);
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        bool stopped = gs_process_is_stopped(pid);
+        gs_process_does(pid, does, sizeof does);
+        kill(pid, SIGKILL);
+        if (WIFSTOPPED(status)) waitpid(pid, NULL, 0);
+        if (traced && WIFEXITED(status)) skip_because("ptrace is not allowed here");
+        assert_string_equal(does, traced ? "is stopped by a debugger" : "is stopped");
+        assert_int_equal(stopped, !traced);
+    }
+}
+
+/* The name of a process stands before its state. */
+static void a_name_hides_no_state(void **state) {
+    (void)state;
+    static const char *const names[] = {"a) T 1", "a\nb", ")) Z"};
+    char own[16], does[80];
+    assert_int_equal(prctl(PR_GET_NAME, own), 0);
+    for (int i = 0; i < 3; i++) {
+        prctl(PR_SET_NAME, names[i]);
+        gs_process_does(getpid(), does, sizeof does);
+        prctl(PR_SET_NAME, own);
+        assert_string_equal(does, "computes");
+    }
+}
+
+GS_TESTS(waits, cmocka_unit_test(the_end_of_the_chain_is_to_blame),
+         cmocka_unit_test(one_of_several_is_named_where_it_is_known),
+         cmocka_unit_test(a_cut_network_is_named_and_no_rank_is_blamed),
+         cmocka_unit_test(a_process_shows_what_it_does), cmocka_unit_test(a_debugger_is_no_stop),
+         cmocka_unit_test(a_name_hides_no_state))

@@ -1,0 +1,72 @@
+"""A model's text (src/model/model_text.h) as a network of PyTorch."""
+import re
+
+import torch
+from torch import nn
+
+
+class Residual(nn.Module):
+    def __init__(self, body, shortcut=None):
+        super().__init__()
+        self.body = body
+        if shortcut is not None:
+            self.shortcut = shortcut
+
+    def forward(self, x):
+        return self.body(x) + (self.shortcut(x) if hasattr(self, "shortcut") else x)
+
+
+def module(words, shape):
+    """The layer that a list of words describes, for an input of this shape."""
+    def pair(word):
+        h, _, w = word.partition("x")
+        return int(h), int(w or h)
+
+    def option(name, default):
+        return pair(words[words.index(name) + 1]) if name in words else default
+
+    op = words[0]
+    if op == "linear":
+        return nn.Linear(shape[0], int(words[1]), bias="no_bias" not in words)
+    if op == "conv":
+        return nn.Conv2d(shape[0], int(words[1]), pair(words[2]), option("stride", 1), option("pad", 0),
+                         bias="no_bias" not in words)
+    if op == "max_pool":
+        return nn.MaxPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
+    if op == "avg_pool":
+        return nn.AvgPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
+    if op == "global_avg_pool":
+        # PyTorch keeps (c, 1, 1); to us that is a vector
+        return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    if op == "dropout":
+        return nn.Dropout(float(words[1]))
+    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}[op]()
+
+
+def parse(tokens, shape):
+    """A model text, up to its end, '|' or ')'. Uses up the tokens. The network and the shape of its output."""
+    layers = []
+    while tokens and tokens[0] not in "|)":
+        if tokens[0] == ",":
+            tokens.pop(0)
+        if tokens[0] == "residual":
+            del tokens[:2]
+            branches = [parse(tokens, shape)[0]]
+            if tokens.pop(0) == "|":
+                branches.append(parse(tokens, shape)[0])
+                tokens.pop(0)
+            layers.append(Residual(*branches))
+        else:
+            words = []
+            while tokens and tokens[0] not in ",|)":
+                words.append(tokens.pop(0))
+            layers.append(module(words, shape))
+        with torch.no_grad():
+            shape = tuple(layers[-1](torch.zeros(1, *shape)).shape[1:])
+    return nn.Sequential(*layers), shape
+
+
+def network(text, shape):
+    """The network of a whole text, in double precision, and the shape of its output."""
+    net, shape = parse(re.findall(r"[\w.]+|[,|()]", text), shape)
+    return net.double(), shape
