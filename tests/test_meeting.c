@@ -114,15 +114,19 @@ static void too_few_descriptors_are_named(void **state) {
     skip_because("UBSan needs a descriptor of its own to look at memory");
 #endif
     char *output, wanted[80];
-    if (launch_with_descriptors(64, &output) != 0) fail_msg("64 are enough: %s", output);
-    free(output);
-    for (int limit = 8; limit <= 14; limit++) {
+    int enough = 0;
+    /* How many are enough depends on what the machine's libraries keep open. */
+    for (int limit = 8; limit <= 24; limit++) {
         snprintf(wanted, sizeof wanted, "too many open files: the limit is %d (ulimit -n)", limit);
         int status = launch_with_descriptors(limit, &output);
-        if (status != 1 || !strstr(output, wanted) || strstr(output, "within"))
-            fail_msg("limit %d, exit %d: %s", limit, status, output);
+        bool named = status == 1 && strstr(output, wanted) && !strstr(output, "within");
+        if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);
+        if (status == 0 && !enough) enough = limit;
+        if (enough && status != 0) fail_msg("%d are enough, %d are not: %s", enough, limit, output);
         free(output);
     }
+    if (enough <= 10)
+        fail_msg("the limit was never met: of 8 to 24, the first that was enough is %d", enough);
 }
 
 static void the_environment_says_who_this_is(void **state) {
