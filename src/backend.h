@@ -198,7 +198,7 @@ typedef struct gs_backend {
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
 
-    /* ---- the device's limits, for measuring (train/profile.c) ---- */
+    /* ---- the device's limits, for measuring (train/profile/profile.c) ---- */
 
     /* y[i] = scale y[i] + shift, `rounds` times over, on numbers that stay in registers: 2 rounds count FLOPs */
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);

@@ -8,32 +8,32 @@
 extern "C" {
 #endif
 
-#include "train/train.h"       /* training, step by step; begin here */
-#include "train/way.h"         /* ways to make a step; to write one */
-#include "train/profile.h"     /* where the time of training goes */
-#include "data/dataset.h"      /* load: images and labels */
-#include "data/order.h"        /* who sees which sample, when */
-#include "model/model.h"       /* model: layers, flat parameters, flat gradients */
-#include "model/model_text.h"  /* models as short texts */
-#include "model/safetensors.h" /* weights in a file */
-#include "layer/layer.h"       /* layers: forward and backward */
-#include "layer/make.h"        /* a layer of your own */
-#include "tune.h"              /* the fastest tiles for an OpenCL device */
-#include "backend.h"           /* operators: one table of functions for each kind of device */
-#include "sync/sync.h"         /* sum: the schemes */
-#include "comm/comm.h"         /* messages between workers */
-#include "comm/device.h"       /* the same, on device memory */
-#include "optim/optimizer.h"   /* update */
-#include "optim/lr_rule.h"     /* learning rate by batch, warm-up */
-#include "log/log.h"           /* a record of a run */
-#include "io/npy.h"            /* arrays in a file */
-#include "io/cache.h"          /* files worth keeping from run to run */
-#include "io/file.h"           /* files written whole or not at all */
-#include "core/shape.h"        /* a sample's shape */
-#include "core/shard.h"        /* the parts of a range */
-#include "core/philox.h"       /* random numbers */
-#include "core/error.h"        /* errors */
-#include "core/version.h"      /* GRADSUM_VERSION */
+#include "train/train.h"           /* training, step by step; begin here */
+#include "train/ways/way.h"        /* ways to make a step; to write one */
+#include "train/profile/profile.h" /* where the time of training goes */
+#include "data/dataset.h"          /* load: images and labels */
+#include "data/order.h"            /* who sees which sample, when */
+#include "model/model.h"           /* model: layers, flat parameters, flat gradients */
+#include "model/model_text.h"      /* models as short texts */
+#include "model/safetensors.h"     /* weights in a file */
+#include "layer/layer.h"           /* layers: forward and backward */
+#include "layer/make.h"            /* a layer of your own */
+#include "tune.h"                  /* the fastest tiles for an OpenCL device */
+#include "backend.h"               /* operators: one table of functions for each kind of device */
+#include "sync/sync.h"             /* sum: the schemes */
+#include "comm/comm.h"             /* messages between workers */
+#include "comm/device.h"           /* the same, on device memory */
+#include "optim/optimizer.h"       /* update */
+#include "optim/lr_rule.h"         /* learning rate by batch, warm-up */
+#include "log/log.h"               /* a record of a run */
+#include "io/npy.h"                /* arrays in a file */
+#include "io/cache.h"              /* files worth keeping from run to run */
+#include "io/file.h"               /* files written whole or not at all */
+#include "core/shape.h"            /* a sample's shape */
+#include "core/shard.h"            /* the parts of a range */
+#include "core/philox.h"           /* random numbers */
+#include "core/error.h"            /* errors */
+#include "core/version.h"          /* GRADSUM_VERSION */
 
 #ifdef __cplusplus
 }

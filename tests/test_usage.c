@@ -1,6 +1,6 @@
 /* The program's help: defaults, names that are nearly right, and results that do not reach standard output. */
 #include "tests/program.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <math.h>
 

@@ -52,8 +52,8 @@ size_t lab_crossover(double step, int workers, double sum_seconds) {
     /* end of task 1.5 */
 }
 
-/* Not a task: this function takes the place of src/train/profile_verdict.c, and `gradsum profile` prints what it
- * says below the measurement. */
+/* Not a task: this function takes the place of src/train/profile/profile_verdict.c, and `gradsum profile` prints what
+ * it says below the measurement. */
 void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
     static const int workers[] = {1, 2, 4, 8};
     double waits = 0, rate = lab_together(p->loader, p->step, &waits);

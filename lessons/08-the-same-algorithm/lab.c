@@ -1,8 +1,8 @@
 /* Lesson 8: is it the same algorithm? tasks.h and README.md say what to write.
  *
- * This file takes the place of src/train/exact.c (gs_way_exact) and of src/train/verify.c (gs_verify): what is written
- * here is what `build/lessons/08/gradsum train --exact --verify 10` does. It is shorter than those two, because it
- * keeps the gradients of all its leaves at once, and always compares all tensors. */
+ * This file takes the place of src/train/ways/exact.c (gs_way_exact) and of src/train/verify.c (gs_verify): what is
+ * written here is what `build/lessons/08/gradsum train --exact --verify 10` does. It is shorter than those two, because
+ * it keeps the gradients of all its leaves at once, and always compares all tensors. */
 #include "tasks.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* Lesson 11: waiting for no one. tasks.h and README.md say what to write.
  *
- * This file takes the place of src/train/clocks.c and of src/train/local_sgd.c: `build/lessons/11/gradsum train --sync
- * async --staleness 4` asks the functions below who may go on, and `--sync local --every 8` averages with them. */
+ * This file takes the place of src/train/ways/clocks.c and of src/train/ways/local_sgd.c: `build/lessons/11/gradsum
+ * train --sync async --staleness 4` asks the functions below who may go on, and `--sync local --every 8` averages with
+ * them. */
 #include "tasks.h"
 
 #include <stdio.h>

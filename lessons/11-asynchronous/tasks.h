@@ -1,6 +1,6 @@
 /* Lesson 11: what to write in lab.c.
  *
- * Tasks 11.1 and 11.2 are the book of an asynchronous server, src/train/clocks.h:
+ * Tasks 11.1 and 11.2 are the book of an asynchronous server, src/train/ways/clocks.h:
  *
  *     11.1   gs_clocks_may_go_on   who may begin the next step
  *     11.2   gs_clocks_apply       how stale is each gradient
@@ -14,7 +14,7 @@
 #define LAB_11_TASKS_H
 
 #include "lab.h"
-#include "train/clocks.h"
+#include "train/ways/clocks.h"
 #include "train/internal.h"
 
 /* Task 11.3. x[i] = sum over workers of (mine / all) x[i], on every worker: the average of what the workers have,

@@ -10,7 +10,7 @@
 #include "cli/draw/wrapped.h"
 #include "core/nearest.h"
 #include "gradsum.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 struct cJSON;
 
@@ -49,7 +49,7 @@ extern const gs_command gs_commands[]; /* all; a NULL name ends them */
 
 /* ---- options.c ---- */
 
-/* An option of a command. Those of a run come from the one table in train/options.h. */
+/* An option of a command. Those of a run come from the one table in train/options/options.h. */
 typedef struct gs_option {
     const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
     gs_option_kind kind;

@@ -1,7 +1,7 @@
 /* Watching layers: while a layer is watched, it has another table of operations, whose forward and backward call the
  * watcher before and after the real ones. A layer that is not watched pays nothing.
  *
- * Used to measure layers (train/profile_layers.c) and to draw them on a timeline (train/timeline.c).
+ * Used to measure layers (train/profile/profile_layers.c) and to draw them on a timeline (train/timeline.c).
  */
 #pragma once
 

@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/memory.h"
-#include "train/way.h"
+#include "train/ways/way.h"
 
 struct gs_log {
     gs_log_options options;

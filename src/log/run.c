@@ -10,7 +10,7 @@
 #include "core/version.h"
 #include "io/file.h"
 #include "model/model_text.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 /* ---- memory ---- */
 

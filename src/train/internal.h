@@ -1,9 +1,9 @@
-/* What the files of src/train/ share, beside what train.h and way.h tell everyone. */
+/* What the files of src/train/ share, beside what train.h and ways/way.h tell everyone. */
 #pragma once
 
 #include <sched.h>
 #include "model/safetensors.h"
-#include "train/way.h"
+#include "train/ways/way.h"
 
 /* In how many passes a worker goes through its part of a batch, by --accumulate. */
 static inline int gs_passes(const gs_settings *s) {
@@ -97,6 +97,6 @@ gs_status gs_check_weights(const gs_worker *, const float *weights);
 gs_status gs_check_inferred_loss(gs_worker *, double loss);
 gs_status gs_check_logits(const gs_worker *, const float *logits, size_t first, size_t samples);
 
-/* ---- exact.c ---- */
+/* ---- ways/exact.c ---- */
 
 enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };

@@ -1,7 +1,7 @@
 /* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
 #include "core/clock.h"
 #include "train/timeline.h"
-#include "train/way.h"
+#include "train/ways/way.h"
 
 #include <time.h>
 

@@ -3,7 +3,7 @@
 
 #include "core/clock.h"
 #include "train/buckets.h"
-#include "train/way.h"
+#include "train/ways/way.h"
 
 #include <pthread.h>
 #include <stdio.h>

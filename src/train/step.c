@@ -5,7 +5,7 @@
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
 #include "train/overlap.h"
-#include "train/way.h"
+#include "train/ways/way.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,10 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     way.h         other ways to make one, each in a file of its own: exact.c, sharded_update.c, local_sgd.c, async.c
+ *     ways/         other ways to make one, each in a file of its own: exact.c, sharded_update.c, local_sgd.c, async.c;
+ *                   the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
- *     async_server.c  who takes the gradients of async.c; clocks.c says who may go on, and how stale a gradient is
  *     measure.c     the clock beside a step
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
@@ -14,9 +14,8 @@
  *     evaluate.c    inference: the test set split over the workers
  *     confusion.c   which class is taken for which
  *     worker.c      a worker: device, replica of the model, optimiser, its rank
- *     options.c     the options that set all this: one table, with their defaults (options.h)
- *     agreement.c   are all workers about to do the same run?
- *     profile.c     where the time goes (profile.h)
+ *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
+ *     profile/      where the time goes
  *     sweep.c       the same training with several batches (sweep.h)
  *     worker_report.c  what each worker of a run did
  *     record.c      what a log needs to know of all workers
@@ -56,7 +55,7 @@ typedef struct gs_settings {
     const gs_dataset *train_set; /* the caller's, for instance from memory (dataset.h) */
     const gs_dataset *test_set;  /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/way.h) */
+    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/ways/way.h) */
     gs_loss loss;
     size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
@@ -74,7 +73,7 @@ typedef struct gs_settings {
      * without a file those of the training set. */
     float mean, std;
     bool bind;      /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
-    bool exact;     /* the same bits for 1, 2, 4 and 8 workers (exact.c) */
+    bool exact;     /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
     int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int bucket;     /* KB of whole layers that are summed together during backward; 0: one sum after it */
     gs_wire wire;   /* how gradients travel (sync/wire.h) */
@@ -156,7 +155,7 @@ typedef struct gs_worker {
     int cpus;                               /* that it is bound to; 0: it is not bound */
     size_t batch;                           /* the global batch, after 0 was replaced */
     gs_comm *comm;
-    const struct gs_way *way; /* how it makes a step (way.h), */
+    const struct gs_way *way; /* how it makes a step (ways/way.h), */
     void *way_state;          /* and what that keeps: way.create, way.free */
     gs_device *device;
     gs_model *model;

@@ -2,7 +2,7 @@
  * for
  * --sync auto, what they have measured and rank 0 has chosen. */
 #include "sync/auto.c"
-#include "train/agreement.c"
+#include "train/options/agreement.c"
 #include "fuzz.h"
 
 static void settings(fuzz_input *in) {

@@ -18,7 +18,7 @@
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020): its first stage.
  */
-#include "train/way.h"
+#include "train/ways/way.h"
 
 /* Of the parameters, which lie in one array: this worker's part, and what is everybody's. */
 typedef struct parts {

@@ -1,4 +1,4 @@
-#include "train/roofline.h"
+#include "train/profile/roofline.h"
 
 #include "core/clock.h"
 

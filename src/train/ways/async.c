@@ -21,7 +21,7 @@
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no bound.
  */
 #include "core/clock.h"
-#include "train/async_server.h"
+#include "train/ways/async_server.h"
 #include "train/internal.h"
 #include "train/timeline.h"
 

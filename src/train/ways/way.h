@@ -1,6 +1,6 @@
 /* Ways to train: what a worker does in each step, and between steps. One file each:
  *
- *     step.c            synchronous: gradients are summed over the workers by a scheme, and all make the same update
+ *     ../step.c         synchronous: gradients are summed over the workers by a scheme, and all make the same update
  *     exact.c           the same, with the same bits for any number of workers
  *     sharded_update.c  the same, each worker making its part of the update
  *     local_sgd.c       each worker trains on its own, and the weights are averaged now and then

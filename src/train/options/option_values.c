@@ -1,6 +1,6 @@
 /* Values of options: as numbers, names and text. */
 #include "core/decimal.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "train/async_server.h"
+#include "train/ways/async_server.h"
 
-#include "train/clocks.h"
+#include "train/ways/clocks.h"
 
 #include <math.h>
 #include <pthread.h>

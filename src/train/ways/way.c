@@ -1,4 +1,4 @@
-#include "train/way.h"
+#include "train/ways/way.h"
 
 #include <string.h>
 

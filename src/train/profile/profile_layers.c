@@ -1,6 +1,6 @@
 /* The time, the operations and the bytes of each layer: the clock is read before and after its forward and its
  * backward. */
-#include "train/profile.h"
+#include "train/profile/profile.h"
 
 #include "core/clock.h"
 #include "layer/make.h"

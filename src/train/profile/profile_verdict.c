@@ -1,6 +1,6 @@
 /* What a profile's three bandwidths say about a run. */
 #include <stdio.h>
-#include "train/profile.h"
+#include "train/profile/profile.h"
 
 /* Three digits, but no exponent for large ones. */
 static const char *number(double value, char text[24]) {

@@ -1,5 +1,5 @@
 /* The options of a run as fields of JSON objects. */
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

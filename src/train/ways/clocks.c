@@ -1,4 +1,4 @@
-#include "train/clocks.h"
+#include "train/ways/clocks.h"
 
 size_t gs_clocks_slowest(const gs_clocks *c) {
     size_t slowest = c->clock[0];

@@ -1,4 +1,4 @@
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>

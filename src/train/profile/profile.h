@@ -14,7 +14,7 @@
 #pragma once
 
 #include "layer/watch.h"
-#include "train/roofline.h"
+#include "train/profile/roofline.h"
 #include "train/train.h"
 
 /* What one direction of a layer does in a step, over all its micro-batches. */

@@ -1,4 +1,4 @@
-#include "train/profile.h"
+#include "train/profile/profile.h"
 
 #include "core/clock.h"
 #include "model/model_text.h"
