@@ -54,3 +54,9 @@ void gs_test_program_prints(int status, const char *part, const char *arguments,
     assert_int_equal(got, status);
     assert_true(has);
 }
+
+const cJSON *gs_test_field(const cJSON *object, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(object, name);
+    if (!f) fail_msg("the event has no \"%s\"", name);
+    return f;
+}

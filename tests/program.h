@@ -4,6 +4,8 @@
 
 #include "tests/test.h"
 
+#include <cjson/cJSON.h>
+
 /* Run "gradsum <arguments>" through the shell in a new process, for 120 s at most. Returns its exit status (124: it
  * took longer). *output (if not NULL) is what it printed to standard output and standard error, to be freed. */
 int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
@@ -13,5 +15,8 @@ int gs_test_shell(char **output, const char *command, ...) GS_PRINTF(2, 3);
 
 /* It exits with `status` and prints `part` somewhere. */
 void gs_test_program_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
+
+/* The member `name` of what it printed as JSON; fails when there is none. */
+const cJSON *gs_test_field(const cJSON *object, const char *name);
 
 #endif

@@ -1,8 +1,6 @@
 /* What a run says at its end: nothing that it has not measured. */
 #include "tests/program.h"
 
-#include <cjson/cJSON.h>
-
 static cJSON *last_line(char *output) {
     char *end = output + strlen(output);
     while (end > output && end[-1] == '\n') *--end = '\0';
@@ -10,12 +8,6 @@ static cJSON *last_line(char *output) {
     cJSON *o = cJSON_Parse(line ? line + 1 : output);
     if (!o) fail_msg("not JSON: %s", output);
     return o;
-}
-
-static const cJSON *field(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!f) fail_msg("no \"%s\"", name);
-    return f;
 }
 
 /* `gradsum train` with these options, stopped after `seconds`. */
@@ -38,10 +30,10 @@ static void stopped_before_the_first_test(void **state) {
     snprintf(options, sizeof options, "%s --json", SLOW);
     stopped(&output, options, 1);
     cJSON *o = last_line(output);
-    assert_string_equal(field(o, "status")->valuestring, "interrupted");
-    assert_true(cJSON_IsNull(field(o, "test_accuracy")));
-    assert_true(cJSON_IsNull(field(o, "test_loss")));
-    assert_true(cJSON_IsNull(field(o, "test_epoch")));
+    assert_string_equal(gs_test_field(o, "status")->valuestring, "interrupted");
+    assert_true(cJSON_IsNull(gs_test_field(o, "test_accuracy")));
+    assert_true(cJSON_IsNull(gs_test_field(o, "test_loss")));
+    assert_true(cJSON_IsNull(gs_test_field(o, "test_epoch")));
     cJSON_Delete(o);
     free(output);
 }
@@ -61,9 +53,9 @@ static void stopped_after_a_test(void **state) {
     snprintf(json, sizeof json, "%s --json", options);
     stopped(&output, json, 1.5);
     cJSON *o = last_line(output);
-    assert_true(field(o, "test_epoch")->valueint >= 1);
-    assert_true(field(o, "test_epoch")->valueint <= field(o, "steps")->valueint);
-    assert_true(field(o, "test_accuracy")->valuedouble > 0.3);
+    assert_true(gs_test_field(o, "test_epoch")->valueint >= 1);
+    assert_true(gs_test_field(o, "test_epoch")->valueint <= gs_test_field(o, "steps")->valueint);
+    assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.3);
     cJSON_Delete(o);
     free(output);
 }
@@ -75,7 +67,7 @@ static void shares_are_measured_or_null(void **state) {
     gs_test_program(&output, "train --model softmax --threads 1 --epochs 1 --json 2>/dev/null");
     cJSON *o = last_line(output);
     double sum = 0;
-    const cJSON *share = field(cJSON_GetArrayItem(field(o, "per_worker"), 0), "share");
+    const cJSON *share = gs_test_field(cJSON_GetArrayItem(gs_test_field(o, "per_worker"), 0), "share");
     for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
     assert_near(sum, 1, 1e-9, 0);
     cJSON_Delete(o);
@@ -86,7 +78,8 @@ static void shares_are_measured_or_null(void **state) {
     for (int i = 0; i < 2; i++) {
         gs_test_program(&output, "%s", ones[i]);
         o = last_line(output);
-        share = i == 0 ? field(cJSON_GetArrayItem(field(o, "per_worker"), 0), "share") : field(o, "share");
+        share = i == 0 ? gs_test_field(cJSON_GetArrayItem(gs_test_field(o, "per_worker"), 0), "share")
+                       : gs_test_field(o, "share");
         assert_int_equal(cJSON_GetArraySize(share), GS_PHASES);
         for (const cJSON *s = share->child; s; s = s->next) assert_true(cJSON_IsNull(s));
         cJSON_Delete(o);
@@ -130,9 +123,9 @@ static void a_full_disk_takes_no_result(void **state) {
                   "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --json --save %s/w.st 2>/dev/null",
                   GS_BUILD_DIR, gs_test_folder());
     cJSON *o = last_line(output);
-    assert_string_equal(field(o, "status")->valuestring, "failed");
-    assert_non_null(strstr(field(o, "message")->valuestring, "cannot write"));
-    assert_true(field(o, "test_accuracy")->valuedouble > 0.1);
+    assert_string_equal(gs_test_field(o, "status")->valuestring, "failed");
+    assert_non_null(strstr(gs_test_field(o, "message")->valuestring, "cannot write"));
+    assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.1);
     cJSON_Delete(o);
     free(output);
 }

@@ -1,11 +1,6 @@
-/* gradsum sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
-#include "tests/program.h"
+/* A sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
+#include "tests/tiny_set.h"
 
-#include <cjson/cJSON.h>
-#include <math.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "train/sweep.h"
 
 /* ---- the list ---- */
@@ -75,41 +70,11 @@ static void lists_that_cannot_be(void **state) {
     assert_fails(GS_E_USAGE, "more than 64 batches", gs_sweep_batches(&s, many));
 }
 
-/* ---- a set so small and so easy that every run is over in a moment ---- */
-
-enum { TRAIN = 240, TEST = 40, SIDE = 4, CLASSES = 4 };
-
-static void write_split(const char *folder, const char *name, int count) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", folder, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
-    fwrite(head, 1, sizeof head, f);
-    for (int i = 0; i < count; i++) /* class k: row k is bright; and some noise */
-        for (int p = 0; p < SIDE * SIDE; p++)
-            fputc((p / SIDE == i % CLASSES ? 150 : 0) + (i * 31 + p * 17) % 97, f);
-    fclose(f);
-    snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", folder, name);
-    f = fopen(path, "wb");
-    assert_non_null(f);
-    const unsigned char label_head[] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)count};
-    fwrite(label_head, 1, sizeof label_head, f);
-    for (int i = 0; i < count; i++) fputc(i % CLASSES, f);
-    fclose(f);
-}
-
-static const char *tiny_data(void) {
-    static char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    write_split(folder, "train", TRAIN);
-    write_split(folder, "t10k", TEST);
-    return folder;
-}
+/* ---- runs ---- */
 
 static gs_sweep tiny_sweep(const char *batches, double target) {
-    gs_sweep s = sweep_of(TRAIN);
-    s.settings.data = tiny_data();
+    gs_sweep s = sweep_of(GS_TINY_TRAIN);
+    s.settings.data = gs_test_tiny_data();
     s.settings.model = "flatten, linear 4";
     s.settings.threads = 1;
     s.settings.epochs = 4;
@@ -133,7 +98,7 @@ static void targets_are_seen(void **state) {
     gs_sweep s = trained("10,20,...,80", 0.99, 1);
     for (int i = 0; i < s.count; i++) {
         const gs_sweep_run *r = &s.run[i];
-        uint64_t an_epoch = (TRAIN + r->batch - 1) / r->batch;
+        uint64_t an_epoch = (GS_TINY_TRAIN + r->batch - 1) / r->batch;
         assert_true(r->ran);
         assert_false(r->diverged);
         assert_int_equal(r->result.steps, 4 * an_epoch);
@@ -277,152 +242,6 @@ static void failures_are_told(void **state) {
     }
 }
 
-/* ---- the program ---- */
-
-static void wrong_usage(void **state) {
-    (void)state;
-    gs_test_program_prints(2, "--batch LIST is required", "sweep");
-    gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
-                           "sweep --batch 32,...");
-    gs_test_program_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
-    gs_test_program_prints(2, "--target: '200' is not a number from 1 to 100",
-                           "sweep --batch 32 --target 200");
-    gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
-                           "sweep --batch 32 --target 0.8");
-    gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
-    gs_test_program_prints(2, "--warmup 1 needs --lr-rule", "sweep --batch 32 --warmup 1");
-    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
-                           "sweep --batch 32 --lr-rule cube");
-    gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
-    gs_test_program_prints(2, "wanted only cpu", "sweep --batch 32,64 --jobs 2 --devices cl");
-    gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
-    gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
-    gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
-}
-
-static void tiny_program(char **output, const char *options) {
-    int status = gs_test_program(output,
-                                 "sweep --data %s --model 'flatten, linear 4' --momentum 0 --epochs 4 "
-                                 "--threads 1 --batch 10,20,...,80 %s",
-                                 tiny_data(), options);
-    if (status != 0) fail_msg("exit %d: %s", status, *output);
-}
-
-static void assert_width(const char *output, size_t most) {
-    for (const char *line = output; *line;) {
-        size_t length = strcspn(line, "\n");
-        if (length > most) fail_msg("%zu columns, wanted %zu: %.*s", length, most, (int)length, line);
-        line += length + (line[length] == '\n');
-    }
-}
-
-static void table_and_chart(void **state) {
-    (void)state;
-    setenv("COLUMNS", "60", 1);
-    char *output;
-    tiny_program(&output, "--target 99 --jobs 2");
-    unsetenv("COLUMNS");
-    char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
-    assert_non_null(from);
-    assert_width(from, 60);
-    assert_non_null(strstr(output, "2 runs side by side, 1 thread per worker"));
-    assert_non_null(strstr(output, "steps to 99 % by global batch"));
-    for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
-    free(output);
-    tiny_program(&output, "--target 100 --lr 0");
-    from = strstr(output, "batch       lr");
-    assert_non_null(from);
-    assert_width(from, 80);
-    assert_non_null(strstr(output, "never: not within 4 epochs"));
-    assert_non_null(strstr(output, "no chart: not reached, or diverged"));
-    assert_non_null(strstr(output, "  not reached\n"));
-    free(output);
-}
-
-static const cJSON *field(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!f) fail_msg("the event has no \"%s\"", name);
-    return f;
-}
-
-static void json(void **state) {
-    (void)state;
-    char *output;
-    tiny_program(&output, "--target 90 --lr-rule sqrt --base-batch 20 --warmup 0.5 --json");
-    int lines = 0;
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("not JSON: %s", line);
-        const char *event = field(o, "event")->valuestring;
-        assert_string_equal(event, lines == 0 ? "start" : lines == 5 ? "end" : "run");
-        if (lines == 0) {
-            assert_int_equal(cJSON_GetArraySize(field(o, "batches")), 4);
-            assert_near(field(o, "target_accuracy")->valuedouble, 0.9, 1e-12, 0);
-            assert_string_equal(field(o, "lr_rule")->valuestring, "sqrt");
-        } else if (lines == 5) {
-            assert_int_equal(field(o, "runs")->valueint, 4);
-            assert_true(cJSON_IsFalse(field(o, "interrupted")));
-        } else {
-            int batch = 10 << (lines - 1);
-            assert_int_equal(field(o, "batch")->valueint, batch);
-            assert_near(field(o, "lr_scaled")->valuedouble, 0.05 * sqrt(batch / 20.0), 0, 1e-6);
-            bool reached = cJSON_IsTrue(field(o, "reached"));
-            assert_true(reached ? cJSON_IsNumber(field(o, "seconds_to_target"))
-                                : cJSON_IsNull(field(o, "seconds_to_target")));
-            assert_true(cJSON_GetArraySize(field(o, "tests")) >= 12);
-            assert_true(field(cJSON_GetArrayItem(field(o, "tests"), 0), "step")->valueint > 0);
-            assert_true(field(o, "samples_per_s")->valuedouble > 0);
-        }
-        cJSON_Delete(o);
-    }
-    assert_int_equal(lines, 6);
-    free(output);
-}
-
-static void read_log(const char *path, char *text, size_t size) {
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = 0;
-    fclose(f);
-}
-
-/* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
-static void interrupted(const char *jobs) {
-    char log[400], text[8192];
-    snprintf(log, sizeof log, "%s/log", gs_test_folder());
-    const char *data = tiny_data();
-    fclose(fopen(log, "w"));
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "sweep", "--data", data, "--model", "flatten, linear 4",
-              "--batch", "120,240", "--epochs", "1000000", "--jobs", jobs, (char *)NULL);
-        _exit(99);
-    }
-    /* when the head of the table is there it listens to signals */
-    for (int i = 0; i < 200; i++) {
-        usleep(100000);
-        read_log(log, text, sizeof text);
-        if (strstr(text, "samples/s")) break;
-    }
-    kill(child, SIGINT);
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 200 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
-    if (ended == 0) kill(child, SIGKILL);
-    assert_int_equal(ended, child);
-    assert_true(WIFEXITED(status));
-    read_log(log, text, sizeof text);
-    if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
-        fail_msg("exit %d: %s", WEXITSTATUS(status), text);
-}
-
-static void ctrl_c_ends_it(void **state) {
-    (void)state;
-    interrupted("1");
-    interrupted("2");
-}
-
 /* The runs that were whole are shown. */
 static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_run *r) {
     (void)context;
@@ -446,5 +265,4 @@ GS_TESTS(sweep, cmocka_unit_test(lists_of_batches), cmocka_unit_test(lists_that_
          cmocka_unit_test(divergence_is_seen), cmocka_unit_test(looks_change_nothing),
          cmocka_unit_test(side_by_side_is_the_same), cmocka_unit_test(workers_equal_one),
          cmocka_unit_test(cores_are_divided), cmocka_unit_test(failures_are_told),
-         cmocka_unit_test(wrong_usage), cmocka_unit_test(table_and_chart), cmocka_unit_test(json),
-         cmocka_unit_test(ctrl_c_ends_it), cmocka_unit_test(what_is_done_stays))
+         cmocka_unit_test(what_is_done_stays))

@@ -1,0 +1,108 @@
+/* gradsum compare, and what train says about each worker. */
+#include "tests/program.h"
+
+static void compare_prints_a_row_a_set(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_program(&output, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json"),
+        0);
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        assert_true(gs_test_field(o, "samples_per_s")->valuedouble > 0);
+        assert_true(gs_test_field(o, "largest_difference")->valuedouble < 1e-5);
+        const cJSON *share = gs_test_field(o, "share");
+        double sum = 0;
+        for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+        cJSON_Delete(o);
+    }
+    assert_int_equal(lines, 2);
+    free(output);
+}
+
+static void assert_plain_and_within(const char *output, size_t columns) {
+    for (size_t i = 0, start = 0; output[i]; i++) {
+        if (output[i] == '\n') start = i + 1;
+        if (i + 1 - start > columns && output[i] != '\n')
+            fail_msg("more than %zu columns: %.120s", columns, output + start);
+        assert_true((unsigned char)output[i] < 128 && output[i] != '\033');
+    }
+}
+
+/* In a pipe the bars are plain, and as wide as COLUMNS says, at most 80. */
+static void compare_ends_with_bars(void **state) {
+    (void)state;
+    static const char *const widths[] = {"60", "80", "200"};
+    static const size_t most[] = {60, 80, 80};
+    for (int i = 0; i < 3; i++) {
+        char *output;
+        setenv("COLUMNS", widths[i], 1);
+        setenv("LC_ALL", "C.UTF-8", 1);
+        assert_int_equal(gs_test_program(&output,
+                                         "compare --model softmax --steps 12 --threads 1 "
+                                         "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"),
+                         0);
+        assert_plain_and_within(output, most[i]);
+        const char *bars = strstr(output, "\nspeed-up"),
+                   *shares = strstr(output, "\nshares of time  d data f forward");
+        if (!bars || !shares || !strstr(bars, "\ncpu     =")) fail_msg("no bars in: %s", output);
+        const char *bar = strstr(shares, "\ncpu,cpu ");
+        if (!bar || strspn(bar + 9, "dfbsu") != most[i] - 16) fail_msg("no shares in: %s", output);
+        free(output);
+    }
+    unsetenv("COLUMNS");
+    unsetenv("LC_ALL");
+}
+
+/* `train` tells who did what: each rank of all processes, and all together. */
+static void each_worker_has_a_line(void **state) {
+    (void)state;
+    char *output;
+    setenv("COLUMNS", "60", 1);
+    assert_int_equal(gs_test_program(&output,
+                                     "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
+                                     "cpu,cpu | sed -n '/rank/,$p'"),
+                     0);
+    unsetenv("COLUMNS");
+    static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
+                                        "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
+    for (int i = 0; i < 6; i++)
+        if (!strstr(output, lines[i])) fail_msg("no line with '%s' in: %s", lines[i], output);
+    free(output);
+    assert_int_equal(gs_test_program(&output, "train --model softmax --steps 4 --threads 1"), 0);
+    if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
+    free(output);
+}
+
+/* Their speeds add up to that of the run, and their shares to 1. */
+static void workers_add_up(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output,
+                                     "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
+                                     "--batch 100 --json 2>/dev/null | tail -n 1"),
+                     0);
+    cJSON *o = cJSON_Parse(output);
+    if (!o) fail_msg("not JSON: %s", output);
+    const cJSON *workers = gs_test_field(o, "per_worker");
+    double speed = 0;
+    assert_int_equal(cJSON_GetArraySize(workers), 3);
+    for (int r = 0; r < 3; r++) {
+        const cJSON *w = cJSON_GetArrayItem(workers, r);
+        double sum = 0;
+        for (const cJSON *s = gs_test_field(w, "share")->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+        assert_int_equal(gs_test_field(w, "rank")->valueint, r);
+        assert_string_equal(gs_test_field(w, "device")->valuestring, "cpu");
+        speed += gs_test_field(w, "samples_per_s")->valuedouble;
+    }
+    assert_near(speed, gs_test_field(o, "samples_per_s")->valuedouble, 0, 1e-9);
+    cJSON_Delete(o);
+    free(output);
+}
+
+GS_TESTS(compare, cmocka_unit_test(compare_prints_a_row_a_set), cmocka_unit_test(compare_ends_with_bars),
+         cmocka_unit_test(each_worker_has_a_line), cmocka_unit_test(workers_add_up))

@@ -1,0 +1,150 @@
+/* gradsum sweep: wrong usage, table and chart, JSON, Ctrl-C. */
+#include "tests/program.h"
+#include "tests/tiny_set.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--batch LIST is required", "sweep");
+    gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
+                           "sweep --batch 32,...");
+    gs_test_program_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
+    gs_test_program_prints(2, "--target: '200' is not a number from 1 to 100",
+                           "sweep --batch 32 --target 200");
+    gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
+                           "sweep --batch 32 --target 0.8");
+    gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
+    gs_test_program_prints(2, "--warmup 1 needs --lr-rule", "sweep --batch 32 --warmup 1");
+    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
+                           "sweep --batch 32 --lr-rule cube");
+    gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
+    gs_test_program_prints(2, "wanted only cpu", "sweep --batch 32,64 --jobs 2 --devices cl");
+    gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
+    gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
+    gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
+}
+
+static void tiny_program(char **output, const char *options) {
+    int status = gs_test_program(output,
+                                 "sweep --data %s --model 'flatten, linear 4' --momentum 0 --epochs 4 "
+                                 "--threads 1 --batch 10,20,...,80 %s",
+                                 gs_test_tiny_data(), options);
+    if (status != 0) fail_msg("exit %d: %s", status, *output);
+}
+
+static void assert_width(const char *output, size_t most) {
+    for (const char *line = output; *line;) {
+        size_t length = strcspn(line, "\n");
+        if (length > most) fail_msg("%zu columns, wanted %zu: %.*s", length, most, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static void table_and_chart(void **state) {
+    (void)state;
+    setenv("COLUMNS", "60", 1);
+    char *output;
+    tiny_program(&output, "--target 99 --jobs 2");
+    unsetenv("COLUMNS");
+    char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
+    assert_non_null(from);
+    assert_width(from, 60);
+    assert_non_null(strstr(output, "2 runs side by side, 1 thread per worker"));
+    assert_non_null(strstr(output, "steps to 99 % by global batch"));
+    for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
+    free(output);
+    tiny_program(&output, "--target 100 --lr 0");
+    from = strstr(output, "batch       lr");
+    assert_non_null(from);
+    assert_width(from, 80);
+    assert_non_null(strstr(output, "never: not within 4 epochs"));
+    assert_non_null(strstr(output, "no chart: not reached, or diverged"));
+    assert_non_null(strstr(output, "  not reached\n"));
+    free(output);
+}
+
+static void json(void **state) {
+    (void)state;
+    char *output;
+    tiny_program(&output, "--target 90 --lr-rule sqrt --base-batch 20 --warmup 0.5 --json");
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("not JSON: %s", line);
+        const char *event = gs_test_field(o, "event")->valuestring;
+        assert_string_equal(event, lines == 0 ? "start" : lines == 5 ? "end" : "run");
+        if (lines == 0) {
+            assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "batches")), 4);
+            assert_near(gs_test_field(o, "target_accuracy")->valuedouble, 0.9, 1e-12, 0);
+            assert_string_equal(gs_test_field(o, "lr_rule")->valuestring, "sqrt");
+        } else if (lines == 5) {
+            assert_int_equal(gs_test_field(o, "runs")->valueint, 4);
+            assert_true(cJSON_IsFalse(gs_test_field(o, "interrupted")));
+        } else {
+            int batch = 10 << (lines - 1);
+            assert_int_equal(gs_test_field(o, "batch")->valueint, batch);
+            assert_near(gs_test_field(o, "lr_scaled")->valuedouble, 0.05 * sqrt(batch / 20.0), 0, 1e-6);
+            bool reached = cJSON_IsTrue(gs_test_field(o, "reached"));
+            assert_true(reached ? cJSON_IsNumber(gs_test_field(o, "seconds_to_target"))
+                                : cJSON_IsNull(gs_test_field(o, "seconds_to_target")));
+            assert_true(cJSON_GetArraySize(gs_test_field(o, "tests")) >= 12);
+            assert_true(gs_test_field(cJSON_GetArrayItem(gs_test_field(o, "tests"), 0), "step")->valueint >
+                        0);
+            assert_true(gs_test_field(o, "samples_per_s")->valuedouble > 0);
+        }
+        cJSON_Delete(o);
+    }
+    assert_int_equal(lines, 6);
+    free(output);
+}
+
+static void read_log(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+/* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
+static void interrupted(const char *jobs) {
+    char log[400], text[8192];
+    snprintf(log, sizeof log, "%s/log", gs_test_folder());
+    const char *data = gs_test_tiny_data();
+    fclose(fopen(log, "w"));
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "sweep", "--data", data, "--model", "flatten, linear 4",
+              "--batch", "120,240", "--epochs", "1000000", "--jobs", jobs, (char *)NULL);
+        _exit(99);
+    }
+    /* when the head of the table is there it listens to signals */
+    for (int i = 0; i < 200; i++) {
+        usleep(100000);
+        read_log(log, text, sizeof text);
+        if (strstr(text, "samples/s")) break;
+    }
+    kill(child, SIGINT);
+    int status = 0;
+    pid_t ended = 0;
+    for (int i = 0; i < 200 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
+    if (ended == 0) kill(child, SIGKILL);
+    assert_int_equal(ended, child);
+    assert_true(WIFEXITED(status));
+    read_log(log, text, sizeof text);
+    if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
+        fail_msg("exit %d: %s", WEXITSTATUS(status), text);
+}
+
+static void ctrl_c_ends_it(void **state) {
+    (void)state;
+    interrupted("1");
+    interrupted("2");
+}
+
+GS_TESTS(sweep_command, cmocka_unit_test(wrong_usage), cmocka_unit_test(table_and_chart),
+         cmocka_unit_test(json), cmocka_unit_test(ctrl_c_ends_it))
