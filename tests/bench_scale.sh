@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 # run ARGUMENTS...: "milliseconds MB" of training: the median step, and memory
 run() {
-    "$gradsum" train --json --epochs 1000000 --threads 1 "$@" </dev/null | sed -n \
+    "$gradsum" train --json --lr 0.001 --epochs 1000000 --threads 1 "$@" </dev/null | sed -n \
         's/.*"event":"end".*"step_median_ms":\([0-9.e-]*\).*"peak_memory_mb":\([0-9.]*\).*/\1 \2/p'
 }
 
