@@ -1,6 +1,5 @@
 /* Running a command that nobody can trust to end: in a process group of its own, with limits, its output caught. */
-#ifndef LAB_CONTAIN_H
-#define LAB_CONTAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ typedef struct lab_job {
 gs_status lab_contain(lab_job *jobs, int count, int at_once);
 
 void lab_job_free(lab_job *);
-
-#endif

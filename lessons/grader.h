@@ -1,6 +1,5 @@
 /* The grader of one lab: what it is told, what it finds, and how it says so. */
-#ifndef LAB_GRADER_H
-#define LAB_GRADER_H
+#pragma once
 
 #include "contain.h"
 #include "lab.h"
@@ -66,5 +65,3 @@ bool lab_leak_report(const char *output, const char *file, char *text, size_t si
 
 void lab_print(const lab_grading *, const lab_grade *);      /* in 80 columns */
 void lab_print_json(const lab_grading *, const lab_grade *); /* one line */
-
-#endif

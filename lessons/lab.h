@@ -9,8 +9,7 @@
  * task, in a process of its own with limits on time and memory; lab.c and check.c are compiled with AddressSanitizer
  * and UndefinedBehaviorSanitizer. So a check may simply call what the student wrote.
  */
-#ifndef LAB_H
-#define LAB_H
+#pragma once
 
 #include "gradsum.h"
 
@@ -69,5 +68,3 @@ typedef struct lab_loads {
 /* Run `run`, which starts `kernel` and waits for it, and count the loads; where lab_small() is true, and nowhere else.
  * GS_E_USAGE: Oclgrind was not told to count. lab_loads.c */
 gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const char *kernel, lab_loads *);
-
-#endif

@@ -4,8 +4,7 @@
  * First small arrays in which rank r has 2^r, so that a wrong sum says whose gradients are in it; then the project's
  * own tests of schemes (tests/scheme_checks.h), with rounds, messages and bytes.
  */
-#ifndef LAB_HALF_H
-#define LAB_HALF_H
+#pragma once
 
 #include "lab.h"
 #include "sync/scheme.h"
@@ -36,5 +35,3 @@ gs_status lab_check_cost(gs_sync_cost (*cost)(int ranks, int rank, const gs_sync
 /* `time` is that of `wanted`. */
 gs_status lab_check_time(double (*time)(int ranks, double bytes, const gs_sync_model *),
                          const gs_sync_scheme *wanted);
-
-#endif

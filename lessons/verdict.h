@@ -4,8 +4,7 @@
  * environment; the grader has put a random word into it, and a verdict must begin with that word. That keeps
  * accidents and printed points out. It is no prison: what runs inside of a process can do all that the process can.
  */
-#ifndef LAB_VERDICT_H
-#define LAB_VERDICT_H
+#pragma once
 
 #define LAB_VERDICT_FD "GRADSUM_LAB_FD"
 
@@ -18,5 +17,3 @@ typedef struct lab_verdict {
     char blank[16];            /* the task of a blank that was met, or "" */
     char message[LAB_MESSAGE]; /* of the check */
 } lab_verdict;
-
-#endif

@@ -1,6 +1,5 @@
 /* The devices that the tests run on. */
-#ifndef GS_TESTS_DEVICES_H
-#define GS_TESTS_DEVICES_H
+#pragma once
 
 #include "backend.h"
 
@@ -23,5 +22,3 @@ void gs_test_need_opencl(void);
 /* True if the environment variable GRADSUM_TEST_SMALL asks for tiny shapes: under a slow checker. */
 bool gs_test_small(void);
 void gs_test_need_whole(void); /* skips the test under such a checker */
-
-#endif

@@ -1,6 +1,5 @@
 /* Files and folders of the tests. */
-#ifndef GS_TESTS_FILES_H
-#define GS_TESTS_FILES_H
+#pragma once
 
 #include "tests/test.h"
 
@@ -15,5 +14,3 @@ void check_holds(const char *path, const char *text);
 
 /* As the library writes a file: whole or not at all. */
 void write_text(const char *path, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Golden values: what PyTorch gave, in f64 (tests/golden/make.py says how the files look). */
-#ifndef GS_TESTS_GOLDEN_H
-#define GS_TESTS_GOLDEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ void golden_check(const char *file, const char *name, const char *tensor, const 
 /* The same for integers, which must be equal. */
 void golden_check_int(const char *file, const char *name, const char *tensor, const int *got, size_t count,
                       const char *device);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading what train --log has written. Anything that is missing, or is not JSON, fails the test. */
-#ifndef GS_TESTS_LOGS_H
-#define GS_TESTS_LOGS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include "tests/program.h"
@@ -26,5 +25,3 @@ const char *gs_test_text_of(const cJSON *, const char *name);
 /* Lines of metrics.jsonl: "step", "worker", "epoch". */
 bool gs_test_is_kind(const cJSON *line, const char *kind);
 int gs_test_count_kind(const cJSON *lines, const char *kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* A made-up training log: two steps, an epoch, a worker and three events of a trace. Tests damage its files. */
-#ifndef GS_TESTS_MADE_LOG_H
-#define GS_TESTS_MADE_LOG_H
+#pragma once
 
 #include "tests/program.h"
 
@@ -13,5 +12,3 @@ const char *gs_made_log(void);
 /* (Over)write one of its files. */
 void gs_made_file(const char *folder, const char *name, const char *text, size_t length);
 #define GS_MADE_TEXT(folder, name, text) gs_made_file(folder, name, text, strlen(text))
-
-#endif

@@ -1,6 +1,5 @@
 /* Tests of one operation, written for one device and run on every one. */
-#ifndef GS_TESTS_ON_DEVICES_H
-#define GS_TESTS_ON_DEVICES_H
+#pragma once
 
 #include "tests/devices.h"
 #include "tests/test.h"
@@ -36,5 +35,3 @@ static inline void gs_test_check_floats(gs_device *d, gs_mem m, const float *wan
                      (double)want[i]);
     free(got);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* One operator on one device with given sizes: its tensors, its forward and its backward. */
-#ifndef GS_TESTS_OPERATORS_H
-#define GS_TESTS_OPERATORS_H
+#pragma once
 
 #include "backend.h"
 
@@ -73,5 +72,3 @@ uint32_t test_hash(size_t i, uint32_t salt);
 float test_value(size_t i, uint32_t salt);
 
 enum { SALT_X = 1, SALT_W = 2, SALT_B = 3, SALT_DY = 4, SALT_LABELS = 5, SALT_TARGET = 6, SALT_CHECK = 99 };
-
-#endif

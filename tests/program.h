@@ -1,6 +1,5 @@
 /* Running the program as a user would. */
-#ifndef GS_TESTS_PROGRAM_H
-#define GS_TESTS_PROGRAM_H
+#pragma once
 
 #include "tests/test.h"
 
@@ -18,5 +17,3 @@ void gs_test_program_prints(int status, const char *part, const char *arguments,
 
 /* The member `name` of what it printed as JSON; fails when there is none. */
 const cJSON *gs_test_field(const cJSON *object, const char *name);
-
-#endif

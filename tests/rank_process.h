@@ -1,8 +1,7 @@
 /* Ranks that are processes: this program, started again. Each comes to the meeting in the folder, is connected, says
  * how it went, and ends.
  */
-#ifndef GS_TESTS_RANK_PROCESS_H
-#define GS_TESTS_RANK_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 #include "tests/test.h"
@@ -25,5 +24,3 @@ int gs_test_rank_end(const gs_test_rank *);
 
 /* After its end: what it has printed contains `part`. */
 void gs_test_rank_says(const gs_test_rank *, const char *part);
-
-#endif

@@ -1,6 +1,5 @@
 /* Several ranks in one test: threads, each with a comm of its own, over any of the transports. */
-#ifndef GS_TESTS_RANKS_H
-#define GS_TESTS_RANKS_H
+#pragma once
 
 #include "tests/scheme_checks.h"
 #include "tests/test.h"
@@ -57,5 +56,3 @@ gs_status gs_test_messages_of_all_lengths(gs_comm *, void *context);
 /* For bodies (RANK_CHECK is in scheme_checks.h, because cmocka's own assertions work in the main thread only):
  * memory that is freed when the body returns. */
 void *gs_test_scratch(size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* Checks that every scheme must pass, called by each rank. The tests of the library's own schemes use them, and so do
  * labs, which grade a student's scheme. No cmocka here: labs are built without it.
  */
-#ifndef GS_TESTS_SCHEME_CHECKS_H
-#define GS_TESTS_SCHEME_CHECKS_H
+#pragma once
 
 #include "gradsum.h"
 
@@ -20,5 +19,3 @@ gs_status gs_check_scheme_sums(gs_sync *s, float *last);
 
 /* Arrays of 0 to 1003 floats: what a sum counts is what the scheme's formula says, and an observer sees as much. */
 gs_status gs_check_scheme_counts(gs_sync *s);
-
-#endif

@@ -5,8 +5,7 @@
  * `build/gradsum-test` runs all, `build/gradsum-test philox` only that group, `build/gradsum-test '*known*'`
  * by test.
  */
-#ifndef GS_TESTS_TEST_H
-#define GS_TESTS_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,5 +61,3 @@ const char *gs_test_folder(void);
 
 /* Path of a file of the source tree: "tests/golden/linear.txt". Static buffer. */
 const char *gs_test_source(const char *relative);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs of training whose weights are compared: what the tests of the ways to make a step share. */
-#ifndef GS_TESTS_TRAINING_H
-#define GS_TESTS_TRAINING_H
+#pragma once
 
 #include "tests/program.h"
 
@@ -18,5 +17,3 @@ void assert_same_within_rounding(const gs_result *, const gs_result *, const cha
 
 /* The SHA-256 that a run of the program prints. */
 void gs_test_sha256(const char *arguments, char sha256[65]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Lesson 0: the functions that you write in lab.c, and what they must do. */
-#ifndef LESSON_00_TASKS_H
-#define LESSON_00_TASKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void lab_mean_gradient(size_t count, const float *dw0, double samples0, const fl
  * number is its answer (the first of them, if several are largest). Returns the share of the n samples, 0 .. 1, whose
  * answer is labels[i]; 0 if n is 0. */
 double lab_accuracy(const float *logits, const int32_t *labels, size_t n, int classes);
-
-#endif

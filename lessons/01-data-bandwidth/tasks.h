@@ -8,8 +8,7 @@
  * and both are above 0. A worker computes while the next samples are being loaded. Long runs are meant: what happens
  * once at the beginning does not count.
  */
-#ifndef LESSON_01_TASKS_H
-#define LESSON_01_TASKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ int lab_data_bound_from(double loader, double step, bool shared);
  * the sum is made. Returns the smallest B for which a step of `workers` takes LESS time than a step of one; 0 if there
  * is no such B. */
 size_t lab_crossover(double step, int workers, double sum_seconds);
-
-#endif

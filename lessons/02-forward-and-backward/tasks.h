@@ -4,8 +4,7 @@
  * The first two are the backward of  y[i][o] = b[o] + sum_k x[i][k] w[o][k],
  * where x is (n, in), w (out, in), b (out), y (n, out); dy (n, out) is the gradient of the loss by y. n may be 0.
  */
-#ifndef LESSON_02_TASKS_H
-#define LESSON_02_TASKS_H
+#pragma once
 
 #include "core/error.h"
 
@@ -34,5 +33,3 @@ gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *lab
  * + h is rounded, and the distance is not always 2 h: take the distance of the points as they were stored. When you
  * return, x[0] has the bits that it had before. h > 0. */
 double lab_difference(double (*f)(void *context), void *context, float *x, float h);
-
-#endif

@@ -1,7 +1,6 @@
 /* Lesson 3: the functions that you write in lab.c. (sgd_update has its contract in src/backend.h, gs_epoch_order in
  * src/data/order.h.) */
-#ifndef LESSON_03_TASKS_H
-#define LESSON_03_TASKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ double lab_gradient_variance(const float *g, size_t samples, size_t params, size
  * gave big_squared, with small < big. Returns the noise scale S / G. Measured numbers scatter, so S may come out below
  * 0: then it counts as 0. If G is not above 0, there is nothing but noise: the scale is INFINITY. */
 double lab_noise_scale(double small, double small_squared, double big, double big_squared);
-
-#endif

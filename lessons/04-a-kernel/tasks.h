@@ -1,6 +1,5 @@
 /* Lesson 4: how the kernels of lab.cl are started. What each must do is said there. */
-#ifndef LESSON_04_TASKS_H
-#define LESSON_04_TASKS_H
+#pragma once
 
 #include "backend.h"
 
@@ -26,5 +25,3 @@ extern const lab_rung lab_rungs[LAB_RUNGS];
  * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard
  * error). */
 gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
-
-#endif

@@ -2,8 +2,7 @@
  * src/core/shard.h and src/data/order.h, and take the place of src/core/shard.c and src/data/order.c in this lab's
  * program.
  */
-#ifndef LESSON_05_TASKS_H
-#define LESSON_05_TASKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ typedef struct lab_part {
  * is the result; if there are no samples, w. dw[r] is the place for worker r's gradient; as in the framework, it is
  * there for the whole run, and holds at the beginning what the step before has left. */
 double lab_step(double w, double lr, int workers, const lab_part *parts, double *dw);
-
-#endif

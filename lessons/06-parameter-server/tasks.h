@@ -14,8 +14,7 @@
  * Sending, receiving and adding can fail; GS_TRY(call) passes the failure on. A send does not wait for its receiver, so
  * all may send first and receive then.
  */
-#ifndef LAB_06_TASKS_H
-#define LAB_06_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include "sync/scheme.h"
@@ -44,5 +43,3 @@ double server_time(int ranks, double bytes, const gs_sync_model *m);
  * first round each rank sends to every other one the chunk that this one serves, and adds up its own chunk; in the
  * second it sends its whole chunk to all others. After it all ranks have the sum of everything. */
 gs_status sharded(gs_sync *s, float *data, size_t count);
-
-#endif

@@ -14,8 +14,7 @@
  * Each of them but the chunks can fail; GS_TRY(call) passes the failure on. A send does not wait for its receiver, so
  * all may send first and receive then.
  */
-#ifndef LAB_07_TASKS_H
-#define LAB_07_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include "sync/scheme.h"
@@ -56,5 +55,3 @@ gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunk
 /* 7.5: the same rounds backwards, distance places/2, ..., 2, 1: partners send each other what they have, and then both
  * have both. `has` is what 7.4 has ended with. At the end all chunks are on all ranks. */
 gs_status doubling(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks has);
-
-#endif

@@ -1,7 +1,6 @@
 /* What lesson 8 asks for, in lab.c: the order in which gradients are added, the mean of unequal parts, and the
  * question who differs. */
-#ifndef LESSON_08_TASKS_H
-#define LESSON_08_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include "train/internal.h"
@@ -33,5 +32,3 @@ gs_status mean_of_parts(gs_comm *c, float *mean, size_t count, size_t samples);
  * *tensor is the first one in which they do not, and *worker the first worker whose checksum of it is not the one that
  * most workers have; of several that are equally frequent it is the one of the lowest rank. */
 bool first_different(const uint32_t *checksum, int workers, int tensors, int *worker, int *tensor);
-
-#endif

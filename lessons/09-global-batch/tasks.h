@@ -5,8 +5,7 @@
  *     9.2   gs_lr_plan_of    from which rate to which, and in how many steps
  *     9.3   gs_lr_at         the rate of one step
  */
-#ifndef LESSON_09_TASKS_H
-#define LESSON_09_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include <stdbool.h>
@@ -31,5 +30,3 @@ typedef struct batch_law {
  * is smallest. Lines that never reached the target say nothing about it and are left out. False where fewer than two
  * batches reached it, so that there is no such law. The batches of two lines differ. */
 bool fit_batch_law(const sweep_line *line, int lines, batch_law *law);
-
-#endif

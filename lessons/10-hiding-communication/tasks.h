@@ -5,8 +5,7 @@
  *     10.3   to_bf16           f32 -> bf16, to nearest even: src/sync/wire.h
  *     10.4   to_f16            f32 -> f16, the same
  */
-#ifndef LESSON_10_TASKS_H
-#define LESSON_10_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include "core/shard.h"
@@ -25,5 +24,3 @@ typedef struct sample_set {
  * gs_shard_of(n, k, passes) of them (src/core/shard.h), and is left out where that part is empty. What is in `mean`
  * before does not matter. n > 0. */
 gs_status accumulate(const sample_set *, size_t n, int passes, float *mean);
-
-#endif

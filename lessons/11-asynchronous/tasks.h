@@ -10,8 +10,7 @@
  *     11.3   weighted_average      below
  *     11.4   step_alone            below
  */
-#ifndef LAB_11_TASKS_H
-#define LAB_11_TASKS_H
+#pragma once
 
 #include "lab.h"
 #include "train/ways/clocks.h"
@@ -33,5 +32,3 @@ typedef struct way {
  * the H-th one since the last time; H is w->settings->every, and w->step is the number of steps before this one, since
  * the beginning. */
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet);
-
-#endif

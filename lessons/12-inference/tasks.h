@@ -1,6 +1,5 @@
 /* Lesson 12: the functions of lab.c. Times are in ms, rates in requests per ms. */
-#ifndef LESSON_12_TASKS_H
-#define LESSON_12_TASKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -53,5 +52,3 @@ typedef struct lab_server {
  *     begins is part of it.
  *     All its answers are there when it ends. */
 void lab_serve(const lab_server *, size_t requests, const double *arrival, double *done);
-
-#endif

@@ -1,6 +1,5 @@
 /* Another program, and what it prints. */
-#ifndef GS_GRADE_COMMAND_H
-#define GS_GRADE_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
  * cannot be started. */
 gs_status gs_command_run(const char *folder, const char *const *command, char *output, size_t size,
                          bool *worked);
-
-#endif

@@ -1,6 +1,5 @@
 /* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl). */
-#ifndef GS_GRADE_HAND_INS_H
-#define GS_GRADE_HAND_INS_H
+#pragma once
 
 #include <stdbool.h>
 #include "core/error.h"
@@ -28,5 +27,3 @@ void gs_hand_ins_free(gs_hand_ins *);
  * GS_HAND_IN_MOST bytes; or `to` cannot be written. */
 enum { GS_HAND_IN_MOST = 1 << 20 };
 gs_status gs_hand_in_copy(const char *path, const char *to);
-
-#endif

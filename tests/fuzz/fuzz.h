@@ -12,8 +12,7 @@
  * Where a parser is a static function its harness includes the .c file: the linker then takes nothing of that file from
  * the library.
  */
-#ifndef GS_TESTS_FUZZ_H
-#define GS_TESTS_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void fuzz_allow_bugs(void (*call)(void *), void *context);
 
 /* Stop with this sentence: a parser has broken a promise. */
 void fuzz_wrong(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
-
-#endif

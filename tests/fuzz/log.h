@@ -1,6 +1,5 @@
 /* One file of a training log, read as `gradsum report` reads it, and put on its page. */
-#ifndef GS_TESTS_FUZZ_LOG_H
-#define GS_TESTS_FUZZ_LOG_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -20,5 +19,3 @@ static void read_log(fuzz_input *in, const char *name) {
     cJSON_Delete(report);
     gs_logged_free(&log);
 }
-
-#endif
