@@ -2,33 +2,24 @@
 
 #include <stdio.h>
 
-/* A device's buffer while the host sees it. */
-typedef struct view {
-    gs_mem mem;
-    void *host; /* NULL: nothing is mapped */
-} view;
-
-static gs_status show(gs_device *d, gs_mem mem, size_t bytes, view *v) {
-    *v = (view){mem, NULL};
-    return bytes > 0 ? d->ops->map(d, mem, bytes, &v->host) : GS_OK;
+static gs_status show(gs_device *d, gs_mem mem, size_t bytes, void **host) {
+    return bytes > 0 ? d->ops->map(d, mem, bytes, host) : GS_OK;
 }
 
-/* The first failure and its message are those that count. */
-static gs_status hide(gs_device *d, view *v, gs_status before) {
-    if (!v->host) return before;
+gs_status gs_device_unmap_after(gs_device *d, gs_mem mem, void *host, gs_status before) {
+    if (!host) return before;
     char message[1024];
     snprintf(message, sizeof message, "%s", gs_message());
-    gs_status status = d->ops->unmap(d, v->mem, v->host);
+    gs_status status = d->ops->unmap(d, mem, host);
     return before == GS_OK ? status : gs_fail(before, "%s", message);
 }
 
 gs_status gs_call_run_on_device(gs_comm *c, gs_device *d, const gs_call *call, gs_mem in, gs_mem out) {
     gs_call_bytes bytes = gs_call_bytes_of(call, c->rank, c->size);
-    view from, to = {GS_NONE, NULL};
+    void *from = NULL, *to = NULL; /* NULL: nothing is mapped */
     if (bytes.in + bytes.out == 0) GS_TRY(d->ops->finish(d));
     gs_status status = show(d, in, bytes.in, &from);
     if (status == GS_OK) status = show(d, out, bytes.out, &to);
-    if (status == GS_OK) status = gs_call_run(c, call, from.host, to.host);
-    status = hide(d, &to, status);
-    return hide(d, &from, status);
+    if (status == GS_OK) status = gs_call_run(c, call, from, to);
+    return gs_device_unmap_after(d, in, from, gs_device_unmap_after(d, out, to, status));
 }

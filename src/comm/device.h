@@ -19,3 +19,7 @@
  * (gs_call_bytes_of), `in` or `out` may be GS_NONE; otherwise they are different allocations. The same errors, and
  * those of the device. What was mapped is always unmapped again, and the first message is kept. */
 gs_status gs_call_run_on_device(gs_comm *, gs_device *, const gs_call *, gs_mem in, gs_mem out);
+
+/* Unmap what the host saw at `host` (NULL: nothing), after work that returned `before`. The first failure and its
+ * message are those that count. */
+gs_status gs_device_unmap_after(gs_device *, gs_mem, void *host, gs_status before);

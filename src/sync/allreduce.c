@@ -96,18 +96,12 @@ static void sum_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
-/* Count the messages of all_to_all: each of the others gets its chunk. */
-static void count_all_to_all(gs_sync *s, const layout *l, const float *data) {
+/* Count the messages of an exchange, of `words` times 16 bits: each of the others gets its chunk, or this rank's `own`. */
+static void count_messages(gs_sync *s, const layout *l, const float *data, bool own, size_t words) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)
-            gs_sync_count_message(s, data, chunk_for(l, r), r, l->words * sizeof *s->packed[0]);
-}
-
-/* Count those of all_gather: each of the others gets this rank's chunk. */
-static void count_all_gather(gs_sync *s, const layout *l, const float *data) {
-    for (int r = 0; r < s->comm->size; r++)
-        if (r != s->comm->rank)
-            gs_sync_count_message(s, data, chunk_for(l, s->comm->rank), r, l->chunk * sizeof *s->packed[0]);
+            gs_sync_count_message(s, data, chunk_for(l, own ? s->comm->rank : r), r,
+                                  words * sizeof *s->packed[0]);
 }
 
 static gs_status sum_in_16_bits(gs_sync *s, float *data) {
@@ -117,13 +111,13 @@ static gs_status sum_in_16_bits(gs_sync *s, float *data) {
     uint16_t *own = s->packed[0], *all = s->packed[1];
     gs_sync_round(s);
     pack_messages(s, &l, data);
-    count_all_to_all(s, &l, data);
+    count_messages(s, &l, data, false, l.words);
     GS_TRY(gs_comm_all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
     sum_messages(s, &l, data);
     if (l.chunk == 0) return GS_OK; /* the whole array is tail, and summed already */
     gs_sync_round(s);
     gs_wire_narrow(s->wire, own, data + mine.first, mine.count);
-    count_all_gather(s, &l, data);
+    count_messages(s, &l, data, true, l.chunk);
     GS_TRY(gs_comm_all_gather(c, own, all, l.chunk * sizeof *own, GS_U8));
     gs_wire_widen(s->wire, data, all, l.narrow); /* the chunks are contiguous */
     return GS_OK;

@@ -9,7 +9,7 @@
  *     the library    we have no formula for its all_reduce: a line through two points too
  *
  * A rank that arrives late finds its messages waiting and takes them for fast ones. So the slowest rank's figures
- * count, and the median of several batches. Rank 0 decides and tells the others, so all choose the same scheme. A
+ * count, and the median of several batches. All ranks decide by the same figures, so all choose the same scheme. A
  * second measurement may choose another scheme, and with it another order of additions: name a scheme where runs must
  * repeat to the bit.
  *
@@ -34,13 +34,12 @@ static const gs_sync_scheme *const candidates[] = {
     &gs_sync_tree, &gs_sync_sharded_ps,         &gs_sync_ps};
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
-/* What rank 0 found. */
 typedef struct decision {
     gs_sync_model model;
-    double library;  /* seconds that all_reduce should take */
-    double ours;     /* and the best of our own schemes */
-    int best;        /* which of the candidates that is */
-    int use_library; /* is all_reduce faster? */
+    double library;   /* seconds that all_reduce should take */
+    double ours;      /* and the best of our own schemes */
+    int best;         /* which of the candidates that is */
+    bool use_library; /* is all_reduce faster? */
 } decision;
 
 static gs_status shift(gs_sync *s, float *data, size_t count) {
@@ -108,48 +107,23 @@ static gs_status measure(const gs_sync *s, figures *f) {
     return status;
 }
 
-/* On rank 0: the slowest rank's value of each figure. */
-static gs_status collect(gs_comm *c, figures *f) {
-    if (c->rank > 0) return gs_comm_send(c, f, sizeof *f, 0);
-    for (int r = 1; r < c->size; r++) {
-        figures other;
-        GS_TRY(gs_comm_recv(c, &other, sizeof other, r));
-        for (int i = 0; i < 2; i++) {
-            f->shift[i] = fmax(f->shift[i], other.shift[i]);
-            f->all_reduce[i] = fmax(f->all_reduce[i], other.all_reduce[i]);
-        }
-        f->add = fmax(f->add, other.add);
-    }
-    return GS_OK;
-}
-
 /* Seconds per byte: the slope of the line through both sizes. */
 static double slope(const double seconds[2]) {
     return fmax(0, seconds[1] - seconds[0]) / ((LARGE - SMALL) * sizeof(float));
 }
 
-static void decide(const figures *f, int ranks, size_t most, decision *d) {
+static decision decide(const figures *f, int ranks, size_t most) {
     double bytes = (double)most * sizeof(float);
-    d->model = (gs_sync_model){f->shift[0], slope(f->shift), f->add / (LARGE * sizeof(float))};
-    d->library = f->all_reduce[0] + slope(f->all_reduce) * bytes;
+    decision d = {.model = {f->shift[0], slope(f->shift), f->add / (LARGE * sizeof(float))},
+                  .library = f->all_reduce[0] + slope(f->all_reduce) * bytes};
     for (int i = 0; i < CANDIDATES; i++) {
-        double seconds = candidates[i]->time(ranks, bytes, &d->model);
-        if (i > 0 && seconds >= d->ours) continue;
-        d->best = i;
-        d->ours = seconds;
+        double seconds = candidates[i]->time(ranks, bytes, &d.model);
+        if (i > 0 && seconds >= d.ours) continue;
+        d.best = i;
+        d.ours = seconds;
     }
-    d->use_library = d->library <= d->ours;
-}
-
-/* Rank 0's decision reaches all. */
-static gs_status agree(gs_comm *c, decision *d) {
-    if (c->rank > 0) {
-        GS_TRY(gs_comm_recv(c, d, sizeof *d, 0));
-        if (d->best >= 0 && d->best < CANDIDATES) return GS_OK;
-        return gs_fail(GS_E_PEER, "rank 0 chose scheme %d of %d", d->best, CANDIDATES);
-    }
-    for (int r = 1; r < c->size; r++) GS_TRY(gs_comm_send(c, d, sizeof *d, r));
-    return GS_OK;
+    d.use_library = d.library <= d.ours;
+    return d;
 }
 
 static void time_text(double seconds, char *text, size_t size) {
@@ -172,14 +146,11 @@ gs_status gs_sync_choose(gs_sync *s) {
         snprintf(s->why, sizeof s->why, "one worker has nothing to sum");
         return GS_OK;
     }
-    decision d;
-    memset(&d, 0, sizeof d); /* padding too: the whole struct travels */
-    figures f;
+    figures f; /* of each the slowest rank's value */
     gs_status status = measure(s, &f);
-    if (status == GS_OK) status = collect(s->comm, &f);
-    if (status == GS_OK && s->comm->rank == 0) decide(&f, s->comm->size, s->most, &d);
-    if (status == GS_OK) status = agree(s->comm, &d);
+    if (status == GS_OK) status = gs_comm_all_reduce(s->comm, &f, sizeof f / sizeof(double), GS_F64, GS_MAX);
     if (status != GS_OK) return gs_context(status, "--sync auto: measuring");
+    const decision d = decide(&f, s->comm->size, s->most);
     const gs_sync_scheme *own = candidates[d.best];
     if (!d.use_library) s->scheme = own;
     char first[24], second[24], alpha[24], beta[24];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
+#include "comm/device.h"
 #include "core/nearest.h"
 #include "sync/auto.h"
 
@@ -268,11 +269,5 @@ gs_status gs_sync_sum(gs_sync *s, gs_device *device, gs_mem data, size_t count) 
     if (s->comm->size == 1) return GS_OK;
     void *host;
     GS_TRY(device->ops->map(device, data, count * sizeof(float), &host));
-    gs_status summed = gs_sync_run(s, host, count);
-    if (summed == GS_OK) return device->ops->unmap(device, data, host);
-    /* Unmap here too, but the first message is the one that counts. */
-    char message[1024];
-    snprintf(message, sizeof message, "%s", gs_message());
-    device->ops->unmap(device, data, host);
-    return gs_fail(summed, "%s", message);
+    return gs_device_unmap_after(device, data, host, gs_sync_run(s, host, count));
 }
