@@ -1,6 +1,6 @@
 #include "comm/links.h"
+#include "comm/descriptors.h"
 
-#include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -38,25 +38,17 @@ static bool same(const end *a, const end *b) {
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
 
-/* The descriptor of the connection; -1: it is closed. */
-static int find_socket(const link_ends *wanted) {
-    DIR *files = opendir("/proc/self/fd");
-    int found = -1;
-    for (const struct dirent *e; files && found < 0 && (e = readdir(files));) {
-        link_ends l;
-        if (e->d_name[0] == '.' || !find_ends(atoi(e->d_name), &l)) continue;
-        if (same(&l.here, &wanted->here) && same(&l.there, &wanted->there)) found = atoi(e->d_name);
-    }
-    if (files) closedir(files);
-    return found;
+static bool is_link(int socket, const void *wanted) {
+    link_ends l;
+    const link_ends *w = wanted;
+    return find_ends(socket, &l) && same(&l.here, &w->here) && same(&l.there, &w->there);
 }
 
 /* What TCP knows of it; false: it is closed here. */
 static bool ask(const gs_links *links, int line, int rank, struct tcp_info *info) {
-    const link_ends *l = &links->link[line * links->size + rank];
     socklen_t length = sizeof *info;
     memset(info, 0, sizeof *info);
-    int socket = find_socket(l);
+    int socket = gs_find_descriptor(is_link, &links->link[line * links->size + rank]);
     return socket >= 0 && getsockopt(socket, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
 }
 

@@ -16,7 +16,7 @@
 gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener);
 
 /* socket[line * size + rank]: a connection to each rank for each of `lines`, -1 for this rank itself; they do not
- * block. process[rank] says when that process has ended, or is -1 (gs_gloo_watch_processes). GS_E_PEER: within the
+ * block. process[rank] says when that process has ended, or is -1 (gs_processes_watch). GS_E_PEER: within the
  * timeout a rank could not be reached, or did not call, or ended. GS_E_FILE, at once: this process has no file
  * descriptor left. After a failure there are no connections. */
 gs_status gs_mesh_connect(const gs_rendezvous *, const gs_passport *all, int listener, const int *process,

@@ -1,8 +1,13 @@
 #include "comm/process.h"
+#include "core/text.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
 
 /* The letter in the text of /proc/PID/stat, "4711 (name) S 1 ...". The name may hold anything, also a ')' and a line's
  * end; what follows it does not. */
@@ -34,12 +39,11 @@ bool gs_process_has_ended(long pid) {
 /* The function of the kernel in which it sleeps: " (pipe_read)", or "" where that is not shown. */
 static void append_place(long pid, char *text, size_t size) {
     char path[64], place[48] = "";
-    size_t used = strlen(text);
     snprintf(path, sizeof path, "/proc/%ld/wchan", pid);
     FILE *f = fopen(path, "re");
     if (!f) return;
     if (fgets(place, sizeof place, f) && isalpha((unsigned char)place[0]))
-        snprintf(text + used, size - used, " (%s)", place);
+        gs_append(text, size, " (%s)", place);
     fclose(f);
 }
 
@@ -54,4 +58,21 @@ void gs_process_does(long pid, char *text, size_t size) {
                                       : "";
     snprintf(text, size, "%s", does);
     if (state == 'S') append_place(pid, text, size);
+}
+
+int *gs_processes_watch(int size, const long *pid) {
+    int *watch = malloc((size_t)size * sizeof *watch);
+    for (int i = 0; watch && i < size; i++) watch[i] = pid[i] > 0 ? pidfd_open((pid_t)pid[i], 0) : -1;
+    return watch;
+}
+
+void gs_processes_unwatch(int size, int *watch) {
+    for (int i = 0; watch && i < size; i++)
+        if (watch[i] >= 0) close(watch[i]);
+    free(watch);
+}
+
+bool gs_process_watched_has_ended(int descriptor) {
+    struct pollfd p = {.fd = descriptor, .events = POLLIN};
+    return descriptor >= 0 && poll(&p, 1, 0) > 0;
 }

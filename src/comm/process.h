@@ -13,3 +13,9 @@ bool gs_process_has_ended(long pid);
 
 /* "is stopped", "computes", "waits for a device", "sleeps (futex_wait_queue)"; "" where there is no such process. */
 void gs_process_does(long pid, char *text, size_t size);
+
+/* [size] descriptors by which one sees that a process of this machine has ended; -1 where pid[i] is 0, or it cannot be
+ * watched. NULL: there is no memory. */
+int *gs_processes_watch(int size, const long *pid);
+void gs_processes_unwatch(int size, int *watch); /* NULL is allowed */
+bool gs_process_watched_has_ended(int descriptor);

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MAX_PROCESSES = 4096, PATH = 4096, LOOK_MS = 10, LINGER_MS = 100 * LOOK_MS };
+enum { MAX_PROCESSES = 4096, PATH = 4096 };
+static const double LOOK = 0.01, LINGER = 1; /* seconds */
 
 /* ---- from the environment, as `gradsum launch` or `mpirun` sets it ---- */
 
@@ -148,10 +148,6 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
                    r->rank, r->timeout, ranks, r->size, r->directory);
 }
 
-static void nap(long ms) {
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000 * 1000}, NULL);
-}
-
 static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport *all) {
     double end = gs_seconds() + r->timeout;
     int left = r->size;
@@ -172,7 +168,7 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport
         if (left == 0) return GS_OK;
         GS_TRY(gs_absence_look(r, own));
         if (late) return never_came(r, missing);
-        nap(LOOK_MS); /* polling works on network folders too */
+        gs_nap(LOOK); /* polling works on network folders too */
     }
 }
 
@@ -201,7 +197,7 @@ gs_status gs_rendezvous_meet(const gs_rendezvous *r, gs_passport *all) {
     free(missing);
     if (status != GS_OK) {
         /* leave the others time, on busy machines too, to find that this rank cannot be of their run */
-        if (status != GS_E_INTERRUPTED) nap(LINGER_MS);
+        if (status != GS_E_INTERRUPTED) gs_nap(LINGER);
         gs_rendezvous_leave(r);
     }
     return status;

@@ -1,4 +1,5 @@
 #include "comm/waits.h"
+#include "core/text.h"
 #include "comm/process.h"
 #include "comm/rank_list.h"
 
@@ -79,8 +80,7 @@ static bool has_told(const gs_waits *w, int rank) {
 }
 
 static void append_address(const gs_waits *w, const char *before, int rank, char *text, size_t size) {
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%s %d (%s)", before, w->noun, rank, w->address[rank]);
+    gs_append(text, size, "%s%s %d (%s)", before, w->noun, rank, w->address[rank]);
 }
 
 /* Where several links are cut, name those of the rank that has the most: they describe the cut best. */
@@ -98,11 +98,9 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
                                      : ", ",
                        r, text, size);
     }
-    size_t used = strlen(text);
-    if (cuts > TOLD) used += (size_t)snprintf(text + used, size - used, " and %d others", cuts - TOLD);
-    if (used < size) snprintf(text + used, size - used, ": the network is cut there");
-    used = strlen(text);
-    if (mute >= 0) snprintf(text + used, size - used, ", or the machine of %s %d is down", w->noun, mute);
+    if (cuts > TOLD) gs_append(text, size, " and %d others", cuts - TOLD);
+    gs_append(text, size, ": the network is cut there");
+    if (mute >= 0) gs_append(text, size, ", or the machine of %s %d is down", w->noun, mute);
 }
 
 /* ---- saying so ---- */
@@ -120,12 +118,10 @@ static void append_states(const gs_waits *w, const bool *blamed, char *text, siz
         char does[80];
         if (!blamed[r] || w->pid[r] <= 0 || w->pid[r] == getpid()) continue;
         gs_process_does(w->pid[r], does, sizeof does);
-        size_t used = strlen(text);
-        snprintf(text + used, size - used, "%sprocess %ld %s", told++ == 0 ? " (" : ", ", w->pid[r],
-                 *does ? does : "has ended");
+        gs_append(text, size, "%sprocess %ld %s", told++ == 0 ? " (" : ", ", w->pid[r],
+                  *does ? does : "has ended");
     }
-    size_t used = strlen(text);
-    if (told > 0) snprintf(text + used, size - used, ")");
+    if (told > 0) gs_append(text, size, ")");
 }
 
 void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
@@ -134,20 +130,18 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
     if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
-    size_t used = strlen(text);
-    bool exact = count > 0 && among;
-    snprintf(text + used, size - used, "no answer within %g s from %s", w->timeout,
-             w->one_of && count_of(w, w->awaited) > 1 && (!exact || count > 1) ? "one of " : "");
+    const bool exact = count > 0 && among;
+    gs_append(text, size, "no answer within %g s from %s", w->timeout,
+              w->one_of && count_of(w, w->awaited) > 1 && (!exact || count > 1) ? "one of " : "");
     gs_append_ranks(text, size, w->noun, 0, w->size, exact ? blamed : w->awaited);
-    used = strlen(text);
     if (hub >= 0) {
         append_cut(w, hub, text, size);
     } else if (count > 0 && !among) {
-        snprintf(text + used, size - used, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
+        gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
         gs_append_ranks(text, size, w->noun, 0, w->size, blamed);
     } else if (count == 0 && blamed) {
-        snprintf(
-            text + used, size - used,
+        gs_append(
+            text, size,
             "; all are alive and waiting for others: a connection is cut, or they call different operations");
     }
     if (count > 0) append_states(w, blamed, text, size);

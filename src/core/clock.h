@@ -9,3 +9,16 @@ static inline double gs_seconds(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+/* The same moment, for the system's waits by CLOCK_MONOTONIC; or a duration, for nanosleep. */
+static inline struct timespec gs_timespec(double seconds) {
+    struct timespec t;
+    t.tv_sec = (time_t)seconds;
+    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+    return t;
+}
+
+static inline void gs_nap(double seconds) {
+    const struct timespec t = gs_timespec(seconds);
+    nanosleep(&t, NULL);
+}

@@ -1,9 +1,18 @@
 #include "core/text.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+void gs_append(char *text, size_t size, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text + used, size - used, format, rest);
+    va_end(rest);
+}
 
 /* The character of UTF-8 (RFC 3629) at `at`, and its bytes; 0: there is none. */
 static int character(const unsigned char *at, uint32_t *code) {

@@ -1,7 +1,11 @@
-/* Text of unknown origin on its way to a terminal. */
+/* Text that grows, and text of unknown origin on its way to a terminal. */
 #pragma once
 
 #include <stddef.h>
+#include "core/error.h"
+
+/* Append to `text`, which takes `size` bytes. What does not fit is cut off. */
+void gs_append(char *text, size_t size, const char *format, ...) GS_PRINTF(3, 4);
 
 /* Copy `from` so that a terminal shows it and obeys nothing in it. UTF-8 stays as it is. Control characters, characters
  * that change the direction of writing, and bytes that are not UTF-8 become \n, \t or \xNN, except the ASCII ones named

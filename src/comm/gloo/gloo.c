@@ -115,10 +115,6 @@ static const gs_transport transport_gloo = {
     .of_processes = gloo_of_processes,
 };
 
-const char *gs_comm_gloo_version(void) {
-    return gs_gloo_version();
-}
-
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(gs_rendezvous_check(r));
     gs_comm *c = malloc(sizeof *c);

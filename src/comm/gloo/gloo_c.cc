@@ -35,8 +35,10 @@
 
 extern "C" {
 #include "core/clock.h"
+#include "comm/comm.h"
 #include "comm/gloo/gloo_c.h"
 #include "comm/gloo/socket.h"
+#include "comm/gloo/watch.h"
 }
 
 namespace tcp = gloo::transport::tcp;
@@ -68,8 +70,8 @@ const milliseconds for_ever = std::chrono::hours(24 * 365);
 // A buffer of Gloo's. Its waits also end when the watch has found a broken connection.
 class WatchedBuffer final : public UnboundBuffer {
   public:
-    WatchedBuffer(const gs_gloo_watcher &watcher, std::unique_ptr<UnboundBuffer> inner)
-        : UnboundBuffer(inner->ptr, inner->size), watcher_(watcher), inner_(std::move(inner)) {}
+    WatchedBuffer(gs_watch *watch, std::unique_ptr<UnboundBuffer> inner)
+        : UnboundBuffer(inner->ptr, inner->size), watch_(watch), inner_(std::move(inner)) {}
 
     bool waitRecv(int *rank, milliseconds timeout) override {
         return wait(false, timeout, [&] { return inner_->waitRecv(rank, for_ever); });
@@ -91,46 +93,46 @@ class WatchedBuffer final : public UnboundBuffer {
 
   private:
     struct Entry : gs_gloo_wait {
-        const gs_gloo_watcher &watcher;
-        Entry(const gs_gloo_watcher &watcher, UnboundBuffer *buffer, bool sends, milliseconds timeout)
-            : gs_gloo_wait(), watcher(watcher) {
+        gs_watch *const watch;
+        Entry(gs_watch *by, UnboundBuffer *buffer, bool sends, milliseconds timeout)
+            : gs_gloo_wait(), watch(by) {
             this->buffer = reinterpret_cast<gs_gloo_buffer *>(buffer);
             this->sends = sends;
             if (timeout.count() > 0) deadline = gs_seconds() + static_cast<double>(timeout.count()) * 1e-3;
-            watcher.begin(watcher.context, this);
+            gs_watch_begin(watch, this);
         }
-        ~Entry() { watcher.end(watcher.context, this); }
+        ~Entry() { gs_watch_end(watch, this); }
     };
     template <typename F> bool wait(bool sends, milliseconds timeout, F inner_wait) {
-        Entry entry(watcher_, inner_.get(), sends, timeout);
+        Entry entry(watch_, inner_.get(), sends, timeout);
         for (;;) { // a wake that came too late for the wait before this one means nothing
             if (inner_wait()) return true;
-            const std::string found = watcher_.found(watcher_.context);
+            const std::string found = gs_watch_found(watch_);
             if (!found.empty()) throw gloo::IoException(found);
             if (entry.late)
                 throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms");
         }
     }
 
-    const gs_gloo_watcher watcher_;
+    gs_watch *const watch_;
     std::unique_ptr<UnboundBuffer> inner_;
 };
 
 // Gloo's connections, but all buffers are watched.
 class WatchedConnections final : public gloo::transport::Context {
   public:
-    WatchedConnections(const gs_gloo_watcher &watcher, std::shared_ptr<gloo::transport::Context> inner)
-        : Context(inner->rank, inner->size), watcher_(watcher), inner_(std::move(inner)) {
+    WatchedConnections(gs_watch *watch, std::shared_ptr<gloo::transport::Context> inner)
+        : Context(inner->rank, inner->size), watch_(watch), inner_(std::move(inner)) {
         setTimeout(inner_->getTimeout());
     }
     std::unique_ptr<gloo::transport::Pair> &getPair(int rank) override { return inner_->getPair(rank); }
     std::unique_ptr<gloo::transport::Pair> &createPair(int rank) override { return inner_->createPair(rank); }
     std::unique_ptr<UnboundBuffer> createUnboundBuffer(void *ptr, size_t size) override {
-        return std::make_unique<WatchedBuffer>(watcher_, inner_->createUnboundBuffer(ptr, size));
+        return std::make_unique<WatchedBuffer>(watch_, inner_->createUnboundBuffer(ptr, size));
     }
 
   private:
-    const gs_gloo_watcher watcher_;
+    gs_watch *const watch_;
     std::shared_ptr<gloo::transport::Context> inner_;
 };
 
@@ -214,8 +216,8 @@ class Mesh final : public gloo::Context {
         for (int peer = 0; peer < size; peer++)
             if (peer != rank) give(*device, peer, *sockets[size_t(peer)], &address);
     }
-    void be_watched(const gs_gloo_watcher &watcher) {
-        transportContext_ = std::make_shared<WatchedConnections>(watcher, plain_);
+    void be_watched(gs_watch *watch) {
+        transportContext_ = std::make_shared<WatchedConnections>(watch, plain_);
     }
     std::unique_ptr<UnboundBuffer> buffer(void *data, size_t bytes, bool watched) {
         return (watched ? transportContext_ : plain_)->createUnboundBuffer(data, bytes);
@@ -260,7 +262,7 @@ struct gs_gloo {
     std::shared_ptr<Mesh> mesh;
 };
 
-const char *gs_gloo_version(void) {
+const char *gs_comm_gloo_version(void) {
     static const std::string version = std::to_string(GLOO_VERSION_MAJOR) + "." +
                                        std::to_string(GLOO_VERSION_MINOR) + "." +
                                        std::to_string(GLOO_VERSION_PATCH);
@@ -280,8 +282,8 @@ gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_
     });
 }
 
-gs_gloo_code gs_gloo_be_watched(gs_gloo *g, const gs_gloo_watcher *watcher, gs_gloo_error *error) {
-    return guarded(error, [&] { g->mesh->be_watched(*watcher); });
+gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watch *watch, gs_gloo_error *error) {
+    return guarded(error, [&] { g->mesh->be_watched(watch); });
 }
 
 void gs_gloo_free(gs_gloo *g) {

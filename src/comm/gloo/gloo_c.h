@@ -39,14 +39,11 @@ typedef struct gs_gloo_error {
 } gs_gloo_error;
 
 /* Interpret a sentence of Gloo's. Puts it into *error without the leading "[/path/of/a/file.cc:123] ", and returns the
- * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In peer.c. */
+ * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In explain.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what);
 
 /* Was the connection closed by this side? */
 bool gs_gloo_closed_here(const gs_gloo_error *error);
-
-/* "0.5.0": of the headers. */
-const char *gs_gloo_version(void);
 
 /* ---- connections ---- */
 
@@ -62,22 +59,15 @@ typedef struct gs_gloo_wait {
     gs_gloo_buffer *buffer;
     bool sends;
     double deadline; /* 0: there is none */
-    bool late;       /* set by the watcher, which wakes it because of the deadline */
-    bool long_ago;   /* for the watcher */
+    bool late;       /* set by the watch, which wakes it because of the deadline */
+    bool long_ago;   /* for the watch */
     struct gs_gloo_wait *before, *next;
 } gs_gloo_wait;
 
-/* Is told of each wait, of collectives too, when it begins and ends. After one was woken: found says what Gloo says of
- * the connection that broke, or "". */
-typedef struct gs_gloo_watcher {
-    void *context;
-    void (*begin)(void *context, gs_gloo_wait *);
-    void (*end)(void *context, gs_gloo_wait *);
-    const char *(*found)(void *context);
-} gs_gloo_watcher;
-
-/* From here on. The watcher's context must live as long as the connections. */
-gs_gloo_code gs_gloo_be_watched(gs_gloo *, const gs_gloo_watcher *, gs_gloo_error *error);
+/* From here on the watch is told of each wait, of collectives too, when it begins and ends. It must live as long as the
+ * connections. */
+struct gs_watch;
+gs_gloo_code gs_gloo_be_watched(gs_gloo *, struct gs_watch *, gs_gloo_error *error);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
 void gs_gloo_free(gs_gloo *);

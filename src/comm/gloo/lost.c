@@ -13,33 +13,19 @@
  * they wait (waits.c).
  */
 #include "comm/gloo/state.h"
+#include "comm/process.h"
 #include "comm/rank_list.h"
 #include "comm/waits.h"
+#include "core/clock.h"
+#include "core/text.h"
 
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/pidfd.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { WHAT = 96 };
 
 /* ---- processes of this machine ---- */
-
-int *gs_gloo_watch_processes(int size, const long *pid) {
-    int *process = malloc((size_t)size * sizeof *process);
-    for (int r = 0; process && r < size; r++) process[r] = pid[r] > 0 ? pidfd_open((pid_t)pid[r], 0) : -1;
-    return process;
-}
-
-void gs_gloo_unwatch_processes(int size, int *process) {
-    for (int r = 0; process && r < size; r++)
-        if (process[r] >= 0) close(process[r]);
-    free(process);
-}
 
 /* Read from the process's descriptor. */
 long gs_gloo_process(const gs_gloo_state *s, int rank) {
@@ -53,25 +39,16 @@ long gs_gloo_process(const gs_gloo_state *s, int rank) {
     return pid > 0 ? pid : 0;
 }
 
-static bool has_ended(const gs_gloo_state *s, int rank) {
-    struct pollfd p = {.fd = s->process[rank], .events = POLLIN};
-    return p.fd >= 0 && poll(&p, 1, 0) > 0;
-}
-
-static void wait_a_millisecond(void) {
-    nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
-}
-
 /* Keep as lost only the ranks whose processes have ended, and those of other machines. If no process has ended, all
  * stay lost. A process loses its connections a moment before it ends, hence the wait. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     int ended = 0, losses = 0;
     for (int ms = 0; ended == 0 && ms < 100; ms++) {
-        for (int r = 0; r < size; r++) ended += lost[r] && has_ended(s, r);
-        if (ended == 0) wait_a_millisecond();
+        for (int r = 0; r < size; r++) ended += lost[r] && gs_process_watched_has_ended(s->process[r]);
+        if (ended == 0) gs_nap(1e-3);
     }
     for (int r = 0; r < size; r++) {
-        lost[r] = lost[r] && (ended == 0 || s->process[r] < 0 || has_ended(s, r));
+        lost[r] = lost[r] && (ended == 0 || s->process[r] < 0 || gs_process_watched_has_ended(s->process[r]));
         losses += lost[r];
     }
     return losses;
@@ -107,7 +84,7 @@ static void wait_for_the_end_of_one(const gs_comm *c) {
     for (int ms = 0; ms < 1000; ms++) {
         for (int r = 0; r < c->size; r++)
             if (r != c->rank && gs_gloo_peer(s, r, text, sizeof text) != GS_GLOO_CONNECTED) return;
-        wait_a_millisecond();
+        gs_nap(1e-3);
     }
 }
 
@@ -143,18 +120,16 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     }
     if (losses > 1 && !words[0]) losses = only_ended(s, c->size, lost);
     snprintf(message, size, "%s %d: %s: ", s->noun, c->rank, what);
-    size_t used = strlen(message);
     if (words[0]) {
         snprintf(message, size, "%s", words);
     } else if (losses > 0) {
         gs_append_ranks(message, size, s->noun, 0, c->size, lost);
-        used = strlen(message);
-        snprintf(message + used, size - used, " %s lost (%s)", losses > 1 ? "were" : "was", how);
+        gs_append(message, size, " %s lost (%s)", losses > 1 ? "were" : "was", how);
     } else if (e->code == GS_GLOO_TIMEOUT && lost) {
         for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
         explain_late(c, lost, peer < 0, &notes, message, size);
     } else {
-        snprintf(message + used, size - used, "%s", e->text);
+        gs_append(message, size, "%s", e->text);
     }
     free(lost);
     free(notes.age);

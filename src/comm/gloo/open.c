@@ -4,6 +4,7 @@
 #include "comm/descriptors.h"
 #include "comm/gloo/state.h"
 #include "comm/mesh.h"
+#include "comm/process.h"
 #include "comm/rendezvous.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state 
         pid[r] = all[r].pid;
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
-    s->process = pid && s->address ? gs_gloo_watch_processes(size, pid) : NULL;
+    s->process = pid && s->address ? gs_processes_watch(size, pid) : NULL;
     free(pid);
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
@@ -109,7 +110,7 @@ void gs_gloo_disconnect(gs_gloo_state *s, int size) {
     gs_direct_free(s->direct);
     gs_watch_free(s->watch);
     gs_gloo_free(s->gloo);
-    gs_gloo_unwatch_processes(size, s->process);
+    gs_processes_unwatch(size, s->process);
     gs_links_free(s->links);
     free(s->address);
     pthread_mutex_destroy(&s->list);

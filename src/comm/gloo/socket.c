@@ -1,21 +1,23 @@
 #include "comm/gloo/socket.h"
+#include "comm/descriptors.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
-    const struct sockaddr_in *x = (const struct sockaddr_in *)a, *y = (const struct sockaddr_in *)b;
-    return a->ss_family == AF_INET && b->ss_family == AF_INET && x->sin_port == y->sin_port &&
-           x->sin_addr.s_addr == y->sin_addr.s_addr;
+/* The second one is where Gloo keeps it, which may not be aligned. */
+static bool same(const struct sockaddr_storage *a, const void *b) {
+    const struct sockaddr_in *x = (const struct sockaddr_in *)a;
+    struct sockaddr_in y;
+    memcpy(&y, b, sizeof y);
+    return a->ss_family == AF_INET && y.sin_family == AF_INET && x->sin_port == y.sin_port &&
+           x->sin_addr.s_addr == y.sin_addr.s_addr;
 }
 
-static bool listens_at(int file, const struct sockaddr_storage *address) {
+static bool listens_at(int file, const void *address) {
     struct sockaddr_storage own;
     socklen_t length = sizeof own, int_length = sizeof(int);
     int listens = 0;
@@ -23,30 +25,18 @@ static bool listens_at(int file, const struct sockaddr_storage *address) {
            getsockname(file, (struct sockaddr *)&own, &length) == 0 && same(&own, address);
 }
 
-static bool is_connected_to(int file, const struct sockaddr_storage *address) {
+static bool is_connected_to(int file, const void *address) {
     struct sockaddr_storage peer;
     socklen_t length = sizeof peer;
     return getpeername(file, (struct sockaddr *)&peer, &length) == 0 && same(&peer, address);
 }
 
-/* The first open descriptor that is like this. */
-static int find(bool (*is)(int, const struct sockaddr_storage *), const void *address) {
-    struct sockaddr_storage wanted;
-    memcpy(&wanted, address, sizeof wanted);
-    DIR *files = opendir("/proc/self/fd");
-    int found = -1;
-    for (const struct dirent *e; files && found < 0 && (e = readdir(files));)
-        if (e->d_name[0] != '.' && is(atoi(e->d_name), &wanted)) found = atoi(e->d_name);
-    if (files) closedir(files);
-    return found;
-}
-
 int gs_gloo_socket_at(const void *address) {
-    return find(listens_at, address);
+    return gs_find_descriptor(listens_at, address);
 }
 
 int gs_gloo_socket_to(const void *address) {
-    return find(is_connected_to, address);
+    return gs_find_descriptor(is_connected_to, address);
 }
 
 int gs_gloo_listener(void *address) {

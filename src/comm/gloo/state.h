@@ -95,10 +95,6 @@ gs_gloo_notes gs_gloo_hear_waits(gs_comm *);
 /* The number of a rank's process; 0: it runs elsewhere. */
 long gs_gloo_process(const gs_gloo_state *, int rank);
 
-/* The descriptors of processes of this machine; pid[r] is 0 for those elsewhere. NULL: there is no memory. */
-int *gs_gloo_watch_processes(int size, const long *pid);
-void gs_gloo_unwatch_processes(int size, int *process); /* NULL is allowed */
-
 /* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
  * tells it to the others, and returns it. `format` says what the operation was. */
 gs_status gs_gloo_lost(gs_comm *, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATH = 4200, TEXT = 2 * 6 * 4096 /* twice a number and a blank for each rank */ };
@@ -159,7 +158,7 @@ static void wait_for_files(const gs_comm *c, const gs_gloo_notes *notes) {
             all = read_file(c, r, notes) && all;
         }
         if (all) return;
-        nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+        gs_nap(0.01);
     }
 }
 

@@ -5,9 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { TICK_NS = 20 * 1000 * 1000, SECOND_NS = 1000 * 1000 * 1000 };
+static const double TICK = 0.02; /* seconds */
 
 struct gs_watch {
     int size;
@@ -25,8 +24,7 @@ struct gs_watch {
 
 /* ---- who waits ---- */
 
-static void begin_wait(void *context, gs_gloo_wait *one) {
-    gs_watch *w = context;
+void gs_watch_begin(gs_watch *w, gs_gloo_wait *one) {
     pthread_mutex_lock(&w->lock);
     *one = (gs_gloo_wait){
         .buffer = one->buffer, .sends = one->sends, .deadline = one->deadline, .next = w->waiting};
@@ -35,16 +33,14 @@ static void begin_wait(void *context, gs_gloo_wait *one) {
     pthread_mutex_unlock(&w->lock);
 }
 
-static void end_wait(void *context, gs_gloo_wait *one) {
-    gs_watch *w = context;
+void gs_watch_end(gs_watch *w, gs_gloo_wait *one) {
     pthread_mutex_lock(&w->lock);
     if (one->next) one->next->before = one->before;
     *(one->before ? &one->before->next : &w->waiting) = one->next;
     pthread_mutex_unlock(&w->lock);
 }
 
-static const char *found(void *context) {
-    gs_watch *w = context;
+const char *gs_watch_found(gs_watch *w) {
     pthread_mutex_lock(&w->lock); /* so that what the thread wrote is seen here */
     pthread_mutex_unlock(&w->lock);
     return w->found.text;
@@ -81,13 +77,11 @@ static void tick_locked(gs_watch *w) {
 
 static void *watch_main(void *argument) {
     gs_watch *w = argument;
-    struct timespec tick;
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        clock_gettime(CLOCK_MONOTONIC, &tick);
-        tick.tv_nsec += TICK_NS;
-        if (tick.tv_nsec >= SECOND_NS) tick = (struct timespec){tick.tv_sec + 1, tick.tv_nsec - SECOND_NS};
-        while (!w->ends && pthread_cond_timedwait(&w->end, &w->lock, &tick) != ETIMEDOUT) continue;
+        const struct timespec tick = gs_timespec(gs_seconds() + TICK);
+        while (!w->ends && pthread_cond_clockwait(&w->end, &w->lock, CLOCK_MONOTONIC, &tick) != ETIMEDOUT)
+            continue;
         tick_locked(w);
     }
     pthread_mutex_unlock(&w->lock);
@@ -96,19 +90,11 @@ static void *watch_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-static void create_lock(gs_watch *w) {
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->end, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_gloo_error *error) {
     gs_watch *w = calloc(1, sizeof *w);
     if (!w) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
-    create_lock(w);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->end, NULL);
     w->size = size;
     w->line = calloc((size_t)size, sizeof *w->line);
     gs_gloo_code code = w->line ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
@@ -120,8 +106,7 @@ gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_
     if (code == GS_GLOO_OK) w->running = pthread_create(&w->thread, NULL, watch_main, w) == 0;
     if (code == GS_GLOO_OK && !w->running)
         code = gs_gloo_explain(error, GS_GLOO_OTHER, "cannot start a thread to watch the connections");
-    const gs_gloo_watcher watcher = {w, begin_wait, end_wait, found};
-    if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, &watcher, error);
+    if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, w, error);
     if (code == GS_GLOO_OK)
         *out = w;
     else

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
 #include "comm/mpi/session.h"
@@ -149,7 +148,7 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
         if (now - start < SLEEPLESS)
             sched_yield();
         else
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            gs_nap(50e-6);
     }
 }
 

@@ -4,6 +4,7 @@
  *     2. rank 0     makes the segment, and tells as which of its files
  *     3. all        open it, and tell whether they could
  */
+#include "comm/process.h"
 #include "comm/rendezvous.h"
 #include "comm/shm/shm.h"
 
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 enum { HALF = 256 * 1024, PLACE = 256, TEXT = 200 };
@@ -84,11 +84,10 @@ static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) 
 /* ---- 2 and 3: the segment ---- */
 
 static gs_status watch_processes(gs_shm *m) {
-    for (int r = 0; r < m->size; r++) {
-        if (m->pid[r] == getpid()) continue;
-        m->watch[r] = pidfd_open((pid_t)m->pid[r], 0);
+    m->watch = gs_processes_watch(m->size, m->pid);
+    if (!m->watch) return gs_fail(GS_E_MEMORY, "no memory to watch %d processes", m->size);
+    for (int r = 0; r < m->size; r++)
         if (m->watch[r] < 0) return gs_fail(GS_E_FILE, "cannot watch process %ld", m->pid[r]);
-    }
     return GS_OK;
 }
 
@@ -137,10 +136,8 @@ static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size)
 
 void gs_shm_close(gs_shm *m) {
     if (!m) return;
-    for (int r = 0; m->watch && r < m->size; r++)
-        if (m->watch[r] >= 0) close(m->watch[r]);
+    gs_processes_unwatch(m->size, m->watch);
     gs_segment_close(&m->segment);
-    free(m->watch);
     free(m->pid);
     free(m);
 }
@@ -153,11 +150,9 @@ gs_status gs_shm_open(gs_comm *gloo, gs_shm **out, char *why, size_t size) {
     m->rank = gloo->rank;
     m->size = gloo->size;
     m->noun = "rank";
-    m->watch = malloc((size_t)gloo->size * sizeof *m->watch);
     m->pid = calloc((size_t)gloo->size, sizeof *m->pid);
-    for (int r = 0; m->watch && r < gloo->size; r++) m->watch[r] = -1;
-    gs_status status = m->watch && m->pid ? learn_places(gloo, m, why, size)
-                                          : gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    gs_status status =
+        m->pid ? learn_places(gloo, m, why, size) : gs_fail(GS_E_MEMORY, "no memory to share memory with");
     if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
     if (status == GS_OK && !why[0])
         *out = m;

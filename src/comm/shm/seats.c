@@ -6,12 +6,12 @@
  */
 #include "core/clock.h"
 #include "core/wait.h"
+#include "comm/process.h"
 #include "comm/rank_list.h"
 #include "comm/shm/shm.h"
 #include "comm/waits.h"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +83,7 @@ static void sleep_once(const gs_shm_wait *w) {
 /* ---- who is missing, and why ---- */
 
 static bool has_ended(const gs_shm *m, int rank) {
-    struct pollfd p = {.fd = m->watch[rank], .events = POLLIN};
-    return p.fd >= 0 && poll(&p, 1, 0) > 0;
+    return gs_process_watched_has_ended(m->watch[rank]);
 }
 
 /* Those that w waits for and that are `gone`, or all of them; how many. */

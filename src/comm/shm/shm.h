@@ -65,7 +65,7 @@ typedef struct gs_shm {
     int rank, size;
     const char *noun;  /* what messages call a rank: "rank" or "process" */
     bool spins;        /* there is a core for each process */
-    int *watch;        /* [size] a descriptor that says when the process has ended; -1: this one */
+    int *watch;        /* [size] descriptors that say when a process has ended */
     long *pid;         /* [size] */
     uint32_t meetings; /* that this process has reached */
     uint32_t calls;    /* collectives begun */

@@ -3,15 +3,14 @@
  * A meeting is a barrier. A waiting rank looks only at the meeting's number, which the last rank to arrive increments.
  */
 #include "comm/threads/team.h"
+#include "core/clock.h"
 #include "core/wait.h"
 #include "comm/rank_list.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- failing ---- */
 
@@ -37,20 +36,13 @@ void gs_team_fail(gs_team *t, const char *message) {
 
 const struct timespec *gs_team_deadline(const gs_comm *c, struct timespec *until) {
     if (!(c->timeout < 1e9)) return NULL;
-    clock_gettime(CLOCK_MONOTONIC, until);
-    double whole = floor(c->timeout);
-    until->tv_sec += (time_t)whole;
-    until->tv_nsec += (long)((c->timeout - whole) * 1e9);
-    if (until->tv_nsec >= 1000000000) {
-        until->tv_nsec -= 1000000000;
-        until->tv_sec++;
-    }
+    *until = gs_timespec(gs_seconds() + c->timeout);
     return until;
 }
 
 bool gs_team_sleep_locked(gs_team *t, const struct timespec *deadline) {
     if (!deadline) return pthread_cond_wait(&t->changed, &t->lock), true;
-    return pthread_cond_timedwait(&t->changed, &t->lock, deadline) != ETIMEDOUT;
+    return pthread_cond_clockwait(&t->changed, &t->lock, CLOCK_MONOTONIC, deadline) != ETIMEDOUT;
 }
 
 /* For messages: the ranks that have not arrived at the meeting where `rank` waits. If `left`, only those that never
@@ -134,11 +126,7 @@ static void create_lock(gs_team *t) {
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&t->lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&t->changed, NULL);
 }
 
 /* All bytes 0, in cache lines of its own. */
