@@ -46,6 +46,12 @@ size_t gs_layer_params(const gs_layer *l) {
     return count;
 }
 
+size_t gs_layer_count(const gs_layer *l) {
+    size_t count = 1;
+    for (int i = 0; i < l->children; i++) count += gs_layer_count(l->child[i]);
+    return count;
+}
+
 bool gs_layer_learns(const gs_layer *l) {
     bool learns = gs_layer_params(l) > 0;
     for (int i = 0; i < l->children; i++) learns = learns || gs_layer_learns(l->child[i]);
@@ -103,11 +109,12 @@ gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in
     return plan_one(child, in, needs_dx);
 }
 
-/* The next tensor of the layer. */
-static gs_status describe_tensor(gs_layer *l, const char *label, int ndim, const int dims[], gs_param **out) {
+/* The next tensor of the layer; `kind` has the rest of what it is. */
+static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int dims[], gs_param kind) {
     if (l->params == GS_LAYER_PARAMS)
         gs_bug("%s: more than %d parameters: %s", l->ops->name, GS_LAYER_PARAMS, label);
-    gs_param *p = *out = &l->param[l->params++];
+    gs_param *p = &l->param[l->params++];
+    *p = kind;
     double count = 1;
     p->ndim = ndim;
     for (int i = 0; i < ndim; i++) count *= p->dims[i] = dims[i];
@@ -120,26 +127,16 @@ static gs_status describe_tensor(gs_layer *l, const char *label, int ndim, const
 }
 
 gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in) {
-    gs_param *p;
-    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
-    p->fan_in = (int)fan_in;
-    return GS_OK;
+    return add_tensor(l, label, ndim, dims, (gs_param){.fan_in = (int)fan_in});
 }
 
 gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
                                     float initial) {
-    gs_param *p;
-    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
-    p->initial = initial;
-    return GS_OK;
+    return add_tensor(l, label, ndim, dims, (gs_param){.initial = initial});
 }
 
 gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial) {
-    gs_param *p;
-    GS_TRY(describe_tensor(l, label, ndim, dims, &p));
-    p->state = true;
-    p->initial = initial;
-    return GS_OK;
+    return add_tensor(l, label, ndim, dims, (gs_param){.state = true, .initial = initial});
 }
 
 static gs_status number_one(gs_layer *l, void *context) {

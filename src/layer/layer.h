@@ -146,6 +146,9 @@ size_t gs_layer_params(const gs_layer *l);
 /* What the layer is, as in a model text: ops->describe, or its name. */
 void gs_layer_describe(const gs_layer *, char *text, size_t size);
 
+/* The layer and all inside it: their numbers are below this. */
+size_t gs_layer_count(const gs_layer *);
+
 /* How many floats of state lie behind the parameters. */
 size_t gs_layer_states(gs_layer *root);
 

@@ -29,12 +29,6 @@ static gs_status watched_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
     return me->watcher->after(me->watcher->context, l, GS_BACKWARD, pass);
 }
 
-static gs_status count_one(gs_layer *l, void *context) {
-    (void)l;
-    ++*(int *)context;
-    return GS_OK;
-}
-
 static gs_status watch_one(gs_layer *l, void *context) {
     gs_layer_watch *all = context;
     watched *w = &all->layer[all->count++];
@@ -46,12 +40,11 @@ static gs_status watch_one(gs_layer *l, void *context) {
 }
 
 gs_status gs_layer_watch_begin(gs_layer *root, gs_layer_watcher watcher, gs_layer_watch **out) {
-    int count = 0;
-    gs_layer_walk(root, count_one, &count);
+    size_t count = gs_layer_count(root);
     gs_layer_watch *all = calloc(1, sizeof *all);
     *out = all;
-    if (all) all->layer = calloc((size_t)count, sizeof *all->layer);
-    if (!all || !all->layer) return gs_fail(GS_E_MEMORY, "no memory to watch %d layers", count);
+    if (all) all->layer = calloc(count, sizeof *all->layer);
+    if (!all || !all->layer) return gs_fail(GS_E_MEMORY, "no memory to watch %zu layers", count);
     all->watcher = watcher;
     return gs_layer_walk(root, watch_one, all);
 }

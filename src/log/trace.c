@@ -213,12 +213,6 @@ static gs_status write_arrows(writer *w) {
 
 /* ---- the file ---- */
 
-static gs_status count_one(gs_layer *l, void *context) {
-    (void)l;
-    ++*(size_t *)context;
-    return GS_OK;
-}
-
 static gs_status note_one(gs_layer *l, void *context) {
     ((gs_layer **)context)[l->number] = l;
     return GS_OK;
@@ -242,9 +236,7 @@ gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_devi
                          const gs_timeline_part *parts, int workers) {
     writer w = {.rank0 = rank0, .devices = devices, .parts = parts, .workers = workers};
     gs_file_writer file;
-    size_t layers = 0;
-    gs_layer_walk(rank0->model->net, count_one, &layers);
-    w.layer = calloc(layers, sizeof *w.layer);
+    w.layer = calloc(gs_layer_count(rank0->model->net), sizeof *w.layer);
     if (!w.layer) return gs_fail(GS_E_MEMORY, "no memory for a trace");
     gs_layer_walk(rank0->model->net, note_one, w.layer);
     gs_status status = gs_file_writer_open(path, &file);

@@ -191,27 +191,22 @@ static gs_status parse_conv(parser *p, gs_layer **l) {
     return GS_OK;
 }
 
-static gs_status parse_pool(parser *p, size2d *kernel, size2d *stride, size2d *pad) {
-    GS_TRY(parse_size(p, "the size of the pooling's window", 1, kernel));
-    *stride = *kernel;
-    *pad = (size2d){0, 0};
-    if (accept(p, "stride")) GS_TRY(parse_size(p, "the pooling's stride", 1, stride));
-    if (accept(p, "pad")) GS_TRY(parse_size(p, "the pooling's padding", 0, pad));
+static gs_status parse_pool(parser *p, __typeof__(gs_max_pool2d) *make, gs_layer **l) {
+    size2d kernel, stride, pad = {0, 0};
+    GS_TRY(parse_size(p, "the size of the pooling's window", 1, &kernel));
+    stride = kernel;
+    if (accept(p, "stride")) GS_TRY(parse_size(p, "the pooling's stride", 1, &stride));
+    if (accept(p, "pad")) GS_TRY(parse_size(p, "the pooling's padding", 0, &pad));
+    *l = make(kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w);
     return GS_OK;
 }
 
 static gs_status parse_max_pool(parser *p, gs_layer **l) {
-    size2d kernel, stride, pad;
-    GS_TRY(parse_pool(p, &kernel, &stride, &pad));
-    *l = gs_max_pool2d(kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w);
-    return GS_OK;
+    return parse_pool(p, gs_max_pool2d, l);
 }
 
 static gs_status parse_avg_pool(parser *p, gs_layer **l) {
-    size2d kernel, stride, pad;
-    GS_TRY(parse_pool(p, &kernel, &stride, &pad));
-    *l = gs_avg_pool2d(kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w);
-    return GS_OK;
+    return parse_pool(p, gs_avg_pool2d, l);
 }
 
 static gs_status parse_dropout(parser *p, gs_layer **l) {

@@ -129,12 +129,6 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     return GS_OK;
 }
 
-static gs_status count_one(gs_layer *l, void *context) {
-    (void)l;
-    ++*(size_t *)context;
-    return GS_OK;
-}
-
 /* ---- making and freeing ---- */
 
 /* Tells one machine from another, by a text that stays the same while a machine runs. */
@@ -157,9 +151,8 @@ static gs_status agree_on_beginning(gs_timeline *t) {
 }
 
 static gs_status create(gs_worker *w, gs_timeline **out) {
-    size_t layers = 0;
+    size_t layers = gs_layer_count(w->model->net);
     int rows = GS_ROW_SERVER + w->comm->size;
-    gs_layer_walk(w->model->net, count_one, &layers);
     gs_timeline *t = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
     *out = t;
     if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
@@ -306,8 +299,7 @@ static bool can_be(const gs_span *s, int workers, size_t layers) {
 }
 
 static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *part) {
-    size_t layers = 0;
-    gs_layer_walk(w->model->net, count_one, &layers);
+    size_t layers = gs_layer_count(w->model->net);
     for (size_t i = 0; i < part->count; i++) {
         const gs_span *s = &part->span[i];
         if (!can_be(s, w->comm->size, layers))

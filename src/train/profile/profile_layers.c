@@ -98,12 +98,6 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
 
 /* ---- begin, end ---- */
 
-static gs_status count_one(gs_layer *l, void *context) {
-    (void)l;
-    ++*(int *)context;
-    return GS_OK;
-}
-
 static gs_status note_one(gs_layer *l, void *context) {
     gs_timed_layers *all = context;
     all->layer[l->number].layer = l;
@@ -111,8 +105,7 @@ static gs_status note_one(gs_layer *l, void *context) {
 }
 
 gs_status gs_timed_layers_begin(gs_worker *w, const gs_roofline *roofline, gs_timed_layers **out) {
-    int count = 0;
-    gs_layer_walk(w->model->net, count_one, &count);
+    int count = (int)gs_layer_count(w->model->net);
     gs_timed_layers *all = calloc(1, sizeof *all);
     *out = all;
     if (all) all->layer = calloc((size_t)count, sizeof *all->layer);
