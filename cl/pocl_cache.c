@@ -7,15 +7,14 @@
  */
 #include "backend.h"
 #include "cl/platforms.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,25 +26,11 @@ static int pipe_end = -1;
 
 /* ---- is it a place to write to? ---- */
 
-static bool make_folders(const char *path) {
-    char part[PATH];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST) return false;
-        *slash = '/';
-    }
-    return mkdir(part, 0755) == 0 || errno == EEXIST;
-}
-
 /* Writing is tried, because permission bits do not tell of full disks, quotas and read-only file systems. If not,
  * errno. */
 static bool can_hold(const char *folder) {
     char path[PATH + 32];
-    if (!make_folders(folder)) return false;
+    if (!gs_file_make_folders(folder)) return false;
     snprintf(path, sizeof path, "%s/.gradsum-XXXXXX", folder);
     int file = mkstemp(path);
     if (file < 0) return false;
@@ -71,16 +56,6 @@ static void default_folder(char *path, size_t size) {
 
 /* ---- a temporary one ---- */
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-    (void)s, (void)type, (void)at;
-    remove(path);
-    return 0;
-}
-
-static void remove_folder(const char *path) {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* It holds nothing open but its end of the pipe: whoever reads the program's output sees its end. */
 static void remove_when_closed(const char *folder, int pipe) {
     char byte;
@@ -91,7 +66,7 @@ static void remove_when_closed(const char *folder, int pipe) {
     if (dup2(pipe, 0) != 0) _exit(1);
     close_range(1, ~0u, 0);
     while (read(0, &byte, 1) < 0 && errno == EINTR) continue;
-    remove_folder(folder);
+    gs_file_remove_folder(folder);
     _exit(0);
 }
 
@@ -121,13 +96,13 @@ static gs_status use_temporary(void) {
     if (!mkdtemp(folder)) return gs_fail(GS_E_FILE, "%s: %s", folder, strerror(errno));
     if (!can_hold(folder)) {
         int error = errno;
-        remove_folder(folder);
+        gs_file_remove_folder(folder);
         return gs_fail(GS_E_FILE, "%s: %s", folder, strerror(error));
     }
     gs_status status = remove_at_the_end(folder);
     if (status == GS_OK && setenv("POCL_CACHE_DIR", folder, 1) != 0)
         status = gs_fail(GS_E_MEMORY, "no memory for the environment");
-    if (status != GS_OK) remove_folder(folder);
+    if (status != GS_OK) gs_file_remove_folder(folder);
     return status;
 }
 

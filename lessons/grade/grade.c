@@ -7,11 +7,11 @@
 #include "lessons/grade/command.h"
 #include "lessons/grade/hand_ins.h"
 #include "core/text.h"
+#include "io/file.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -159,11 +159,6 @@ static bool wanted(const grading *g, const char *lab) {
     return !g->labs || !*lab || strstr(g->labs, lab);
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw) {
-    (void)s, (void)type, (void)ftw;
-    return remove(path);
-}
-
 static gs_status grade_copy(const grading *g, gs_hand_in *h, const char *folder, const char *name,
                             cJSON **result) {
     char script[PATH_MAX], to[2 * PATH_MAX + 60], file[PATH_MAX + 60], output[OUTPUT] = "";
@@ -198,7 +193,7 @@ static gs_status grade(const grading *g, gs_hand_in *h, cJSON **result) {
         return gs_fail(GS_E_FILE, "cannot make the folder %s: %s", made, strerror(errno));
     bool kernels = strcmp(strrchr(h->path, '.'), ".cl") == 0;
     gs_status status = grade_copy(g, h, folder, kernels ? "lab.cl" : "lab.c", result);
-    nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    gs_file_remove_folder(made);
     return status;
 }
 

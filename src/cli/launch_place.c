@@ -2,30 +2,17 @@
  * environment that says who they are. */
 #include "cli/launch.h"
 #include "comm/comm.h"
+#include "io/file.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = 4096 };
-
-/* Make the folder and those that it lies in; false if it cannot be written to. */
-static bool make_folders(const char *path) {
-    char part[PATH];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return false;
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST) return false;
-        *slash = '/';
-    }
-    return (mkdir(part, 0755) == 0 || errno == EEXIST) && access(part, W_OK | X_OK) == 0;
-}
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
  * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
@@ -42,7 +29,7 @@ static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int
     else if (home && *home)
         length = asprintf(&path, "%s/.cache/gradsum/pocl-rank-%d", home, rank);
     if (length < 0) return NULL;
-    if (path && make_folders(path)) return path;
+    if (path && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0) return path;
     free(path);
     return strdup("");
 }
@@ -109,13 +96,7 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-    (void)s, (void)type, (void)at;
-    remove(path);
-    return 0; /* go on: what is in the way once is tried again with its folder */
-}
-
 void gs_launch_place_remove(gs_launch_place *place) {
-    if (place->folder[0]) nftw(place->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (place->folder[0]) gs_file_remove_folder(place->folder);
     free(place->cache);
 }

@@ -17,18 +17,6 @@ static const char lock_name[] = "lock";
 
 /* ---- where ---- */
 
-/* Make the folder and those that it lies in. */
-static bool make_folders(const char *path) {
-    char part[PATH_MAX];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return false;
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST && errno != EROFS && errno != EACCES) return false;
-        *slash = '/';
-    }
-    return mkdir(part, 0755) == 0 || errno == EEXIST;
-}
-
 static bool folder_of_cache(char *path, size_t size) {
     const char *own = getenv("GRADSUM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
@@ -40,7 +28,7 @@ static bool folder_of_cache(char *path, size_t size) {
     } else if (home && *home) {
         length = snprintf(path, size, "%s/.cache/gradsum", home);
     }
-    return length > 0 && length < (int)size && make_folders(path);
+    return length > 0 && length < (int)size && gs_file_make_folders(path);
 }
 
 bool gs_cache_path(const char *name, char *path, size_t size) {

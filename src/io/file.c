@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -175,6 +175,35 @@ void gs_file_writer_discard(gs_file_writer *w) {
     if (w->file) fclose(w->file);
     if (w->temporary) unlink(w->temporary);
     forget(w);
+}
+
+/* ---- folders ---- */
+
+bool gs_file_make_folders(const char *path) {
+    char part[PATH_MAX];
+    int error = 0; /* of those above: they may be there, where nothing can be made, so the last one decides */
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST && !error) error = errno;
+        *slash = '/';
+    }
+    if (mkdir(part, 0755) == 0 || errno == EEXIST) return true;
+    if (errno == ENOENT && error) errno = error;
+    return false;
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
+    (void)s, (void)type, (void)at;
+    remove(path);
+    return 0; /* go on: what is in the way once is tried again with its folder */
+}
+
+void gs_file_remove_folder(const char *path) {
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- files that come with gradsum ---- */

@@ -1,6 +1,7 @@
 /* Files: opened without waiting, written whole or not at all; and small helpers around them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "core/error.h"
@@ -34,6 +35,11 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
 gs_status gs_file_writer_commit(gs_file_writer *w);
 /* Give up: the temporary file is removed. Harmless after commit. */
 void gs_file_writer_discard(gs_file_writer *w);
+
+/* Make the folder and those that it lies in; true also where it is there. False: errno says why. */
+bool gs_file_make_folders(const char *path);
+/* Remove a folder with all that is in it, as far as that is allowed. */
+void gs_file_remove_folder(const char *path);
 
 /* Find a file or folder that comes with gradsum, such as "cl" or "datasets/fashion-mnist-small": beside the build
  * tree that the program runs from (a build folder elsewhere links to its tree), or where it is installed

@@ -2,24 +2,15 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "io/file.h"
 #include "log/log.h"
 #include "page/page.h"
 #include "page/report.h"
 
 enum { TRACE_FIRST = 4, TRACE_LAST = 7 };
-
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw) {
-    (void)s, (void)type, (void)ftw;
-    return remove(path);
-}
-
-static void remove_folder(const char *folder) {
-    if (*folder) nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 gs_status gs_compare_page_open(gs_compare_page *p, const char *path, int argc, char *const *argv, int runs) {
     const char *place = getenv("TMPDIR");
@@ -100,7 +91,7 @@ gs_status gs_compare_page_write(gs_compare_page *p) {
 }
 
 void gs_compare_page_free(gs_compare_page *p) {
-    remove_folder(p->folder);
+    if (*p->folder) gs_file_remove_folder(p->folder);
     cJSON_Delete(p->report);
     *p = (gs_compare_page){0};
 }
