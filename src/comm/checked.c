@@ -1,16 +1,9 @@
-/* The checking mode: a comm around another one that checks, before each call, whether all ranks make the same call. A
- * mistake that would end the process (Gloo's thread throws, and nothing can catch it) or silently give a wrong result
- * becomes an error on every rank:
- *
- *     rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12
+/* The checking mode: see gs_comm_checked_create in comm.h. A mistake that would end the process (Gloo's thread throws,
+ * and nothing can catch it) or silently give a wrong result becomes an error on every rank.
  *
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. A note goes ahead
- * of each message, with its length and its number among those of this pair of ranks. A receiver that expects another
- * message ends both sides:
- *
- *     rank 1 calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank 1, message 7
- *
- * If one rank receives while the other is in a collective, only the timeout shows it, as without the checking mode.
+ * of each message, with its length and its number among those of this pair of ranks. If one rank receives while the
+ * other is in a collective, only the timeout shows it, as without the checking mode.
  */
 #include "comm/comm.h"
 
@@ -25,14 +18,14 @@ enum { OPERATION, COUNT, TYPE, REDUCTION, ROOT, NUMBER, FIELDS = 8 };
 typedef int64_t notice[FIELDS];
 
 typedef struct checked {
-    gs_comm *inner;
+    gs_comm comm, *inner;
     gs_transport ops;     /* those below, under the name of the inner one */
     int64_t calls;        /* collectives so far */
-    notice *all;          /* [size] */
     int64_t *sent, *got;  /* [size]: messages to and from each rank so far */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
     gs_status failed;     /* under the lock, as is the message of the first failure */
     char message[1024];
+    notice all[]; /* [size]; behind them lie `sent` and `got` */
 } checked;
 
 /* The result of a step; the first failure stays. */
@@ -150,20 +143,11 @@ static void checked_abort(gs_comm *c, const char *message) {
     k->inner->ops->abort(k->inner, message);
 }
 
-static void free_checked(checked *k) {
-    if (!k) return;
-    free(k->all);
-    free(k->sent);
-    free(k->got);
-    free(k);
-}
-
 static void checked_free(gs_comm *c) {
     checked *k = c->state;
     gs_comm_free(k->inner);
     pthread_mutex_destroy(&k->lock);
-    free_checked(k);
-    free(c);
+    free(k);
 }
 
 static const gs_transport transport_checked = {
@@ -174,34 +158,18 @@ static const gs_transport transport_checked = {
     .free = checked_free,
 };
 
-static checked *new_checked(gs_comm *inner) {
-    size_t size = (size_t)inner->size;
-    checked *k = calloc(1, sizeof *k);
-    if (!k) return NULL;
-    k->all = calloc(size, sizeof *k->all);
-    k->sent = calloc(size, sizeof *k->sent);
-    k->got = calloc(size, sizeof *k->got);
-    if (k->all && k->sent && k->got) return k;
-    free_checked(k);
-    return NULL;
-}
-
 gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
-    gs_comm *c = malloc(sizeof *c);
-    checked *k = new_checked(inner);
-    if (!c || !k) {
-        free(c);
-        free_checked(k);
-        return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
-    }
+    const size_t size = (size_t)inner->size;
+    checked *k = calloc(1, sizeof *k + size * (sizeof *k->all + sizeof *k->sent + sizeof *k->got));
+    if (!k) return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
     pthread_mutex_init(&k->lock, NULL);
+    k->sent = k->all[size];
+    k->got = k->sent + size;
     k->inner = inner;
     k->ops = transport_checked;
     k->ops.name = inner->ops->name;
-    *c = *inner;
-    c->ops = &k->ops;
-    c->state = k;
-    *out = c;
+    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
+    *out = &k->comm;
     return GS_OK;
 }
 

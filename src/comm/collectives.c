@@ -62,10 +62,6 @@ static unsigned char *part(const void *all, int r, size_t bytes) {
     return (unsigned char *)all + (size_t)r * bytes;
 }
 
-static void copy(void *to, const void *from, size_t bytes) {
-    if (bytes > 0 && to != from) memcpy(to, from, bytes);
-}
-
 /* ---- collectives ---- */
 
 /* Counted from the root, rank d + r gets it from rank r where r < d = 1, 2, 4, ... */
@@ -81,9 +77,7 @@ static gs_status broadcast(gs_comm *c, const gs_call *call, void *data, size_t b
 static gs_status reduce(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
     gs_scratch received = {0};
     if (c->rank != root) return gs_send_part(c, call, data, bytes, root);
-    if (!gs_scratch_take(&received, bytes))
-        return gs_fail(GS_E_MEMORY, "reduce: no memory for %zu bytes", bytes);
-    gs_status status = GS_OK;
+    gs_status status = gs_scratch_for(&received, call, bytes);
     for (int k = 1; k < c->size && status == GS_OK; k++) {
         status = gs_recv_part(c, call, received.memory, bytes, (root + k) % c->size);
         if (status == GS_OK)
@@ -95,7 +89,7 @@ static gs_status reduce(gs_comm *c, const gs_call *call, void *data, size_t byte
 
 static gs_status all_gather(gs_comm *c, const gs_call *call, const void *mine, void *all, size_t bytes) {
     int n = c->size;
-    copy(part(all, c->rank, bytes), mine, bytes);
+    gs_copy_unless_there(part(all, c->rank, bytes), mine, bytes);
     for (int k = 0; k < n - 1; k++) {
         GS_TRY(gs_send_part(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
         GS_TRY(
@@ -106,7 +100,7 @@ static gs_status all_gather(gs_comm *c, const gs_call *call, const void *mine, v
 
 static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void *all, size_t bytes) {
     if (c->rank != call->root) return gs_send_part(c, call, mine, bytes, call->root);
-    copy(part(all, c->rank, bytes), mine, bytes);
+    gs_copy_unless_there(part(all, c->rank, bytes), mine, bytes);
     for (int r = 0; r < c->size; r++)
         if (r != c->rank) GS_TRY(gs_recv_part(c, call, part(all, r, bytes), bytes, r));
     return GS_OK;
@@ -116,7 +110,7 @@ static gs_status scatter(gs_comm *c, const gs_call *call, const void *all, void 
     if (c->rank != call->root) return gs_recv_part(c, call, mine, bytes, call->root);
     for (int r = 0; r < c->size; r++)
         if (r != c->rank) GS_TRY(gs_send_part(c, call, part(all, r, bytes), bytes, r));
-    copy(mine, part(all, c->rank, bytes), bytes);
+    gs_copy_unless_there(mine, part(all, c->rank, bytes), bytes);
     return GS_OK;
 }
 
@@ -129,7 +123,7 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
 
 static gs_status all_to_all(gs_comm *c, const gs_call *call, const void *from, void *to, size_t bytes) {
     int n = c->size;
-    copy(part(to, c->rank, bytes), part(from, c->rank, bytes), bytes);
+    gs_copy_unless_there(part(to, c->rank, bytes), part(from, c->rank, bytes), bytes);
     for (int k = 1; k < n; k++) {
         int next = (c->rank + k) % n, last = (c->rank - k + n) % n;
         GS_TRY(gs_send_part(c, call, part(from, next, bytes), bytes, next));

@@ -22,7 +22,7 @@ typedef struct link_ends {
 
 struct gs_links {
     int lines, size;
-    link_ends *link; /* [lines * size]; of length 0 for this rank itself */
+    link_ends link[]; /* [lines * size]; of length 0 for this rank itself */
 };
 
 static bool find_ends(int socket, link_ends *l) {
@@ -69,19 +69,13 @@ bool gs_links_has_ended(const gs_links *links, int rank) {
 }
 
 gs_links *gs_links_create(int lines, int size, const int *socket) {
-    gs_links *links = malloc(sizeof *links);
-    link_ends *link = calloc((size_t)lines * (size_t)size, sizeof *link);
-    if (!links || !link) {
-        free(links);
-        free(link);
-        return NULL;
-    }
-    for (int i = 0; i < lines * size; i++) find_ends(socket[i], &link[i]);
-    *links = (gs_links){lines, size, link};
+    gs_links *links = malloc(sizeof *links + (size_t)lines * (size_t)size * sizeof *links->link);
+    if (!links) return NULL;
+    *links = (gs_links){.lines = lines, .size = size};
+    for (int i = 0; i < lines * size; i++) find_ends(socket[i], &links->link[i]);
     return links;
 }
 
 void gs_links_free(gs_links *links) {
-    if (links) free(links->link);
     free(links);
 }

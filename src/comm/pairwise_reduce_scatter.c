@@ -21,8 +21,6 @@
  */
 #include "comm/transports.h"
 
-#include <string.h>
-
 #include "core/shard.h"
 
 /* Where the part of rank r begins, in bytes. */
@@ -36,10 +34,9 @@ gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void
                                      const int *first, gs_scratch *received) {
     const unsigned char *whole = all;
     size_t at = begin_of(c, call, first, c->rank), bytes = begin_of(c, call, first, c->rank + 1) - at;
-    if (bytes > 0 && mine != whole + at) memcpy(mine, whole + at, bytes);
+    gs_copy_unless_there(mine, whole + at, bytes);
     if (c->size == 1) return GS_OK;
-    if (!gs_scratch_take(received, bytes))
-        return gs_fail(GS_E_MEMORY, "reduce_scatter: no memory for %zu bytes", bytes);
+    GS_TRY(gs_scratch_for(received, call, bytes));
     for (int k = 1; k < c->size; k++) {
         int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
         size_t theirs = begin_of(c, call, first, to);

@@ -172,13 +172,13 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport
     }
 }
 
-gs_status gs_rendezvous_check(const gs_rendezvous *r) {
+gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
     if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
         return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
                        gs_es(r->size), r->size - 1);
     if (!(r->timeout > 0))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
-    if (!r->directory || strlen(r->directory) > PATH - 32)
+    if (folder && (!r->directory || strlen(r->directory) > PATH - 32))
         return gs_fail(GS_E_USAGE, "%s",
                        r->directory ? "the rendezvous folder's name is too long"
                                     : "no folder was given for the processes to meet in");

@@ -4,8 +4,8 @@
 
 #include "comm/passport.h"
 
-/* GS_E_USAGE: rank, size, timeout or folder make no sense. */
-gs_status gs_rendezvous_check(const gs_rendezvous *);
+/* GS_E_USAGE: rank, size or timeout make no sense; or the folder, where one is wanted. */
+gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
 
 /* Leave this rank's file, and return when the files of all ranks are there: all[0..size-1] says what they hold. The
  * caller has filled in this rank's own (gs_passport_create). GS_E_PEER: a rank did not arrive within the timeout, or

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include "comm/call.h"
+#include "core/error.h"
 
 typedef struct gs_scratch {
     void *memory;
@@ -22,4 +24,10 @@ static inline void *gs_scratch_take(gs_scratch *s, size_t bytes) {
 static inline void gs_scratch_free(gs_scratch *s) {
     free(s->memory);
     *s = (gs_scratch){0};
+}
+
+/* The same for a call: GS_E_MEMORY, "reduce: no memory for 100 bytes". */
+static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_t bytes) {
+    if (gs_scratch_take(s, bytes)) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes);
 }

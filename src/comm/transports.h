@@ -5,6 +5,7 @@
 
 #include "comm/comm.h"
 #include "comm/scratch.h"
+#include "core/memory.h"
 
 enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };
 
@@ -15,6 +16,11 @@ gs_status gs_recv_part(gs_comm *, const gs_call *call, void *data, size_t bytes,
 
 static inline bool gs_is_part(const gs_envelope *e) {
     return e->call->operation != GS_SEND && e->call->operation != GS_RECV;
+}
+
+/* gs_copy, where the bytes are not in place already. */
+static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes) {
+    if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
 /* ---- threads/threads.c ---- */

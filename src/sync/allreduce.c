@@ -4,29 +4,8 @@
  *     before   g0     g1     g2     g3
  *     after    g      g      g      g         g = g0 + g1 + g2 + g3
  *
- * Threads of one process (comm/threads/threads.c): each rank sums one slice over all arrays in shared memory, and
- * writes the sum to all. Nothing is sent.
- *
- * Processes of one machine (comm/shm/shm.c): the same, but no process can see another's array, so the slices go through
- * shared memory.
- *
- * Two processes of one worker each over Gloo: they exchange their arrays on a connection of their own, which is faster
- * than Gloo's ring (comm/gloo/direct.h): 1 round, B bytes sent by each.
- *
- * More processes over Gloo (comm/gloo/gloo.c), and with --sync gloo two as well: Gloo's ring, which is the ring of
- * ring.c inside the library. With P processes and an array of B bytes:
- *
- *     reduce-scatter   P - 1 rounds: pass a slice on, add the one that comes in; each ends with one whole sum
- *     all-gather       P - 1 rounds: pass the summed slices around
- *
- *     rounds            2 (P - 1)
- *     bytes sent        2 (P - 1) / P * B     by each process: less than 2 B however many there are
- *
- * Processes over MPI (comm/mpi/reduce.c): MPI moves the values, and we add them in a fixed order.
- *
- * Processes of several workers (comm/world/world.c), with the name "hierarchical": first in shared memory to the first
- * worker of each process, then between these workers in one of the other ways, then back through shared memory. So each
- * process sends one gradient, however many workers it holds.
+ * comm/README.md says what each transport does. More than two processes over Gloo, and with --sync gloo two as well,
+ * use Gloo's ring, which is the ring of ring.c inside the library.
  *
  * With 16 bits on the wire (--wire) the library cannot do the sum alone: it would round after each addition, or add
  * numbers in a format that it does not know. So the sum becomes two exchanges of numbers that the library need not

@@ -82,10 +82,8 @@ static void free_state(gs_comm *c) {
     pthread_mutex_destroy(&s->lock);
     free(s->folder);
     free(s->late);
-    free(s->silent);
     gs_scratch_free(&s->scratch);
     free(s);
-    free(c);
 }
 
 static void gloo_free(gs_comm *c) {
@@ -116,27 +114,22 @@ static const gs_transport transport_gloo = {
 };
 
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
-    GS_TRY(gs_rendezvous_check(r));
-    gs_comm *c = malloc(sizeof *c);
+    GS_TRY(gs_rendezvous_check(r, true));
     gs_gloo_state *s = calloc(1, sizeof *s);
-    if (!c || !s) {
-        free(s);
-        free(c);
-        return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
-    }
-    *c = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->folder = r->size > 1 ? strdup(r->directory) : NULL;
-    s->late = calloc((size_t)r->size, sizeof *s->late);
-    s->silent = calloc((size_t)r->size, sizeof *s->silent);
+    s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
+    s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    gs_status status = (s->folder || r->size == 1) && s->late && s->silent
-                           ? gs_gloo_open(r, c)
+    gs_status status = (s->folder || r->size == 1) && s->late
+                           ? gs_gloo_open(r, &s->comm)
                            : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     if (status == GS_OK)
-        *out = c;
+        *out = &s->comm;
     else
-        free_state(c);
+        free_state(&s->comm);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Messages over Gloo that the sender need not wait for. Gloo moves a message only when both sides have begun, so send
- * leaves a copy in a mailbox and returns. If GS_GLOO_COPIES are already under way, it waits for the oldest one.
+ * leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for the oldest one.
  *
  * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
  * have the same length. Short messages have copies of their own, twice as many, because the checking mode sends a
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GS_GLOO_COPIES = 2, SHORT = 64 /* bytes */ };
+enum { COPIES = 2, SHORT_COPIES = 2 * COPIES, SHORT = 64 /* bytes */ };
 
 /* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {
@@ -24,7 +24,7 @@ typedef struct copy {
 struct gs_gloo_mailbox {
     int peer;
     uint32_t slot;
-    copy copies[GS_GLOO_COPIES], shorts[2 * GS_GLOO_COPIES];
+    copy copies[COPIES + SHORT_COPIES];
     unsigned next, next_short;
     struct gs_gloo_mailbox *rest;
 };
@@ -39,8 +39,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
     while (s->mailboxes) {
         gs_gloo_mailbox *box = s->mailboxes;
         s->mailboxes = box->rest;
-        for (int i = 0; i < GS_GLOO_COPIES; i++) empty(&box->copies[i]);
-        for (int i = 0; i < 2 * GS_GLOO_COPIES; i++) empty(&box->shorts[i]);
+        for (int i = 0; i < COPIES + SHORT_COPIES; i++) empty(&box->copies[i]);
         free(box);
     }
 }
@@ -66,8 +65,7 @@ static gs_gloo_mailbox *mailbox_of(gs_gloo_state *s, int peer, uint32_t slot) {
 }
 
 static copy *next_copy(gs_gloo_mailbox *box, size_t bytes) {
-    if (bytes > SHORT) return &box->copies[box->next++ % GS_GLOO_COPIES];
-    return &box->shorts[box->next_short++ % (2 * GS_GLOO_COPIES)];
+    return &box->copies[bytes > SHORT ? box->next++ % COPIES : COPIES + box->next_short++ % SHORT_COPIES];
 }
 
 static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes, gs_gloo_error *e) {

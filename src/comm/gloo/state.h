@@ -15,6 +15,7 @@ typedef struct gs_gloo_mailbox gs_gloo_mailbox;
 typedef struct gs_gloo_ear gs_gloo_ear;
 
 typedef struct gs_gloo_state {
+    gs_comm comm;
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
     gs_watch *watch;
     gs_direct *direct;    /* NULL unless there are two, or where all_reduce is to be Gloo's own */

@@ -75,15 +75,16 @@ gs_status gs_mpi_send(gs_comm *c, const gs_envelope *e, const void *data, size_t
     if (bytes == 0) return GS_OK;
     gs_mpi_mailbox *box = mailbox_of(s, e);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
-    gs_mpi_copy *copy = bytes > GS_MPI_SHORT ? &box->copies[box->turn++ % GS_MPI_COPIES]
-                                             : &box->short_copies[box->short_turn++ % (2 * GS_MPI_COPIES)];
+    gs_mpi_copy *copy =
+        &box->copies[bytes > GS_MPI_SHORT ? box->turn++ % GS_MPI_COPIES
+                                          : GS_MPI_COPIES + box->short_turn++ % GS_MPI_SHORT_COPIES];
     GS_TRY(wait_for_copy(c, e->call, e->peer, copy));
     if (!make_room(copy, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
     memcpy(copy->data, data, bytes);
     for (size_t at = 0; at < bytes; at += gs_mpi_most) {
         int error = MPI_Isend(copy->data + at, (int)piece_of(bytes, at), MPI_BYTE, e->peer, tag_of(e),
-                              s->comm[channel_of(e)], &copy->pieces[copy->count]);
+                              s->channel[channel_of(e)], &copy->pieces[copy->count]);
         GS_TRY(gs_mpi_check(c, e->call, error));
         copy->count++;
     }
@@ -98,7 +99,7 @@ gs_status gs_mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes
         MPI_Status status;
         int wanted = (int)piece_of(bytes, at), got;
         int error = MPI_Irecv((unsigned char *)data + at, wanted, MPI_BYTE, e->peer, tag_of(e),
-                              s->comm[channel_of(e)], &request);
+                              s->channel[channel_of(e)], &request);
         GS_TRY(gs_mpi_check(c, e->call, error));
         GS_TRY(gs_mpi_wait(c, e->call, e->peer, 1, &request, &status));
         GS_TRY(gs_mpi_check(c, e->call, MPI_Get_count(&status, MPI_BYTE, &got)));
@@ -111,20 +112,11 @@ gs_status gs_mpi_flush(gs_comm *c) {
     gs_mpi *s = c->state;
     for (int r = 0; r < c->size; r++) {
         gs_call call = {GS_SEND, 0, GS_U8, 0, r};
-        for (gs_mpi_mailbox *box = s->mailboxes[r]; box; box = box->next) {
-            for (int i = 0; i < GS_MPI_COPIES; i++) GS_TRY(wait_for_copy(c, &call, r, &box->copies[i]));
-            for (int i = 0; i < 2 * GS_MPI_COPIES; i++)
-                GS_TRY(wait_for_copy(c, &call, r, &box->short_copies[i]));
-        }
+        for (gs_mpi_mailbox *box = s->mailboxes[r]; box; box = box->next)
+            for (int i = 0; i < GS_MPI_COPIES + GS_MPI_SHORT_COPIES; i++)
+                GS_TRY(wait_for_copy(c, &call, r, &box->copies[i]));
     }
     return GS_OK;
-}
-
-static void free_copies(gs_mpi_copy *copies, int count) {
-    for (int i = 0; i < count; i++) {
-        free(copies[i].data);
-        free(copies[i].pieces);
-    }
 }
 
 void gs_mpi_free_mailboxes(gs_mpi *s, int size) {
@@ -132,8 +124,10 @@ void gs_mpi_free_mailboxes(gs_mpi *s, int size) {
         while (s->mailboxes[r]) {
             gs_mpi_mailbox *box = s->mailboxes[r];
             s->mailboxes[r] = box->next;
-            free_copies(box->copies, GS_MPI_COPIES);
-            free_copies(box->short_copies, 2 * GS_MPI_COPIES);
+            for (int i = 0; i < GS_MPI_COPIES + GS_MPI_SHORT_COPIES; i++) {
+                free(box->copies[i].data);
+                free(box->copies[i].pieces);
+            }
             free(box);
         }
     }

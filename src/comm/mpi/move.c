@@ -46,7 +46,7 @@ static unsigned char *to(void *data, const block *b) {
 static int begin(gs_comm *c, const gs_call *call, const block *b, const void *in, void *out,
                  MPI_Request *request) {
     const gs_mpi *s = c->state;
-    MPI_Comm comm = s->comm[GS_MPI_COLLECTIVES];
+    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
     size_t bytes = call->count * gs_type_size(call->type);
     const unsigned char *mine_in = in ? (const unsigned char *)in + (size_t)c->rank * bytes : NULL;
     const unsigned char *mine_out = out ? (const unsigned char *)out + (size_t)c->rank * bytes : NULL;

@@ -14,7 +14,7 @@
 static gs_status barrier(gs_comm *c, const gs_call *call) {
     const gs_mpi *s = c->state;
     MPI_Request request;
-    GS_TRY(gs_mpi_check(c, call, MPI_Ibarrier(s->comm[GS_MPI_COLLECTIVES], &request)));
+    GS_TRY(gs_mpi_check(c, call, MPI_Ibarrier(s->channel[GS_MPI_COLLECTIVES], &request)));
     return gs_mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
 }
 
@@ -58,11 +58,10 @@ static void mpi_of_processes(gs_comm *c) {
 static void free_state(gs_mpi *s, int size) {
     gs_mpi_free_mailboxes(s, size);
     pthread_mutex_destroy(&s->lock);
-    free(s->scratch);
+    gs_scratch_free(&s->scratch);
     free(s->first);
     free(s->count);
-    free(s->counts);
-    free(s->places);
+    free(s->place);
     free(s->pid);
     free(s);
 }
@@ -73,7 +72,7 @@ static void close_communicators(gs_comm *c) {
     if (c->size == 1 || gs_mpi_flush(c) != GS_OK || gs_comm_barrier(c) != GS_OK) return;
     int error = MPI_Cancel(&s->ear);
     if (error == MPI_SUCCESS) error = MPI_Wait(&s->ear, MPI_STATUS_IGNORE);
-    for (int i = 0; i < GS_MPI_CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->comm[i]);
+    for (int i = 0; i < GS_MPI_CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->channel[i]);
     gs_mpi_check(c, &(gs_call){.operation = GS_BARRIER}, error);
 }
 
@@ -82,7 +81,6 @@ static void mpi_free(gs_comm *c) {
     close_communicators(c);
     /* After a failure MPI may still use memory of this comm. So it is not freed; the process is about to end. */
     if (!atomic_load(&s->failed)) free_state(s, c->size);
-    free(c);
 }
 
 static const gs_transport transport_mpi = {
@@ -96,11 +94,7 @@ static const gs_transport transport_mpi = {
 };
 
 static gs_status check_rendezvous(const gs_rendezvous *r) {
-    if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
-        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
-                       gs_es(r->size), r->size - 1);
-    if (!(r->timeout > 0))
-        return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
+    GS_TRY(gs_rendezvous_check(r, false));
     if (r->size > 1 && !getenv("OMPI_COMM_WORLD_SIZE"))
         return gs_fail(
             GS_E_USAGE,
@@ -130,20 +124,15 @@ static gs_status begin(const gs_rendezvous *r, int *level) {
 }
 
 /* Learn the processes of all ranks; those elsewhere count as 0. Places are compared by a hash of what names them. */
-static gs_status learn_processes(gs_comm *c, const gs_call *call) {
+static gs_status learn_processes(gs_comm *c) {
     gs_mpi *s = c->state;
-    MPI_Request request;
     char place[512];
     uint64_t mine[2] = {(uint64_t)getpid(), 14695981039346656037u},
              *all = calloc((size_t)c->size, sizeof mine);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", c->size);
     gs_rendezvous_place(place, sizeof place);
     for (const char *at = place; *at; at++) mine[1] = (mine[1] ^ (unsigned char)*at) * 1099511628211u;
-    gs_status status = gs_mpi_check(c, call,
-                                    MPI_Iallgather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE,
-                                                   s->comm[GS_MPI_COLLECTIVES], &request));
-    if (status == GS_OK) status = gs_mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
-    if (status != GS_OK) return status; /* what was begun may still write there */
+    GS_TRY(gs_comm_all_gather(c, mine, all, 2, GS_I64)); /* after a failure MPI may still write to `all` */
     for (int r = 0; r < c->size; r++) s->pid[r] = all[2 * r + 1] == mine[1] ? (long)all[2 * r] : 0;
     free(all);
     return GS_OK;
@@ -155,14 +144,14 @@ static gs_status open_communicators(gs_comm *c) {
     gs_call call = {.operation = GS_BARRIER};
     for (int i = 0; i < GS_MPI_CHANNELS; i++) {
         MPI_Request request;
-        GS_TRY(gs_mpi_check(c, &call, MPI_Comm_idup(MPI_COMM_WORLD, &s->comm[i], &request)));
+        GS_TRY(gs_mpi_check(c, &call, MPI_Comm_idup(MPI_COMM_WORLD, &s->channel[i], &request)));
         GS_TRY(gs_mpi_wait(c, &call, -1, 1, &request, MPI_STATUS_IGNORE));
-        GS_TRY(gs_mpi_check(c, &call, MPI_Comm_set_errhandler(s->comm[i], MPI_ERRORS_RETURN)));
+        GS_TRY(gs_mpi_check(c, &call, MPI_Comm_set_errhandler(s->channel[i], MPI_ERRORS_RETURN)));
     }
-    GS_TRY(learn_processes(c, &call));
-    return gs_mpi_check(
-        c, &call,
-        MPI_Irecv(s->heard, GS_LAST_WORDS, MPI_BYTE, MPI_ANY_SOURCE, 0, s->comm[GS_MPI_LAST_WORDS], &s->ear));
+    GS_TRY(learn_processes(c));
+    return gs_mpi_check(c, &call,
+                        MPI_Irecv(s->heard, GS_LAST_WORDS, MPI_BYTE, MPI_ANY_SOURCE, 0,
+                                  s->channel[GS_MPI_LAST_WORDS], &s->ear));
 }
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
@@ -170,34 +159,29 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     int level = MPI_THREAD_MULTIPLE;
     if (r->size > 1) GS_TRY(begin(r, &level));
     size_t size = (size_t)r->size;
-    gs_comm *c = malloc(sizeof *c);
     gs_mpi *s = calloc(1, sizeof *s);
-    if (s) {
-        pthread_mutex_init(&s->lock, NULL);
-        s->noun = "rank";
-        s->level = level;
-        s->ear = MPI_REQUEST_NULL;
-        s->first = malloc(size * sizeof *s->first);
-        s->count = malloc(size * sizeof *s->count);
-        s->counts = malloc(size * sizeof *s->counts);
-        s->places = malloc(size * sizeof *s->places);
-        s->pid = calloc(size, sizeof *s->pid);
-        s->mailboxes = calloc(size, sizeof *s->mailboxes);
-    }
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    pthread_mutex_init(&s->lock, NULL);
+    s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
+    s->noun = "rank";
+    s->level = level;
+    s->ear = MPI_REQUEST_NULL;
+    s->first = malloc(size * sizeof *s->first);
+    s->count = malloc(size * sizeof *s->count);
+    s->place = malloc(size * sizeof *s->place);
+    s->pid = calloc(size, sizeof *s->pid);
+    s->mailboxes = calloc(size, sizeof *s->mailboxes);
     gs_status status = GS_OK;
-    if (!c || !s || !s->first || !s->count || !s->counts || !s->places || !s->pid || !s->mailboxes)
+    if (!s->first || !s->count || !s->place || !s->pid || !s->mailboxes)
         status = gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
-    if (status == GS_OK) {
-        *c = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
-        if (r->size > 1) status = open_communicators(c);
-    }
+    else if (r->size > 1)
+        status = open_communicators(&s->comm);
     if (status != GS_OK) {
-        if (s && !atomic_load(&s->failed)) free_state(s, r->size);
-        free(c);
+        if (!atomic_load(&s->failed)) free_state(s, r->size);
         return status;
     }
     signal(SIGPIPE, SIG_IGN);
-    *out = c;
+    *out = &s->comm;
     return GS_OK;
 }
 #else

@@ -11,23 +11,12 @@
  * MPI_Iallreduce, and 350 us for the exchange and MPI_Iallgather; at 1 KiB both took 2 us.
  */
 #ifdef GRADSUM_MPI
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/shard.h"
 #include "comm/mpi/state.h"
 
 enum { SHORT = 32768 /* bytes of all ranks' arrays together */ };
-
-/* At least that many bytes; kept, and only ever made larger. */
-static gs_status need_scratch(gs_mpi *s, const gs_call *call, size_t bytes) {
-    if (s->scratch_room >= bytes) return GS_OK;
-    free(s->scratch);
-    s->scratch = malloc(bytes);
-    s->scratch_room = s->scratch ? bytes : 0;
-    if (s->scratch) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes);
-}
 
 /* ---- short arrays ---- */
 
@@ -40,18 +29,20 @@ static gs_status reduce_short(gs_comm *c, const gs_call *call, void *data, int r
     gs_mpi *s = c->state;
     size_t bytes = call->count * gs_type_size(call->type);
     int count = (int)call->count;
-    MPI_Comm comm = s->comm[GS_MPI_COLLECTIVES];
+    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
     MPI_Datatype unit = gs_mpi_unit(call->type);
     MPI_Request request;
-    GS_TRY(need_scratch(s, call, SHORT));
-    int error = root < 0 ? MPI_Iallgather(data, count, unit, s->scratch, count, unit, comm, &request)
-                         : MPI_Igather(data, count, unit, s->scratch, count, unit, root, comm, &request);
+    GS_TRY(gs_scratch_for(&s->scratch, call, SHORT));
+    int error = root < 0
+                    ? MPI_Iallgather(data, count, unit, s->scratch.memory, count, unit, comm, &request)
+                    : MPI_Igather(data, count, unit, s->scratch.memory, count, unit, root, comm, &request);
     GS_TRY(gs_mpi_check(c, call, error));
     GS_TRY(gs_mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE));
     if (root >= 0 && root != c->rank) return GS_OK;
-    memcpy(data, s->scratch, bytes);
+    memcpy(data, s->scratch.memory, bytes);
     for (int r = 1; r < c->size; r++)
-        gs_combine_of(call->type, call->reduction)(data, data, s->scratch + (size_t)r * bytes, call->count);
+        gs_combine_of(call->type, call->reduction)(
+            data, data, (unsigned char *)s->scratch.memory + (size_t)r * bytes, call->count);
     return GS_OK;
 }
 
@@ -61,20 +52,20 @@ static gs_status reduce_short(gs_comm *c, const gs_call *call, void *data, int r
  * reduced, at the beginning of the scratch memory; `all` stays as it is. */
 static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *all) {
     gs_mpi *s = c->state;
-    MPI_Comm comm = s->comm[GS_MPI_COLLECTIVES];
+    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
     MPI_Datatype unit = gs_mpi_unit(call->type);
-    size_t width = gs_type_size(call->type), count = s->count[c->rank], bytes = count * width;
-    GS_TRY(need_scratch(s, call, 2 * bytes + 1));
-    unsigned char *sum = s->scratch, *received = sum + bytes;
+    size_t width = gs_type_size(call->type), count = (size_t)s->count[c->rank], bytes = count * width;
+    GS_TRY(gs_scratch_for(&s->scratch, call, 2 * bytes + 1));
+    unsigned char *sum = s->scratch.memory, *received = sum + bytes;
     memcpy(sum, all + s->first[c->rank] * width, bytes);
     for (int k = 1; k < c->size; k++) {
         int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
         MPI_Request both[2];
         GS_TRY(gs_mpi_check(c, call,
                             MPI_Irecv(received, (int)count, unit, from, GS_MPI_EXCHANGE, comm, &both[0])));
-        GS_TRY(gs_mpi_check(c, call,
-                            MPI_Isend(all + s->first[to] * width, (int)s->count[to], unit, to,
-                                      GS_MPI_EXCHANGE, comm, &both[1])));
+        GS_TRY(gs_mpi_check(
+            c, call,
+            MPI_Isend(all + s->first[to] * width, s->count[to], unit, to, GS_MPI_EXCHANGE, comm, &both[1])));
         GS_TRY(gs_mpi_wait(c, call, -1, 2, both, MPI_STATUS_IGNORE));
         gs_combine_of(call->type, call->reduction)(sum, sum, received, count);
     }
@@ -87,9 +78,8 @@ static void cut(gs_comm *c, size_t count) {
     for (int r = 0; r < c->size; r++) {
         gs_shard part = gs_shard_of(count, r, c->size);
         s->first[r] = part.first;
-        s->count[r] = part.count;
-        s->places[r] = (int)part.first;
-        s->counts[r] = (int)part.count;
+        s->count[r] = (int)part.count;
+        s->place[r] = (int)part.first;
     }
 }
 
@@ -97,17 +87,17 @@ static void cut(gs_comm *c, size_t count) {
 static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *data, size_t count, int root) {
     gs_mpi *s = c->state;
     size_t width = gs_type_size(call->type);
-    MPI_Comm comm = s->comm[GS_MPI_COLLECTIVES];
+    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
     MPI_Datatype unit = gs_mpi_unit(call->type);
     MPI_Request request;
     cut(c, count);
     GS_TRY(exchange(c, call, data));
     bool takes = root < 0 || root == c->rank;
-    if (takes) memcpy(data + s->first[c->rank] * width, s->scratch, s->count[c->rank] * width);
+    if (takes) memcpy(data + s->first[c->rank] * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
     int error = root < 0
-                    ? MPI_Iallgatherv(MPI_IN_PLACE, 0, unit, data, s->counts, s->places, unit, comm, &request)
-                    : MPI_Igatherv(takes ? MPI_IN_PLACE : s->scratch, s->counts[c->rank], unit,
-                                   takes ? data : NULL, s->counts, s->places, unit, root, comm, &request);
+                    ? MPI_Iallgatherv(MPI_IN_PLACE, 0, unit, data, s->count, s->place, unit, comm, &request)
+                    : MPI_Igatherv(takes ? MPI_IN_PLACE : s->scratch.memory, s->count[c->rank], unit,
+                                   takes ? data : NULL, s->count, s->place, unit, root, comm, &request);
     GS_TRY(gs_mpi_check(c, call, error));
     return gs_mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
 }
@@ -129,11 +119,11 @@ gs_status gs_mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void *all
             gs_shard part = gs_shard_of(call->count, r, c->size);
             size_t begin = at < part.count ? at : part.count, left = part.count - begin;
             s->first[r] = part.first + begin;
-            s->count[r] = left < gs_mpi_most ? left : gs_mpi_most;
+            s->count[r] = (int)(left < gs_mpi_most ? left : gs_mpi_most);
         }
         GS_TRY(exchange(c, call, all));
         if (s->count[c->rank] > 0) /* mine may end at `at` */
-            memcpy((unsigned char *)mine + at * width, s->scratch, s->count[c->rank] * width);
+            memcpy((unsigned char *)mine + at * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
     }
     return GS_OK;
 }

@@ -2,13 +2,14 @@
  * calls (MPI wants them from the same thread). Whoever needs them waits for that thread, but not for ever. */
 #ifdef GRADSUM_MPI
 #include "comm/mpi/session.h"
+#include "core/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef enum phase { NOT_BEGUN, BEGINNING, BEGUN, ENDING, ENDED } phase;
 
@@ -28,11 +29,10 @@ static void set_phase_locked(phase now) {
 
 /* Wait until the phase is `wanted`; false if that takes too long. */
 static bool wait_locked(phase wanted) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += session.timeout < 1e9 ? (time_t)session.timeout + 1 : 1000000000;
+    const struct timespec until = gs_timespec(gs_seconds() + fmin(session.timeout, 1e9));
     while (session.phase != wanted)
-        if (pthread_cond_timedwait(&session.changed, &session.lock, &until) == ETIMEDOUT) return false;
+        if (pthread_cond_clockwait(&session.changed, &session.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
+            return false;
     return true;
 }
 

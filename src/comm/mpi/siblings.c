@@ -1,6 +1,4 @@
-/* Which process of mpirun is stopped, where MPI cannot say: MPI_Init just waits, and names nobody. The processes of one
- * mpirun have the same PMIX_NAMESPACE. Processes on other machines cannot be seen.
- */
+/* See session.h. The processes of one mpirun have the same PMIX_NAMESPACE. */
 #ifdef GRADSUM_MPI
 #include "comm/mpi/session.h"
 #include "comm/process.h"

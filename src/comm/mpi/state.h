@@ -8,7 +8,8 @@
 #include "comm/transports.h"
 
 enum {
-    GS_MPI_COPIES = 2,    /* messages of a pair of ranks that may be under way */
+    GS_MPI_COPIES = 2, /* messages of a pair of ranks that may be under way */
+    GS_MPI_SHORT_COPIES = 2 * GS_MPI_COPIES,
     GS_MPI_SHORT = 64,    /* bytes of a message that is kept apart */
     GS_MPI_TAG_BITS = 11, /* of a rank in a tag: a process holds at most 2048 workers */
 };
@@ -40,15 +41,16 @@ typedef struct gs_mpi_mailbox {
     struct gs_mpi_mailbox *next;
     gs_mpi_channel channel;
     int tag;
-    gs_mpi_copy copies[GS_MPI_COPIES], short_copies[2 * GS_MPI_COPIES];
+    gs_mpi_copy copies[GS_MPI_COPIES + GS_MPI_SHORT_COPIES];
     unsigned turn, short_turn;
 } gs_mpi_mailbox;
 
 typedef struct gs_mpi {
+    gs_comm comm;
     const char *noun; /* what messages call a rank: "rank" or "process" */
     long *pid;        /* [size] processes of this machine; 0: elsewhere */
     int level;        /* what MPI allows to threads */
-    MPI_Comm comm[GS_MPI_CHANNELS];
+    MPI_Comm channel[GS_MPI_CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last two lines */
     atomic_bool failed;   /* once true, code and message do not change */
@@ -56,10 +58,10 @@ typedef struct gs_mpi {
     char message[GS_LAST_WORDS];
     MPI_Request ear; /* where the last words of any rank arrive */
     char heard[GS_LAST_WORDS];
-    gs_mpi_mailbox **mailboxes;          /* [size], a list for each peer */
-    unsigned char *scratch;              /* of the collective under way, kept for the next one */
-    size_t scratch_room, *first, *count; /* [size] */
-    int *counts, *places;                /* [size] */
+    gs_mpi_mailbox **mailboxes; /* [size], a list for each peer */
+    gs_scratch scratch;         /* of the collective under way */
+    size_t *first;              /* [size] of the collective under way: where a part begins, */
+    int *count, *place;         /* [size] how long it is, and `first` as MPI is told */
 } gs_mpi;
 
 /* ---- wait.c ---- */

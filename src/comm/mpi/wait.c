@@ -39,8 +39,8 @@ static void tell_all(gs_comm *c) {
     for (int r = 0; r < c->size; r++) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
-        if (r == c->rank || MPI_Isend(s->message, GS_LAST_WORDS, MPI_BYTE, r, 0, s->comm[GS_MPI_LAST_WORDS],
-                                      &request) != MPI_SUCCESS)
+        if (r == c->rank || MPI_Isend(s->message, GS_LAST_WORDS, MPI_BYTE, r, 0,
+                                      s->channel[GS_MPI_LAST_WORDS], &request) != MPI_SUCCESS)
             continue;
         while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && gs_seconds() < end)
             sched_yield();

@@ -11,10 +11,6 @@
 
 #include <inttypes.h>
 
-static size_t page(size_t bytes) {
-    return (bytes + 4095) / 4096 * 4096;
-}
-
 /* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e) {
     uint64_t key = (uint64_t)gs_is_part(e) << 48 | (uint64_t)e->from << 24 | (uint64_t)e->to;
@@ -65,7 +61,7 @@ static int free_place(gs_shm_mailbox *b) {
 
 /* Memory for `bytes` in a place; what was there is given back. */
 static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int place, size_t bytes) {
-    size_t size = page(bytes + bytes / 4);
+    size_t size = gs_segment_pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);
     if (at + size > GS_SEGMENT_BYTES)
         return gs_fail(GS_E_MEMORY, "%s %d: %zu GiB of shared memory are used up", m->noun, m->rank,

@@ -27,29 +27,18 @@ typedef struct answer {
     char text[TEXT];
 } answer;
 
-static size_t lines(size_t bytes) {
-    return (bytes + 4095) / 4096 * 4096;
-}
-
 /* Where things lie in the segment. */
-static size_t boxes_at(int size) {
-    return lines(sizeof(gs_shm_header) + (size_t)size * sizeof(gs_shm_seat));
-}
+typedef struct layout {
+    size_t boxes, waits, stages, messages;
+} layout;
 
-static size_t waits_at(int size) {
-    return boxes_at(size) + lines(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
-}
-
-static size_t stages_at(int size) {
-    return waits_at(size) + lines((size_t)size * (size_t)size * sizeof(uint64_t));
-}
-
-static size_t letters_at(int size) {
-    return stages_at(size) + (size_t)size * 2 * HALF;
-}
-
-static gs_status exchange(gs_comm *gloo, const void *mine, void *all, size_t bytes) {
-    return gs_comm_all_gather(gloo, mine, all, bytes, GS_U8);
+static layout layout_of(size_t size) {
+    layout l;
+    l.boxes = gs_segment_pages(sizeof(gs_shm_header) + size * sizeof(gs_shm_seat));
+    l.waits = l.boxes + gs_segment_pages(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
+    l.stages = l.waits + gs_segment_pages(size * size * sizeof(uint64_t));
+    l.messages = l.stages + size * 2 * HALF;
+    return l;
 }
 
 /* ---- 1: who is where ---- */
@@ -66,7 +55,7 @@ static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) 
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
     gs_rendezvous_place(mine.place, sizeof mine.place);
     if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
-    gs_status status = exchange(gloo, &mine, all, sizeof mine);
+    gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
     for (int r = 0; status == GS_OK && r < gloo->size; r++) {
         m->pid[r] = (long)all[r].pid;
         if (strncmp(all[r].place, all[0].place, PLACE) != 0 && !why[0])
@@ -92,19 +81,21 @@ static gs_status watch_processes(gs_shm *m) {
 }
 
 static void find_parts(gs_shm *m) {
+    const layout l = layout_of((size_t)m->size);
     unsigned char *base = m->segment.base;
     m->header = (gs_shm_header *)base;
-    m->mailboxes = (gs_shm_mailbox *)(base + boxes_at(m->size));
-    m->waits = (_Atomic uint64_t *)(base + waits_at(m->size));
-    m->stage = base + stages_at(m->size);
+    m->mailboxes = (gs_shm_mailbox *)(base + l.boxes);
+    m->waits = (_Atomic uint64_t *)(base + l.waits);
+    m->stage = base + l.stages;
     m->half = HALF;
 }
 
 static gs_status make_segment(gs_shm *m) {
+    const size_t used = layout_of((size_t)m->size).messages;
     GS_TRY(gs_segment_create(&m->segment));
-    GS_TRY(gs_segment_reserve(&m->segment, 0, letters_at(m->size)));
+    GS_TRY(gs_segment_reserve(&m->segment, 0, used));
     find_parts(m);
-    atomic_store(&m->header->used, letters_at(m->size));
+    atomic_store(&m->header->used, used);
     return GS_OK;
 }
 
@@ -127,7 +118,7 @@ static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size)
         mine.can = 0;
         snprintf(mine.text, sizeof mine.text, "%s", gs_message());
     }
-    if (status == GS_OK) status = exchange(gloo, &mine, all, sizeof mine);
+    if (status == GS_OK) status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
     if (status == GS_OK) hear_answers(all, gloo->size, why, size);
     free(all);
     if (status == GS_OK && !why[0]) find_parts(m);

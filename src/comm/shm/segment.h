@@ -14,6 +14,11 @@ typedef struct gs_segment {
 /* Address space, not memory: pages are allocated when they are reserved. */
 #define GS_SEGMENT_BYTES ((size_t)1 << 36)
 
+/* Whole pages for so many bytes. */
+static inline size_t gs_segment_pages(size_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
+
 /* Make one, filled with zeros. */
 gs_status gs_segment_create(gs_segment *);
 

@@ -18,12 +18,8 @@
  * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum,
  * and copies (N - 1) / N B in.
  */
-#include "core/memory.h"
 #include "core/shard.h"
 #include "comm/shm/shm.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum {
     SHORT = 16 * 1024, /* bytes of an array that every rank sums itself */
@@ -47,10 +43,6 @@ static size_t smaller(size_t a, size_t b) {
 
 static unsigned char *place(const void *buffer, size_t at) {
     return (unsigned char *)buffer + at;
-}
-
-static void copy(void *to, const void *from, size_t bytes) {
-    if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
 /* All have put their part of a block; `at` is where in the array the block begins. */
@@ -79,8 +71,8 @@ static void reduce_stages(const gs_shm *m, const gs_call *call, const unsigned c
             if (so_far) combine(sum, so_far, from, n / width);
             so_far = so_far ? sum : from;
         }
-        copy(to + done, so_far, n);
-        if (also) copy(also + done, so_far, n);
+        gs_copy_unless_there(to + done, so_far, n);
+        if (also) gs_copy_unless_there(also + done, so_far, n);
     }
 }
 
@@ -99,7 +91,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
     gs_shard own = slice_of(m, bytes, m->rank);
     for (int r = 0; r < m->size; r++) {
         gs_shard s = slice_of(m, bytes, r);
-        if (r != m->rank) copy(mine + s.first, data + s.first, s.count);
+        if (r != m->rank) gs_copy_unless_there(mine + s.first, data + s.first, s.count);
     }
     GS_TRY(all_have_put(c, call, at));
     reduce_stages(m, call, data + own.first, own.first, mine + own.first, take ? data + own.first : NULL,
@@ -107,7 +99,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
     GS_TRY(gs_shm_meet(m, call, c->timeout));
     for (int r = 0; take && r < m->size; r++) {
         gs_shard s = slice_of(m, bytes, r);
-        if (r != m->rank) copy(data + s.first, half_of(m, r) + s.first, s.count);
+        if (r != m->rank) gs_copy_unless_there(data + s.first, half_of(m, r) + s.first, s.count);
     }
     m->blocks++;
     return GS_OK;
@@ -115,7 +107,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
 
 static gs_status reduce_short(gs_comm *c, const gs_call *call, unsigned char *data, size_t bytes, bool take) {
     gs_shm *m = shm_of(c);
-    copy(half_of(m, m->rank), data, bytes);
+    gs_copy_unless_there(half_of(m, m->rank), data, bytes);
     GS_TRY(all_have_put(c, call, 0));
     if (take) reduce_stages(m, call, data, 0, data, NULL, bytes);
     m->blocks++;
@@ -146,8 +138,8 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
         for (int r = 0; r < m->size; r++) {
             gs_shard s = gs_shard_of(total, r, m->size);
             if (r != m->rank && at < s.count * width)
-                copy(stage + (size_t)r * step, place(all, s.first * width + at),
-                     smaller(s.count * width - at, step));
+                gs_copy_unless_there(stage + (size_t)r * step, place(all, s.first * width + at),
+                                     smaller(s.count * width - at, step));
         }
         GS_TRY(all_have_put(c, call, at));
         if (at < own.count * width)
@@ -166,9 +158,9 @@ static gs_status broadcast(gs_comm *c, const gs_call *call, void *data) {
     int root = call->root;
     for (size_t at = 0; at < bytes; at += m->half) {
         size_t n = smaller(bytes - at, m->half);
-        if (m->rank == root) copy(half_of(m, root), place(data, at), n);
+        if (m->rank == root) gs_copy_unless_there(half_of(m, root), place(data, at), n);
         GS_TRY(all_have_put(c, call, at));
-        if (m->rank != root) copy(place(data, at), half_of(m, root), n);
+        if (m->rank != root) gs_copy_unless_there(place(data, at), half_of(m, root), n);
         m->blocks++;
     }
     return GS_OK;
@@ -180,11 +172,11 @@ static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void 
     size_t bytes = call->count * gs_type_size(call->type);
     for (size_t at = 0; at < bytes; at += m->half) {
         size_t n = smaller(bytes - at, m->half);
-        copy(half_of(m, m->rank), place(mine, at), n);
+        gs_copy_unless_there(half_of(m, m->rank), place(mine, at), n);
         GS_TRY(all_have_put(c, call, at));
         for (int r = 0; take && r < m->size; r++) {
             unsigned char *to = place(all, (size_t)r * bytes + at);
-            copy(to, r == m->rank ? place(mine, at) : half_of(m, r), n);
+            gs_copy_unless_there(to, r == m->rank ? place(mine, at) : half_of(m, r), n);
         }
         m->blocks++;
     }
@@ -200,10 +192,12 @@ static gs_status spread(gs_comm *c, const gs_call *call, const void *from, void 
         size_t n = smaller(bytes - at, step);
         bool puts = !one || call->root == m->rank;
         for (int r = 0; puts && r < m->size; r++)
-            copy(half_of(m, m->rank) + (size_t)r * step, place(from, (size_t)r * bytes + at), n);
+            gs_copy_unless_there(half_of(m, m->rank) + (size_t)r * step, place(from, (size_t)r * bytes + at),
+                                 n);
         GS_TRY(all_have_put(c, call, at));
         for (int r = one ? call->root : 0; r < (one ? call->root + 1 : m->size); r++)
-            copy(place(to, (one ? 0 : (size_t)r * bytes) + at), half_of(m, r) + (size_t)m->rank * step, n);
+            gs_copy_unless_there(place(to, (one ? 0 : (size_t)r * bytes) + at),
+                                 half_of(m, r) + (size_t)m->rank * step, n);
         m->blocks++;
     }
     return GS_OK;
@@ -245,7 +239,6 @@ static void shm_free(gs_comm *c) {
     atomic_store(&m->header->seats[m->rank].left, true);
     gs_shm_wake(m);
     gs_shm_close(m);
-    free(c);
 }
 
 static const gs_transport transport_shm = {
@@ -260,15 +253,10 @@ static const gs_transport transport_shm = {
 
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
     gs_shm *m;
-    gs_comm *c = malloc(sizeof *c);
     *out = NULL;
-    if (!c) return gs_fail(GS_E_MEMORY, "no memory to share memory with");
-    gs_status status = gs_shm_open(gloo, &m, why, size);
-    if (status != GS_OK || !m) {
-        free(c);
-        return status;
-    }
-    *c = (gs_comm){&transport_shm, gloo->rank, gloo->size, gloo->timeout, m};
-    *out = c;
+    GS_TRY(gs_shm_open(gloo, &m, why, size));
+    if (!m) return GS_OK;
+    m->comm = (gs_comm){&transport_shm, gloo->rank, gloo->size, gloo->timeout, m};
+    *out = &m->comm;
     return GS_OK;
 }

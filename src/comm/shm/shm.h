@@ -55,6 +55,7 @@ typedef struct gs_shm_header {
 
 /* One process's view. */
 typedef struct gs_shm {
+    gs_comm comm;
     gs_segment segment;
     gs_shm_header *header;
     gs_shm_mailbox *mailboxes; /* [GS_SHM_MAILBOXES] */

@@ -79,10 +79,9 @@ static gs_team_copy *pop_locked(gs_spare *s) {
 
 /* ---- a mailbox's own ---- */
 
-/* If none is spare, make as many at once as may be under way. How far a sender runs ahead of its receiver varies from
- * run to run, and the maximum may occur late. How far it can run ahead is determined by the scheme. A ring allows the
- * most, size - 1 messages: each message waits for the one before it from the other neighbour, and so on round the ring
- * to the receiver. */
+/* If none is spare, make as many at once as may ever be under way, because the maximum may occur late here too. A ring
+ * allows a sender to run furthest ahead, by size - 1 messages: each message waits for the one before it from the other
+ * neighbour, and so on round the ring to the receiver. */
 static gs_team_copy *make_copies(gs_team *t, gs_spare *s, size_t room) {
     const int ahead = t->size > 4 ? t->size : 4;
     gs_team_copy *mine = new_copy(room);

@@ -16,7 +16,6 @@
  *
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
  */
-#include "core/memory.h"
 #include "core/shard.h"
 #include "comm/threads/team.h"
 #include "comm/transports.h"
@@ -52,11 +51,6 @@ static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *
 /* All have done their part. */
 static gs_status end(gs_comm *c) {
     return gs_team_meet(c, true);
-}
-
-/* `bytes` bytes at `at` of a buffer of another rank; nothing is done where they are in place already. */
-static void copy(void *to, const void *from, size_t bytes) {
-    if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
 static void *place(const void *buffer, size_t at) {
@@ -95,7 +89,7 @@ static void reduce_own_slice(const gs_comm *c, const gs_call *call, int lowest, 
 static void reduce_own_part(const gs_comm *c, const gs_call *call, const void *all, void *mine) {
     gs_shard part = gs_shard_of(call->count, c->rank, c->size);
     if (c->size == 1)
-        copy(mine, all, call->count * gs_type_size(call->type));
+        gs_copy_unless_there(mine, all, call->count * gs_type_size(call->type));
     else
         reduce_slice(c->state, call, part.first, part.first + part.count, c->rank, c->rank, part.first);
 }
@@ -116,20 +110,21 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
         reduce_own_part(c, call, in, out);
         break;
     case GS_BROADCAST:
-        if (c->rank != call->root) copy(out, seats[call->root].read, bytes);
+        if (c->rank != call->root) gs_copy_unless_there(out, seats[call->root].read, bytes);
         break;
     case GS_ALL_GATHER:
-        for (int r = 0; r < t->size; r++) copy(place(out, (size_t)r * bytes), seats[r].read, bytes);
+        for (int r = 0; r < t->size; r++)
+            gs_copy_unless_there(place(out, (size_t)r * bytes), seats[r].read, bytes);
         break;
     case GS_GATHER:
-        copy(place(seats[call->root].write, own), in, bytes);
+        gs_copy_unless_there(place(seats[call->root].write, own), in, bytes);
         break;
     case GS_SCATTER:
-        copy(out, place(seats[call->root].read, own), bytes);
+        gs_copy_unless_there(out, place(seats[call->root].read, own), bytes);
         break;
     default: /* all_to_all */
         for (int r = 0; r < t->size; r++)
-            copy(place(out, (size_t)r * bytes), place(seats[r].read, own), bytes);
+            gs_copy_unless_there(place(out, (size_t)r * bytes), place(seats[r].read, own), bytes);
     }
 }
 
@@ -144,7 +139,7 @@ static gs_status threads_collective(gs_comm *c, const gs_call *call, const void 
 }
 
 gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void *data, void *result) {
-    if (c->size == 1) copy(result, data, call->count * gs_type_size(call->type));
+    if (c->size == 1) gs_copy_unless_there(result, data, call->count * gs_type_size(call->type));
     GS_TRY(begin(c, call, data, result));
     reduce_own_slice(c, call, 0, 0);
     return end(c);

@@ -7,10 +7,9 @@
  *
  * A collective goes in three steps: within each process to its leader, between the leaders, back within each
  * process. So only one gradient of each process travels, however many threads it holds. gather and scatter, which no
- * training needs, are made of messages (collectives.c). all_to_all is not: `gradsum launch -n 2 --transport gloo --
- * train
- * --model mlp --devices cpu,cpu --threads 1 --sync allreduce --wire f16` then made 7,077 samples/s instead of 8,564
- * (medians of seven runs, alternately).
+ * training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two workers each
+ * (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven runs,
+ * alternately).
  */
 #include "comm/transports.h"
 
@@ -23,12 +22,13 @@
 
 typedef struct gs_world {
     gs_comm *processes;
-    int *first;         /* [processes + 1]: first rank of each process; the last entry is the world's size */
-    atomic_int members; /* threads of this process that are not freed yet */
+    atomic_int members;          /* threads of this process that are not freed yet */
     gs_scratch shared, received; /* the leader's, for the collective under way */
+    int first[]; /* [processes + 1]: first rank of each process; the last entry is the world's size */
 } gs_world;
 
 typedef struct member {
+    gs_comm comm;
     gs_world *w;
     gs_comm *local; /* this thread among those of its process */
 } member;
@@ -71,7 +71,7 @@ typedef struct part {
 static void take(void *context, void *shared) {
     const part *p = context;
     const unsigned char *from = shared;
-    if (p->to && p->bytes > 0 && p->to != from + p->at) memcpy(p->to, from + p->at, p->bytes);
+    if (p->to) gs_copy_unless_there(p->to, from + p->at, p->bytes);
 }
 
 /* The leader's time between the processes is bounded there: the same timeout applies to each wait. A failure wakes the
@@ -108,18 +108,20 @@ static gs_status broadcast(const member *m, const gs_call *call, void *data) {
     return from_leader(m, call, data, take, &(part){data, 0, call->count * gs_type_size(call->type)});
 }
 
-/* Between the leaders: each gives its part to all others, in pairs as in pairwise_reduce_scatter.c. */
-static gs_status gather_parts(const member *m, const gs_call *call, unsigned char *all) {
+/* Between the leaders, in pairs as in pairwise_reduce_scatter.c. The part of process p begins at first[p] * unit. Each
+ * gives every other its part of `out` (own: the giver's part), and gets what the other gives into that one's part of
+ * `in`. */
+static gs_status exchange(const member *m, const gs_call *call, const unsigned char *out, unsigned char *in,
+                          size_t unit, bool own) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
-    size_t bytes = call->count * gs_type_size(call->type);
     int me = processes->rank, n = processes->size;
     for (int k = 1; k < n; k++) {
-        int to = (me + k) % n, from = (me - k + n) % n;
-        GS_TRY(gs_send_part(processes, call, all + (size_t)first[me] * bytes,
-                            (size_t)(first[me + 1] - first[me]) * bytes, to));
-        GS_TRY(gs_recv_part(processes, call, all + (size_t)first[from] * bytes,
-                            (size_t)(first[from + 1] - first[from]) * bytes, from));
+        int to = (me + k) % n, from = (me - k + n) % n, part = own ? me : to;
+        GS_TRY(gs_send_part(processes, call, out + (size_t)first[part] * unit,
+                            (size_t)(first[part + 1] - first[part]) * unit, to));
+        GS_TRY(gs_recv_part(processes, call, in + (size_t)first[from] * unit,
+                            (size_t)(first[from + 1] - first[from]) * unit, from));
     }
     return GS_OK;
 }
@@ -129,7 +131,7 @@ static gs_status all_gather(const member *m, const gs_call *call, const void *mi
     const int *first = m->w->first;
     unsigned char *own = bytes > 0 ? all + (size_t)first[m->w->processes->rank] * bytes : all;
     GS_TRY(finish(m, gs_call_run(m->local, call, mine, own)));
-    if (is_leader(m)) GS_TRY(finish(m, gather_parts(m, call, all)));
+    if (is_leader(m)) GS_TRY(finish(m, exchange(m, call, all, all, bytes, true)));
     return from_leader(m, call, all, take, &(part){all, 0, (size_t)first[m->w->processes->size] * bytes});
 }
 
@@ -137,9 +139,10 @@ static gs_status all_gather(const member *m, const gs_call *call, const void *mi
  * take it away. The memory is kept for the next collective. The other threads get NULL. */
 static gs_status leaders_memory(const member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
-    if (!is_leader(m) || (*out = gs_scratch_take(&m->w->shared, bytes))) return GS_OK;
-    return finish(
-        m, gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes));
+    if (!is_leader(m)) return GS_OK;
+    GS_TRY(finish(m, gs_scratch_for(&m->w->shared, call, bytes)));
+    *out = m->w->shared.memory;
+    return GS_OK;
 }
 
 static gs_status reduce(const member *m, const gs_call *call, void *data, bool is_root) {
@@ -214,24 +217,6 @@ static void get(void *context, void *shared) {
         }
 }
 
-/* Between the leaders: one message for each pair of processes. */
-static gs_status exchange(const member *m, const gs_call *call, unsigned char *out, unsigned char *in,
-                          size_t bytes) {
-    gs_comm *processes = m->w->processes;
-    int me = processes->rank, n = processes->size;
-    if (in) /* with no bytes there is no memory */
-        memcpy(in + before(m, me) * bytes, out + before(m, me) * bytes,
-               (before(m, me + 1) - before(m, me)) * bytes);
-    for (int k = 1; k < n; k++) {
-        int to = (me + k) % n, from = (me - k + n) % n;
-        GS_TRY(gs_send_part(processes, call, out + before(m, to) * bytes,
-                            (before(m, to + 1) - before(m, to)) * bytes, to));
-        GS_TRY(gs_recv_part(processes, call, in + before(m, from) * bytes,
-                            (before(m, from + 1) - before(m, from)) * bytes, from));
-    }
-    return GS_OK;
-}
-
 static gs_status all_to_all(const member *m, const gs_call *call, const void *from, void *to) {
     blocks own = {m, from, to, call->count * gs_type_size(call->type)};
     size_t bytes = before(m, m->w->processes->size) * own.bytes;
@@ -239,7 +224,12 @@ static gs_status all_to_all(const member *m, const gs_call *call, const void *fr
     GS_TRY(leaders_memory(m, call, 2 * bytes, &out));
     unsigned char *in = out ? (unsigned char *)out + bytes : NULL;
     GS_TRY(finish(m, gs_threads_with_first(m->local, call, out, give, &own)));
-    if (is_leader(m)) GS_TRY(finish(m, exchange(m, call, out, in, own.bytes)));
+    if (is_leader(m)) {
+        size_t mine = before(m, m->w->processes->rank) * own.bytes;
+        gs_copy_unless_there(in + mine, (unsigned char *)out + mine,
+                             (size_t)m->local->size * (size_t)m->local->size * own.bytes);
+        GS_TRY(finish(m, exchange(m, call, out, in, (size_t)m->local->size * own.bytes, false)));
+    }
     return from_leader(m, call, in, get, &own);
 }
 
@@ -304,7 +294,6 @@ static void free_world(gs_world *w) {
     gs_comm_free(w->processes);
     gs_scratch_free(&w->shared);
     gs_scratch_free(&w->received);
-    free(w->first);
     free(w);
 }
 
@@ -313,7 +302,6 @@ static void world_free(gs_comm *c) {
     gs_world *w = m->w;
     gs_comm_free(m->local);
     free(m);
-    free(c);
     if (atomic_fetch_sub(&w->members, 1) == 1) free_world(w);
 }
 
@@ -330,8 +318,6 @@ static const gs_transport transport_world = {
 static gs_status count_ranks(gs_world *w, int local) {
     enum { MOST = 4096 };
     int processes = w->processes->size;
-    w->first = calloc((size_t)processes + 1, sizeof *w->first);
-    if (!w->first) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", processes);
     GS_TRY(gs_comm_all_gather(w->processes, &local, w->first + 1, 1, GS_I32));
     for (int p = 0; p < processes; p++) {
         if (w->first[p + 1] < 1 || w->first[p + 1] > MOST)
@@ -349,19 +335,13 @@ static gs_status create_members(gs_world *w, int local, double timeout, gs_comm 
                               : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
     for (int i = 0; status == GS_OK && i < local; i++) {
         member *m = malloc(sizeof *m);
-        comms[i] = malloc(sizeof *comms[i]);
-        if (m && comms[i]) {
-            *m = (member){w, locals[i]};
-            *comms[i] = (gs_comm){&transport_world, first + i, size, timeout, m};
+        if (m) {
+            *m = (member){{&transport_world, first + i, size, timeout, m}, w, locals[i]};
+            comms[i] = &m->comm;
             continue;
         }
         status = gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
-        free(m);
-        free(comms[i]);
-        while (--i >= 0) {
-            free(comms[i]->state);
-            free(comms[i]);
-        }
+        while (--i >= 0) free(comms[i]->state);
         for (int k = 0; k < local; k++) gs_comm_free(locals[k]);
         break;
     }
@@ -374,7 +354,7 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
     if (!processes) return gs_comm_threads_create(local, timeout, comms);
     if (!processes->ops->of_processes)
         gs_bug("gs_comm_world_create: '%s' does not connect processes", processes->ops->name);
-    gs_world *w = calloc(1, sizeof *w);
+    gs_world *w = calloc(1, sizeof *w + ((size_t)processes->size + 1) * sizeof *w->first);
     if (!w) {
         gs_comm_free(processes);
         return gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
