@@ -125,8 +125,8 @@ labs: $(LABS:%=$(B)/lessons/%/grade)
 	   $(if $(JSON),,| awk '{ print; fflush() } /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
 
 ifneq ($(wildcard lessons/handout.sh),)
-# Solutions, labs as handed out, wrong answers, and what the grader must contain. LABS_ONLY="06 07" looks at these
-# alone.
+# Solutions, labs as handed out, wrong answers, and what the grader must contain, two at a time. LABS_ONLY="06 07" looks at
+# these alone.
 .PHONY: test-labs handout
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
 	tests/labs.sh $(B) $(LABS_ONLY)

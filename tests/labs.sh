@@ -1,5 +1,6 @@
 #!/bin/sh
-# labs.sh BUILD [NN...]: every lab (or those named) as its students and its teacher will meet it.
+# labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A part
+# is a lab's number, "grader" or "hand-ins". Two parts run at a time.
 #
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
@@ -15,7 +16,21 @@
 set -u
 build=$1
 shift
-work=$build/lessons/test
+command -v patch >/dev/null || { echo "labs.sh: needs patch (Debian: patch)" >&2; exit 1; }
+if [ $# != 1 ]; then
+    if [ $# = 0 ]; then
+        for check in lessons/[0-9][0-9]-*/check.c; do
+            lesson=${check#lessons/}
+            set -- "$@" "${lesson%%-*}"
+        done
+        set -- "$@" grader hand-ins
+    fi
+    printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" "$build" || { echo "labs: failures, see above" >&2; exit 1; }
+    echo "labs: all as they should be"
+    exit
+fi
+part=$1
+work=$build/lessons/test/$part
 rm -rf "$work" && mkdir -p "$work" || exit 1
 failures=0
 export LAB_SECONDS=60 # the machine may be busy: what is right may take its time
@@ -113,35 +128,34 @@ check_wrong() { # NN SOLUTION PATCH
     [ -z "$says" ] || grep -qF -- "$says" "$json" || { cat "$json"; fail "$3 does not say '$says'"; }
 }
 
-command -v patch >/dev/null || { echo "labs.sh: needs patch (Debian: patch)" >&2; exit 1; }
-for lesson in lessons/[0-9][0-9]-*/; do
-    lesson=${lesson%/} number=$(basename "$lesson" | cut -c 1-2) kind=c wrong=0
-    [ -f "$lesson/check.c" ] || continue
-    [ $# = 0 ] || case " $* " in *" $number "*) ;; *) continue ;; esac
+check_lab() { # NN
+    lesson=$(echo lessons/"$1"-*) kind=c wrong=0
+    [ -f "$lesson/check.c" ] || { fail "there is no lab $1"; return; }
     [ -f "$lesson/lab.cl" ] && kind=cl
-    before=$failures
     check_blanks "$lesson/lab.$kind" "$lesson/solution.$kind"
-    check_handed_out "$number" "$lesson/lab.$kind"
-    check_solution "$number" "$lesson/solution.$kind"
-    check_commands "$number"
-    [ $kind = c ] || check_without_oclgrind "$number" "$lesson/solution.$kind"
-    for patch in tests/lessons/"$number"/*.patch; do
+    check_handed_out "$1" "$lesson/lab.$kind"
+    check_solution "$1" "$lesson/solution.$kind"
+    check_commands "$1"
+    [ $kind = c ] || check_without_oclgrind "$1" "$lesson/solution.$kind"
+    for patch in tests/lessons/"$1"/*.patch; do
         [ -f "$patch" ] || continue
-        check_wrong "$number" "$lesson/solution.$kind" "$patch"
+        check_wrong "$1" "$lesson/solution.$kind" "$patch"
         wrong=$((wrong + 1))
     done
-    [ $wrong -ge 3 ] || fail "lab $number has $wrong wrong answers in tests/lessons/$number, wanted 3 at least"
-    [ $failures = "$before" ] && echo "lab $number: handed out $(total_of "$work/$number.lab.json"), solution" \
-        "$(total_of "$work/$number.solution.json"), $wrong wrong answers lose their points"
-done
-if [ $# = 0 ]; then
-    before=$failures
+    [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted 3 at least"
+    [ $failures = 0 ] && echo "lab $1: handed out $(total_of "$work/$1.lab.json"), solution" \
+        "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
+}
+
+check_grader() {
     for patch in tests/lessons/grader/*.patch; do check_wrong 07 lessons/07-all-reduce/solution.c "$patch"; done
-    [ $failures = "$before" ] && echo "grader: contains and names what can go wrong"
-fi
+    [ $failures = 0 ] && echo "grader: contains and names what can go wrong"
+}
+
 # A folder of hand-ins, good and bad, as one table.
 check_hand_ins() {
     folder=$work/hand-ins
+    echo "student,lab,tasks,points,of,note" >"$work/nothing.csv"
     mkdir -p "$folder/alice/07" "$folder/bob, jr" "$folder/carol/07" "$folder/dave"
     cp lessons/07-all-reduce/solution.c "$folder/alice/07/lab.c"
     cp lessons/07-all-reduce/lab.c "$folder/bob, jr/lab-07.c"
@@ -164,13 +178,12 @@ END
     "$build/gradsum" grade "$folder/alice" --labs 06 | cmp -s - "$work/nothing.csv" || fail "gradsum grade --labs"
     "$build/gradsum" grade "$folder/alice" --labs 06 >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
     grep -q "standard output could not be written" "$work/log" || { cat "$work/log"; fail "gradsum grade: a lost table"; }
+    [ $failures = 0 ] && echo "hand-ins: a table of them"
 }
 
-if [ $# = 0 ]; then
-    before=$failures
-    echo "student,lab,tasks,points,of,note" >"$work/nothing.csv"
-    check_hand_ins
-    [ $failures = "$before" ] && echo "hand-ins: a table of them"
-fi
-[ $failures = 0 ] || { echo "labs: $failures failures" >&2; exit 1; }
-echo "labs: all as they should be"
+case $part in
+grader) check_grader ;;
+hand-ins) check_hand_ins ;;
+*) check_lab "$part" ;;
+esac
+[ $failures = 0 ]
