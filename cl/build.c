@@ -89,11 +89,9 @@ static gs_status compile(const gs_cl *cl, const char *file, const char *source, 
 enum { NAME = 80 };
 
 static bool write_name(const gs_cl *cl, const char *source, const char *options, char name[NAME]) {
-    const char layout[] = "%s\n%s\n%s\n%s"; /* of the text whose SHA-256 it is */
-    int length = snprintf(NULL, 0, layout, "gradsum kernels 1", cl->identity, options, source);
-    char digest[65], *all = malloc((size_t)length + 1);
-    if (!all) return false;
-    snprintf(all, (size_t)length + 1, layout, "gradsum kernels 1", cl->identity, options, source);
+    char digest[65], *all;
+    int length = asprintf(&all, "gradsum kernels 1\n%s\n%s\n%s", cl->identity, options, source);
+    if (length < 0) return false;
     gs_sha256(all, (size_t)length, digest);
     free(all);
     snprintf(name, NAME, "%s.bin", digest);

@@ -6,7 +6,6 @@
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
  *     error.c      OpenCL's error codes by name
- *     lock.c       one thread at a time sets up, compiles or closes
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
@@ -131,7 +130,7 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
 /* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time
  * would else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
-void gs_cl_unlock(void);
+void gs_cl_unlock(void); /* both: platforms.c */
 
 /* cl->tiles = what `gradsum tune` kept for this device and driver, if it did. A damaged or a
  * senseless entry is ignored, with a line on standard error. cl/tiles.c. */
@@ -169,30 +168,32 @@ gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 /* The grid of a kernel that goes through planes of that many rows (GS_PLANE and GS_ROW in common.clh). */
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
-/* One argument of a kernel. A gs_mem becomes two: the buffer, and `at` as a ulong. */
+/* One argument of a kernel: `size` bytes at `bytes`, or, where that is NULL, of `value`. A gs_mem becomes two: the
+ * buffer, and `at` as a ulong. */
 typedef struct gs_cl_arg {
-    enum { GS_CL_MEM, GS_CL_BUFFER, GS_CL_INT, GS_CL_ULONG, GS_CL_FLOAT, GS_CL_STRUCT } kind;
-    size_t size; /* of a struct */
+    size_t size;
+    const void *bytes;
     union {
-        gs_mem mem;
+        cl_mem buffer;
         cl_int i;
         cl_ulong u;
         cl_float f;
-        const void *bytes;
     } value;
+    bool has_at;
+    cl_ulong at;
 } gs_cl_arg;
 
 static inline gs_cl_arg gs_cl_arg_mem(gs_mem m) {
-    return (gs_cl_arg){GS_CL_MEM, 0, {.mem = m}};
+    return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.at};
 }
 static inline gs_cl_arg gs_cl_arg_int(int i) {
-    return (gs_cl_arg){GS_CL_INT, 0, {.i = i}};
+    return (gs_cl_arg){sizeof i, NULL, {.i = i}, false, 0};
 }
 static inline gs_cl_arg gs_cl_arg_ulong(uint64_t u) {
-    return (gs_cl_arg){GS_CL_ULONG, 0, {.u = u}};
+    return (gs_cl_arg){sizeof u, NULL, {.u = u}, false, 0};
 }
 static inline gs_cl_arg gs_cl_arg_float(float f) {
-    return (gs_cl_arg){GS_CL_FLOAT, 0, {.f = f}};
+    return (gs_cl_arg){sizeof f, NULL, {.f = f}, false, 0};
 }
 
 /* An argument from a gs_mem, int, float, size_t or uint64_t; the last two are ulong in the kernel. */
@@ -205,9 +206,9 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
              : gs_cl_arg_ulong, unsigned long long                                                           \
              : gs_cl_arg_ulong)(x)
 /* The buffer alone, when the kernel wants its beginning. */
-#define GS_ARG_BUFFER(m) ((gs_cl_arg){GS_CL_BUFFER, 0, {.mem = (m)}})
+#define GS_ARG_BUFFER(m) ((gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = (m).base}, false, 0})
 /* A struct by value; the kernel's file declares the same members in the same order. */
-#define GS_ARG_STRUCT(s) ((gs_cl_arg){GS_CL_STRUCT, sizeof(s), {.bytes = &(s)}})
+#define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
 
 /* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used. Nothing happens if the grid is
  * empty. On a CPU work-groups of one work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there
@@ -250,28 +251,17 @@ void gs_cl_programs_free(gs_cl *);
 /* *out = the scratch buffer for `use`, grown to at least `count` floats. What it holds is undefined. */
 gs_status gs_cl_scratch(gs_device *, gs_cl_scratch_use use, size_t count, gs_mem *out);
 
-gs_status gs_cl_alloc(gs_device *, size_t bytes, gs_mem *out);
-void gs_cl_free(gs_device *, gs_mem);
-gs_status gs_cl_write(gs_device *, gs_mem to, const void *from, size_t bytes);
-gs_status gs_cl_read(gs_device *, void *to, gs_mem from, size_t bytes);
-gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
-gs_status gs_cl_read_end(gs_device *);
-gs_status gs_cl_map(gs_device *, gs_mem, size_t bytes, void **host);
-gs_status gs_cl_unmap(gs_device *, gs_mem, void *host);
-gs_status gs_cl_fill(gs_device *, gs_mem x, float value, size_t count);
-/* dw and db, which may be GS_NONE, become zeros. */
-gs_status gs_cl_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
-gs_status gs_cl_copy(gs_device *, gs_mem to, gs_mem from, size_t count);
-gs_status gs_cl_finish(gs_device *);
-void gs_cl_close(gs_device *);
-
-/* ---- operators: see src/backend.h ---- */
-
+/* These and the operators: see src/backend.h. */
 #define GS_DECLARE(name) GS_OPERATOR(name) gs_cl_##name;
+GS_MEMORY_FUNCTIONS(GS_DECLARE)
 GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
+gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
+gs_status gs_cl_read_end(gs_device *);
+/* dw and db, which may be GS_NONE, become zeros. */
+gs_status gs_cl_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 
-/* Used by operators: */
+/* ---- operators ---- */
 
 /* C = A B and its variants: cl/gemm.c. */
 typedef struct gs_cl_gemm_sizes {

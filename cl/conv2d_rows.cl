@@ -3,21 +3,8 @@
 #include "max_pool2d_2x2.clh"
 
 /* Convolution on a CPU, as cpu/conv2d.c does it: image by image, with all that a work-item needs of an image in its
- * cache. The matrix of patches that im2col would write has a row for each k = (c, u, v). The row holds the inputs that
- * all output positions p = (r, o) see through that place of the kernel. Rows of the same (c, v) and different u hold
- * the same numbers, shifted by a row of the image. So only the plane of each (c, v) is written:
- *
- *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
- *
- * and row k of the patches is that plane from its row u on, X[at[k] + p]: all positions are contiguous. With a stride,
- * a plane keeps the rows of each h mod stride_h (a "phase") together. Then
- *
- *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
- *     backward   dw[o][k] = sum_p dy[o][p] X[at[k] + p]
- *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
- *
- * The last product has the form of the first: "row h - u of dy" is a place in a copy of dy with zeros above and below.
- * Each phase is a product of its own, over the u that it sees.
+ * cache. cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
+ * cpu/conv2d.c has the products with it, which are these.
  *
  * If relu and a max pooling follow, y is four times smaller. Forward then computes the y of one image in memory of its
  * own, and pools it while it is in the cache. Backward spreads an image's dy to the places that it came from, and finds

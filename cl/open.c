@@ -8,19 +8,9 @@
 
 #define SLOT(name) .name = gs_cl_##name,
 static const gs_backend backend = {.name = "cl",
-                                   .alloc = gs_cl_alloc,
-                                   .free = gs_cl_free,
-                                   .write = gs_cl_write,
-                                   .read = gs_cl_read,
                                    .read_begin = gs_cl_read_begin,
                                    .read_end = gs_cl_read_end,
-                                   .map = gs_cl_map,
-                                   .unmap = gs_cl_unmap,
-                                   .fill = gs_cl_fill,
-                                   .copy = gs_cl_copy,
-                                   .finish = gs_cl_finish,
-                                   .close = gs_cl_close,
-                                   GS_OPERATORS(SLOT)};
+                                   GS_MEMORY_FUNCTIONS(SLOT) GS_OPERATORS(SLOT)};
 
 /* ---- names ---- */
 
@@ -99,7 +89,8 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
 
 /* Replace cl->id, a whole device, by part p->part of it. */
 static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
-    int most = gs_cl_most_parts(cl->id), units = (int)gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    int most = gs_cl_most_parts(cl->id),
+        units = (int)gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     if (most == 0)
         return gs_fail(GS_E_DEVICE, "device '%s': cl:%d.%d cannot be split into parts", name, p->platform,
                        p->device);
@@ -138,11 +129,10 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
  * the kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
-    cl_device_type type = gs_cl_device_type(cl->id);
-    cl_uint width = gs_cl_device_uint(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    size_t most = 0;
-    clGetDeviceInfo(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    bool gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) && most >= GROUP;
+    cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);
+    cl_ulong width = gs_cl_device_number(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    bool gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) &&
+               gs_cl_device_number(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE) >= GROUP;
     cl->tiles = gs_cl_tiles_default(gpu, width >= 16 ? 16 : width >= 8 ? 8 : 4);
     const char *wanted = getenv("GRADSUM_CL_TILES");
     if (!wanted || !*wanted) {
@@ -175,7 +165,7 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
     GS_TRY(parse(d->name, &p));
     GS_TRY(find(d->name, &p, &cl->id));
     char name[100], units[40];
-    int whole = (int)gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    int whole = (int)gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     if (p.parts) GS_TRY(take_part(cl, d->name, &p));
     cl_bool available = CL_TRUE, compiler = CL_TRUE;
     clGetDeviceInfo(cl->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
@@ -186,8 +176,8 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
                                  : "it is not available");
     identify(cl);
     GS_TRY(choose_tiles(cl));
-    cl->units = gs_cl_device_uint(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    cl->max_alloc = (size_t)gs_cl_device_ulong(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    cl->units = gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cl->max_alloc = gs_cl_device_number(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     gs_cl_device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
         snprintf(units, sizeof units, "%zu of %d unit%s", cl->units, whole, gs_s(whole));

@@ -1,10 +1,21 @@
 /* What OpenCL says of its platforms and devices. */
 #include "cl/platforms.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static pthread_mutex_t setting_up = PTHREAD_MUTEX_INITIALIZER;
+
+void gs_cl_lock(void) {
+    pthread_mutex_lock(&setting_up);
+}
+
+void gs_cl_unlock(void) {
+    pthread_mutex_unlock(&setting_up);
+}
 
 bool gs_cl_has_all_cores(const cpu_set_t *mine, long online) {
     for (long i = 0; i < online; i++)
@@ -84,22 +95,12 @@ void gs_cl_platform_text(cl_platform_id id, cl_platform_info what, char *text, s
     snprintf(text, size, "%s", whole);
 }
 
-cl_uint gs_cl_device_uint(cl_device_id id, cl_device_info what) {
-    cl_uint value = 0;
-    clGetDeviceInfo(id, what, sizeof value, &value, NULL);
-    return value;
-}
-
-cl_ulong gs_cl_device_ulong(cl_device_id id, cl_device_info what) {
+/* OpenCL writes a shorter number into the first bytes, which are the low ones. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a cl_uint is read as a cl_ulong");
+cl_ulong gs_cl_device_number(cl_device_id id, cl_device_info what) {
     cl_ulong value = 0;
     clGetDeviceInfo(id, what, sizeof value, &value, NULL);
     return value;
-}
-
-cl_device_type gs_cl_device_type(cl_device_id id) {
-    cl_device_type type = 0;
-    clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
-    return type;
 }
 
 int gs_cl_most_parts(cl_device_id id) {
@@ -108,7 +109,7 @@ int gs_cl_most_parts(cl_device_id id) {
     if (clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof can, can, &bytes) != CL_SUCCESS) return 0;
     bool equally = false;
     for (size_t i = 0; i < bytes / sizeof *can; i++) equally |= can[i] == CL_DEVICE_PARTITION_EQUALLY;
-    cl_uint most = gs_cl_device_uint(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
+    cl_ulong most = gs_cl_device_number(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
     return equally && most > 1 ? (int)most : 0;
 }
 
@@ -145,10 +146,10 @@ static gs_status list(gs_device_info **out, int *count, const char **problem) {
         for (cl_uint i = 0; i < device_count; i++) {
             gs_device_info *info = &(*out)[(*count)++];
             *info =
-                (gs_device_info){.units = (int)gs_cl_device_uint(device[i], CL_DEVICE_MAX_COMPUTE_UNITS),
-                                 .memory = (size_t)gs_cl_device_ulong(device[i], CL_DEVICE_GLOBAL_MEM_SIZE),
+                (gs_device_info){.units = (int)gs_cl_device_number(device[i], CL_DEVICE_MAX_COMPUTE_UNITS),
+                                 .memory = gs_cl_device_number(device[i], CL_DEVICE_GLOBAL_MEM_SIZE),
                                  .sub_devices = gs_cl_most_parts(device[i])};
-            cl_device_type type = gs_cl_device_type(device[i]);
+            cl_device_type type = gs_cl_device_number(device[i], CL_DEVICE_TYPE);
             snprintf(info->name, sizeof info->name, "cl:%u.%u", p, i);
             gs_cl_device_text(device[i], CL_DEVICE_NAME, info->description, sizeof info->description);
             snprintf(info->kind, sizeof info->kind, "%s",

@@ -27,11 +27,8 @@ gs_status gs_cl_check_linker(const gs_cl *);
 void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
 void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);
 
-/* A number that OpenCL knows; 0 if it does not say. */
-cl_uint gs_cl_device_uint(cl_device_id, cl_device_info what);
-cl_ulong gs_cl_device_ulong(cl_device_id, cl_device_info what);
-
-cl_device_type gs_cl_device_type(cl_device_id);
+/* A number that OpenCL knows, of whatever type; 0 if it does not say. */
+cl_ulong gs_cl_device_number(cl_device_id, cl_device_info what);
 
 /* Into how many parts of equal size a device can be split: one for each unit, or 0. */
 int gs_cl_most_parts(cl_device_id);

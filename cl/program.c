@@ -23,31 +23,14 @@ struct gs_cl_kernel {
 /* ---- a kernel's source ---- */
 
 typedef struct text {
-    char *bytes;
-    size_t used, size;
+    FILE *to;
     char whole[32][200]; /* files that are in it from beginning to end */
     int wholes;
 } text;
 
-static gs_status append(text *t, const char *bytes, size_t count) {
-    if (t->used + count + 1 > t->size) {
-        size_t size = 2 * (t->used + count + 1);
-        char *grown = realloc(t->bytes, size);
-        if (!grown) return gs_fail(GS_E_MEMORY, "no memory for the source of a kernel, %zu bytes", size);
-        t->bytes = grown;
-        t->size = size;
-    }
-    memcpy(t->bytes + t->used, bytes, count);
-    t->used += count;
-    t->bytes[t->used] = '\0';
-    return GS_OK;
-}
-
 /* The compiler's messages then name the file and the line that a person can open. */
-static gs_status append_place(text *t, int line, const char *file) {
-    char directive[300];
-    int n = snprintf(directive, sizeof directive, "#line %d \"%s\"\n", line, file);
-    return append(t, directive, (size_t)n);
+static void append_place(text *t, int line, const char *file) {
+    fprintf(t->to, "#line %d \"%s\"\n", line, file);
 }
 
 /* The name in a line `#include "name"`, into `file`; false for any other line. */
@@ -78,14 +61,15 @@ static gs_status append_file(text *t, const char *folder, const char *file, int 
     uint64_t size;
     FILE *f;
     GS_TRY(gs_context(gs_file_open_stream(path, &f, &size), "kernels"));
-    gs_status st = append_place(t, 1, file);
+    gs_status st = GS_OK;
+    append_place(t, 1, file);
     for (int number = 1; st == GS_OK && fgets(line, sizeof line, f); number++) {
         if (!included(line, other, sizeof other)) {
-            st = append(t, line, strlen(line));
+            fputs(line, t->to);
             continue;
         }
         if (!is_in(t, other)) st = append_file(t, folder, other, depth + 1);
-        if (st == GS_OK) st = append_place(t, number + 1, file);
+        append_place(t, number + 1, file);
     }
     if ((size_t)t->wholes < sizeof t->whole / sizeof *t->whole)
         snprintf(t->whole[t->wholes++], sizeof *t->whole, "%s", file);
@@ -108,10 +92,15 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     char folder[4096], name[100];
     GS_TRY(kernel_folder(folder, sizeof folder));
     snprintf(name, sizeof name, "%s.cl", file);
-    text source = {0};
-    gs_status st = append_file(&source, folder, name, 0);
-    if (st == GS_OK) st = gs_cl_build(cl, name, source.bytes, out);
-    free(source.bytes);
+    char *bytes = NULL;
+    size_t size;
+    text source = {.to = open_memstream(&bytes, &size)};
+    gs_status st = source.to ? append_file(&source, folder, name, 0) : GS_OK;
+    if (st == GS_OK && (!source.to || fflush(source.to) != 0 || ferror(source.to)))
+        st = gs_fail(GS_E_MEMORY, "no memory for the source of the kernels in %s", name);
+    if (st == GS_OK) st = gs_cl_build(cl, name, bytes, out);
+    if (source.to) fclose(source.to);
+    free(bytes);
     return st;
 }
 
@@ -203,25 +192,9 @@ gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
 }
 
 static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a) {
-    cl_mem buffer = a->value.mem.base;
-    cl_ulong at = a->value.mem.at;
-    cl_int error;
-    switch (a->kind) {
-    case GS_CL_MEM:
-        error = clSetKernelArg(kernel, (*index)++, sizeof buffer, &buffer);
-        return error != CL_SUCCESS ? error : clSetKernelArg(kernel, (*index)++, sizeof at, &at);
-    case GS_CL_BUFFER:
-        return clSetKernelArg(kernel, (*index)++, sizeof buffer, &buffer);
-    case GS_CL_INT:
-        return clSetKernelArg(kernel, (*index)++, sizeof a->value.i, &a->value.i);
-    case GS_CL_ULONG:
-        return clSetKernelArg(kernel, (*index)++, sizeof a->value.u, &a->value.u);
-    case GS_CL_FLOAT:
-        return clSetKernelArg(kernel, (*index)++, sizeof a->value.f, &a->value.f);
-    case GS_CL_STRUCT:
-        return clSetKernelArg(kernel, (*index)++, a->size, a->value.bytes);
-    }
-    return CL_INVALID_VALUE;
+    cl_int error = clSetKernelArg(kernel, (*index)++, a->size, a->bytes ? a->bytes : &a->value);
+    if (error != CL_SUCCESS || !a->has_at) return error;
+    return clSetKernelArg(kernel, (*index)++, sizeof a->at, &a->at);
 }
 
 /* On a CPU a work-group is a call of a function; under PoCL 3.1 that costs as much as a short work-item. So work-items

@@ -83,19 +83,12 @@ GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
 
 /* memory.c, compiled once: nothing in it gains from vectors */
-gs_status gs_cpu_alloc(gs_device *, size_t bytes, gs_mem *out);
-void gs_cpu_free(gs_device *, gs_mem);
-gs_status gs_cpu_write(gs_device *, gs_mem to, const void *from, size_t bytes);
+#define GS_DECLARE(name) GS_OPERATOR(name) gs_cpu_##name;
+GS_MEMORY_FUNCTIONS(GS_DECLARE)
+#undef GS_DECLARE
 gs_mem gs_cpu_host_memory(const void *host);
-gs_status gs_cpu_read(gs_device *, void *to, gs_mem from, size_t bytes);
-gs_status gs_cpu_map(gs_device *, gs_mem, size_t bytes, void **host);
-gs_status gs_cpu_unmap(gs_device *, gs_mem, void *host);
-gs_status gs_cpu_fill(gs_device *, gs_mem x, float value, size_t count);
 /* dw and db, which may be GS_NONE, become zeros. */
 gs_status gs_cpu_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
-gs_status gs_cpu_copy(gs_device *, gs_mem to, gs_mem from, size_t count);
-gs_status gs_cpu_finish(gs_device *);
-void gs_cpu_close(gs_device *);
 
 /* Before and after the life of a device with that many threads (openblas_memory.c). GS_E_MEMORY: too little address
  * space. */

@@ -2,16 +2,6 @@
 
 #include <string.h>
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
-
-/* See product.c. */
-#if defined(__AVX512F__)
-#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
-#else
-#define KEEP_IN_REGISTER(v) (void)(v)
-#endif
-
 /* One tile. rows and vectors are constants at each call, so the loops over them vanish. `next`: where the next tile
  * will be, which is to be in the cache by then. */
 ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors, const float *a,

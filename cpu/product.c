@@ -1,15 +1,5 @@
 #include "cpu/product.h"
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
-
-/* Else the compiler loads a vector again for each multiply-add that uses it, which takes longer than these. */
-#if defined(__AVX512F__)
-#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
-#else
-#define KEEP_IN_REGISTER(v) (void)(v)
-#endif
-
 /* ---- y = a X ---- */
 
 /* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. Memory is

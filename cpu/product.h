@@ -41,6 +41,16 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
     return (gs_vector)((gs_vector_int)a & mask);
 }
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* Else the compiler loads a vector again for each multiply-add that uses it, which takes longer than these. */
+#if defined(__AVX512F__)
+#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define KEEP_IN_REGISTER(v) (void)(v)
+#endif
+
 /* Two vectors, their elements in turn (a0 b0 a1 b1 ...): the first half of that, and the second; and the other way
  * around: every second element of two vectors that lie side by side, from the first or from the second on. */
 #if defined(__AVX512F__)

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define UNROLL _Pragma("GCC unroll 4")
-
 /* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c,
  * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together. */
 typedef struct gs_tiles {

@@ -163,10 +163,8 @@ typedef struct gs_backend {
     gs_status (*sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
 
     /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
-     * is x */
-    gs_status (*dropout_forward)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
-    /* dx[i] = dy[i] / (1 - p) or 0, by the same mask, drawn again */
-    gs_status (*dropout_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t count, gs_dropout_draw);
+     * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
+    gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
 
     /* y = a + b; the sum in a residual block, forward and backward. y may be a or b. */
     gs_status (*add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
@@ -206,10 +204,12 @@ typedef struct gs_backend {
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
-/* The operators above by name. cpu/cpu.h and cl/cl.h declare their functions from these lists, with the types above,
- * and fill their tables from them. A new operator takes its slots above, its names here, and its files in cpu/ and
- * cl/. Of those in the first list cpu/plain/ has the plain loop too. */
+/* The functions above by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare theirs from
+ * these lists, with the types above, and fill their tables from them. A new operator takes its slots above, its names
+ * here, and its files in cpu/ and cl/. Of GS_PLAIN_OPERATORS cpu/plain/ has the plain loop too. */
 /* clang-format off */
+#define GS_MEMORY_FUNCTIONS(X) \
+    X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
     X(linear_forward) X(linear_backward) \
@@ -225,7 +225,7 @@ typedef struct gs_backend {
     X(sgd_update)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
-    X(one_hot) X(fuses) X(dropout_forward) X(dropout_backward) X(fma_loop) X(triad)
+    X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)
 /* clang-format on */
 /* The type of such a function. */
 #define GS_OPERATOR(name) __typeof__(*((gs_backend *)0)->name)

@@ -36,7 +36,7 @@ static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {
 static gs_status dropout_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = pass->training ? gs_layer_y(l, x) : x;
     if (!pass->training) return GS_OK;
-    return l->device->ops->dropout_forward(l->device, *y, x, pass->n * gs_shape_size(l->in), draw(l, pass));
+    return l->device->ops->dropout(l->device, *y, x, pass->n * gs_shape_size(l->in), draw(l, pass));
 }
 
 /* Of y = mask x / (1 - p): dx = mask dy / (1 - p). */
@@ -45,8 +45,7 @@ static gs_status dropout_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
     if (!l->needs_dx) return GS_OK;
     *dx = pass->training ? gs_layer_dx(l, dy) : dy;
     if (!pass->training) return GS_OK;
-    return l->device->ops->dropout_backward(l->device, *dx, dy, pass->n * gs_shape_size(l->in),
-                                            draw(l, pass));
+    return l->device->ops->dropout(l->device, *dx, dy, pass->n * gs_shape_size(l->in), draw(l, pass));
 }
 
 static void dropout_describe(const gs_layer *l, char *text, size_t size) {
