@@ -177,12 +177,12 @@ gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale
 
 static gs_status begin(gs_events *e, const char *folder) {
     char host[65] = "";
-    size_t size = strlen(folder) + sizeof host + 64;
     gethostname(host, sizeof host - 1);
-    e->path = malloc(size);
-    if (!e->path) return gs_fail(GS_E_MEMORY, "no memory for a log");
-    snprintf(e->path, size, "%s/events.out.tfevents.%.0f.%s", folder, seconds_since_1970(),
-             *host ? host : "host");
+    if (asprintf(&e->path, "%s/events.out.tfevents.%.0f.%s", folder, seconds_since_1970(),
+                 *host ? host : "host") < 0) {
+        e->path = NULL;
+        return gs_fail(GS_E_MEMORY, "no memory for a log");
+    }
     e->file = fopen(e->path, "wbx");
     if (!e->file) return cannot_write(e);
     GsTb__Event first = GS_TB__EVENT__INIT;

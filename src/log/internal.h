@@ -1,6 +1,8 @@
 /* The parts of a log; only for src/log/. Each fails with GS_E_FILE or GS_E_MEMORY. */
 #pragma once
 
+#include <stdio.h>
+
 #include "log/log.h"
 #include "train/timeline.h"
 
@@ -44,16 +46,11 @@ typedef struct gs_log_step {
     double share[GS_PHASES];
 } gs_log_step;
 
-typedef struct gs_log_epoch {
-    const gs_epoch_report *report;
-    double time;
-} gs_log_epoch;
-
-gs_status gs_metrics_open(const char *path, int *fd);
-gs_status gs_metrics_step(int fd, const gs_log_step *);
-gs_status gs_metrics_worker(int fd, int epoch, int worker, const gs_worker_report *);
-gs_status gs_metrics_epoch(int fd, const gs_log_epoch *);
-gs_status gs_metrics_close(int fd);
+gs_status gs_metrics_open(const char *path, FILE **);
+gs_status gs_metrics_step(FILE *, const gs_log_step *);
+gs_status gs_metrics_worker(FILE *, int epoch, int worker, const gs_worker_report *);
+gs_status gs_metrics_epoch(FILE *, double time, const gs_epoch_report *);
+gs_status gs_metrics_close(FILE *);
 
 /* ---- events.c: TensorBoard ---- */
 

@@ -19,7 +19,7 @@ struct gs_log {
     gs_observer next;
     char *path; /* of one of the files: see path_of */
     size_t path_size;
-    int metrics; /* a file descriptor, or -1 */
+    FILE *metrics; /* NULL: none */
     gs_events *events;
     bool failed;
     char problem[1000]; /* if so: why */
@@ -98,9 +98,9 @@ static gs_status begin(gs_log *log) {
 
 /* Nothing was written, and the folder can be used again. */
 static void discard(gs_log *log) {
-    if (log->metrics < 0) return;
-    close(log->metrics);
-    log->metrics = -1;
+    if (!log->metrics) return;
+    fclose(log->metrics);
+    log->metrics = NULL;
     unlink(path_of(log, "metrics.jsonl"));
     gs_events_discard(log->events);
     log->events = NULL;
@@ -113,7 +113,6 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     if (!log) return gs_fail(GS_E_MEMORY, "no memory for a log");
     log->options = *options;
     if (options->next) log->next = *options->next;
-    log->metrics = -1;
     gs_status status = begin(log);
     if (status == GS_OK) return GS_OK;
     discard(log);
@@ -221,10 +220,9 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
 
 /* Where the way to train leaves something else in the array of gradients, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
-    const gs_log_epoch e = {r, log->time};
     bool shown = !log->rank0->way->no_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
-    GS_TRY(gs_metrics_epoch(log->metrics, &e));
+    GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));
     GS_TRY(gs_events_epoch(log->events, r));
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
 }
@@ -266,7 +264,7 @@ static gs_status write_end_of_run(gs_log *log, gs_status ended, const char *mess
 static gs_status write_end(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
     GS_TRY(write_end_of_run(log, ended, message, r));
     gs_status status = gs_metrics_close(log->metrics);
-    log->metrics = -1;
+    log->metrics = NULL;
     GS_TRY(status);
     status = gs_events_close(log->events);
     log->events = NULL;
@@ -293,7 +291,7 @@ bool gs_log_failed(const gs_log *log) {
 
 void gs_log_free(gs_log *log) {
     if (!log) return;
-    if (log->metrics >= 0) close(log->metrics);
+    if (log->metrics) fclose(log->metrics);
     if (log->events) gs_events_close(log->events);
     free(log->devices);
     free(log->run_text);

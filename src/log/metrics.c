@@ -3,101 +3,73 @@
 #include "log/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <inttypes.h>
-
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-typedef struct line {
-    char text[1024];
-    size_t used;
-} line;
-
-static void add(line *l, const char *format, ...) GS_PRINTF(2, 3);
-static void add(line *l, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(l->text + l->used, sizeof l->text - l->used, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof l->text - l->used) gs_bug("metrics.jsonl: a line of %zu bytes", l->used);
-    l->used += (size_t)n;
-}
-
 /* JSON has no NaN and no infinity: a diverged loss is null. */
-static void add_number(line *l, const char *name, double value) {
+static void add_number(FILE *f, const char *name, double value) {
     if (isfinite(value))
-        add(l, ",\"%s\":%.9g", name, value);
+        fprintf(f, ",\"%s\":%.9g", name, value);
     else
-        add(l, ",\"%s\":null", name);
+        fprintf(f, ",\"%s\":null", name);
 }
 
-static void add_share(line *l, const double share[GS_PHASES]) {
+static void add_share(FILE *f, const double share[GS_PHASES]) {
     for (int p = 0; p < GS_PHASES; p++)
-        add(l, "%s\"%s\":%.4f", p == 0 ? ",\"share\":{" : ",", gs_phase_names[p], share[p]);
-    add(l, "}");
+        fprintf(f, "%s\"%s\":%.4f", p == 0 ? ",\"share\":{" : ",", gs_phase_names[p], share[p]);
+    fprintf(f, "}");
 }
 
-static gs_status write_line(int fd, line *l) {
-    add(l, "}\n");
-    for (size_t done = 0; done < l->used;) {
-        ssize_t n = write(fd, l->text + done, l->used - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(n < 0 ? errno : EIO));
-        done += (size_t)n;
-    }
-    return GS_OK;
+/* Each line goes to the system at once, so that a run that is killed leaves it. */
+static gs_status end_line(FILE *f) {
+    fputs("}\n", f);
+    if (fflush(f) == 0 && !ferror(f)) return GS_OK;
+    return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
 }
 
-gs_status gs_metrics_step(int fd, const gs_log_step *s) {
-    line l = {.used = 0};
-    add(&l, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", s->step, s->epoch);
-    if (s->worker >= 0) add(&l, ",\"worker\":%d", s->worker);
-    add_number(&l, "time", s->time);
-    add_number(&l, "loss", s->loss);
-    add_number(&l, "accuracy", s->accuracy);
-    add_number(&l, "lr", s->lr);
-    add_number(&l, "samples_per_s", s->samples_per_s);
-    if (s->has_share) add_share(&l, s->share);
-    return write_line(fd, &l);
+gs_status gs_metrics_step(FILE *f, const gs_log_step *s) {
+    fprintf(f, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", s->step, s->epoch);
+    if (s->worker >= 0) fprintf(f, ",\"worker\":%d", s->worker);
+    add_number(f, "time", s->time);
+    add_number(f, "loss", s->loss);
+    add_number(f, "accuracy", s->accuracy);
+    add_number(f, "lr", s->lr);
+    add_number(f, "samples_per_s", s->samples_per_s);
+    if (s->has_share) add_share(f, s->share);
+    return end_line(f);
 }
 
-gs_status gs_metrics_worker(int fd, int epoch, int worker, const gs_worker_report *r) {
-    line l = {.used = 0};
-    add(&l, "{\"kind\":\"worker\",\"epoch\":%d,\"worker\":%d", epoch, worker);
-    add_number(&l, "samples_per_s", r->samples_per_s);
+gs_status gs_metrics_worker(FILE *f, int epoch, int worker, const gs_worker_report *r) {
+    fprintf(f, "{\"kind\":\"worker\",\"epoch\":%d,\"worker\":%d", epoch, worker);
+    add_number(f, "samples_per_s", r->samples_per_s);
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += r->share[p];
-    if (sum > 0) add_share(&l, r->share);
-    return write_line(fd, &l);
+    if (sum > 0) add_share(f, r->share);
+    return end_line(f);
 }
 
-gs_status gs_metrics_epoch(int fd, const gs_log_epoch *e) {
-    const gs_epoch_report *r = e->report;
-    line l = {.used = 0};
-    add(&l, "{\"kind\":\"epoch\",\"epoch\":%d,\"step\":%" PRIu64, r->epoch, r->steps);
-    add_number(&l, "time", e->time);
-    add_number(&l, "train_loss", r->train_loss);
-    add_number(&l, "train_accuracy", r->train_accuracy);
-    add_number(&l, "test_loss", r->test_loss);
-    add_number(&l, "test_accuracy", r->test_accuracy);
-    add_number(&l, "samples_per_s", r->samples_per_s);
-    return write_line(fd, &l);
+gs_status gs_metrics_epoch(FILE *f, double time, const gs_epoch_report *r) {
+    fprintf(f, "{\"kind\":\"epoch\",\"epoch\":%d,\"step\":%" PRIu64, r->epoch, r->steps);
+    add_number(f, "time", time);
+    add_number(f, "train_loss", r->train_loss);
+    add_number(f, "train_accuracy", r->train_accuracy);
+    add_number(f, "test_loss", r->test_loss);
+    add_number(f, "test_accuracy", r->test_accuracy);
+    add_number(f, "samples_per_s", r->samples_per_s);
+    return end_line(f);
 }
 
-gs_status gs_metrics_open(const char *path, int *fd) {
-    *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    return *fd >= 0 ? GS_OK : gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+gs_status gs_metrics_open(const char *path, FILE **f) {
+    *f = fopen(path, "axe");
+    return *f ? GS_OK : gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
 }
 
-gs_status gs_metrics_close(int fd) {
-    if (fd < 0) return GS_OK;
+gs_status gs_metrics_close(FILE *f) {
     gs_status status = GS_OK;
-    if (fsync(fd) != 0) status = gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
-    close(fd);
+    if (fsync(fileno(f)) != 0) status = gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
+    fclose(f);
     return status;
 }
