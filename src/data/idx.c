@@ -8,42 +8,19 @@
 
 #include "io/unzip.h"
 
-typedef struct reader {
-    const char *path;
-    gs_unzip *file;
-    uint64_t got, wanted; /* bytes after decompression: so far, and in all as far as known */
-} reader;
-
-/* Read up to `bytes` bytes; fewer only at the end of the file. */
-static gs_status read_some(reader *r, void *data, size_t bytes, size_t *got) {
-    gs_status status = gs_unzip_read(r->file, data, bytes, r->wanted, got);
-    r->got += *got;
-    return status;
-}
-
-static gs_status read_all(reader *r, void *data, size_t bytes, const char *what) {
-    size_t got;
-    r->wanted += bytes;
-    GS_TRY(read_some(r, data, bytes, &got));
-    if (got < bytes)
-        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
-                       r->path, r->got, r->wanted, what);
-    return GS_OK;
-}
-
 static uint32_t big_endian(const unsigned char *b) {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
+static gs_status read_idx(gs_unzip *file, const char *path, int sizes, gs_idx *out) {
     unsigned char header[4 + 4 * GS_IDX_MAX_SIZES] = {0}, *at = header + 4;
     size_t header_bytes = 4 + 4 * (size_t)sizes;
-    GS_TRY(read_all(r, header, header_bytes, "the header alone"));
+    GS_TRY(gs_unzip_read(file, header, header_bytes, "the header alone"));
 
     uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
     if (magic != wanted)
-        return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x; wanted 0x%08x (%s)", r->path, magic,
-                       wanted, sizes == 3 ? "images" : "labels");
+        return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x; wanted 0x%08x (%s)", path, magic, wanted,
+                       sizes == 3 ? "images" : "labels");
 
     uint64_t bytes = 1;
     char text[64] = ""; /* "60000 x 28 x 28", for messages */
@@ -56,36 +33,33 @@ static gs_status read_idx(reader *r, int sizes, gs_idx *out) {
         absurd = absurd || bytes > INT32_MAX;
         out->size[i] = (int)size;
     }
-    if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", r->path, text);
+    if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", path, text);
     if (absurd)
-        return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are allowed", r->path, text,
+        return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are allowed", path, text,
                        INT32_MAX);
 
     /* Memory is asked for only where the file can fill it. */
-    uint64_t most = gs_unzip_most(r->file);
-    if (bytes > most)
-        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %s%" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
-                       r->path, gs_unzip_is_zipped(r->file) ? "at most " : "", most, r->wanted + bytes, text);
+    GS_TRY(gs_unzip_check_room(file, bytes, text));
     out->data = malloc(bytes);
-    if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", r->path, text);
-    GS_TRY(read_all(r, out->data, bytes, text));
+    if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", path, text);
+    GS_TRY(gs_unzip_read(file, out->data, bytes, text));
 
     /* Asking for one byte more also checks the sum at the end of a gzip stream, and what lies behind it. */
-    size_t more;
-    GS_TRY(read_some(r, header, 1, &more));
-    if (more > 0)
+    bool more;
+    GS_TRY(gs_unzip_has_more(file, &more));
+    if (more)
         return gs_fail(GS_E_FORMAT, "%s has more than the %" PRIu64 " bytes that its header states (%s)",
-                       r->path, r->wanted, text);
+                       path, header_bytes + bytes, text);
     return GS_OK;
 }
 
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
     if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
-    reader r = {.path = path};
+    gs_unzip *file;
     *out = (gs_idx){0};
-    GS_TRY(gs_unzip_open(path, &r.file));
-    gs_status st = read_idx(&r, sizes, out);
-    gs_unzip_close(r.file);
+    GS_TRY(gs_unzip_open(path, &file));
+    gs_status st = read_idx(file, path, sizes, out);
+    gs_unzip_close(file);
     if (st != GS_OK) {
         free(out->data);
         *out = (gs_idx){0};

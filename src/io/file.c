@@ -139,10 +139,8 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
 static void sync_folder_of(const char *path) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
-    if (length + 2 > sizeof folder) return;
-    memcpy(folder, path, length);
-    strcpy(folder + length, ".");
+    int length = slash ? (int)(slash - path) + 1 : 0;
+    if (snprintf(folder, sizeof folder, "%.*s.", length, path) >= (int)sizeof folder) return;
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     fsync(fd);

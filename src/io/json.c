@@ -8,14 +8,6 @@ cJSON *gs_json_number(double x) {
     return isfinite(x) ? cJSON_CreateNumber(x) : cJSON_CreateNull();
 }
 
-cJSON *gs_json_count(unsigned long long x) {
-    return cJSON_CreateNumber((double)x);
-}
-
-cJSON *gs_json_bool(bool x) {
-    return cJSON_CreateBool(x);
-}
-
 cJSON *gs_json_text(const char *x) {
     return x ? cJSON_CreateString(x) : cJSON_CreateNull();
 }

@@ -19,20 +19,16 @@ typedef struct gs_json_field {
 } gs_json_field;
 
 cJSON *gs_json_number(double);
-cJSON *gs_json_count(unsigned long long);
-cJSON *gs_json_bool(bool);
 cJSON *gs_json_text(const char *);
 cJSON *gs_json_same(cJSON *);
 
 /* A value as JSON, by its type in C: a number, true or false, a text, or what is JSON already. */
 #define GS_JSON(value)                                                                                       \
     _Generic((value),                                                                                        \
-        bool: gs_json_bool,                                                                                  \
+        bool: cJSON_CreateBool,                                                                              \
         char *: gs_json_text,                                                                                \
         const char *: gs_json_text,                                                                          \
         cJSON *: gs_json_same,                                                                               \
-        unsigned long: gs_json_count,                                                                        \
-        unsigned long long: gs_json_count,                                                                   \
         default: gs_json_number)(value)
 
 #define GS_FIELD(name, value) ((gs_json_field){name, GS_JSON(value)})

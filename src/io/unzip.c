@@ -76,14 +76,39 @@ static gs_status inflate_some(gs_unzip *u, unsigned char *data, size_t bytes, si
     return GS_OK;
 }
 
-gs_status gs_unzip_read(gs_unzip *u, void *data, size_t bytes, uint64_t wanted, size_t *got) {
+/* Fewer than `bytes` only at the end of the file. */
+static gs_status read_some(gs_unzip *u, void *data, size_t bytes, size_t *got) {
     *got = 0;
-    u->wanted = wanted;
     if (u->zipped) return inflate_some(u, data, bytes, got);
     errno = 0;
     *got = fread(data, 1, bytes, u->file);
     u->got += *got;
     return ferror(u->file) ? gs_fail(GS_E_FILE, "cannot read %s: %s", u->path, strerror(errno)) : GS_OK;
+}
+
+gs_status gs_unzip_read(gs_unzip *u, void *data, size_t bytes, const char *what) {
+    size_t got;
+    u->wanted += bytes;
+    GS_TRY(read_some(u, data, bytes, &got));
+    if (got == bytes) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted %" PRIu64 " (%s)", u->path,
+                   u->got, u->wanted, what);
+}
+
+/* A byte holds four repetitions at most, of 258 bytes each: one bit for the length, one for the distance. */
+gs_status gs_unzip_check_room(const gs_unzip *u, uint64_t bytes, const char *what) {
+    uint64_t most = u->zipped ? 1032 * u->size : u->size;
+    if (bytes <= most) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s is truncated: it has %s%" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
+                   u->path, u->zipped ? "at most " : "", most, u->wanted + bytes, what);
+}
+
+gs_status gs_unzip_has_more(gs_unzip *u, bool *more) {
+    unsigned char byte;
+    size_t got;
+    GS_TRY(read_some(u, &byte, 1, &got));
+    *more = got > 0;
+    return GS_OK;
 }
 
 gs_status gs_unzip_open(const char *path, gs_unzip **out) {
@@ -108,15 +133,6 @@ gs_status gs_unzip_open(const char *path, gs_unzip **out) {
     else
         gs_unzip_close(u);
     return status;
-}
-
-bool gs_unzip_is_zipped(const gs_unzip *u) {
-    return u->zipped;
-}
-
-/* A byte holds four repetitions at most, of 258 bytes each: one bit for the length, one for the distance. */
-uint64_t gs_unzip_most(const gs_unzip *u) {
-    return u->zipped ? 1032 * u->size : u->size;
 }
 
 void gs_unzip_close(gs_unzip *u) {

@@ -12,14 +12,15 @@ typedef struct gs_unzip gs_unzip;
  * empty. */
 gs_status gs_unzip_open(const char *path, gs_unzip **out);
 
-/* Read up to `bytes` bytes; fewer only at the end of the file. wanted: how many in all, so far as is known, for
- * messages. Several streams one behind the other are one file, as for gzip, and zeros may fill up the last block.
- * GS_E_FILE; GS_E_FORMAT: a stream that is damaged, ends early, or has other bytes behind it. A stream's checksum
- * is known to be right when the next byte was asked for. */
-gs_status gs_unzip_read(gs_unzip *, void *data, size_t bytes, uint64_t wanted, size_t *got);
+/* The next `bytes` bytes, all of them; `what` they are is for messages. Several streams one behind the other are one
+ * file, as for gzip, and zeros may fill up the last block. GS_E_FILE; GS_E_FORMAT: a stream that is damaged, ends
+ * early, or has other bytes behind it. A stream's checksum is known to be right when the next byte was asked for. */
+gs_status gs_unzip_read(gs_unzip *, void *data, size_t bytes, const char *what);
 
-bool gs_unzip_is_zipped(const gs_unzip *);
-/* The most bytes that can come out of the file: its own number, or, zipped, 1032 for each. */
-uint64_t gs_unzip_most(const gs_unzip *);
+/* GS_E_FORMAT: the next `bytes` bytes can not be there. A zipped byte becomes 1032 at most. */
+gs_status gs_unzip_check_room(const gs_unzip *, uint64_t bytes, const char *what);
+
+/* Is there another byte? */
+gs_status gs_unzip_has_more(gs_unzip *, bool *more);
 
 void gs_unzip_close(gs_unzip *);
