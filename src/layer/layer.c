@@ -164,14 +164,10 @@ static gs_status place_state(gs_layer *l, void *end) {
     return GS_OK;
 }
 
-static gs_status count_state(gs_layer *l, void *count) {
-    for (int i = 0; i < l->params; i++) *(size_t *)count += l->param[i].state ? l->param[i].count : 0;
-    return GS_OK;
-}
-
-size_t gs_layer_states(gs_layer *root) {
+size_t gs_layer_states(const gs_layer *l) {
     size_t count = 0;
-    gs_layer_walk(root, count_state, &count);
+    for (int i = 0; i < l->params; i++) count += l->param[i].state ? l->param[i].count : 0;
+    for (int i = 0; i < l->children; i++) count += gs_layer_states(l->child[i]);
     return count;
 }
 

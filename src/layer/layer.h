@@ -150,7 +150,7 @@ void gs_layer_describe(const gs_layer *, char *text, size_t size);
 size_t gs_layer_count(const gs_layer *);
 
 /* How many floats of state lie behind the parameters. */
-size_t gs_layer_states(gs_layer *root);
+size_t gs_layer_states(const gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */
 void gs_layer_free(gs_layer *);

@@ -17,7 +17,7 @@
 
 /* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
 static char *header_text(const gs_model *model) {
-    char mean[32], std[32], *text = NULL;
+    char mean[32], std[32], *text = NULL, *padded = NULL;
     snprintf(mean, sizeof mean, "%.9g",
              (double)model->scaling.mean); /* nine digits give the same float back */
     snprintf(std, sizeof std, "%.9g", (double)model->scaling.std);
@@ -45,15 +45,10 @@ static char *header_text(const gs_model *model) {
     cJSON_Delete(header);
     if (!text) return NULL;
 
-    size_t length = strlen(text), padded = (length + 7) / 8 * 8;
-    char *all = realloc(text, padded + 1);
-    if (!all) {
-        free(text);
-        return NULL;
-    }
-    memset(all + length, ' ', padded - length);
-    all[padded] = '\0';
-    return all;
+    const int spaces = (int)(-strlen(text) % 8);
+    if (asprintf(&padded, "%s%*s", text, spaces, "") < 0) padded = NULL;
+    free(text);
+    return padded;
 }
 
 static bool write_all(FILE *f, const gs_model *model, const char *header, const float *host) {
@@ -163,6 +158,13 @@ static bool all_begin_with(const gs_tensor_file *f, prefix before) {
     return true;
 }
 
+/* How much of a tensor's name is in front of this one of the model's; -1: that does not end it. */
+static int length_in_front(const char *name, const char *of) {
+    size_t length = strlen(name), end = strlen(of);
+    if (length < end || strcmp(name + length - end, of) != 0) return -1;
+    return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
+}
+
 /* What all tensors have in front of the model's names: the shortest beginning behind which one of them has the name
  * of the first parameter. Empty where there is none. */
 static prefix find_prefix(const gs_tensor_file *f, const gs_model *model) {
@@ -171,11 +173,10 @@ static prefix find_prefix(const gs_tensor_file *f, const gs_model *model) {
     const char *first = model->param[0]->name;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
-        size_t length = strlen(name), end = strlen(first);
-        if (length < end || strcmp(name + length - end, first) != 0) continue;
-        prefix here = {name, length - end};
-        if (here.length == 0) return here;
-        if (name[here.length - 1] != '.' || !all_begin_with(f, here)) continue;
+        int length = length_in_front(name, first);
+        prefix here = {name, (size_t)length};
+        if (length == 0) return here;
+        if (length < 0 || !all_begin_with(f, here)) continue;
         if (best.length == 0 || here.length < best.length) best = here;
     }
     return best;
@@ -187,15 +188,12 @@ static const gs_param *find_param(const gs_model *model, const char *name) {
     return NULL;
 }
 
-/* How much of a tensor's name is in front of one of the model's; -1: no such name ends it. */
+/* The same for any of the model's names. */
 static int front_of(const gs_model *model, const char *name) {
-    size_t length = strlen(name);
-    for (int i = 0; i < model->saved_count; i++) {
-        size_t end = strlen(model->param[i]->name);
-        if (length < end || strcmp(name + length - end, model->param[i]->name) != 0) continue;
-        if (length == end || name[length - end - 1] == '.') return (int)(length - end);
-    }
-    return -1;
+    int length = -1;
+    for (int i = 0; i < model->saved_count && length < 0; i++)
+        length = length_in_front(name, model->param[i]->name);
+    return length;
 }
 
 /* "model.1.weight", "module.1.bias": GS_E_SHAPE. */

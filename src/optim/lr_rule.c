@@ -13,8 +13,7 @@ gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
         *out = (gs_lr_rule)i;
         return GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "unknown --lr-rule '%s'; choose one of: none, linear, sqrt%s", name,
-                   gs_did_you_mean(name, names));
+    return gs_no_such("--lr-rule", name, names);
 }
 
 const char *gs_lr_rule_name(gs_lr_rule rule) {
