@@ -8,6 +8,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const grouped = (n) => Math.round(n).toLocaleString('en-US');
+const several = (n, word) => `${grouped(n)} ${word}${n === 1 ? '' : 's'}`;
 const escapeText = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
 /* An element with attributes and children; text stays text, whatever is in it. */
@@ -17,6 +18,17 @@ function element(tag, attributes, ...children) {
   e.append(...children.filter((c) => c !== null));
   return e;
 }
+
+/* The same for SVG, in `parent` if there is one. */
+function svg(tag, attributes, parent) {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  if (parent) parent.append(e);
+  return e;
+}
+
+/* #rrggbb as three numbers. */
+const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 function shortBytes(n) {
   const units = ['B', 'kB', 'MB', 'GB'];

@@ -9,7 +9,6 @@
 #include "io/file.h"
 #include "page/page.h"
 #include "page/strings.h"
-#include "page/report_trace.h"
 
 /* ---- numbers and text ---- */
 
@@ -63,11 +62,6 @@ static cJSON *cut_copy(const cJSON *from, int depth) {
 
 enum { MOST_POINTS = 400, ALL_POINTS = 6000, LEAST_POINTS = 60 };
 
-static size_t points_of(int runs) {
-    int points = ALL_POINTS / (runs > 0 ? runs : 1);
-    return (size_t)(points > MOST_POINTS ? MOST_POINTS : points < LEAST_POINTS ? LEAST_POINTS : points);
-}
-
 typedef struct spread {
     double mean, min, max;
 } spread;
@@ -116,25 +110,29 @@ static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, i
 
 /* ---- means over a run ---- */
 
-/* Samples a second over equally long pieces: the harmonic mean. */
-static double speed_of(const gs_logged_table *t, int column) {
+static bool is_of(const gs_logged_table *t, size_t row, double worker) {
+    return worker < 0 || gs_logged_cell(t, row, GS_LOGGED_WORKER) == worker;
+}
+
+/* Samples a second over equally long pieces: the harmonic mean. `worker` < 0: of all rows. */
+static double speed_of(const gs_logged_table *t, int column, double worker) {
     double seconds = 0;
     size_t count = 0;
     for (size_t r = 0; r < t->rows; r++) {
         double speed = gs_logged_cell(t, r, column);
-        if (!(speed > 0)) continue;
+        if (!is_of(t, r, worker) || !(speed > 0)) continue;
         seconds += 1 / speed;
         count++;
     }
     return count > 0 ? (double)count / seconds : NAN;
 }
 
-/* Shares of the time: a slow row weighs what it took. `worker` < 0: of all rows. */
+/* Shares of the time: a slow row weighs what it took. */
 static cJSON *shares_of(const gs_logged_table *t, int share, int speed, double worker) {
     double sum[GS_LOGGED_SHARES] = {0}, all = 0;
     for (size_t r = 0; r < t->rows; r++) {
         double rate = gs_logged_cell(t, r, speed), weight = rate > 0 ? 1 / rate : 1;
-        if (worker >= 0 && gs_logged_cell(t, r, GS_LOGGED_WORKER) != worker) continue;
+        if (!is_of(t, r, worker)) continue;
         for (int i = 0; i < GS_LOGGED_SHARES; i++) {
             double x = gs_logged_cell(t, r, share + i);
             if (!(x > 0)) continue;
@@ -153,17 +151,11 @@ enum { MOST_WORKERS = 64 };
 static void add_workers(cJSON *o, const gs_logged_table *t) {
     cJSON *workers = cJSON_AddArrayToObject(o, "workers");
     for (int w = 0; w < MOST_WORKERS; w++) {
-        double seconds = 0, count = 0;
-        for (size_t r = 0; r < t->rows; r++) {
-            double speed = gs_logged_cell(t, r, GS_LOGGED_WORKER_SPEED);
-            if (gs_logged_cell(t, r, GS_LOGGED_WORKER) != w || !(speed > 0)) continue;
-            seconds += 1 / speed;
-            count++;
-        }
-        if (count == 0) continue;
+        double speed = speed_of(t, GS_LOGGED_WORKER_SPEED, w);
+        if (isnan(speed)) continue;
         cJSON_AddItemToArray(
             workers, GS_JSON_OBJECT(
-                         GS_FIELD("worker", w), GS_FIELD("samples_per_s", gs_report_number(count / seconds)),
+                         GS_FIELD("worker", w), GS_FIELD("samples_per_s", gs_report_number(speed)),
                          GS_FIELD("share", shares_of(t, GS_LOGGED_WORKER_SHARE, GS_LOGGED_WORKER_SPEED, w))));
     }
 }
@@ -187,10 +179,11 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
     cJSON *notes = cJSON_AddArrayToObject(o, "notes");
     for (int i = 0; i < log->notes; i++) cJSON_AddItemToArray(notes, cJSON_CreateString(log->note[i]));
     add_about(o, log->run);
-    add_curves(o, "steps", &log->steps, GS_LOGGED_SHARE, points_of(of));
-    add_curves(o, "epochs", &log->epochs, log->epochs.columns, points_of(of) / 2);
-    double speed = speed_of(&log->epochs, GS_LOGGED_EPOCH_SPEED);
-    if (isnan(speed)) speed = speed_of(&log->steps, GS_LOGGED_SPEED);
+    size_t points = gs_report_room(ALL_POINTS, of, LEAST_POINTS, MOST_POINTS);
+    add_curves(o, "steps", &log->steps, GS_LOGGED_SHARE, points);
+    add_curves(o, "epochs", &log->epochs, log->epochs.columns, points / 2);
+    double speed = speed_of(&log->epochs, GS_LOGGED_EPOCH_SPEED, -1);
+    if (isnan(speed)) speed = speed_of(&log->steps, GS_LOGGED_SPEED, -1);
     GS_JSON_ADD(o, GS_FIELD("samples_per_s", gs_report_number(speed)),
                 GS_FIELD("share", shares_of(&log->steps, GS_LOGGED_SHARE, GS_LOGGED_SPEED, -1)));
     add_workers(o, &log->workers);

@@ -4,9 +4,12 @@
  *
  *     version    of gradsum
  *     command    [words] of the command whose runs these are, where it is one command
- *     runs       [{name, notes: [sentences], about: {of run.json what is known}, seen: {steps, events, ...},
+ *     runs       [{name, notes: [sentences], about: {of run.json what is known},
  *                  steps: {column: [numbers]}, epochs: the same, workers: [{worker, samples_per_s, share}],
- *                  share: [5], samples_per_s, trace}]
+ *                  share: [5], samples_per_s, trace: {all: how many events the log has,
+ *                      names: [text], workers: ["worker 0 (cpu)"], rows: [[which of the workers, "sync"]],
+ *                      events: [[row, kind, name, start, length, step]], by their starts; in us,
+ *                      flows: [[row, time, row, time]]}}]
  *     compare    true: the runs of `gradsum compare`, measured by the first
  *     sweep      {target, runs}: of `gradsum sweep` (src/cli/draw/sweep_page.c)
  *
@@ -35,3 +38,14 @@ gs_status gs_report_write(const struct cJSON *report, const char *title, const c
 /* With five digits or all that are before the point: 0.012346 and not 0.01234560012817. JSON has no infinity and no
  * NaN: null. */
 struct cJSON *gs_report_number(double);
+
+/* ---- parts of gs_report_add ---- */
+
+/* A run's part of `all` points or events, where a page has room for that many; within limits. */
+static inline size_t gs_report_room(int all, int runs, int least, int most) {
+    int part = all / (runs > 0 ? runs : 1);
+    return (size_t)(part > most ? most : part < least ? least : part);
+}
+
+/* report_trace.c: the timeline of a run, with no more events than `of` runs leave room for. */
+gs_status gs_report_add_trace(struct cJSON *run, const gs_logged_trace *, int of);

@@ -1,7 +1,6 @@
 /* The page: what is said in words and tables, and what menus, chips and keys do. */
 'use strict';
 
-const several = (n, word) => `${grouped(n)} ${word}${n === 1 ? '' : 's'}`;
 const text = (x) => typeof x === 'string' ? x : x === null || x === undefined ? '' : typeof x === 'object' ? JSON.stringify(x) : String(x);
 
 /* ---- head, notes ---- */
@@ -26,15 +25,10 @@ function notes() {
 
 /* ---- chips: which runs are shown ---- */
 
-const svgNS = 'http://www.w3.org/2000/svg';
-
 function swatch(run) {
-  const svg = document.createElementNS(svgNS, 'svg'), line = document.createElementNS(svgNS, 'path');
-  svg.setAttribute('viewBox', '0 0 34 12');
-  svg.setAttribute('aria-hidden', 'true');
-  for (const [k, v] of Object.entries({ d: 'M1 6H33', stroke: run.colour, 'stroke-width': 3, 'stroke-dasharray': run.dash.join(' ') })) line.setAttribute(k, v);
-  svg.append(line);
-  return svg;
+  const box = svg('svg', { viewBox: '0 0 34 12', 'aria-hidden': 'true' });
+  svg('path', { d: 'M1 6H33', stroke: run.colour, 'stroke-width': 3, 'stroke-dasharray': run.dash.join(' ') }, box);
+  return box;
 }
 
 function chips() {

@@ -46,8 +46,6 @@ for (const run of runs) {
 
 const look = { runs: [], ramp: [], phases: [], memory: [] };
 
-const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-
 /* A colour of the ramp, from its first (0) to its last (1). */
 function rampAt(part) {
   const at = part * (look.ramp.length - 1), i = Math.min(look.ramp.length - 2, Math.floor(at));

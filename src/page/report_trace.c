@@ -1,4 +1,4 @@
-#include "page/report_trace.h"
+#include "page/report.h"
 #include "io/json.h"
 
 #include <math.h>
@@ -6,11 +6,6 @@
 #include <string.h>
 
 enum { ALL_EVENTS = 16000, MOST_EVENTS = 8000, LEAST_EVENTS = 200 };
-
-static size_t events_of(int runs) {
-    int events = ALL_EVENTS / (runs > 0 ? runs : 1);
-    return (size_t)(events > MOST_EVENTS ? MOST_EVENTS : events < LEAST_EVENTS ? LEAST_EVENTS : events);
-}
 
 /* The categories, in the order in which report_timeline.js has their colours. */
 static int kind_of(const char *category) {
@@ -72,7 +67,8 @@ static void add_flows(cJSON *o, const gs_logged_trace *t, size_t shown) {
 }
 
 gs_status gs_report_add_trace(cJSON *run, const gs_logged_trace *t, int of) {
-    size_t most = events_of(of), shown = t->events < most ? t->events : most;
+    size_t most = gs_report_room(ALL_EVENTS, of, LEAST_EVENTS, MOST_EVENTS),
+           shown = t->events < most ? t->events : most;
     int *place = calloc(t->names + 1, sizeof *place);
     if (!place) return gs_fail(GS_E_MEMORY, "no memory for the names of a timeline");
     cJSON *o = cJSON_AddObjectToObject(run, "trace");

@@ -9,8 +9,7 @@ const ROUND_MS = 1700; // how long a round is on the screen, at speed 1
 
 class Stage {
   constructor(name) {
-    this.box = document.createElement('section');
-    this.box.className = 'stage';
+    this.box = element('section', { class: 'stage' });
     this.box.innerHTML = `
       <div class="head"><select aria-label="Scheme"></select><span class="what"></span></div>
       <p class="now"></p><div class="host"></div>
@@ -20,10 +19,9 @@ class Stage {
     this.drawing = new Drawing(this.box.querySelector('.host'));
     $('stages').append(this.box);
     this.menu.addEventListener('change', () => { this.choose(this.menu.value); rebuild(); });
-    const leave = () => hideTip();
     this.drawing.svg.addEventListener('pointermove', (e) => this.hover(e));
     this.drawing.svg.addEventListener('pointerdown', (e) => this.hover(e));
-    this.drawing.svg.addEventListener('pointerleave', leave);
+    this.drawing.svg.addEventListener('pointerleave', hideTip);
     this.choose(name);
   }
 
@@ -56,14 +54,13 @@ class Stage {
   }
 
   show(at) {
-    const [done, part] = this.place(at), s = this.scheme, costs = this.drawing.show(done, part);
+    const [done, part] = this.place(at), costs = this.drawing.show(done, part);
     for (const id of ['rounds', 'messages', 'bytes', 'most'])
       this.box.querySelector(`[data-cost=${id}] .so`).textContent = grouped(costs[id]);
     this.box.querySelector('[data-cost=seconds] .so').textContent = shortTime(costs.seconds);
     this.box.dataset.done = done;
     const say = this.words(done, part);
     if (say !== this.said) this.box.querySelector('.now').innerHTML = this.said = say;
-    return s;
   }
 
   words(done, part) {
@@ -144,13 +141,8 @@ function another() {
 }
 
 function legend() {
-  $('ramp').replaceChildren(...data.workers.map((_, i) => {
-    const e = document.createElement('span');
-    e.textContent = i + 1 === workers ? `${i + 1} ✓` : i + 1;
-    e.style.background = colours.ramp[i + 1];
-    e.style.color = colours.ink[i + 1];
-    return e;
-  }));
+  $('ramp').replaceChildren(...data.workers.map((_, i) => element('span',
+    { style: `background: ${colours.ramp[i + 1]}; color: ${colours.ink[i + 1]}` }, i + 1 === workers ? `${i + 1} ✓` : i + 1)));
 }
 
 /* ---- values on hover, and under the keyboard's cursor ---- */
@@ -288,12 +280,7 @@ function rebuild() {
   for (const s of stages) s.build(most);
   const rounds = Math.max(...stages.map((s) => s.scheme.rounds)), every = Math.ceil(rounds / 16);
   const marks = clock.unit === 'rounds' ? Array.from({ length: rounds + 1 }, (_, k) => k).filter((k) => k % every === 0) : [];
-  $('ticks').replaceChildren(...marks.map((k) => {
-    const e = document.createElement('span');
-    e.textContent = k;
-    e.style.left = `${100 * k / rounds}%`;
-    return e;
-  }));
+  $('ticks').replaceChildren(...marks.map((k) => element('span', { style: `left: ${100 * k / rounds}%` }, k)));
   clock.at = clamp(clock.at, 0, length());
   if (clock.target !== null) clock.target = Math.min(clock.target, length());
   show();

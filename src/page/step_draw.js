@@ -1,25 +1,16 @@
 /* The drawing of one scheme: a row a worker, a column a chunk, messages moving between the rows. */
 'use strict';
 
-const svgNS = 'http://www.w3.org/2000/svg';
-function svg(tag, attributes, parent) {
-  const e = document.createElementNS(svgNS, tag);
-  for (const [k, v] of Object.entries(attributes || {})) e.setAttribute(k, v);
-  if (parent) parent.append(e);
-  return e;
-}
 const ease = (x) => x < .5 ? 4 * x ** 3 : 1 - (2 - 2 * x) ** 3 / 2;
 
 /* ---- colours ---- */
 
 const colours = { ramp: [], ink: [] };
 
-const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-
 /* From the four colours of the style sheet to one for each count; dark ink on pale ones. */
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const stops = [0, 1, 2, 3].map((i) => rgb(style.getPropertyValue(`--c${i}`).trim()));
+  const stops = [0, 1, 2, 3].map((i) => channels(style.getPropertyValue(`--c${i}`).trim()));
   for (let count = 1; count <= workers; count++) {
     const x = 3 * (count - 1) / (workers - 1), i = Math.min(2, Math.floor(x));
     const mix = stops[i].map((a, k) => Math.round(a + (x - i) * (stops[i + 1][k] - a)));

@@ -22,12 +22,11 @@ function values(i) {
 /* ---- formulas and words: N workers, P the power of two up to N, E = N - P ---- */
 
 const N = workers, L = Math.ceil(Math.log2(N)), Q = Math.floor(Math.log2(N)), P = 2 ** Q, E = N - P;
-const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
 const fold = E > 0 ? ' + 2' : '', foldMessages = E > 0 ? ' + 2 E' : '';
 
 /* Who sums the gradients of whom before the exchange, and hands the sum back after it. */
 const folded = {
-  before: `<b>Fold in.</b> ${N} is no power of two: ${plural(E, 'worker')} hand${E === 1 ? 's' : ''} the gradient to a partner,
+  before: `<b>Fold in.</b> ${N} is no power of two: ${several(E, 'worker')} hand${E === 1 ? 's' : ''} the gradient to a partner,
     and wait${E === 1 ? 's' : ''}; ${P} workers go on.`,
   after: `<b>Fold out.</b> ${E === 1 ? 'The worker that waited gets' : 'The workers that waited get'} the sum from the partner.`,
 };
