@@ -244,26 +244,22 @@ static gs_status grade_into(grading *g, const char *path, gs_hand_ins *all) {
 int gs_cmd_grade(int argc, char **argv) {
     grading g = {0};
     const char *out = NULL;
-    bool help;
-    int words;
+    int words, exit_status;
     const gs_option options[] = {
         {"labs", GS_OPTION_TEXT, &g.labs, 0, 0, "LIST", "only these: 06,07"},
         {"json", GS_OPTION_FLAG, &g.json, 0, 0, NULL, "one JSON object per lab, one per line"},
         {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "write to this file instead of standard output"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("grade DIR... [options]",
-                        "Grade hand-ins, as CSV: student, lab, points by task, points, of how many, note.\n"
-                        "DIR holds one folder per student, with NN/lab.c or lab-NN.c for each lab (lab.cl\n"
-                        "for kernels). The programs run with your rights, in processes with limits on\n"
-                        "time, memory and output: that contains accidents, but not an attacker.",
-                        "gradsum grade hand-ins -o points.csv", options);
-        return GS_EXIT_OK;
-    }
+    const gs_help help = {"grade DIR... [options]",
+                          "Grade hand-ins, as CSV: student, lab, points by task, points, of how many, note.\n"
+                          "DIR holds one folder per student, with NN/lab.c or lab-NN.c for each lab (lab.cl\n"
+                          "for kernels). The programs run with your rights, in processes with limits on\n"
+                          "time, memory and output: that contains accidents, but not an attacker.",
+                          "gradsum grade hand-ins -o points.csv", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_hand_ins all = {0};
-    if (status == GS_OK) status = find_all(words, argv, &all);
+    gs_status status = find_all(words, argv, &all);
     if (status == GS_OK) status = grade_into(&g, out, &all);
     gs_hand_ins_free(&all);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("grade", status);

@@ -61,10 +61,26 @@ typedef struct gs_option {
 
 enum { GS_OPTIONS_MOST = 64 }; /* in one table */
 
+static inline const char *gs_option_dashes(const gs_option *o) {
+    return o->name[1] ? "--" : "-";
+}
+
 /* Read "--name value" and "--name=value", and "-n 3" and "-n3". Other words are moved to argv[1..*words]. With --help
  * or -h anywhere, sets *help and reads nothing. GS_E_USAGE: an unknown option (the nearest one is named), a missing or
  * a wrong value, a word behind --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
+
+/* What --help says of a command beside its options. */
+typedef struct gs_help {
+    const char *usage; /* "train [options]" */
+    const char *what, *example;
+    void (*more)(void); /* prints what stands below; NULL: nothing */
+} gs_help;
+
+/* gs_options_parse, then help where it is asked for. True: the command goes on. False: it ends with *exit_status, and
+ * what is wrong has been said. words NULL: it takes none beside its options. */
+bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
+                      int *exit_status);
 
 /* ---- options_help.c ---- */
 
@@ -72,9 +88,8 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
  * `text` is room for it. */
 const char *gs_option_default(const gs_option *, char *text, size_t size);
 
-/* "usage: gradsum train [options]" and for each option a line or more with its default, in 80 columns. True: the
- * caller may print more below; false: it is for a shell, which reads nothing else (manual.h). */
-bool gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options);
+/* "usage: gradsum train [options]" and for each option a line or more with its default, in 80 columns. */
+void gs_options_help(const gs_help *, const gs_option *options);
 
 /* ---- options.c ---- */
 
@@ -104,9 +119,6 @@ int gs_failed(const char *command, gs_status status);
  * its training were scaled, and --mean and --std do not either. To be called when the file is known to be good: what
  * is assumed of a file that does not load interests nobody. */
 void gs_tell_scaling(const char *command, const gs_settings *);
-
-/* A command takes no words beside its options: GS_E_USAGE naming the first. */
-gs_status gs_no_words(int words, char **argv);
 
 /* ---- output.c ---- */
 

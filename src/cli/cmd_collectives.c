@@ -302,8 +302,7 @@ int gs_cmd_collectives(int argc, char **argv) {
     static gs_table t;
     int n = 0;
     t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl", .bind = true};
-    bool help;
-    int words;
+    int exit_status;
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
         {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "size of the array that is moved or reduced"},
@@ -315,20 +314,17 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("collectives [-n RANKS] [--size BYTES] [--json]",
-                        "Run every collective between threads of one process (threads), and in the two\nways "
-                        "that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo). "
-                        "The\nbuffers are in host memory (cpu) and on an OpenCL device (cl).\n"
-                        "Every element of every result is compared with a value computed in another\n"
-                        "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
-                        "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
-                        "gradsum collectives -n 4 --size 65536", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) status = find_ranks(&t, n);
+    const gs_help help = {
+        "collectives [-n RANKS] [--size BYTES] [--json]",
+        "Run every collective between threads of one process (threads), and in the two\nways "
+        "that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo). "
+        "The\nbuffers are in host memory (cpu) and on an OpenCL device (cl).\n"
+        "Every element of every result is compared with a value computed in another\n"
+        "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
+        "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
+        "gradsum collectives -n 4 --size 65536", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status = find_ranks(&t, n);
     if (status == GS_OK && t.spoil) status = check_spoil(t.spoil);
     if (status == GS_OK && strncmp(t.device, "cl", 2) != 0)
         status = gs_fail(GS_E_USAGE, "--device: '%s': wanted an OpenCL device: cl, cl:P.D or cl:P.D/KofN",

@@ -92,11 +92,8 @@ static void print_row(const gs_row *row, const gs_row *first, bool buckets) {
     const gs_result *r = &row->result;
     double speed_up = r->samples_per_s / first->result.samples_per_s;
     double efficiency = speed_up * first->result.workers / r->workers;
-    int width = name_width(buckets);
-    bool fits = strlen(row->devices) <= (size_t)width;
-    if (!fits) printf("%s\n", row->devices);
-    printf("%-*s %9s %5.2f %5.0f", width, fits ? row->devices : "", gs_thousands(r->samples_per_s), speed_up,
-           100 * efficiency);
+    gs_print_name(stdout, row->devices, name_width(buckets));
+    printf(" %9s %5.2f %5.0f", gs_thousands(r->samples_per_s), speed_up, 100 * efficiency);
     if (!is_narrow()) print_times(r, buckets);
     printf(" %7.4f %8.1e\n", gs_shown(r->train_loss), gs_shown(row->difference));
     fflush(stdout);
@@ -112,10 +109,8 @@ static void print_sent(const gs_row *rows, int count, bool buckets) {
         if (!begun) printf("\n%-*s  bytes that a worker sends per step\n", width, "");
         if (!begun) printf("%-*s %14s %14s\n", width, "devices", "on average", "the busiest");
         begun = true;
-        bool fits = strlen(rows[i].devices) <= (size_t)width;
-        if (!fits) printf("%s\n", rows[i].devices);
-        printf("%-*s %14s %14s\n", width, fits ? rows[i].devices : "", gs_thousands(r->sent),
-               gs_thousands(r->sent_most));
+        gs_print_name(stdout, rows[i].devices, width);
+        printf(" %14s %14s\n", gs_thousands(r->sent), gs_thousands(r->sent_most));
     }
 }
 
@@ -210,8 +205,8 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
 int gs_cmd_compare(int argc, char **argv) {
     gs_settings s = gs_settings_default();
     const char *list = "cpu; cpu,cpu", *report = NULL;
-    bool json = false, help;
-    int words, count = 0;
+    bool json = false;
+    int count = 0, exit_status;
     gs_row *rows = NULL;
     s.epochs = 2;
     const gs_option own[] = {
@@ -227,18 +222,14 @@ int gs_cmd_compare(int argc, char **argv) {
         {0},
     };
     const gs_option *options = gs_run_options(&s, true, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help(
-            "compare --devices-list LISTS [options]",
-            "Run the same training on each set of devices and compare speed, shares of time,\n"
-            "loss and weights with the first set. wait: how long a worker waited for its\n"
-            "loader (a part of the share of data). Each worker in every set has the same\nnumber of threads.",
-            "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) status = rows_of(list, &rows, &count);
+    const gs_help help = {
+        "compare --devices-list LISTS [options]",
+        "Run the same training on each set of devices and compare speed, shares of time,\n"
+        "loss and weights with the first set. wait: how long a worker waited for its\n"
+        "loader (a part of the share of data). Each worker in every set has the same\nnumber of threads.",
+        "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status = rows_of(list, &rows, &count);
     if (status != GS_OK) return gs_failed("compare", status);
     s.measure = true;
     gs_stop_on_signals();

@@ -25,24 +25,20 @@ static void print_text(const gs_device_info *d) {
 }
 
 int gs_cmd_devices(int argc, char **argv) {
-    bool json = false, help;
-    int words, count;
+    bool json = false;
+    int count, exit_status;
     const gs_option options[] = {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("devices [--json]",
-                        "List the devices that --device takes: the CPU and every OpenCL device, and how\n"
-                        "many sub-devices each can be split into.",
-                        "gradsum devices", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
+    const gs_help help = {"devices [--json]",
+                          "List the devices that --device takes: the CPU and every OpenCL device, and how\n"
+                          "many sub-devices each can be split into.",
+                          "gradsum devices", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_device_info *all;
     const char *problem;
-    if (status == GS_OK) status = gs_device_list(&all, &count, &problem);
+    gs_status status = gs_device_list(&all, &count, &problem);
     if (status != GS_OK) return gs_failed("devices", status);
     for (int i = 0; i < count; i++) json ? print_json(&all[i]) : print_text(&all[i]);
     if (count == 1 && !json) printf("There is no OpenCL device (Debian: apt-get install pocl-opencl-icd).\n");

@@ -23,8 +23,8 @@ static void print_result(const gs_settings *s, const gs_result *r, bool json) {
 
 int gs_cmd_eval(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    bool json = false, help;
-    int words;
+    bool json = false;
+    int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("load", "the weights (safetensors)"),
         GS_RUN_OPTION("mean", GS_MEAN_HELP_OF_FILE),
@@ -39,19 +39,14 @@ int gs_cmd_eval(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("eval", status);
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
-    status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("eval --load FILE [options]",
-                        "Print accuracy and loss on the test set, which is split over the workers.\n"
-                        "Inference needs no synchronisation except for the final count, and gives the\n"
-                        "same result for any number of workers and threads.",
-                        "gradsum eval --load lenet.safetensors --devices cpu,cpu", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && !s.load)
-        status = gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
-    if (status != GS_OK) return gs_failed("eval", status);
+    const gs_help help = {"eval --load FILE [options]",
+                          "Print accuracy and loss on the test set, which is split over the workers.\n"
+                          "Inference needs no synchronisation except for the final count, and gives the\n"
+                          "same result for any number of workers and threads.",
+                          "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (!s.load)
+        return gs_failed("eval", gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate"));
     s.processes = &processes;
     processes.timeout = s.timeout;
 

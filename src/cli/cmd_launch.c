@@ -6,21 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void help(const gs_option *options) {
-    gs_options_help("launch -n N [options] -- COMMAND [its options]",
-                    "Start N gradsum processes on this machine that train together. Each runs\n"
-                    "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-                    "the others are ended. One that stays stopped for the time-out after others have\nended "
-                    "is also ended.\n\n"
-                    "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
-                    "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
-                    "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines, start\n"
-                    "each process yourself with these set, and GRADSUM_ADDRESS set to the address of\n"
-                    "its own machine. The folder must be new for each run; it is removed once all\n"
-                    "ranks have met. Keep it private: its files hold the secret by which ranks\n"
-                    "recognise each other.",
-                    "gradsum launch -n 2 -- train --model lenet --epochs 3", options);
-}
+static const gs_help help = {
+    "launch -n N [options] -- COMMAND [its options]",
+    "Start N gradsum processes on this machine that train together. Each runs\n"
+    "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
+    "the others are ended. One that stays stopped for the time-out after others have\nended "
+    "is also ended.\n\n"
+    "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
+    "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
+    "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines, start\n"
+    "each process yourself with these set, and GRADSUM_ADDRESS set to the address of\n"
+    "its own machine. The folder must be new for each run; it is removed once all\n"
+    "ranks have met. Keep it private: its files hold the secret by which ranks\n"
+    "recognise each other.",
+    "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
 /* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
  * what its launcher has done. */
@@ -105,7 +104,7 @@ int gs_cmd_launch(int argc, char **argv) {
     while (end < argc && strcmp(argv[end], "--") != 0) end++;
     gs_status status = gs_options_parse(options, end, argv, &words, &wants_help);
     if (status == GS_OK && wants_help) {
-        help(options);
+        gs_options_help(&help, options);
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;

@@ -30,11 +30,10 @@ static gs_status print_layer(gs_layer *l, void *context) {
     shape_text(l->out, out, sizeof out);
     if (l->children > 0) snprintf(what, sizeof what, "%s", l->ops->name);
     size_t params = gs_layer_params(l);
-    bool long_name = strlen(l->name) > NAME;
-    if (long_name) printf("%s\n", l->name);
     const char *rest = what;
     int line = line_of(rest, WHAT);
-    printf("%-*s %-*.*s ", NAME, long_name ? "" : l->name, WHAT, line, rest);
+    gs_print_name(stdout, l->name, NAME);
+    printf(" %-*.*s ", WHAT, line, rest);
     if (l->children)
         printf("%s\n", out);
     else
@@ -45,20 +44,6 @@ static gs_status print_layer(gs_layer *l, void *context) {
         printf("%*s %.*s\n", NAME, "", line, rest);
     }
     return GS_OK;
-}
-
-/* The grammar (model/model_text.h). */
-static void print_layers(void) {
-    enum { USAGE = 32 };
-    const char *usage, *what;
-    printf("\nlayers, separated by commas; a new line counts as a space:\n");
-    for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
-        bool fits = strlen(usage) <= USAGE;
-        if (!fits) printf("  %s\n", usage);
-        printf("  %-*s %s\n", USAGE, fits ? usage : "", what);
-    }
-    printf("\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5. The\nlast layer needs "
-           "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
 /* A named model and its text, in lines of up to 80 columns. */
@@ -76,6 +61,22 @@ static void print_name(const char *name) {
         from += length + more;
         from += strspn(from, " ");
     }
+}
+
+/* Names and grammar (model/model_text.h). */
+static void print_grammar(void) {
+    enum { USAGE = 32 };
+    const char *usage, *what;
+    printf("\nnames:\n");
+    for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
+    printf("\nlayers, separated by commas; a new line counts as a space:\n");
+    for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
+        bool fits = strlen(usage) <= USAGE;
+        if (!fits) printf("  %s\n", usage);
+        printf("  %-*s %s\n", USAGE, fits ? usage : "", what);
+    }
+    printf("\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5. The\nlast layer needs "
+           "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
 /* "softmax, mlp, lenet, cnn" */
@@ -100,25 +101,18 @@ static gs_status one_word(int words) {
 
 int gs_cmd_model(int argc, char **argv) {
     gs_shape in = {1, 28, 28, 0};
-    bool help;
-    int words;
+    int words, exit_status;
     const gs_option options[] = {
         {"input", GS_OPTION_SHAPE, &in, 0, 0, "CxHxW", "shape of one image"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        bool more = gs_options_help(
-            "model NAME|TEXT [--input CxHxW]",
-            "Show the layers of a model: the output shape of each, its parameters, and the\nfloating-point "
-            "operations of one sample's forward pass (a multiply-add is 2).",
-            "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", options);
-        if (more) printf("\nnames:\n");
-        for (const char *const *name = gs_model_names(); more && *name; name++) print_name(*name);
-        if (more) print_layers();
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = one_word(words);
+    const gs_help help = {
+        "model NAME|TEXT [--input CxHxW]",
+        "Show the layers of a model: the output shape of each, its parameters, and the\nfloating-point "
+        "operations of one sample's forward pass (a multiply-add is 2).",
+        "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", print_grammar};
+    if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
+    gs_status status = one_word(words);
     gs_model *model;
     if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);
     if (status != GS_OK) return gs_failed("model", status);

@@ -6,8 +6,7 @@
 int gs_cmd_predict(int argc, char **argv) {
     gs_settings s = gs_settings_default();
     const char *out = NULL;
-    bool help;
-    int words;
+    int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("load", "the weights (safetensors)"),
         GS_RUN_OPTION("mean", GS_MEAN_HELP_OF_FILE),
@@ -17,24 +16,19 @@ int gs_cmd_predict(int argc, char **argv) {
         {0},
     };
     const gs_option *options = gs_run_options(&s, false, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("predict --load FILE -o OUT.npy [options]",
-                        "Write the logits of every test sample, in order, as a NumPy array (n, classes).",
-                        "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && !s.load)
-        status = gs_fail(GS_E_USAGE, "--load FILE is required: the weights to use");
-    if (status == GS_OK && !out)
-        status = gs_fail(GS_E_USAGE, "-o FILE is required: where to write the logits");
-    if (status != GS_OK) return gs_failed("predict", status);
+    const gs_help help = {"predict --load FILE -o OUT.npy [options]",
+                          "Write the logits of every test sample, in order, as a NumPy array (n, classes).",
+                          "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    const char *missing = !s.load ? "--load FILE is required: the weights to use"
+                          : !out  ? "-o FILE is required: where to write the logits"
+                                  : NULL;
+    if (missing) return gs_failed("predict", gs_fail(GS_E_USAGE, "%s", missing));
 
     float *logits;
     size_t rows;
     int columns;
-    status = gs_predict_all(&s, &logits, &rows, &columns);
+    gs_status status = gs_predict_all(&s, &logits, &rows, &columns);
     if (status != GS_OK) return gs_failed("predict", status);
     gs_tell_scaling("predict", &s);
     status = gs_npy_save(out, logits, rows, (size_t)columns);

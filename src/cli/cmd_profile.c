@@ -56,8 +56,7 @@ enum { LABEL = 22 };
 static void print_label(const gs_profile_row *r) {
     char label[200];
     snprintf(label, sizeof label, "%-6s %s", r->name, r->what);
-    if (strlen(label) > LABEL) printf("%s\n", label); /* not cut: a line of its own */
-    printf("%-*s", LABEL, strlen(label) > LABEL ? "" : label);
+    gs_print_name(stdout, label, LABEL);
 }
 
 static void print_rows(const gs_profile *p) {
@@ -155,8 +154,8 @@ static void print_json(const gs_profile *p, bool plain) {
 
 int gs_cmd_profile(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    bool plain = false, json = false, help;
-    int words;
+    bool plain = false, json = false;
+    int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("model",
                       "softmax, mlp, lenet, cnn; or layers, in quotes: \"flatten, linear 10\" (default mlp)"),
@@ -174,18 +173,14 @@ int gs_cmd_profile(int argc, char **argv) {
         {0},
     };
     const gs_option *options = gs_run_options(&s, false, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("profile [options]",
-                        "Measure where training time goes: the bandwidth of the loader and that of\n"
-                        "the training step, each alone, and which of them bounds a run; then each "
-                        "layer,\nforward and backward, compared with the most that the device could do.",
-                        "gradsum profile --model lenet --device cpu --threads 1", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
+    const gs_help help = {"profile [options]",
+                          "Measure where training time goes: the bandwidth of the loader and that of\n"
+                          "the training step, each alone, and which of them bounds a run; then each "
+                          "layer,\nforward and backward, compared with the most that the device could do.",
+                          "gradsum profile --model lenet --device cpu --threads 1", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_profile profile;
-    if (status == GS_OK) status = gs_profile_run(&s, SECONDS, &profile);
+    gs_status status = gs_profile_run(&s, SECONDS, &profile);
     if (status == GS_OK && plain) status = gs_profile_plain(&s, SECONDS, &profile);
     if (status != GS_OK) return gs_failed("profile", status);
     if (json) {

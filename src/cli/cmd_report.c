@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "page/page.h"
+#include "io/file.h"
 #include "page/report.h"
 
 #include <cjson/cJSON.h>
@@ -85,7 +85,7 @@ static gs_status report(char **folders, int count, const char *out) {
         return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");
     for (int i = 0; i < count; i++) GS_TRY(check_not_of_log(folders[i], out));
-    GS_TRY(gs_page_check_target(out));
+    GS_TRY(gs_file_check_target(out));
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
     cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);
@@ -98,22 +98,18 @@ static gs_status report(char **folders, int count, const char *out) {
 
 int gs_cmd_report(int argc, char **argv) {
     const char *out = NULL;
-    bool help;
-    int words;
+    int words, exit_status;
     const gs_option options[] = {
         {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "the page (.html)"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("report DIR... -o FILE",
-                        "Make a page of one run or several, from the logs that train --log DIR wrote:\n"
-                        "loss and accuracy against steps and time, speed-up and efficiency, where a\n"
-                        "step's time goes, a timeline of some steps, memory, commands and devices. It is\n"
-                        "one file for any browser, and needs no network.",
-                        "gradsum report run1 run2 -o report.html", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = report(argv + 1, words, out);
+    const gs_help help = {"report DIR... -o FILE",
+                          "Make a page of one run or several, from the logs that train --log DIR wrote:\n"
+                          "loss and accuracy against steps and time, speed-up and efficiency, where a\n"
+                          "step's time goes, a timeline of some steps, memory, commands and devices. It is\n"
+                          "one file for any browser, and needs no network.",
+                          "gradsum report run1 run2 -o report.html", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
+    gs_status status = report(argv + 1, words, out);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("report", status);
 }

@@ -231,8 +231,7 @@ static gs_status run(table *t) {
 
 int gs_cmd_schemes(int argc, char **argv) {
     static table t;
-    bool help;
-    int words;
+    int exit_status;
     t = (table){.ranks = 4, .over = "threads", .seconds_all = 5, .bind = true};
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &t.ranks, 2, MOST_RANKS, "RANKS", "number of ranks"},
@@ -242,17 +241,13 @@ int gs_cmd_schemes(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per figure"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("schemes [-n RANKS] [--over NAME] [--json]",
-                        "Time one sum with every scheme of --sync, for arrays of 1 KB to 16 MB. The ranks\n"
-                        "are threads of this program; the first sum of each kind is checked. Each scheme\n"
-                        "has its formulas in its file in src/sync/.",
-                        "gradsum schemes -n 4 --over gloo", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) status = run(&t);
+    const gs_help help = {"schemes [-n RANKS] [--over NAME] [--json]",
+                          "Time one sum with every scheme of --sync, for arrays of 1 KB to 16 MB. The ranks\n"
+                          "are threads of this program; the first sum of each kind is checked. Each scheme\n"
+                          "has its formulas in its file in src/sync/.",
+                          "gradsum schemes -n 4 --over gloo", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status = run(&t);
     if (status != GS_OK) return gs_failed("schemes", status);
     t.json ? print_json(&t) : print_text(&t);
     return GS_EXIT_OK;

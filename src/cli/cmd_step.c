@@ -75,21 +75,21 @@ static gs_status show(gs_step_record *s, bool json, bool pause) {
     return GS_OK;
 }
 
-static void help(const gs_option *options) {
-    bool more =
-        gs_options_help("step [options]",
-                        "Sum one array over some workers (threads), and show it round by round: who sends\n"
-                        "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
-                        "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
-                        "shows whose gradients are in it.\n\n"
-                        "With -o the gradients are those of a model's first step, and a page for the\n"
-                        "browser shows all schemes: one file, which needs no network.",
-                        "gradsum step --sync ring --workers 4 -o step.html", options);
-    if (!more) return;
+static void print_schemes(void) {
     printf("\nschemes (--sync, here and in train):\n");
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         printf("  %-20s %s\n", (*s)->name, (*s)->what);
 }
+
+static const gs_help help = {
+    "step [options]",
+    "Sum one array over some workers (threads), and show it round by round: who sends\n"
+    "which chunk to whom, and what each worker then holds. At a terminal, Enter shows\n"
+    "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
+    "shows whose gradients are in it.\n\n"
+    "With -o the gradients are those of a model's first step, and a page for the\n"
+    "browser shows all schemes: one file, which needs no network.",
+    "gradsum step --sync ring --workers 4 -o step.html", print_schemes};
 
 /* What the command line says. */
 typedef struct wish {
@@ -129,8 +129,7 @@ static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
 
 int gs_cmd_step(int argc, char **argv) {
     wish w = {.sync = "ring", .workers = 4};
-    bool wants_help;
-    int words;
+    int exit_status;
     const gs_sync_scheme *scheme;
     const gs_option options[] = {
         {"sync", GS_OPTION_TEXT, &w.sync, 0, 0, "NAME", "the scheme"},
@@ -146,13 +145,8 @@ int gs_cmd_step(int argc, char **argv) {
          "with -o: the global batch (default: 8 per worker)"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);
-    if (status == GS_OK && wants_help) {
-        help(options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) status = gs_sync_find(w.sync, &scheme);
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status = gs_sync_find(w.sync, &scheme);
     if (status == GS_OK) status = w.out ? show_on_page(&w, scheme) : show_in_terminal(&w, scheme);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
 }

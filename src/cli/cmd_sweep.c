@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/draw/sweep_page.h"
 #include "core/decimal.h"
-#include "page/page.h"
+#include "io/file.h"
 #include "page/report.h"
 #include "train/sweep.h"
 #include "io/json.h"
@@ -200,22 +200,20 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     return status;
 }
 
-static void help(const gs_option *options) {
-    gs_options_help("sweep --batch LIST [options]",
-                    "Train once with each global batch, and show how many steps and seconds each\n"
-                    "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
-                    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
-                    "what it becomes for the others. --jobs divides the cores among concurrent runs.",
-                    "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", options);
-}
+static const gs_help help = {
+    "sweep --batch LIST [options]",
+    "Train once with each global batch, and show how many steps and seconds each\n"
+    "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
+    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
+    "what it becomes for the others. --jobs divides the cores among concurrent runs.",
+    "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", NULL};
 
 int gs_cmd_sweep(int argc, char **argv) {
     static gs_sweep w; /* large */
     shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1}};
     const char *batches = NULL;
     double target = 80;
-    bool wants_help;
-    int words;
+    int exit_status;
     w = (gs_sweep){.settings = gs_settings_default(), .jobs = 1};
     w.settings.epochs = 10;
     const gs_option own[] = {
@@ -229,20 +227,15 @@ int gs_cmd_sweep(int argc, char **argv) {
         {0},
     };
     const gs_option *options = gs_run_options(&w.settings, true, own);
-    gs_status status = gs_options_parse(options, argc, argv, &words, &wants_help);
-    if (status == GS_OK && wants_help) {
-        help(options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && !batches)
-        status = gs_fail(GS_E_USAGE, "--batch LIST is required: the global batches, such as 32,64,...,2048");
-    if (status == GS_OK) status = count_samples(&w);
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status =
+        batches ? count_samples(&w)
+                : gs_fail(GS_E_USAGE, "--batch LIST is required: the global batches, such as 32,64,...,2048");
     if (status == GS_OK) status = gs_sweep_batches(&w, batches);
     w.target = target / 100;
     s.screen = gs_screen_of(stdout);
     s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
-    if (status == GS_OK && s.report) status = gs_page_check_target(s.report);
+    if (status == GS_OK && s.report) status = gs_file_check_target(s.report);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);

@@ -71,8 +71,8 @@ static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
 
 int gs_cmd_train(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    bool json = false, help;
-    int words;
+    bool json = false;
+    int exit_status;
     record log = {0};
     const gs_option own[] = {
         GS_RUN_OPTION("keep", NULL),
@@ -90,26 +90,22 @@ int gs_cmd_train(int argc, char **argv) {
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
     const gs_option *options = gs_run_options(&s, true, own);
-    status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help(
-            "train [options]",
-            "Train a model on one worker or several. The learning rate can follow the\n"
-            "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
-            "times the number of workers\" if the base batch is that of one worker.\n"
-            "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto)\n"
-            "and event files (for TensorBoard). If the record cannot be completed, training\n"
-            "goes on, the weights are saved, and the exit status is 1.\n"
-            "--json prints one \"event\" per line: start, an epoch for each, end. The last has\na "
-            "\"status\": done, interrupted, diverged or failed. If the run failed, it has the\n"
-            "\"steps\" done and a \"message\", but no results.",
-            "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", options);
-        return GS_EXIT_OK;
-    }
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK && s.keep_best && !s.save)
-        status = gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in");
-    if (status != GS_OK) return gs_failed("train", status);
+    const gs_help help = {
+        "train [options]",
+        "Train a model on one worker or several. The learning rate can follow the\n"
+        "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
+        "times the number of workers\" if the base batch is that of one worker.\n"
+        "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto)\n"
+        "and event files (for TensorBoard). If the record cannot be completed, training\n"
+        "goes on, the weights are saved, and the exit status is 1.\n"
+        "--json prints one \"event\" per line: start, an epoch for each, end. The last has\na "
+        "\"status\": done, interrupted, diverged or failed. If the run failed, it has the\n"
+        "\"steps\" done and a \"message\", but no results.",
+        "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (s.keep_best && !s.save)
+        return gs_failed("train",
+                         gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
     s.processes = &processes;
     processes.timeout = s.timeout;
     /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */

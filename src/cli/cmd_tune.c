@@ -106,8 +106,8 @@ static void end_text(const gs_tune_result *r) {
 int gs_cmd_tune(int argc, char **argv) {
     const char *device = "cl";
     double seconds = 60;
-    bool json = false, help;
-    int words;
+    bool json = false;
+    int exit_status;
     shown table = {0};
     const gs_option options[] = {
         {"device", GS_OPTION_TEXT, &device, 0, 0, "NAME", "cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
@@ -115,21 +115,18 @@ int gs_cmd_tune(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    gs_status status = gs_options_parse(options, argc, argv, &words, &help);
-    if (status == GS_OK && help) {
-        gs_options_help("tune [options]",
-                        "Search for the tiles that make an OpenCL device's products and "
-                        "convolutions\nfastest. The results of each candidate are compared with the cpu's.\n"
-                        "The best is then measured alternately with the tiles in use. If it is faster, it\n"
-                        "is kept in the user's cache directory for this device and driver, and used from\n"
-                        "then on. Tuning is optional.",
-                        "gradsum tune --device cl --seconds 30", options);
-        return GS_EXIT_OK;
-    }
+    const gs_help help = {
+        "tune [options]",
+        "Search for the tiles that make an OpenCL device's products and "
+        "convolutions\nfastest. The results of each candidate are compared with the cpu's.\n"
+        "The best is then measured alternately with the tiles in use. If it is faster, it\n"
+        "is kept in the user's cache directory for this device and driver, and used from\n"
+        "then on. Tuning is optional.",
+        "gradsum tune --device cl --seconds 30", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_tune_result result;
-    if (status == GS_OK) status = gs_no_words(words, argv);
-    if (status == GS_OK) gs_stop_on_signals();
-    if (status == GS_OK) status = gs_tune(device, seconds, json ? row_json : row_text, &table, &result);
+    gs_stop_on_signals();
+    gs_status status = gs_tune(device, seconds, json ? row_json : row_text, &table, &result);
     if (status != GS_OK) return gs_failed("tune", status);
     json ? end_json(&result) : end_text(&result);
     return GS_EXIT_OK;

@@ -82,22 +82,6 @@ static int unexpected(const char *name, const char *word, const char *wanted) {
     return GS_EXIT_USAGE;
 }
 
-static int run_command(int argc, char **argv);
-
-/* "help", "help train" (which is "train --help"), and for manual pages and completion "help --man train". */
-static int run_help(int argc, char **argv) {
-    const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
-    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0)
-        return gs_manual(argc - 2, argv + 2, gs_commands);
-    if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
-    if (is_help(about)) {
-        help(stdout);
-        return GS_EXIT_OK;
-    }
-    char *command_help[] = {argv[0], argv[2], "--help", NULL};
-    return run_command(3, command_help);
-}
-
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
     for (int i = 0; i < COMMANDS; i++) {
@@ -111,6 +95,20 @@ static int run_command(int argc, char **argv) {
         return gs_commands[i].run(argc - 1, argv + 1);
     }
     return unknown_command(name);
+}
+
+/* "help", "help train" (which is "train --help"), and for manual pages and completion "help --man train". */
+static int run_help(int argc, char **argv) {
+    const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
+    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0)
+        return gs_manual(argc - 2, argv + 2, gs_commands);
+    if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
+    if (is_help(about)) {
+        help(stdout);
+        return GS_EXIT_OK;
+    }
+    char *command_help[] = {argv[0], argv[2], "--help", NULL};
+    return run_command(3, command_help);
 }
 
 static int run(int argc, char **argv) {

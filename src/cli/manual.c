@@ -56,16 +56,12 @@ static void page_begins(const char *name, const char *what) {
     printf("\n.SH SYNOPSIS\n");
 }
 
-static const char *dashes(const gs_option *o) {
-    return o->name[1] ? "--" : "-";
-}
-
 static void put_option(const gs_option *o) {
     char number[48];
     const char *usual = gs_option_default(o, number, sizeof number);
     printf(".TP\n\\fB");
     if (strcmp(o->name, "out") == 0) printf("\\-o\\fR, \\fB");
-    put(dashes(o));
+    put(gs_option_dashes(o));
     put(o->name);
     printf("\\fR");
     if (o->argument) printf(" \\fI");
@@ -78,21 +74,21 @@ static void put_option(const gs_option *o) {
     printf(*usual ? ")\n" : "\n");
 }
 
-static void page_of_command(const char *usage, const char *what, const char *example,
-                            const gs_option *options) {
+static void page_of_command(const gs_help *h, const gs_option *options) {
     char name[64];
     snprintf(name, sizeof name, "gradsum-%s", of->name);
     page_begins(name, of->what);
     printf(".B gradsum\n");
-    put(usage);
+    put(h->usage);
     printf("\n.SH DESCRIPTION\n");
-    put_paragraphs(what);
+    put_paragraphs(h->what);
     printf(".SH OPTIONS\n");
     for (const gs_option *o = options; o->name; o++)
         if (o->kind != GS_OPTION_REFUSED) put_option(o);
     printf(".SH EXAMPLES\n.nf\n");
-    put(example);
+    put(h->example);
     printf("\n");
+    if (h->more) h->more();
 }
 
 static void page_of_program(const gs_command *commands) {
@@ -114,14 +110,12 @@ static void page_of_program(const gs_command *commands) {
 static void words_of_options(const gs_option *options) {
     for (const gs_option *o = options; o->name; o++)
         if (o->kind != GS_OPTION_REFUSED)
-            printf("%s%s\t%s\t%s\n", dashes(o), o->name, o->argument ? o->argument : "", o->help);
+            printf("%s%s\t%s\t%s\n", gs_option_dashes(o), o->name, o->argument ? o->argument : "", o->help);
     printf("--help\t\tshow this\n");
 }
 
-bool gs_manual_options(const char *usage, const char *what, const char *example, const gs_option *options,
-                       bool *more) {
-    *more = reader != FOR_SHELLS;
-    if (reader == FOR_MAN) page_of_command(usage, what, example, options);
+bool gs_manual_options(const gs_help *h, const gs_option *options) {
+    if (reader == FOR_MAN) page_of_command(h, options);
     if (reader == FOR_SHELLS) words_of_options(options);
     return reader != FOR_PEOPLE;
 }

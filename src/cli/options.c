@@ -11,12 +11,8 @@
 
 /* ---- values ---- */
 
-static const char *dashes(const gs_option *o) {
-    return o->name[1] ? "--" : "-";
-}
-
 static gs_status wrong_value(const gs_option *o, const char *text, const char *wanted) {
-    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", dashes(o), o->name, text, wanted);
+    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, text, wanted);
 }
 
 static gs_status parse_number(const gs_option *o, const char *text, double *out) {
@@ -90,7 +86,7 @@ static gs_status parse_name(const gs_option *o, const char *text) {
         typed[i] = names->name[i];
         if (strcmp(text, typed[i]) == 0) return gs_option_set_name(o->kind, o->value, i), GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", dashes(o), o->name, text,
+    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", gs_option_dashes(o), o->name, text,
                    names->wanted, gs_did_you_mean(text, typed));
 }
 
@@ -206,15 +202,24 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
             continue;
         }
         if (!equals && i + 1 >= argc)
-            return gs_fail(GS_E_USAGE, "%s%s needs a value: %s", dashes(o), o->name, o->argument);
+            return gs_fail(GS_E_USAGE, "%s%s needs a value: %s", gs_option_dashes(o), o->name, o->argument);
         GS_TRY(parse_value(o, equals ? equals + 1 : argv[++i]));
     }
     return check_given(options, given);
 }
 
-gs_status gs_no_words(int words, char **argv) {
-    if (words == 0) return GS_OK;
-    return gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
+bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char **argv, int *words,
+                      int *exit_status) {
+    bool help;
+    int others;
+    gs_status status = gs_options_parse(options, argc, argv, &others, &help);
+    *exit_status = GS_EXIT_OK;
+    if (words) *words = others;
+    if (status == GS_OK && help) return gs_options_help(h, options), false;
+    if (status == GS_OK && !words && others > 0)
+        status = gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
+    if (status != GS_OK) *exit_status = gs_failed(argv[0], status);
+    return status == GS_OK;
 }
 
 int gs_failed(const char *command, gs_status status) {

@@ -19,11 +19,7 @@ const char *gs_option_default(const gs_option *o, char *text, size_t size) {
 static void print_option(const gs_option *o) {
     char left[40], right[400], number[48];
     const char *usual = gs_option_default(o, number, sizeof number);
-    bool is_out = strcmp(o->name, "out") == 0;
-    snprintf(left, sizeof left, "%s%s %s",
-             is_out       ? "-o, --"
-             : o->name[1] ? "--"
-                          : "-",
+    snprintf(left, sizeof left, "%s%s%s %s", strcmp(o->name, "out") == 0 ? "-o, " : "", gs_option_dashes(o),
              o->name, o->argument ? o->argument : "");
     snprintf(right, sizeof right, "%s%s%s%s", o->help, *usual ? " (default " : "", usual, *usual ? ")" : "");
     printf("  %-22s ", left);
@@ -31,12 +27,11 @@ static void print_option(const gs_option *o) {
     gs_print_wrapped(MARGIN, right);
 }
 
-bool gs_options_help(const char *usage, const char *what, const char *example, const gs_option *options) {
-    bool more;
-    if (gs_manual_options(usage, what, example, options, &more)) return more;
-    printf("usage: gradsum %s\n\n%s\n\n", usage, what);
+void gs_options_help(const gs_help *h, const gs_option *options) {
+    if (gs_manual_options(h, options)) return;
+    printf("usage: gradsum %s\n\n%s\n\n", h->usage, h->what);
     for (const gs_option *o = options; o->name; o++)
         if (o->kind != GS_OPTION_REFUSED) print_option(o);
-    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", example);
-    return true;
+    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", h->example);
+    if (h->more) h->more();
 }

@@ -154,6 +154,13 @@ static int error_of_lost_write(FILE *file) {
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
 }
 
+gs_status gs_file_check_target(const char *path) {
+    gs_file_writer w;
+    GS_TRY(gs_file_writer_open(path, &w));
+    gs_file_writer_discard(&w);
+    return GS_OK;
+}
+
 gs_status gs_file_writer_commit(gs_file_writer *w) {
     if (!w->file) gs_bug("gs_file_writer_commit: no file is open");
     bool failed_before = ferror(w->file);

@@ -30,6 +30,8 @@ typedef struct gs_file_writer {
 } gs_file_writer;
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
+/* Can `path` be written? Known before long work, and not after it. */
+gs_status gs_file_check_target(const char *path);
 /* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
  * an older file at `path` stays as it was. */
 gs_status gs_file_writer_commit(gs_file_writer *w);

@@ -85,13 +85,6 @@ static gs_status write_file(const char *path, const char *text, size_t length) {
     return status;
 }
 
-gs_status gs_page_check_target(const char *path) {
-    gs_file_writer w;
-    GS_TRY(gs_file_writer_open(path, &w));
-    gs_file_writer_discard(&w);
-    return GS_OK;
-}
-
 gs_status gs_page_write(const char *path, const char *page, const gs_page_part *parts) {
     char *text = NULL;
     size_t length;

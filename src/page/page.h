@@ -33,6 +33,3 @@ typedef struct gs_page_part {
 /* Write the page to `path`: whole or not at all (io/file.h). GS_E_FILE: it cannot be written; GS_E_MEMORY.
  * A mark without a part, or a style or script that would end its element, is a gs_bug. */
 gs_status gs_page_write(const char *path, const char *page, const gs_page_part *parts);
-
-/* A target that cannot be written is known before the work and not after it. */
-gs_status gs_page_check_target(const char *path);

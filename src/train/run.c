@@ -86,14 +86,6 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     return GS_OK;
 }
 
-/* Finds out before the training, not after it, that a target cannot be written. */
-static gs_status check_target(const char *path) {
-    gs_file_writer w;
-    GS_TRY(gs_file_writer_open(path, &w));
-    gs_file_writer_discard(&w);
-    return GS_OK;
-}
-
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
@@ -126,7 +118,7 @@ static gs_status prepare(gs_run *run) {
         run->worker[i].cpus = gs_worker_share(s, i, run->local, &run->worker[i].share);
     }
     if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, run->local));
-    if (s->save) GS_TRY(check_target(s->save));
+    if (s->save) GS_TRY(gs_file_check_target(s->save));
     return GS_OK;
 }
 
@@ -299,18 +291,15 @@ static void take_result(gs_run *run, gs_result *result) {
     run->worker[0].result.worker = NULL;
     run->worker[0].result.staleness = (gs_staleness){0};
     run->worker[0].result.confusion = NULL;
-    for (int p = 0; p < GS_PHASES; p++) {
-        double sum = 0;
-        for (int i = 0; i < run->local; i++) sum += run->worker[i].result.phase[p];
-        result->phase[p] = sum / run->local;
-    }
-    result->overlap.summed = result->overlap.waited = 0;
+    result->overlap.summed = result->overlap.waited = result->waited = 0;
+    for (int p = 0; p < GS_PHASES; p++) result->phase[p] = 0;
     for (int i = 0; i < run->local; i++) {
-        result->overlap.summed += run->worker[i].result.overlap.summed / run->local;
-        result->overlap.waited += run->worker[i].result.overlap.waited / run->local;
+        const gs_result *r = &run->worker[i].result;
+        for (int p = 0; p < GS_PHASES; p++) result->phase[p] += r->phase[p] / run->local;
+        result->overlap.summed += r->overlap.summed / run->local;
+        result->overlap.waited += r->overlap.waited / run->local;
+        result->waited += r->waited / run->local;
     }
-    result->waited = 0;
-    for (int i = 0; i < run->local; i++) result->waited += run->worker[i].result.waited / run->local;
 }
 
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {

@@ -1,5 +1,6 @@
 #include "cli/draw/compare_chart.h"
 #include "cli/draw/numbers.h"
+#include "cli/draw/wrapped.h"
 #include "io/json.h"
 
 #include <math.h>
@@ -13,13 +14,6 @@ static const char *const short_names[GS_PHASES] = {"data", "forw", "back", "sync
 
 enum { LONGEST = 20, NUMBER = 8 };
 
-/* A name that is too long has a line of its own. */
-static void print_name(FILE *to, const char *name, int width) {
-    bool fits = (int)strlen(name) <= width;
-    if (!fits) fprintf(to, "%s\n", name);
-    fprintf(to, "%-*s ", width, fits ? name : "");
-}
-
 static void draw_speed_ups(FILE *to, const gs_screen *s, const gs_compare_bar *rows, int count, int width,
                            int cells) {
     double most = 0;
@@ -31,8 +25,8 @@ static void draw_speed_ups(FILE *to, const gs_screen *s, const gs_compare_bar *r
     for (int i = 0; i < count; i++) {
         gs_bar bar;
         gs_bar_draw(&bar, s, rows[i].speed_up, most, rows[i].ideal, cells);
-        print_name(to, rows[i].name, width);
-        fprintf(to, "%s %*.2f\n", bar.text, NUMBER - 1, rows[i].speed_up);
+        gs_print_name(to, rows[i].name, width);
+        fprintf(to, " %s %*.2f\n", bar.text, NUMBER - 1, rows[i].speed_up);
     }
 }
 
@@ -44,8 +38,8 @@ static void draw_shares(FILE *to, const gs_screen *s, const gs_compare_bar *rows
     for (int i = 0; i < count; i++) {
         gs_bar bar;
         gs_bar_shares(&bar, s, rows[i].share, cells);
-        print_name(to, rows[i].name, width);
-        fprintf(to, "%s\n", bar.text);
+        gs_print_name(to, rows[i].name, width);
+        fprintf(to, " %s\n", bar.text);
     }
 }
 

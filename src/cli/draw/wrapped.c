@@ -1,7 +1,7 @@
 #include "cli/draw/wrapped.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { COLUMNS = 80 };
@@ -20,6 +20,12 @@ void gs_print_wrapped(int margin, const char *text) {
         text += strspn(text, " ");
     }
     printf("\n");
+}
+
+void gs_print_name(FILE *to, const char *name, int width) {
+    bool fits = (int)strlen(name) <= width;
+    if (!fits) fprintf(to, "%s\n", name);
+    fprintf(to, "%-*s", width, fits ? name : "");
 }
 
 void gs_print_fact(const char *label, const char *format, ...) {

@@ -1,11 +1,16 @@
 /* Text in lines of at most 80 columns. */
 #pragma once
 
+#include <stdio.h>
+
 #include "core/error.h"
 
 /* Print words, and begin a new line at `margin` where one of 80 columns is full; "(default ...)" is one word. The first
  * line has been begun and is at `margin`. */
 void gs_print_wrapped(int margin, const char *text);
+
+/* A name in `width` columns; one that is too long has a line of its own, and is not cut. */
+void gs_print_name(FILE *, const char *name, int width);
 
 /* "sync     auto chose ...", with further lines at column 9 where 80 are full. */
 void gs_print_fact(const char *label, const char *format, ...) GS_PRINTF(2, 3);
