@@ -7,8 +7,8 @@
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
 #include "cli/collectives.h"
+#include "cli/ranks.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,6 @@ static const char *const between_processes[] = {"mpi"};
 typedef struct rank {
     gs_table *t;
     int number;
-    pthread_t thread;
     gs_comm *comm[GS_TABLE_TRANSPORTS];
     gs_device *device; /* NULL: no OpenCL */
     gs_mem in, out;
@@ -145,10 +144,7 @@ static gs_status open_rank(rank *r) {
     gs_rendezvous meeting = {
         .rank = r->number, .size = t->ranks, .directory = t->folder, .timeout = t->timeout};
     char why[256];
-    if (t->mpirun.size > 1)
-        GS_TRY(join_processes(r));
-    else
-        r->comm[FIRST] = t->threads[r->number];
+    if (t->mpirun.size > 1) GS_TRY(join_processes(r));
     r->host_in = malloc(bytes);
     r->host_out = malloc(bytes);
     if (!r->host_in || !r->host_out)
@@ -189,72 +185,45 @@ static gs_status run_tables(rank *r) {
     return GS_OK;
 }
 
-static void *rank_main(void *argument) {
-    rank *r = argument;
-    gs_table *t = r->t;
-    gs_status status = open_rank(r);
-    r->bind = t->bind && sched_getaffinity(0, sizeof r->all, &r->all) == 0 &&
-              gs_cores_share(r->number, t->ranks, &r->own);
-    if (status == GS_OK) status = run_tables(r);
-    if (status != GS_OK) {
-        snprintf(t->message[r->number], sizeof t->message[r->number], "%s", gs_message());
-        for (int i = 0; i < t->transport_count; i++)
-            if (r->comm[i]) gs_comm_abort(r->comm[i], t->message[r->number]);
+/* One rank, and all that is its own. */
+static gs_status run_rank(void *context, int number, gs_comm **thread) {
+    rank r = {.t = context, .number = number, .comm = {*thread}};
+    gs_table *t = r.t;
+    char message[1024];
+    gs_status status = open_rank(&r);
+    r.bind = t->bind && sched_getaffinity(0, sizeof r.all, &r.all) == 0 &&
+             gs_cores_share(number, t->ranks, &r.own);
+    if (status == GS_OK) status = run_tables(&r);
+    snprintf(message, sizeof message, "%s", gs_message());
+    for (int i = 0; i < t->transport_count && status != GS_OK; i++)
+        if (r.comm[i]) gs_comm_abort(r.comm[i], message);
+    if (r.device) {
+        r.device->ops->free(r.device, r.in);
+        r.device->ops->free(r.device, r.out);
     }
-    t->failed[r->number] = status;
-    if (r->device) {
-        r->device->ops->free(r->device, r->in);
-        r->device->ops->free(r->device, r->out);
-    }
-    gs_device_close(r->device);
-    for (int i = t->transport_count - 1; i >= 0; i--) gs_comm_free(r->comm[i]);
-    free(r->host_in);
-    free(r->host_out);
-    return NULL;
-}
-
-/* Of several failures the one that began it: not that of a rank which lost another. */
-static gs_status first_failure(const gs_table *t) {
-    int told = -1;
-    for (int r = t->ranks - 1; r >= 0; r--)
-        if (t->failed[r] != GS_OK && (told < 0 || t->failed[told] == GS_E_PEER || t->failed[r] != GS_E_PEER))
-            told = r;
-    return told < 0 ? GS_OK : gs_fail(t->failed[told], "%s", t->message[told]);
-}
-
-static gs_status run_ranks(gs_table *t) {
-    static rank ranks[GS_TABLE_RANKS];
-    int started = 0;
-    GS_TRY(gs_comm_threads_create(t->ranks, t->timeout, t->threads));
-    for (; started < t->ranks; started++) {
-        ranks[started] = (rank){.t = t, .number = started};
-        if (pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) != 0) break;
-    }
-    for (int r = started; r < t->ranks; r++) {
-        t->failed[r] = GS_E_MEMORY;
-        snprintf(t->message[r], sizeof t->message[r], "only %d of %d threads could be started", started,
-                 t->ranks);
-        gs_comm_abort(t->threads[r], t->message[r]);
-        gs_comm_free(t->threads[r]);
-    }
-    for (int r = 0; r < started; r++) pthread_join(ranks[r].thread, NULL);
-    return first_failure(t);
+    gs_device_close(r.device);
+    for (int i = t->transport_count - 1; i > FIRST; i--) gs_comm_free(r.comm[i]);
+    *thread = r.comm[FIRST];
+    free(r.host_in);
+    free(r.host_out);
+    return status == GS_OK ? GS_OK : gs_fail(status, "%s", message);
 }
 
 static gs_status run_in_folder(gs_table *t) {
     const char *tmp = getenv("TMPDIR");
     snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-collectives-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(t->folder)) return gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
-    gs_status status = run_ranks(t);
+    gs_status status = gs_ranks_run(t->ranks, t->timeout, run_rank, t);
     rmdir(t->folder); /* the last rank to come has done it already, if all came */
     return status;
 }
 
 /* One of mpirun's processes. */
 static gs_status run_process(gs_table *t) {
-    rank r = {.t = t, .number = t->mpirun.rank};
-    rank_main(&r);
-    return first_failure(t);
+    gs_comm *comm = NULL;
+    gs_status status = run_rank(t, t->mpirun.rank, &comm);
+    gs_comm_free(comm);
+    return status;
 }
 
 /* ---- the command ---- */

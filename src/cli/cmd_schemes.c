@@ -6,9 +6,9 @@
  * meets all of them; a figure is the median.
  */
 #include "cli/cli.h"
+#include "cli/ranks.h"
 #include "io/json.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +38,6 @@ typedef struct rank {
     gs_sync
         *sync; /* one for all schemes, which take turns: 16 MB for what comes in, and not 16 MB for each */
     float *data;
-    pthread_t thread;
-    gs_status status;
-    char message[1024];
 } rank;
 
 /* ---- measuring ---- */
@@ -124,9 +121,8 @@ static void signals(int how) {
     pthread_sigmask(how, &set, NULL);
 }
 
-static gs_status run_rank(rank *r) {
-    table *t = r->t;
-    int number = r->comm->rank;
+static gs_status measure_all(rank *r, int number) {
+    const table *t = r->t;
     GS_TRY(connect(r, number));
     GS_TRY(gs_comm_barrier(r->comm));
     signals(SIG_UNBLOCK); /* the folder is gone */
@@ -138,39 +134,13 @@ static gs_status run_rank(rank *r) {
     return GS_OK;
 }
 
-static void *rank_main(void *argument) {
-    rank *r = argument;
-    r->status = run_rank(r);
-    if (r->status != GS_OK) {
-        snprintf(r->message, sizeof r->message, "%s", gs_message());
-        if (r->comm) gs_comm_abort(r->comm, r->message);
-    }
-    gs_sync_free(r->sync);
-    gs_comm_free(r->comm);
-    free(r->data);
-    return NULL;
-}
-
-static gs_status run_ranks(table *t) {
-    static rank ranks[MOST_RANKS];
-    gs_comm *comms[MOST_RANKS];
-    int started = 0;
-    GS_TRY(gs_comm_threads_create(t->ranks, GS_TIMEOUT, comms));
-    for (; started < t->ranks; started++) {
-        ranks[started] = (rank){.t = t, .comm = comms[started]};
-        if (pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) != 0) break;
-    }
-    for (int i = started; i < t->ranks; i++) {
-        gs_comm_abort(comms[i], "cannot start a thread");
-        gs_comm_free(comms[i]);
-    }
-    for (int i = 0; i < started; i++) pthread_join(ranks[i].thread, NULL);
-    if (started < t->ranks)
-        return gs_fail(GS_E_MEMORY, "only %d of %d threads could be started", started, t->ranks);
-    const rank *first = NULL;
-    for (int i = 0; i < t->ranks; i++)
-        if (ranks[i].status != GS_OK && (!first || first->status == GS_E_PEER)) first = &ranks[i];
-    return first ? gs_fail(first->status, "%s", first->message) : GS_OK;
+static gs_status run_rank(void *context, int number, gs_comm **comm) {
+    rank r = {.t = context, .comm = *comm};
+    gs_status status = measure_all(&r, number);
+    *comm = r.comm;
+    gs_sync_free(r.sync);
+    free(r.data);
+    return status;
 }
 
 /* ---- printing ---- */
@@ -222,7 +192,7 @@ static gs_status run(table *t) {
     gs_status status =
         !meets || mkdtemp(t->folder) ? GS_OK : gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
     if (status == GS_OK) {
-        status = run_ranks(t);
+        status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
         if (meets) rmdir(t->folder); /* the last rank to come has done it already, if they met there */
     }
     signals(SIG_UNBLOCK);

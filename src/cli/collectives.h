@@ -32,10 +32,7 @@ typedef struct gs_table {
     int runs;           /* of each cell */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
-    gs_comm *threads[GS_TABLE_RANKS];
     gs_outcome outcome[GS_TABLE_RANKS];
-    gs_status failed[GS_TABLE_RANKS]; /* why a rank could not begin or go on */
-    char message[GS_TABLE_RANKS][1024];
 } gs_table;
 
 /* The array that an operation moves or reduces has --size bytes, of f32, at least one for each rank. */

@@ -6,10 +6,15 @@
 
 static const char *const kinds[GS_TABLE_KINDS] = {"cpu", "cl"};
 
+/* Each rank has a part of the array. */
+static bool has_parts(gs_operation operation) {
+    return operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
+           operation == GS_ALL_TO_ALL;
+}
+
 gs_call gs_table_call(const gs_table *t, gs_operation operation, int number) {
     size_t whole = (size_t)t->size / 4, part = whole / (size_t)t->ranks;
-    bool parts = operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
-                 operation == GS_ALL_TO_ALL;
+    bool parts = has_parts(operation);
     size_t count = operation == GS_BARRIER ? 0 : parts ? part : whole;
     int root = 0;
     if (operation == GS_SEND) root = (number + 1) % t->ranks;
@@ -27,9 +32,7 @@ static void print_time(double seconds, char text[16]) {
 
 static double gb_per_s(const gs_table *t, gs_operation operation, double seconds) {
     gs_call call = gs_table_call(t, operation, 0);
-    bool parts = operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
-                 operation == GS_ALL_TO_ALL;
-    return 4e-9 * (double)call.count * (parts ? t->ranks : 1) / seconds;
+    return 4e-9 * (double)call.count * (has_parts(operation) ? t->ranks : 1) / seconds;
 }
 
 void gs_table_print_head(const gs_table *t, int kind) {

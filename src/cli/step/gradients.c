@@ -7,12 +7,9 @@
 typedef struct maker {
     const gs_settings *settings;
     gs_dataset *set;
-    gs_device *device;
+    gs_comm *alone;
+    gs_worker worker;
     uint32_t *order;
-    unsigned char *images;
-    int32_t *labels;
-    gs_mem bytes, x, y; /* (most, c, h, w) uint8, the same as f32, most labels */
-    size_t most;        /* samples at once */
 } maker;
 
 static gs_status check(const maker *m, int workers) {
@@ -26,44 +23,31 @@ static gs_status check(const maker *m, int workers) {
     return GS_OK;
 }
 
-static gs_status make_buffers(maker *m) {
-    const gs_backend *ops = m->device->ops;
-    size_t features = gs_shape_size(m->set->shape);
-    m->images = malloc(m->most * features);
-    m->labels = malloc(m->most * sizeof *m->labels);
-    m->order = malloc(m->set->count * sizeof *m->order);
-    if (!m->images || !m->labels || !m->order) return gs_fail(GS_E_MEMORY, "no memory for a batch");
-    GS_TRY(ops->alloc(m->device, m->most * features, &m->bytes));
-    GS_TRY(ops->alloc(m->device, m->most * features * sizeof(float), &m->x));
-    return ops->alloc(m->device, m->most * sizeof *m->labels, &m->y);
-}
-
 /* Forward and backward over samples first .. first + n - 1 of the batch. */
-static gs_status add_gradient(maker *m, gs_model *model, size_t first, size_t n) {
-    const gs_backend *ops = m->device->ops;
-    size_t values = n * gs_shape_size(m->set->shape);
+static gs_status add_gradient(maker *m, size_t first, size_t n) {
+    gs_worker *w = &m->worker;
     gs_pass pass = {.n = n, .training = true, .seed = m->settings->seed, .first = first};
-    gs_scaling s = model->scaling;
     gs_mem logits;
-    gs_dataset_gather(m->set, m->order + first, 0, n, m->images, m->labels);
-    GS_TRY(ops->write(m->device, m->bytes, m->images, values));
-    GS_TRY(ops->write(m->device, m->y, m->labels, n * sizeof *m->labels));
-    GS_TRY(ops->bytes_to_float(m->device, m->x, m->bytes, 1.0f / (255.0f * s.std), -s.mean / s.std, values));
-    GS_TRY(gs_model_forward(model, &pass, m->x, &logits));
-    GS_TRY(gs_model_loss(model, &pass, logits, m->y));
-    return gs_model_backward(model, &pass, logits, m->y);
+    gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_answers);
+    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n));
+    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
+    return gs_model_backward(w->model, &pass, logits, w->input.answers);
 }
 
 static gs_status of_worker(maker *m, gs_step_gradients *g, int rank) {
     gs_shard mine = gs_shard_of(m->settings->batch, rank, g->workers);
+    gs_device *d = m->worker.device;
+    gs_model *model = m->worker.model;
+    size_t most = m->worker.input.most;
     g->gradient[rank] = malloc(g->size * sizeof(float));
     if (!g->gradient[rank]) return gs_fail(GS_E_MEMORY, "no memory for the gradient of worker %d", rank);
-    GS_TRY(gs_model_clear_gradients(g->model));
-    for (size_t done = 0; done < mine.count; done += m->most) {
-        size_t n = mine.count - done < m->most ? mine.count - done : m->most;
-        GS_TRY(add_gradient(m, g->model, mine.first + done, n));
+    GS_TRY(gs_model_clear_gradients(model));
+    for (size_t done = 0, n; done < mine.count; done += n) {
+        n = mine.count - done < most ? mine.count - done : most;
+        GS_TRY(add_gradient(m, mine.first + done, n));
     }
-    return m->device->ops->read(m->device, g->gradient[rank], g->model->gradients, g->size * sizeof(float));
+    return d->ops->read(d, g->gradient[rank], model->gradients, g->size * sizeof(float));
 }
 
 static gs_status check_labels(const maker *m) {
@@ -80,25 +64,19 @@ static gs_status check_labels(const maker *m) {
 
 static gs_status make(maker *m, gs_step_gradients *g) {
     const gs_settings *s = m->settings;
-    gs_model *bound;
     GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &m->set));
     GS_TRY(check(m, g->workers));
     GS_TRY(check_labels(m));
-    m->most = gs_shard_of(s->batch, 0, g->workers).count;
-    if (m->most > GS_MICRO_BATCH) m->most = GS_MICRO_BATCH;
-    GS_TRY(gs_device_open("cpu", s->threads, &m->device));
-    GS_TRY(make_buffers(m));
-    GS_TRY(gs_model_create(m->device, s->model, m->set->shape, m->most, s->loss, s->seed, &bound));
-    bound->scaling = gs_dataset_scaling(m->set);
-    g->model = bound;
-    g->size = bound->saved + GS_STATS;
+    if (!(m->order = malloc(m->set->count * sizeof *m->order)))
+        return gs_fail(GS_E_MEMORY, "no memory for the order of %zu samples", m->set->count);
+    GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &m->alone));
+    GS_TRY(gs_worker_create(&m->worker, s, "cpu", m->alone, s->threads, gs_dataset_scaling(m->set), m->set,
+                            NULL));
+    g->size = m->worker.model->saved + GS_STATS;
     gs_epoch_order(s->seed, 1, m->set->count, m->order);
-    gs_status status = GS_OK;
-    for (int r = 0; r < g->workers && status == GS_OK; r++) status = of_worker(m, g, r);
-    g->model = NULL; /* its device is about to be closed: only the plan stays */
-    if (status == GS_OK) status = gs_model_plan(s->model, m->set->shape, &g->model);
-    gs_model_free(bound);
-    return status;
+    for (int r = 0; r < g->workers; r++) GS_TRY(of_worker(m, g, r));
+    return gs_model_plan(s->model, m->set->shape,
+                         &g->model); /* the worker's has a device, and ends with it */
 }
 
 gs_status gs_step_gradients_create(const gs_settings *settings, int workers, gs_step_gradients *out) {
@@ -106,16 +84,10 @@ gs_status gs_step_gradients_create(const gs_settings *settings, int workers, gs_
     *out = (gs_step_gradients){.workers = workers};
     gs_status status = make(&m, out);
     if (status != GS_OK) gs_step_gradients_free(out);
-    if (m.device) {
-        m.device->ops->free(m.device, m.bytes);
-        m.device->ops->free(m.device, m.x);
-        m.device->ops->free(m.device, m.y);
-    }
-    gs_device_close(m.device);
+    gs_worker_free(&m.worker);
+    gs_comm_free(m.alone);
     gs_dataset_free(m.set);
     free(m.order);
-    free(m.images);
-    free(m.labels);
     return status;
 }
 

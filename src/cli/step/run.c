@@ -1,26 +1,23 @@
 #include "cli/step/step.h"
+#include "cli/ranks.h"
 #include "core/memory.h"
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One worker's thread; what it sees goes into a list of its own, so nothing is shared. */
+/* What one worker's thread sees, in a list of its own, so nothing is shared. */
 typedef struct worker {
     gs_step_record *step;
-    gs_comm *comm;
     float *data;
     gs_sync *sync;
     gs_step_event *events;
     int count;
     size_t room;
     int sent; /* messages */
-    pthread_t thread;
     gs_status status;
-    char message[1024]; /* errors belong to a thread; this carries one out of it */
 } worker;
 
 /* ---- recording ---- */
@@ -107,11 +104,11 @@ static void see_round(void *context, int rank, int round, const float *data, siz
 
 /* ---- running ---- */
 
-static gs_status work(worker *w) {
-    gs_step_record *step = w->step;
+static gs_status work(void *workers, int me, gs_comm **comm) {
+    worker *w = (worker *)workers + me;
+    const gs_step_record *step = w->step;
     const gs_sync_observer observer = {w, see_message, see_round, NULL};
-    int me = w->comm->rank;
-    GS_TRY(gs_sync_create_wire(step->asked, w->comm, gs_step_array(step), &w->sync));
+    GS_TRY(gs_sync_create_wire(step->asked, *comm, gs_step_array(step), &w->sync));
     for (size_t i = 0; i < step->size; i++)
         w->data[i] = step->gradient ? step->gradient[me][i] : (float)(1 << me);
     record(w, 0, me, -1, 0, step->size, w->data);
@@ -121,30 +118,6 @@ static gs_status work(worker *w) {
     GS_TRY(status);
     if (w->sync->counted.rounds == 0) record(w, 1, me, -1, 0, step->size, w->data);
     return w->status;
-}
-
-static void *worker_main(void *argument) {
-    worker *w = argument;
-    gs_status status = work(w);
-    w->status = status;
-    if (status == GS_OK) return NULL;
-    snprintf(w->message, sizeof w->message, "%s", gs_message());
-    gs_comm_abort(w->comm, w->message);
-    return NULL;
-}
-
-static gs_status run_threads(worker *workers, int count) {
-    int started = 0;
-    while (started < count &&
-           pthread_create(&workers[started].thread, NULL, worker_main, &workers[started]) == 0)
-        started++;
-    if (started < count) gs_comm_abort(workers[started].comm, "cannot start a thread");
-    for (int i = 0; i < started; i++) pthread_join(workers[i].thread, NULL);
-    if (started < count)
-        return gs_fail(GS_E_MEMORY, "cannot start a thread for worker %d of %d", started, count);
-    for (int i = 0; i < count; i++)
-        if (workers[i].status != GS_OK) return gs_fail(workers[i].status, "%s", workers[i].message);
-    return GS_OK;
 }
 
 /* ---- one list of all workers' events ---- */
@@ -216,17 +189,15 @@ gs_status gs_step_check(const gs_step_record *step) {
 
 gs_status gs_step_run(gs_step_record *step) {
     worker workers[GS_STEP_WORKERS] = {0};
-    gs_comm *comms[GS_STEP_WORKERS] = {0};
     int n = step->workers;
     if (n < 1 || n > GS_STEP_WORKERS || step->size < 1)
         gs_bug("gs_step_run: %d workers, %zu floats", n, step->size);
-    GS_TRY(gs_comm_threads_create(n, GS_TIMEOUT, comms));
     gs_status status = GS_OK;
     for (int i = 0; i < n; i++) {
-        workers[i] = (worker){.step = step, .comm = comms[i], .data = malloc(step->size * sizeof(float))};
+        workers[i] = (worker){.step = step, .data = malloc(step->size * sizeof(float))};
         if (!workers[i].data) status = no_memory();
     }
-    if (status == GS_OK) status = run_threads(workers, n);
+    if (status == GS_OK) status = gs_ranks_run(n, GS_TIMEOUT, work, workers);
     if (status == GS_OK) status = gather(step, workers);
     for (int i = 0; i < n; i++) {
         worker *w = &workers[i];
@@ -234,7 +205,6 @@ gs_status gs_step_run(gs_step_record *step) {
         free(w->events);
         free(w->data);
         gs_sync_free(w->sync);
-        gs_comm_free(w->comm);
     }
     return status;
 }

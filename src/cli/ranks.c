@@ -1,0 +1,56 @@
+#include "cli/ranks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct rank {
+    gs_rank_work *work;
+    void *context;
+    int number;
+    gs_comm *comm;
+    pthread_t thread;
+    gs_status status;
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+} rank;
+
+static void *rank_main(void *argument) {
+    rank *r = argument;
+    r->status = r->work(r->context, r->number, &r->comm);
+    if (r->status == GS_OK) return NULL;
+    snprintf(r->message, sizeof r->message, "%s", gs_message());
+    if (r->comm) gs_comm_abort(r->comm, r->message);
+    return NULL;
+}
+
+static gs_status first_failure(const rank *ranks, int count) {
+    const rank *first = NULL;
+    for (int i = 0; i < count; i++)
+        if (ranks[i].status != GS_OK &&
+            (!first || (first->status == GS_E_PEER && ranks[i].status != GS_E_PEER)))
+            first = &ranks[i];
+    return first ? gs_fail(first->status, "%s", first->message) : GS_OK;
+}
+
+gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *context) {
+    gs_comm **comms = calloc((size_t)count, sizeof *comms);
+    rank *ranks = calloc((size_t)count, sizeof *ranks);
+    gs_status status = comms && ranks ? gs_comm_threads_create(count, timeout, comms)
+                                      : gs_fail(GS_E_MEMORY, "no memory for %d ranks", count);
+    int started = 0;
+    for (int i = 0; i < count && status == GS_OK; i++)
+        ranks[i] = (rank){.work = work, .context = context, .number = i, .comm = comms[i]};
+    while (status == GS_OK && started < count &&
+           pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) == 0)
+        started++;
+    for (int i = started; i < count && status == GS_OK; i++) gs_comm_abort(comms[i], "cannot start a thread");
+    for (int i = 0; i < started; i++) pthread_join(ranks[i].thread, NULL);
+    if (status == GS_OK)
+        status = started == count
+                     ? first_failure(ranks, count)
+                     : gs_fail(GS_E_MEMORY, "only %d of %d threads could be started", started, count);
+    for (int i = 0; i < count && ranks; i++) gs_comm_free(ranks[i].comm);
+    free(comms);
+    free(ranks);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* Ranks that are threads of this process: for sums and collectives that are looked at from outside. */
+#pragma once
+
+#include "comm/comm.h"
+
+/* What one rank does. *comm is its comm as a thread; work may put another one there, and free the first. */
+typedef gs_status gs_rank_work(void *context, int rank, gs_comm **comm);
+
+/* Run `work` in `count` threads, and wait for all. The comm of one that fails is aborted, so that nobody waits for it.
+ * Returns the failure that began it, not that of a rank which merely lost another. GS_E_MEMORY: not all could be
+ * started. */
+gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *context);
