@@ -44,6 +44,9 @@ static gs_status put(FILE *f, const gs_page_part *part) {
     case GS_PAGE_TEXT:
         put_text(f, part->text);
         break;
+    case GS_PAGE_HTML:
+        fputs(part->text, f);
+        break;
     case GS_PAGE_STYLE:
         put_source(f, part, "</style");
         break;
@@ -58,17 +61,23 @@ static gs_status put(FILE *f, const gs_page_part *part) {
 
 /* ---- the page ---- */
 
-static const gs_page_part *find(const gs_page_part *parts, const char *mark, size_t length) {
-    for (; parts->mark; parts++)
-        if (strlen(parts->mark) == length && memcmp(parts->mark, mark, length) == 0) return parts;
-    gs_bug("a page has no part '%.*s'", (int)length, mark);
+/* The parts of this mark. */
+static gs_status put_all(FILE *f, const gs_page_part *parts, const char *mark, size_t length) {
+    bool found = false;
+    for (; parts->mark; parts++) {
+        if (strlen(parts->mark) != length || memcmp(parts->mark, mark, length) != 0) continue;
+        GS_TRY(put(f, parts));
+        found = true;
+    }
+    if (!found) gs_bug("a page has no part '%.*s'", (int)length, mark);
+    return GS_OK;
 }
 
 static gs_status compose(FILE *f, const char *page, const gs_page_part *parts) {
     const char *mark, *end;
     while ((mark = strstr(page, "{{")) && (end = strstr(mark, "}}"))) {
         fwrite(page, 1, (size_t)(mark - page), f);
-        GS_TRY(put(f, find(parts, mark + 2, (size_t)(end - mark - 2))));
+        GS_TRY(put_all(f, parts, mark + 2, (size_t)(end - mark - 2)));
         page = end + 2;
     }
     fputs(page, f);

@@ -2,7 +2,7 @@
  * Chart.js, from Debian's package. */
 #pragma once
 
-extern const char gs_page_base_css[], gs_page_base_js[]; /* of all pages */
+extern const char gs_page_base_html[], gs_page_base_css[], gs_page_base_js[]; /* of all pages */
 
 extern const char gs_page_step_html[], gs_page_step_css[];
 extern const char gs_page_step_record_js[], gs_page_step_draw_js[], gs_page_step_js[];

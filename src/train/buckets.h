@@ -1,14 +1,7 @@
 /* Where the gradients are cut into buckets, which are summed one after the other (overlap.h).
  *
- * The gradients lie in one flat array in the order of the layers, the counts behind the last one. Backward goes from
- * the last layer to the first, so the end of the array is final first, and bucket 0 lies there:
- *
- *     | layer 0 | layer 1 | layer 2 | layer 3 | counts |
- *     |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
- *
- * A bucket begins where a layer does: what backward has finished is a whole layer, and a layer is never cut, however
- * large it is (overlap.h says why). A bucket is closed as soon as it has enough. What is left when the first layer is
- * reached is the last bucket, however small.
+ * Bucket 0 lies at the end of the array, with the counts. A bucket begins where a layer does, and is closed as soon as
+ * it has enough. What is left when the first layer is reached is the last bucket, however small.
  */
 #pragma once
 

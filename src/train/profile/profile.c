@@ -161,11 +161,7 @@ static gs_status measure_together(profiler *p) {
 
 static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
     snprintf(out->name, sizeof out->name, "%s", name);
-    for (int k = 0; k < GS_DIRECTIONS; k++) {
-        const gs_profile_cell *c = &p->own[row][k];
-        out->cell[k] =
-            (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
-    }
+    for (int k = 0; k < GS_DIRECTIONS; k++) out->cell[k] = gs_profile_cell_of(&p->own[row][k], count);
 }
 
 static gs_status measure_rows(profiler *p) {

@@ -140,11 +140,7 @@ int gs_timed_layers_rows(const gs_timed_layers *all, double steps, gs_profile_ro
         gs_profile_row *r = &rows[count - 1];
         snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
         gs_layer_describe(t->layer, r->what, sizeof r->what);
-        for (int k = 0; k < GS_DIRECTIONS; k++) {
-            const gs_profile_cell *c = &t->cell[k];
-            r->cell[k] =
-                (gs_profile_cell){c->seconds / steps, c->flops / steps, c->bytes / steps, c->least / steps};
-        }
+        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = gs_profile_cell_of(&t->cell[k], steps);
     }
     return count;
 }

@@ -3,19 +3,10 @@
  * It has no thread of its own. A thread that brings a gradient (gs_server_exchange) holds the lock, makes the update,
  * and takes the weights as they are then: the server is what the lock protects.
  *
- * How far the workers may run apart is bounded, as in the stale synchronous parallel model: no worker begins a step if
- * it is more than K steps ahead of the slowest (clocks.h).
- *
- *     K = 2      step  1   2   3   4   5
- *     worker 0         done done done |            waits: worker 2 has done 1, and 4 would be the third ahead
- *     worker 1         done done ...
- *     worker 2         done ...
- *
- * The velocity goes on moving the weights while a worker computes. So the worker gets the weights that are expected for
+ * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker computes. So the worker gets the weights that are expected for
  * the moment when it has finished (read_expected in async_server.c).
  *
- * Sources: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server" (NIPS
- * 2013). Weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
+ * Sources of weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
  * asynchronous environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN
  * training through model parallelism on multi-GPU platform" (arXiv:1809.02839, 2018). Tried and left: a smaller step
  * for a staler gradient (Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
