@@ -245,6 +245,10 @@ static const operator_test *find_operator(const char *name) {
     gs_bug("operator_cases.h names '%s'", name);
 }
 
+const char *operator_of_case(size_t i) {
+    return i < sizeof all_cases / sizeof *all_cases ? all_cases[i].op : NULL;
+}
+
 const operator_case *next_case(const char *op, const operator_case *c) {
     const operator_case *end = all_cases + sizeof all_cases / sizeof *all_cases;
     for (c = c ? c + 1 : all_cases; c < end; c++)

@@ -47,6 +47,9 @@ struct instance {
     gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
 };
 
+/* The operator of case `i` of operator_cases.h; NULL after the last case. */
+const char *operator_of_case(size_t i);
+
 /* The next case of operator `op` that is to be run, after `c` (NULL: the first); NULL at the end. */
 const operator_case *next_case(const char *op, const operator_case *c);
 

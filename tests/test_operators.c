@@ -348,16 +348,31 @@ static void like_plain_without_a_case(void **state) {
     gs_device_close(all[0]);
 }
 
-/* Tests have a name for each operator, as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's.
- */
+/* The operators with cases. A new one is a name here, a row of `operators` (operators.c) and its cases. */
+#define TESTED(of)                                                                                           \
+    of(linear) of(conv2d) of(max_pool2d) of(avg_pool2d) of(relu) of(tanh) of(sigmoid)                        \
+        of(softmax_cross_entropy) of(mean_squared_error)
+
+/* A case that no test takes up would seem to pass. */
+static void each_case_is_tested(void **state) {
+    (void)state;
+#define NAME(op) #op,
+    static const char *const tested[] = {TESTED(NAME) "sgd_update"}; /* test_sgd.c */
+    const char *op;
+    for (size_t i = 0; (op = operator_of_case(i)) != NULL; i++) {
+        bool found = false;
+        for (size_t t = 0; t < sizeof tested / sizeof *tested; t++) found |= strcmp(op, tested[t]) == 0;
+        if (!found) fail_msg("operator_cases.h has cases of '%s', which test_operators.c does not test", op);
+    }
+}
+
+/* Tests have a name for each operator, as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's. */
 #define OPERATOR(op)                                                                                         \
     {"golden " #op, golden, NULL, NULL, #op},                                                                \
         {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \
-        {"like plain " #op, like_plain, NULL, NULL, #op}, {"like cpu " #op, like_cpu, NULL, NULL, #op}, {    \
-        "any call " #op, any_call, NULL, NULL, #op                                                           \
-    }
+        {"like plain " #op, like_plain, NULL, NULL, #op}, {"like cpu " #op, like_cpu, NULL, NULL, #op},      \
+        {"any call " #op, any_call, NULL, NULL, #op},
 
-GS_TESTS(operators, OPERATOR(linear), OPERATOR(conv2d), OPERATOR(max_pool2d), OPERATOR(avg_pool2d),
-         OPERATOR(relu), OPERATOR(tanh), OPERATOR(sigmoid), OPERATOR(softmax_cross_entropy),
-         OPERATOR(mean_squared_error), {"with relu linear", with_relu, NULL, NULL, "linear"},
+GS_TESTS(operators, TESTED(OPERATOR) cmocka_unit_test(each_case_is_tested),
+         {"with relu linear", with_relu, NULL, NULL, "linear"},
          {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(like_plain_without_a_case))

@@ -47,7 +47,7 @@ static gs_status parse_batch(const gs_option *o, const char *text) {
 
 static gs_status parse_shape(const gs_option *o, const char *text) {
     if (gs_shape_parse(text, o->value)) return GS_OK;
-    return wrong_value(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28");
+    return wrong_value(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it");
 }
 
 static gs_status parse_slow(const gs_option *o, const char *text) {

@@ -37,7 +37,7 @@ typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are empty yet: backward writes dw and db instead of adding to them */
-    uint64_t seed, step; /* the user's seed and the number of the step, for dropout */
+    uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
      * Each call has a smaller `first` than the one before, or the same; the last one has 0. NULL: nobody asks. */
