@@ -1,15 +1,15 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
- *     platforms.c  what platforms and devices there are
+ *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_linker.c: what PoCL needs
  *     open.c       devices and their parts by name; the table of functions
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
- *     error.c      OpenCL's error codes by name
+ *     tiles.c      the sizes of tiles; tune.c: the search for the fastest; error.c: OpenCL's error codes by name
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
- * used by one thread at a time, so nothing that hangs on it is locked.
+ * used by one thread at a time, so nothing that belongs to it is locked.
  *
  * A kernel that is fast on a GPU is slow on a CPU, and the other way round. Where that matters a .cl file holds both,
  * and the macros GS_GPU and GS_VECTOR, set when it is built, say for which kind of device it is (see gs_cl).
@@ -128,7 +128,7 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
 }
 
 /* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time
- * would else meet inside of OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
+ * would otherwise meet inside OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
 

@@ -30,7 +30,7 @@
 
 /* ---- y = w x, and dx = w^T dy ---- */
 
-/* As gs_cl_conv2d_product in cl/conv2d.c. */
+/* As `product` in cl/conv2d.c. */
 typedef struct product {
     ulong image;                                        /* floats from image to image in x */
     int m, k;                                           /* rows of w; length of the sum */
@@ -83,7 +83,7 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
 
 /* ---- dw = dy x^T ---- */
 
-/* As gs_cl_conv2d_weights in cl/conv2d.c. */
+/* As `weights` in cl/conv2d.c. */
 typedef struct weights {
     ulong lead, plane, dy_image, x_image; /* of the two tensors' planes */
     ulong images, group; /* how many, and how many of them to one work-item's (group's) sum */

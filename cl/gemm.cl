@@ -132,7 +132,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     b += column * s.b_col;
     c += column;
     bias += column;
-    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once also where k is 0 */
+    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once even if k is 0 */
         const int depth = (int)min((size_t)s.k - k0, (size_t)block);
         const bool last = k0 + depth == s.k;
 #pragma unroll 1

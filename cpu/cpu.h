@@ -1,6 +1,6 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
- * Every file of cpu/ (but open.c, memory.c and pool.c) is compiled several times, once for each instruction
+ * Every file of cpu/ but open.c, memory.c, openblas_memory.c and pool.c is compiled once for each instruction
  * set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best table that
  * this machine can run is chosen when the device is opened: one binary runs anywhere and is fast where it can
  * be. GS_ISA(name) gives each build's functions names of their own.
@@ -20,7 +20,7 @@
 /* What device->state points to. */
 typedef struct gs_cpu {
     gs_pool *pool;
-    float *scratch; /* grows to the largest need, such as the matrices of im2col, a part for each thread */
+    float *scratch; /* grows to the largest need, such as conv2d's rows, a part for each thread */
     size_t scratch_count;
 } gs_cpu;
 

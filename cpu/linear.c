@@ -120,7 +120,7 @@ static void dx_part(const gs_linear_work *t, int part) {
                     t->w + begin, t->in, 0, t->dx + begin, t->in);
 }
 
-/* All parts of dw, then all of dx: they want nothing of each other, so no thread waits between them. */
+/* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const gs_linear_work *t = context;
     if (part < t->dw_parts)

@@ -12,8 +12,8 @@
 
 #include "cpu/cpu.h"
 
-/* Floats in a vector register, and the tiles: TILE_ROWS x TILE_VECTORS sums for gs_product, and DOT_ROWS x
- * DOT_COLUMNS for gs_dot_products. */
+/* Floats in a vector register, and the tiles: GS_TILE_ROWS x GS_TILE_VECTORS sums for `product`, and GS_DOT_ROWS x
+ * GS_DOT_COLUMNS for `dot_products`. */
 #if defined(__AVX512F__)
 enum { GS_VECTOR = 16, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS_DOT_COLUMNS = 6 };
 #elif defined(__AVX__)
@@ -93,7 +93,7 @@ static inline size_t gs_round_up(size_t n) {
 /* y[i][p] = bias[i] + sum_k a[i][k] x[at[k] + p],  i < rows, p < columns, k < depth; with relu: max(that, 0) */
 typedef struct gs_product {
     int rows, depth, columns;
-    const float *a;    /* packed by gs_pack */
+    const float *a;    /* packed by `pack` */
     const size_t *at;  /* depth of them */
     const float *bias; /* rows of them, or NULL */
     bool relu;
@@ -102,7 +102,7 @@ typedef struct gs_product {
 /* y is (rows, ld). Reads up to GS_VECTOR - 1 floats after the end of each row of X. */
 void GS_ISA(product)(const gs_product *, float *y, size_t ld, const float *x);
 
-/* Write a matrix (rows, depth) to `to`, as many floats, in the order in which gs_product reads it: blocks of
+/* Write a matrix (rows, depth) to `to`, as many floats, in the order in which `product` reads it: blocks of
  * GS_TILE_ROWS rows, each column of a block side by side. Its element (i, k) is a[row_at[i] + column_at[k]]. */
 void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
                   const size_t *column_at);

@@ -30,12 +30,12 @@
 typedef struct gs_winograd {
     int in_c, in_h, in_w, out_c, out_h, out_w, pad_h, pad_w;
     size_t x_plane;    /* floats from a plane of x to the next */
-    const float *u;    /* from gs_winograd_kernels */
+    const float *u;    /* from `winograd_kernels` */
     const float *bias; /* out_c of them, or NULL */
     bool relu;
 } gs_winograd;
 
-/* Whether it pays: the sums must be few beside the products, and most lanes of a vector of tiles be used. */
+/* Whether it pays: the sums must be few compared with the products, and most lanes of a vector used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     size_t tiles = ((size_t)s->out_w + 1) / 2;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&

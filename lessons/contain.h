@@ -38,7 +38,7 @@ typedef struct lab_job {
 } lab_job;
 
 /* Run all of them, `at_once` at a time, in the order of the list. When a command has ended, all that it has started
- * ends too. GS_E_MEMORY: a process cannot be started. Once it returns no process is left, also after a failure. */
+ * ends too. GS_E_MEMORY: a process cannot be started. Once it returns no process is left, even after a failure. */
 gs_status lab_contain(lab_job *jobs, int count, int at_once);
 
 void lab_job_free(lab_job *);

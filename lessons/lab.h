@@ -30,7 +30,7 @@ extern const lab_task lab_tasks[];
  * main(). A lab that has nothing to put anywhere leaves it out. */
 void lab_install(void);
 
-/* What stands in a blank: fails with "not written yet: task 7.2". The grader learns of it also where the function
+/* What stands in a blank: fails with "not written yet: task 7.2". The grader learns of it even where the function
  * returns no status, and whatever becomes of it: a task whose check meets a blank gets no points. */
 gs_status lab_blank(const char *task);
 

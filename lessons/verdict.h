@@ -2,7 +2,7 @@
  *
  * Standard output and standard error are the student's, who may print what he likes. The socket's number is in the
  * environment; the grader has put a random word into it, and a verdict must begin with that word. That keeps
- * accidents and printed points out. It is no prison: what runs inside of a process can do all that the process can.
+ * accidents and printed points out. It is not a prison: what runs inside a process can do all that the process can.
  */
 #pragma once
 

@@ -61,7 +61,7 @@ static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
  * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
-    const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those behind the pooling; NULL: none */
+    const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */
     gs_mem index;                /* of the pooling: forward writes it, backward reads it */
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
@@ -278,8 +278,8 @@ bool gs_cpu_has_avx512(void);
 /* How many cores this process may use (its affinity), at least 1. */
 int gs_cpu_cores(void);
 
-/* Tell PoCL by its environment variables, where they are not set, how it works best for us. Call this too at the
- * beginning of main(); without it all works where PATH leads to a linker, but slower.
+/* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the
+ * beginning of main(); without it everything works if PATH leads to a linker, but more slowly.
  *   PATH=...:/usr/local/bin:/usr/bin:/bin
  *       Only where no folder of PATH has the linker `ld`, which PoCL starts.
  *   POCL_WORK_GROUP_SPECIALIZATION=0

@@ -139,7 +139,7 @@ static void a_killed_process_of_threads_is_named(void **state) {
     kill_in_each_collective("shm", 2, 2, "process 1");
 }
 
-/* 3 ranks: the last one has an own part in each, also outside of a power of two. */
+/* 3 ranks: the last one has a part of its own in each, even if it is beyond a power of two. */
 static void a_killed_rank_is_named_in_every_scheme(void **state) {
     (void)state;
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {

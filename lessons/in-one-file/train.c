@@ -53,7 +53,7 @@ static struct dataset {
 static float scale, shift; /* see find_scaling */
 
 /* A file of the IDX format: 0, 0, 8 (for bytes), the number of sizes, the sizes as big-endian int32, the bytes. Images
- * have three sizes (count, 28, 28), labels one (count): a head of 16 or 8 bytes. */
+ * have three sizes (count, 28, 28), labels one (count): a header of 16 or 8 bytes. */
 static uint8_t *read_idx(const char *folder, const char *name, size_t head_size, size_t each, size_t *count) {
     char path[4096];
     uint8_t head[16];
@@ -413,7 +413,7 @@ static void sum_by_server(worker *me) {
  *     rank 1   sends b    sends a       sends c    sends b        rank 1 that of all c, rank 2 that of all a.
  *     rank 2   sends c    sends b       sends a    sends c
  *
- * 2 (N - 1) rounds, but each worker sends only 2 (N - 1) / N times the size of the model, and all of them at once.
+ * 2 (N - 1) rounds, but each worker sends only 2 (N - 1) / N times the size of the model, and all send at once.
  * (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.) */
 static void sum_by_ring(worker *me) {
     int N = world_size, right = (me->rank + 1) % N, left = (me->rank + N - 1) % N;

@@ -67,10 +67,10 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* Read "--name value" and "--name=value", and "-n 3" and "-n3". Other words are moved to argv[1..*words]. With --help
  * or -h anywhere, sets *help and reads nothing. GS_E_USAGE: an unknown option (the nearest one is named), a missing or
- * a wrong value, a word behind --help. */
+ * a wrong value, a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
-/* What --help says of a command beside its options. */
+/* What --help says of a command besides its options. */
 typedef struct gs_help {
     const char *usage; /* "train [options]" */
     const char *what, *example;
@@ -78,7 +78,7 @@ typedef struct gs_help {
 } gs_help;
 
 /* gs_options_parse, then help where it is asked for. True: the command goes on. False: it ends with *exit_status, and
- * what is wrong has been said. words NULL: it takes none beside its options. */
+ * what is wrong has been said. words NULL: it takes none besides its options. */
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
 
@@ -129,7 +129,7 @@ void gs_stop_on_signals(void);
 /* Print the object as one line, and free it. */
 void gs_json_print(struct cJSON *);
 
-/* As fflush(stdout); a closed pipe becomes the wish to stop, as SIGPIPE would be. */
+/* As fflush(stdout); a closed pipe becomes a request to stop, as SIGPIPE would be. */
 void gs_flush_output(void);
 
 /* What `train` and `compare` show while a run goes. */
@@ -163,7 +163,7 @@ void gs_modes_print_rates(const gs_settings *, const gs_worker *);
 void gs_modes_print_end(const gs_result *);
 void gs_modes_json_end(const gs_result *, struct cJSON *);
 
-/* Remove the progress bar's line, if there is one. */
+/* output.c: remove the progress bar's line, if there is one. */
 void gs_progress_clear(gs_progress *);
 
 /* The last JSON line or the last lines of a training run. */

@@ -1,8 +1,8 @@
 /* The table of collectives, run and checked while it is printed.
  *
- * The ranks are threads of this process. Each has a comm over each transport - as threads, and as if they were
- * processes, in shared memory and over Gloo and 127.0.0.1 -, and its buffers once in the host's memory and once on
- * an OpenCL device: a table each.
+ * The ranks are threads of this process. Each has a comm over each transport (as threads; and, as if they were
+ * processes, in shared memory and over Gloo at 127.0.0.1), and its buffers once in the host's memory and once on
+ * an OpenCL device: one table for each.
  *
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */

@@ -29,7 +29,7 @@ static bool may_bind(const gs_launch *l) {
     return !bind || strcmp(bind, "none") != 0;
 }
 
-/* One process that is alone would never ask for it. Of mpi the processes say themselves how it is had. */
+/* Checked here too, since a lone process never looks at it. As for mpi, the processes say how to get it. */
 static gs_status check_transport(const char *name) {
     const gs_process_transport *found;
     return gs_process_transport_find(name, true, &found);
@@ -72,7 +72,7 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
-/* argv[0 .. words]: what stands before "--" beside the options. argv[end]: "--", or the end. */
+/* argv[0 .. words]: what stands before "--" besides the options. argv[end]: "--", or the end. */
 static gs_status take_command(int argc, char **argv, int words, int end, gs_launch *launch) {
     if (words > 0)
         return gs_fail(GS_E_USAGE, "'%s' is not an option; put '--' before the command: -- %s", argv[1],

@@ -53,7 +53,7 @@ static bool is_of_log(const char *name) {
     return strncmp(name, events, strlen(events)) == 0;
 }
 
-/* The file of the log in `folder` that `out` is, also through a link and by another name; NULL: it is none. */
+/* Which file of the log in `folder` is `out`, even through a link or under another name; NULL: none. */
 static const char *find_in_log(const char *folder, const char *out, char name[256]) {
     char path[PATH_MAX];
     DIR *d = opendir(folder);

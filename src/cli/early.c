@@ -11,7 +11,7 @@
  * program starts again without them.
  *
  * UCX, which newer versions of Open MPI load with the program, catches SIGHUP: it would no longer end the program, and
- * nohup could not be seen. So signals are made again what they were.
+ * nohup could not be seen. So the signals are set back to what they were.
  *
  * Not with sanitizers, which are not ready that early, and need more address space than any limit gives. */
 #include <signal.h>

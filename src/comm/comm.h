@@ -182,7 +182,7 @@ enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
 /* Meet the other processes. Each leaves a file in the folder and waits until the files of all are there, so a missing
- * rank is named: "rank 0 waited 30 s for rank 2 of 4, which never came". The files hold secrets that only their owner
+ * rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived". The files hold secrets that only the owner
  * can read. With these secrets the ranks prove to each other that they belong to the run; any other caller is turned
  * away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once all are
  * connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
@@ -217,7 +217,7 @@ typedef struct gs_process_transport {
 } gs_process_transport;
 extern const gs_process_transport gs_process_transports[];
 
-/* GS_E_USAGE: there is none of this name; the message lists those there are, launched: those for gradsum launch. */
+/* GS_E_USAGE: none has this name; the message lists them all or, if launched, those for gradsum launch. */
 gs_status gs_process_transport_find(const char *name, bool launched, const gs_process_transport **out);
 
 /* The comm between processes, over the transport that the rendezvous names. All processes name the same one.

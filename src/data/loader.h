@@ -32,7 +32,7 @@ typedef struct gs_loaded {
     const void *inputs, *answers;
 } gs_loaded;
 
-/* Starts at once. `set` must live as long; the epochs' orders follow from `seed` (shard.h). bytes_per_s: no faster than
+/* Starts at once. `set` must live as long; the epochs' orders follow from `seed` (order.h). bytes_per_s: no faster than
  * this (gs_pace); 0: as fast as it goes. GS_E_MEMORY. */
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, uint64_t seed, double bytes_per_s,
                            gs_loader **out);

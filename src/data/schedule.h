@@ -1,10 +1,10 @@
-/* The pieces of a training run that one worker computes, in order: what shard.h says, cut down to what fits the
+/* The pieces of a training run that one worker computes, in order: what order.h says, cut down to what fits the
  * device's memory at once.
  *
  *     epoch -> global batch -> this worker's part (or several: exact.c) -> passes (--accumulate) -> pieces
  *
  * A schedule depends on these numbers alone, so that whoever knows them knows long before what is wanted next: the
- * loader (loader.h) does. A part without samples is one piece of none; a pass without samples has no pieces.
+ * loader (loader.h) does. A part without samples is one piece of 0 samples; a pass without samples has no pieces.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ typedef struct gs_schedule_place {
     size_t done; /* samples of this pass */
 } gs_schedule_place;
 
-/* The next piece, and *at moves behind it. False: the run is over. */
+/* *out = the next piece, and *at moves past it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_place *at, gs_piece *out);
 
 /* Samples of the largest piece. */

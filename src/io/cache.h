@@ -27,6 +27,6 @@ gs_cache_state gs_cache_read(const char *name, void **data, size_t *bytes);
 bool gs_cache_write(const char *name, const void *data, size_t bytes);
 
 /* A lock that one process or thread holds at a time, for what is not in the entries. It ends with the process. Waits
- * for at most 60 s; -1, also where there is no cache: go on without it. */
+ * for at most 60 s; -1 if it is still held then, or if there is no cache: go on without it. */
 int gs_cache_lock(void);
 void gs_cache_unlock(int lock);

@@ -12,7 +12,7 @@ typedef struct gs_unzip gs_unzip;
  * empty. */
 gs_status gs_unzip_open(const char *path, gs_unzip **out);
 
-/* The next `bytes` bytes, all of them; `what` they are is for messages. Several streams one behind the other are one
+/* The next `bytes` bytes, all of them; `what` they are is for messages. Several streams one after the other are one
  * file, as for gzip, and zeros may fill up the last block. GS_E_FILE; GS_E_FORMAT: a stream that is damaged, ends
  * early, or has other bytes behind it. A stream's checksum is known to be right when the next byte was asked for. */
 gs_status gs_unzip_read(gs_unzip *, void *data, size_t bytes, const char *what);

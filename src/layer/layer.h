@@ -36,7 +36,7 @@ enum { GS_LAYER_PARAMS = 8 }; /* at most, in one layer, its state included */
 typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
-    bool fresh;    /* the gradients are empty yet: backward writes dw and db instead of adding to them */
+    bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
@@ -64,7 +64,7 @@ typedef struct gs_layer_ops {
     /* *y = where the output lies, normally layer->y. Remembers x. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
     /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db, or
-     * writes them if the pass is the first of its step. */
+     * writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
@@ -130,7 +130,7 @@ gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
 /* ---- the three stages, for any layer and all that it contains ---- */
 
 /* Give names and numbers, infer shapes, and place the parameters one after the other in the flat array, and all state
- * behind them; *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
+ * after them; *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
  * ("layer 4 (linear 10): ..."). */
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
 
@@ -149,7 +149,7 @@ void gs_layer_describe(const gs_layer *, char *text, size_t size);
 /* The layer and all inside it: their numbers are below this. */
 size_t gs_layer_count(const gs_layer *);
 
-/* How many floats of state lie behind the parameters. */
+/* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */

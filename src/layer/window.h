@@ -1,4 +1,4 @@
-/* The arithmetic of windows that move over an image (window.c): what our own layers share, beside make.h. */
+/* The arithmetic of windows that move over an image (window.c): what our own layers share, besides make.h. */
 #pragma once
 
 #include "layer/make.h"

@@ -1,7 +1,7 @@
 /* The losses, between the logits and the tail of the gradients. */
 #include "model/model.h"
 
-/* The floats that the outputs shall become: the answers themselves, or what one_hot made of the labels. */
+/* The floats that the outputs should become: the answers themselves, or what one_hot made of the labels. */
 static gs_mem targets_of(const gs_model *m, gs_mem answers) {
     return m->loss == GS_REGRESSION ? answers : m->target;
 }

@@ -3,7 +3,7 @@
  * The gradient array ends with GS_STATS extra floats (backend.h), which the loss adds to. So one sum over the
  * workers carries the gradients *and* the counts, and the division by the global count can come after it.
  *
- * Behind the weights lies the layers' state, if any (gs_param in layer/layer.h). It is read, written, saved and summed
+ * After the weights lies the layers' state, if any (gs_param in layer/layer.h). It is read, written, saved and summed
  * with them, and not trained.
  *
  *     weights   | 0.weight | 0.bias | 2.weight | ... | 1.running_mean | ... |
@@ -101,7 +101,7 @@ static inline gs_mem gs_model_stats(const gs_model *m) {
     return gs_at(m->gradients, m->saved);
 }
 
-/* How many of the floats at the end of `gradients` are none: the state, and the GS_STATS. They are never rounded. */
+/* How many floats at the end of `gradients` are not gradients: the state's and GS_STATS. They are never rounded. */
 static inline size_t gs_model_tail(const gs_model *m) {
     return m->saved - m->params + GS_STATS;
 }

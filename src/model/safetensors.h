@@ -29,7 +29,7 @@ typedef struct gs_saved {
 #define GS_STD_MOST 1e6
 
 /* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, or a mean or std out of range. Call gs_saved_free,
- * also after a failure. */
+ * even after a failure. */
 gs_status gs_safetensors_about(const char *path, gs_saved *);
 void gs_saved_free(gs_saved *);
 

@@ -28,7 +28,7 @@ typedef struct gs_tensor_file {
     size_t count;
 } gs_tensor_file;
 
-/* GS_E_FILE, GS_E_MEMORY, GS_E_FORMAT. Close the file also after a failure. */
+/* GS_E_FILE, GS_E_MEMORY, GS_E_FORMAT. Close the file even after a failure. */
 gs_status gs_tensor_file_open(const char *path, gs_tensor_file *);
 void gs_tensor_file_close(gs_tensor_file *);
 

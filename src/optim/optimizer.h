@@ -15,7 +15,7 @@ enum { GS_OPTIMIZER_VECTORS = 4 }; /* at most */
 
 typedef struct gs_optimizer_ops {
     const char *name;
-    /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL behind the last one. */
+    /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL after the last one. */
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
     bool (*needs_vectors)(const gs_optimizer *);

@@ -108,7 +108,7 @@ gs_logged gs_logged_empty(void);
 gs_status gs_logged_read(const char *folder, gs_logged *);
 void gs_logged_free(gs_logged *);
 
-/* Add a note; those that are too many are left out. */
+/* Add a note; those beyond GS_LOGGED_NOTES are left out. */
 void gs_logged_say(gs_logged *, const char *format, ...) GS_PRINTF(2, 3);
 
 /* ---- parts of gs_logged_read ---- */

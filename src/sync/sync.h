@@ -1,6 +1,6 @@
 /* The sum of gradients: dW = dW1 + ... + dWN, and the sum reaches everyone.
  *
- * Each scheme is one file, to be read beside the theory; scheme.h has the few words that they are written in:
+ * Each scheme is one file, to be read beside the theory; scheme.h has the few functions that they consist of:
  *
  *     allreduce.c            the transport's own: in shared memory, or over connections
  *     ps.c                   parameter server: rank 0 collects, sums, and sends the sum back
@@ -10,7 +10,7 @@
  *     recursive_doubling.c   exchange everything with partners at distance 1, 2, 4, ...
  *     halving_doubling.c     the same partners, but halves, quarters, ... (Rabenseifner)
  *     auto.c                 chooses one of these by measuring
- *     wire.c                 f16 and bf16
+ *     wire.c                 f16 and bf16; fold.c: schemes for powers of two, on any number of ranks
  *
  * The counts of samples travel in the same array (model/model.h). The division comes after the sum, so parts of unequal
  * size get the right weight.

@@ -30,7 +30,7 @@ static bool is_test_due(const gs_worker *w, size_t done, size_t steps) {
     return done * tests / steps != (done - 1) * tests / steps;
 }
 
-/* The steps of one epoch; *score is the sum over its samples. */
+/* The steps of one epoch; *total is the sum over its samples. */
 static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_observer *observer,
                            gs_score *total) {
     const gs_settings *s = w->settings;

@@ -1,4 +1,4 @@
-/* What the files of src/train/ share, beside what train.h and ways/way.h tell everyone. */
+/* What the files of src/train/ share, besides what train.h and ways/way.h tell everyone. */
 #pragma once
 
 #include <sched.h>
@@ -31,7 +31,7 @@ gs_status gs_check_set(const gs_settings *, const gs_dataset *);
  * long as *saved). GS_E_FORMAT: neither does. */
 gs_status gs_read_saved(gs_settings *, gs_saved *);
 
-/* Are the file's weights those of the model, and the images of the set such as it was made for? GS_E_SHAPE. */
+/* Do the file's weights fit the model, and the set's images the shape that it was made for? GS_E_SHAPE. */
 gs_status gs_check_saved(const gs_settings *, const gs_saved *, const gs_dataset *);
 
 /* Can a worker take both? GS_E_FORMAT: their shapes differ; GS_E_USAGE: one holds bytes, the other floats. */

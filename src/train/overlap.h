@@ -18,7 +18,7 @@
  * The weights are those of one sum after backward, within rounding. They are equal to the bit where the order of
  * additions does not depend on where the array is cut: in all schemes but the two rings, `ring` and Gloo's.
  *
- * A layer is never cut, however small KB is. A larger layer is one bucket, with the layers behind it that were not yet
+ * A layer is never cut, however small KB is. A larger layer is one bucket, with the layers after it that were not yet
  * enough for one. Its gradient becomes final as a whole, so the sum of its first piece could not begin any sooner. Its
  * pieces would be summed one after the other by the one thread, and each sum costs its rounds. Large sums go in small
  * pieces already where that helps (Gloo's exchange of two processes, comm/gloo/direct.h). Pieces were tried, with

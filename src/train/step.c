@@ -45,7 +45,7 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* A step in the way that the settings choose, with the clock beside it. */
+/* One step, in the way that the settings choose, with the clock around it. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_at(&w->rates, w->step);
@@ -74,8 +74,8 @@ gs_status gs_tell_wish_to_stop(gs_worker *w) {
     return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
 }
 
-/* One worker alone has its counts when the loss is done. Requested then, they arrive while the device has work left,
- * and the host makes the next step ready meanwhile. */
+/* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work
+ * left, and meanwhile the host prepares the next step. */
 static gs_status begin_to_read_score(gs_worker *w) {
     GS_TRY(gs_tell_wish_to_stop(w));
     return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);

@@ -7,7 +7,7 @@
  *     row 2, loader    the thread that gathers samples
  *     row 3 + r        with --sync async, on rank 0: the thread that serves worker r
  *
- * Only the steps settings->trace.first .. trace_last are recorded; all others cost one comparison. A recorded step
+ * Only the steps settings->trace.first .. trace.last are recorded; all others cost one comparison. A recorded step
  * waits for its device after each layer, which takes time that other steps do not lose, on OpenCL above all.
  *
  * At the end rank 0 gets the spans of all workers, with all times measured from the beginning of training. On one

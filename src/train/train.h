@@ -6,14 +6,14 @@
  *                   the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
- *     measure.c     the clock beside a step
+ *     measure.c     the clock beside a step; step_time.c: how long steps take
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
- *     settings.c    which settings go together
+ *     settings.c    which settings go together; sets.c: the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     confusion.c   which class is taken for which
- *     worker.c      a worker: device, replica of the model, optimiser, its rank
+ *     worker.c      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     profile/      where the time goes
  *     sweep.c       the same training with several batches (sweep.h)
@@ -101,7 +101,7 @@ typedef struct gs_settings {
 gs_settings gs_settings_default(void);
 
 enum {
-    GS_MICRO_BATCH = 256, /* a larger local batch runs in several forward and backward passes */
+    GS_MICRO_BATCH = 256, /* a larger part of a batch is computed in several pieces (data/schedule.h) */
     GS_EVAL_BLOCK = 128,  /* samples that inference handles at once, whatever the number of workers */
 };
 
@@ -266,7 +266,7 @@ typedef struct gs_observer {
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
 } gs_observer;
 
-/* What --bucket gained, in seconds a step: the time of the sums of all buckets, and how long the step waited for them
+/* What --bucket gained, in seconds per step: the time of the sums of all buckets, and how long the step waited for them
  * after its backward. A sum's time includes this rank's waits for others. */
 typedef struct gs_overlap_times {
     int buckets; /* 0: there are none */
@@ -290,20 +290,20 @@ void gs_staleness_free(gs_staleness *);
 
 /* The outcome of a run. */
 typedef struct gs_result {
-    double train_loss, test_loss, test_accuracy; /* of the last epoch; loss a sample */
-    int tested_epoch; /* the epoch, from 1, after which the test was; of a run that was interrupted an earlier one
+    double train_loss, test_loss, test_accuracy; /* of the last epoch; loss per sample */
+    int tested_epoch; /* the epoch, from 1, after which the test was made; in an interrupted run an earlier one
                              than the last, or 0: there was no test, and test_loss and test_accuracy say nothing */
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     double step_median;   /* seconds a step with a whole batch takes (step_time.h); of eval 0 */
     uint64_t steps;
-    double phase[GS_PHASES]; /* seconds a step in each phase, mean over this process's workers */
+    double phase[GS_PHASES]; /* seconds per step in each phase, mean over this process's workers */
     double waited;           /* share of training time that a worker waited for its loader, mean as above */
     size_t params;
     float *weights; /* params floats, and behind them the model's state, if it has any */
     int kept_epoch; /* with keep_best: the epoch, from 1, that the weights are of; 0: the last weights */
     double kept_accuracy;     /* on the test set after it */
     gs_overlap_times overlap; /* mean over this process's workers */
-    double sent, sent_most;   /* bytes a step: mean over all workers, and the one with most; 0: not known */
+    double sent, sent_most;   /* bytes per step: mean over all workers, and the one with most; 0: not known */
     int workers;              /* of all processes */
     int threads;              /* that each cpu worker of this process had */
     int cpus;                 /* that this worker was bound to; 0: it was not bound */

@@ -2,7 +2,7 @@
  *
  * Data parallelism rests on all copies of the model being the same. A copy that is damaged, or a worker that
  * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
- * weights (CRC-32, from zlib) and shows it to all: 4 bytes a worker. Only when they differ are the tensors
+ * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
  * compared one by one, to name the layer.
  */
 #include "train/internal.h"

@@ -36,7 +36,7 @@ typedef struct gs_bar {
 /* value / most of `cells` filled from the left, the rest blanks; cells: 0 to GS_BAR_MOST. A value above `most` fills
  * all; one that is negative or no number fills nothing, as with most <= 0. Filled in eighths of a cell with UTF-8,
  * else in whole ones; a value above 0 shows at least the smallest piece. mark (>= 0): a '|' is drawn at this value, if
- * it lies within and outside of the filled part; negative: none. */
+ * it lies within the bar, but not in its filled part; negative: none. */
 void gs_bar_draw(gs_bar *, const gs_screen *, double value, double most, double mark, int cells);
 
 /* All cells divided among the shares of the phases of a step (train.h), in proportion and in their order (largest

@@ -4,7 +4,7 @@
  *     socket.h    how Gloo gets them
  *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for
- *     peer.c      how the connection to a peer stands, and its last words
+ *     peer.c      how the connection to a peer stands, and its last words; explain.c: what a sentence of Gloo means
  *     direct.h    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,

@@ -6,7 +6,7 @@
  *     waits-1   "2 / "      rank 1 waits for rank 2, which has left no file: rank 2 is to blame
  *     waits-1   "2 / 0 "    but so nobody is: rank 0 has not received what rank 1 sent
  *
- * The folder is trusted only if it belongs to this user. Without one a rank names those that it waited for itself.
+ * The folder is trusted only if it belongs to this user. Without one a rank names those that it was waiting for itself.
  */
 #include "core/clock.h"
 #include "comm/gloo/state.h"

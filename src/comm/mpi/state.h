@@ -1,5 +1,5 @@
 /* A comm over MPI: what its files share. mpi.c is the table, move.c and reduce.c are the collectives,
- * mailbox.c messages, wait.c waiting and failing. */
+ * mailbox.c messages, wait.c waiting and failing; session.c begins and ends MPI. */
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/* Processes of one machine in shared memory: what shm.c, seats.c and mailbox.c share.
+/* Processes of one machine in shared memory: what shm.c, seats.c, mailbox.c and open.c share.
  *
  *     segment   | header: seats, failure | mailboxes | who waits | stage 0 | stage 1 | ... | messages ...
  */

@@ -17,7 +17,7 @@ typedef struct gs_seat {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a meeting */
     bool left;                 /* its comm was freed; under the lock */
-    int ahead, most_ahead;     /* huge messages sent, less those received: now, at most; likewise */
+    int ahead, most_ahead;     /* huge messages sent, less those received: now, most so far; likewise */
 } gs_seat;
 
 /* The copy of a message that is under way, or room for one. */

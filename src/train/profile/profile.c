@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
+enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
 /* What the measurements share. */
 typedef struct profiler {

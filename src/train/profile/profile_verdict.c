@@ -1,4 +1,4 @@
-/* What a profile's three bandwidths say about a run. */
+/* What the bandwidths of the loader and of the step say about a run. */
 #include <stdio.h>
 #include "train/profile/profile.h"
 

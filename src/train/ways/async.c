@@ -3,8 +3,8 @@
  *     worker r   computes its gradient  ->  sends it  ->  gets the weights that there are  ->  next step
  *     server     takes each gradient as it comes, and makes an update from it at once
  *
- * So a straggler does not hold up the others until they are K steps ahead of it. The price: others have changed the
- * weights since a gradient was computed at them. The staleness of a gradient is how many gradients of others came in
+ * So a straggler does not hold up the others until they are K steps ahead of it. The price: others change the
+ * weights while a gradient is being computed. The staleness of a gradient is how many gradients of others came in
  * between; the run ends with the distribution that was seen. With K = 0 all wait for all, and the result is the
  * synchronous one.
  *

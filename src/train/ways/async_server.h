@@ -32,10 +32,10 @@ void gs_server_begin_epoch(gs_server *, size_t steps);
  * waits no longer. Called by several threads, each for another rank. */
 gs_status gs_server_exchange(gs_server *, int rank, float *data);
 
-/* Every exchange fails with this message, also those that wait. The first message stays. */
+/* Every exchange fails with this message, including those that wait. The first message stays. */
 void gs_server_fail(gs_server *, gs_status, const char *message);
 /* GS_OK or the failure. */
 gs_status gs_server_status(gs_server *);
 
-/* What was seen up to now. */
+/* The distribution of staleness so far; to be freed by gs_staleness_free. GS_E_MEMORY. */
 gs_status gs_server_staleness(gs_server *, gs_staleness *out);

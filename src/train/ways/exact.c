@@ -14,7 +14,7 @@
  *                              \       /               \       /
  *                                0..3                    4..7
  *                                     \                 /
- *                                      `-----  0..7  --´
+ *                                      `-----  0..7  --'
  *
  *    With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold
  *    0..3 and 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive

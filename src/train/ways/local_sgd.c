@@ -95,7 +95,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
-    gs_score sum; /* of the epoch up to here, over all workers: only the wish to stop matters yet */
+    gs_score sum; /* of the epoch up to here, over all workers: so far only the request to stop matters */
     GS_TRY(meet(w, &sum));
     score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
     return GS_OK;

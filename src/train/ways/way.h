@@ -74,7 +74,7 @@ gs_status gs_gradient(gs_worker *);
 /* If this process was asked to stop, the counts say so to all workers that they are summed over. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
-/* The counts that lie behind the gradients. */
+/* The counts that lie after the gradients. */
 gs_status gs_read_score(gs_worker *, gs_score *);
 
 static inline gs_score gs_score_of(const float stats[GS_STATS]) {
