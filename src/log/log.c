@@ -197,8 +197,8 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 /* An evaluation is over; it began when the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
-    log->time = report->seconds;
-    log->paused = gs_seconds() - report->seconds;
+    if (report->seconds > log->time) log->time = report->seconds; /* never back: the two clocks began apart */
+    log->paused = gs_seconds() - log->time;
     if (log->next.test) log->next.test(log->next.context, report);
 }
 
