@@ -202,5 +202,118 @@ static void state_is_saved_and_not_trained(void **state) {
     }
 }
 
+/* ---- a layer that describes its tensors wrongly ---- */
+
+typedef struct wrong_tensor {
+    const char *part, *label;
+    int ndim, dims[5];
+    double fan_in;
+} wrong_tensor;
+
+typedef struct wrong_layer {
+    gs_layer base;
+    gs_status (*add)(gs_layer *, const wrong_tensor *);
+    const wrong_tensor *tensor;
+} wrong_layer;
+
+static gs_status add_parameter(gs_layer *l, const wrong_tensor *t) {
+    return gs_layer_parameter(l, t->label, t->ndim, t->dims, t->fan_in);
+}
+
+static gs_status add_filled(gs_layer *l, const wrong_tensor *t) {
+    return gs_layer_parameter_filled(l, t->label, t->ndim, t->dims, 1);
+}
+
+static gs_status add_state(gs_layer *l, const wrong_tensor *t) {
+    return gs_layer_state(l, t->label, t->ndim, t->dims, 0);
+}
+
+static gs_status (*const adders[])(gs_layer *, const wrong_tensor *) = {add_parameter, add_filled, add_state};
+enum { ADDERS = sizeof adders / sizeof *adders };
+
+/* A parameter w, and then what the test wants. */
+static gs_status wrong_plan(gs_layer *l, gs_shape in) {
+    const wrong_layer *me = (const wrong_layer *)l;
+    l->out = in;
+    GS_TRY(gs_layer_parameter(l, "w", 4, (int[]){1, 2, 1, 3}, 2));
+    return me->add(l, me->tensor);
+}
+
+static const gs_layer_ops wrong_ops = {.name = "wrong",
+                                       .buffers = GS_VIEW,
+                                       .plan = wrong_plan,
+                                       .forward = own_forward,
+                                       .backward = own_backward};
+
+/* The plan of a model whose layer 1 adds this tensor in the way `how`. */
+static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
+    wrong_layer *l = (wrong_layer *)gs_layer_new(&wrong_ops, sizeof *l, 0);
+    assert_non_null(l);
+    l->add = adders[how];
+    l->tensor = t;
+    gs_layer *const layers[] = {gs_linear(WIDTH, true), &l->base};
+    return gs_model_plan_net(gs_sequential(2, layers), (gs_shape){INPUTS, 1, 1, 0}, m);
+}
+
+#define LABEL_61 "a123456789b123456789c123456789d123456789e123456789f1234567890"
+
+static void wrong_tensors_are_refused(void **state) {
+    (void)state;
+    static const wrong_tensor wrong[] = {
+        {"its v has 0 dimensions; wanted 1 to 4", "v", 0, {1}, 1},
+        {"its v has -1 dimensions; wanted 1 to 4", "v", -1, {1}, 1},
+        {"its v has 5 dimensions; wanted 1 to 4", "v", 5, {1, 1, 1, 1, 1}, 1},
+        {"dims[0] of its v is 0; it must be at least 1", "v", 1, {0}, 1},
+        {"dims[1] of its v is -3; it must be at least 1", "v", 2, {2, -3}, 1},
+        {"dims[0] of its v is -2; it must be at least 1", "v", 2, {-2, -3}, 1},
+        {"its v would have 2147483648 elements; at most 2147483647", "v", 2, {65536, 32768}, 1},
+        {"the label of its tensor 1 is NULL; wanted a word", NULL, 1, {1}, 1},
+        {"the label of its tensor 1 is empty; wanted a word", "", 1, {1}, 1},
+        {"a name of 64 characters; at most 63 are allowed: shorten a123", LABEL_61 "2", 1, {1}, 1},
+    };
+    static const wrong_tensor wrong_fan_in[] = {
+        {"fan_in of its v is -1; wanted 0 to 2147483647", "v", 1, {1}, -1},
+        {"fan_in of its v is 4e+09; wanted 0 to 2147483647", "v", 1, {1}, 4e9},
+        {"fan_in of its v is nan; wanted 0 to 2147483647", "v", 1, {1}, (double)NAN},
+    };
+    gs_model *m;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        for (int how = 0; how < ADDERS; how++) {
+            assert_fails(GS_E_SHAPE, wrong[i].part, plan_with(&wrong[i], how, &m));
+            assert_non_null(strstr(gs_message(), "layer 1 (wrong): "));
+            assert_null(m);
+        }
+    for (size_t i = 0; i < sizeof wrong_fan_in / sizeof *wrong_fan_in; i++)
+        assert_fails(GS_E_SHAPE, wrong_fan_in[i].part, plan_with(&wrong_fan_in[i], 0, &m));
+}
+
+/* A file with both could be saved, but never loaded. */
+static void each_label_once(void **state) {
+    (void)state;
+    static const wrong_tensor again = {NULL, "w", 1, {1}, 1};
+    gs_model *m;
+    for (int how = 0; how < ADDERS; how++)
+        assert_fails(GS_E_SHAPE, "layer 1 (wrong): two of its tensors have the label w; each needs its own",
+                     plan_with(&again, how, &m));
+}
+
+static void the_longest_label_and_no_fan_in(void **state) {
+    (void)state;
+    static const wrong_tensor right = {NULL, LABEL_61, 1, {3}, 0};
+    for (int how = 0; how < ADDERS; how++) {
+        gs_model *m;
+        float values[64];
+        assert_ok(plan_with(&right, how, &m));
+        const gs_param *p = m->param[m->saved_count - 1];
+        assert_string_equal(p->name, "1." LABEL_61);
+        assert_int_equal(p->count, 3);
+        assert_true(m->saved <= 64);
+        gs_model_initial_values(m, 1, values);
+        for (size_t k = 0; k < 3; k++) assert_true(values[p->at + k] == (adders[how] == add_filled ? 1 : 0));
+        gs_model_free(m);
+    }
+}
+
 GS_TESTS(own_parts, cmocka_unit_test(an_optimiser_in_every_way_to_train), cmocka_unit_test(async_wants_sgd),
-         cmocka_unit_test(state_is_saved_and_not_trained))
+         cmocka_unit_test(state_is_saved_and_not_trained), cmocka_unit_test(wrong_tensors_are_refused),
+         cmocka_unit_test(each_label_once), cmocka_unit_test(the_longest_label_and_no_fan_in))

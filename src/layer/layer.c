@@ -109,34 +109,67 @@ gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in
     return plan_one(child, in, needs_dx);
 }
 
-/* The next tensor of the layer; `kind` has the rest of what it is. */
-static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int dims[], gs_param kind) {
-    if (l->params == GS_LAYER_PARAMS)
-        gs_bug("%s: more than %d parameters: %s", l->ops->name, GS_LAYER_PARAMS, label);
-    gs_param *p = &l->param[l->params++];
-    *p = kind;
+/* "<name of l>.<label>". A file of weights holds each name once. */
+static gs_status name_tensor(const gs_layer *l, const char *label, char name[GS_PARAM_NAME]) {
+    if (!label || !label[0])
+        return gs_layer_refuse(l, "the label of its tensor %d is %s; wanted a word such as weight", l->params,
+                               label ? "empty" : "NULL");
+    int length = snprintf(name, GS_PARAM_NAME, "%s%s%s", l->name, l->name[0] ? "." : "", label);
+    if (length >= GS_PARAM_NAME)
+        return gs_layer_refuse(
+            l, "one of its tensors would have a name of %d characters; at most %d are allowed: shorten %s",
+            length, GS_PARAM_NAME - 1, label);
+    for (int i = 0; i < l->params; i++)
+        if (strcmp(l->param[i].name, name) == 0)
+            return gs_layer_refuse(l, "two of its tensors have the label %s; each needs its own", label);
+    return GS_OK;
+}
+
+static gs_status check_sizes(const gs_layer *l, const char *label, int ndim, const int dims[],
+                             double fan_in) {
     double count = 1;
-    p->ndim = ndim;
-    for (int i = 0; i < ndim; i++) count *= p->dims[i] = dims[i];
+    if (ndim < 1 || ndim > 4)
+        return gs_layer_refuse(l, "its %s has %d dimensions; wanted 1 to 4", label, ndim);
+    for (int i = 0; i < ndim; i++) {
+        if (dims[i] < 1)
+            return gs_layer_refuse(l, "dims[%d] of its %s is %d; it must be at least 1", i, label, dims[i]);
+        count *= dims[i];
+    }
     if (count > INT_MAX)
         return gs_layer_refuse(l, "its %s would have %.0f elements; at most %d are allowed", label, count,
                                INT_MAX);
-    p->count = (size_t)count;
-    snprintf(p->name, sizeof p->name, "%s%s%s", l->name, l->name[0] ? "." : "", label);
+    if (!(fan_in >= 0 && fan_in <= INT_MAX))
+        return gs_layer_refuse(l, "fan_in of its %s is %g; wanted 0 to %d", label, fan_in, INT_MAX);
+    return GS_OK;
+}
+
+/* The next tensor of the layer; `kind` has the rest of what it is. */
+static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in,
+                            gs_param kind) {
+    gs_param p = kind;
+    GS_TRY(name_tensor(l, label, p.name));
+    if (l->params == GS_LAYER_PARAMS)
+        gs_bug("%s: more than %d parameters: %s", l->ops->name, GS_LAYER_PARAMS, label);
+    GS_TRY(check_sizes(l, label, ndim, dims, fan_in));
+    p.ndim = ndim;
+    p.count = 1;
+    for (int i = 0; i < ndim; i++) p.count *= (size_t)(p.dims[i] = dims[i]);
+    p.fan_in = (int)fan_in;
+    l->param[l->params++] = p;
     return GS_OK;
 }
 
 gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in) {
-    return add_tensor(l, label, ndim, dims, (gs_param){.fan_in = (int)fan_in});
+    return add_tensor(l, label, ndim, dims, fan_in, (gs_param){0});
 }
 
 gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
                                     float initial) {
-    return add_tensor(l, label, ndim, dims, (gs_param){.initial = initial});
+    return add_tensor(l, label, ndim, dims, 0, (gs_param){.initial = initial});
 }
 
 gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial) {
-    return add_tensor(l, label, ndim, dims, (gs_param){.state = true, .initial = initial});
+    return add_tensor(l, label, ndim, dims, 0, (gs_param){.state = true, .initial = initial});
 }
 
 static gs_status number_one(gs_layer *l, void *context) {

@@ -13,6 +13,8 @@
 #include "backend.h"
 #include "core/shape.h"
 
+enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
+
 /* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
  * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
  * the pass is fresh:
@@ -21,7 +23,7 @@
  *
  * So the state is the same on all workers, and a mean over the samples as the gradient is. */
 typedef struct gs_param {
-    char name[64]; /* "3.weight", "5.body.0.bias" */
+    char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
     size_t at, count; /* its place in the model's flat arrays */
     int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */

@@ -24,8 +24,15 @@
 gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
 /* In plan: the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed one
- * output, from which the initial values follow (model/model.h). Its place is decided later. GS_E_SHAPE: it would be too
- * large. */
+ * output, from which the initial values follow (model/model.h); 0: all elements are 0 at first. Its place is decided
+ * later. GS_E_SHAPE, of all three functions, with a message that names the layer, the value found and the one wanted:
+ *
+ *     label    NULL or empty; another tensor of this layer has it; "<name of l>.<label>" does not fit GS_PARAM_NAME
+ *     ndim     not 1 to 4
+ *     dims     one of them is below 1, or their product above INT_MAX
+ *     fan_in   below 0 or above INT_MAX
+ *
+ * More than GS_LAYER_PARAMS in one layer is a bug. */
 gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in);
 
 /* The same for a parameter whose elements are all `initial` at first: the factor 1 of a normalisation. */
