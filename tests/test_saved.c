@@ -169,6 +169,31 @@ static void no_shape_of_an_image(void **state) {
     gs_test_program_prints(1, "1.weight", "eval --model mlp --load %s", path);
 }
 
+/* A model that cannot be read or planned is a fault of the file, not of the user, unless the user names it. */
+static void damaged_model(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"\"flatten, lin 10   \"", "model text: word 2 ('lin', column 10): unknown layer; "},
+        {"\"\",\"was\":\"softmax,,\"", "model text: the end (column 1): expected one of linear, "},
+        {"\"linear 2000000000 \"", "model text: word 2 ('2000000000', column 8): expected the number of "},
+        {"\"linear 10, flatten\"", "layer 0 (linear 10): the input is (1,28,28), linear needs a flat "},
+    };
+    const char *path = trained("softmax");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char part[200];
+        assert_int_equal(strlen(bad[i][0]), strlen("\"flatten, linear 10\""));
+        const char *damaged = changed(path, "\"flatten, linear 10\"", bad[i][0]);
+        snprintf(part, sizeof part, "changed.safetensors: metadata: %s", bad[i][1]);
+        gs_test_program_prints(1, part, "eval --load %s", damaged);
+        gs_test_program_prints(1, part, "predict -o %s.npy --load %s", damaged, damaged);
+        gs_test_program_prints(1, part, "train --steps 1 --threads 1 --load %s", damaged);
+        gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", damaged);
+        gs_test_program_prints(2, "eval: model text: word 2 ('lin'",
+                               "eval --model 'flatten, lin 10' --load %s", damaged);
+    }
+}
+
 GS_TESTS(saved, cmocka_unit_test(what_a_file_does_not_say), cmocka_unit_test(errors_come_first),
-         cmocka_unit_test(another_model_or_image), cmocka_unit_test(no_shape_of_an_image),
-         cmocka_unit_test(eval_gives_the_same_bits), cmocka_unit_test(model_cuts_nothing))
+         cmocka_unit_test(another_model_or_image), cmocka_unit_test(damaged_model),
+         cmocka_unit_test(no_shape_of_an_image), cmocka_unit_test(eval_gives_the_same_bits),
+         cmocka_unit_test(model_cuts_nothing))

@@ -28,7 +28,7 @@ gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const 
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
- * long as *saved). GS_E_FORMAT: neither does. */
+ * long as *saved). GS_E_FORMAT: neither does, or the file's is not a model text. */
 gs_status gs_read_saved(gs_settings *, gs_saved *);
 
 /* Do the file's weights fit the model, and the set's images the shape that it was made for? GS_E_SHAPE. */

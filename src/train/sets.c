@@ -1,6 +1,8 @@
 /* The data of a run: from files or from memory, and whether it suits the model and the loss. */
 #include "train/internal.h"
 
+#include "model/model_text.h"
+
 gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded, const gs_dataset **set) {
     if (!s->train_set != !s->test_set)
         return gs_fail(GS_E_USAGE,
@@ -56,8 +58,12 @@ gs_status gs_read_saved(gs_settings *s, gs_saved *saved) {
             GS_E_FORMAT,
             "%s: no 'model' in the metadata: gradsum did not save this file; name its model with --model",
             s->load);
+    gs_layer *net;
+    gs_status status = gs_model_parse(saved->model, &net);
+    gs_layer_free(net);
+    if (status == GS_E_MODEL) status = GS_E_FORMAT; /* the file has it wrong, not the user */
     s->model = saved->model;
-    return GS_OK;
+    return gs_context(status, "%s: metadata", s->load);
 }
 
 gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_dataset *set) {
@@ -66,8 +72,10 @@ gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_d
         return gs_fail(GS_E_SHAPE, "%s holds a model for images %s, but %s has %s", s->load,
                        gs_shape_tuple(in).text, set->name, gs_shape_tuple(has).text);
     gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, has, &plan));
-    gs_status status = gs_safetensors_check(s->load, plan);
+    gs_status status = gs_model_plan(s->model, has, &plan);
+    if (status != GS_OK)
+        return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
+    status = gs_safetensors_check(s->load, plan);
     gs_model_free(plan);
     return status;
 }
