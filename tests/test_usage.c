@@ -111,10 +111,10 @@ static void mean_and_std(void **state) {
     gs_settings s = gs_settings_default(); /* the library's user too */
     gs_result r;
     s.std = 0;
-    assert_fails(GS_E_USAGE, "std is 0; wanted a number from 1e-08 to 1e+06", gs_train(&s, NULL, &r));
+    assert_fails(GS_E_USAGE, "--std: '0' is not a number from 1e-08 to 1000000", gs_train(&s, NULL, &r));
     s.std = 1e-8f;
     s.mean = -INFINITY;
-    assert_fails(GS_E_USAGE, "mean is -inf; wanted a number from -1e+06 to 1e+06", gs_eval(&s, &r));
+    assert_fails(GS_E_USAGE, "--mean: '-inf' is not a number from -1000000 to 1000000", gs_eval(&s, &r));
 }
 
 /* A command lists what it takes, and says of the rest what to use. */

@@ -11,24 +11,23 @@
 
 /* ---- values ---- */
 
-static gs_status wrong_value(const gs_option *o, const char *text, const char *wanted) {
+static gs_status is_not(const gs_option *o, const char *text, const char *wanted) {
     return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, text, wanted);
 }
 
+static gs_status wrong_value(const gs_option *o, const char *text) {
+    char wanted[96];
+    return is_not(o, text, gs_option_wanted(o->kind, o->min, o->max, wanted, sizeof wanted));
+}
+
 static gs_status parse_number(const gs_option *o, const char *text, double *out) {
-    char *end, range[96], low[24], high[24];
+    char *end;
     bool whole = o->kind != GS_OPTION_FLOAT && o->kind != GS_OPTION_DOUBLE;
     errno = 0;
     double value = strtod(text, &end);
-    snprintf(low, sizeof low, "%.12g", o->min);
-    snprintf(high, sizeof high, "%.12g", o->max);
-    if (isfinite(o->max))
-        snprintf(range, sizeof range, "a %snumber from %s to %s", whole ? "whole " : "", low, high);
-    else
-        snprintf(range, sizeof range, "a %snumber, at least %s", whole ? "whole " : "", low);
     bool digits_only = strspn(text, whole ? "0123456789" : "0123456789.eE+-") == strlen(text);
     if (end == text || *end || !digits_only || value < o->min || value > o->max || !isfinite(value))
-        return wrong_value(o, text, range);
+        return wrong_value(o, text);
     *out = value;
     return GS_OK;
 }
@@ -39,15 +38,14 @@ static gs_status parse_batch(const gs_option *o, const char *text) {
         *(size_t *)o->value = 0;
         return GS_OK;
     }
-    if (parse_number(o, text, &number) != GS_OK)
-        return wrong_value(o, text, "a whole number of samples from 1 up, or 'all'");
+    GS_TRY(parse_number(o, text, &number));
     *(size_t *)o->value = (size_t)number;
     return GS_OK;
 }
 
 static gs_status parse_shape(const gs_option *o, const char *text) {
     if (gs_shape_parse(text, o->value)) return GS_OK;
-    return wrong_value(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it");
+    return is_not(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it");
 }
 
 static gs_status parse_slow(const gs_option *o, const char *text) {
@@ -56,7 +54,7 @@ static gs_status parse_slow(const gs_option *o, const char *text) {
     double ms = *colon == ':' ? strtod(colon + 1, &end) : -1;
     bool plain = strspn(text, "0123456789:.") == strlen(text) && *text != ':';
     if (!plain || !(ms >= 0 && ms <= 1e6) || end == colon + 1 || *end || rank > INT_MAX)
-        return wrong_value(o, text, "RANK:MS, such as 1:50; at most 1000000 ms");
+        return wrong_value(o, text);
     *(gs_slow *)o->value = (gs_slow){(int)rank, ms};
     return GS_OK;
 }
@@ -72,8 +70,7 @@ static gs_status parse_range(const gs_option *o, const char *text) {
     errno = 0;
     if (digits) r.first = r.last = strtoull(text, &end, 10);
     if (digits && *end == '-' && isdigit((unsigned char)end[1])) r.last = strtoull(end + 1, &end, 10);
-    if (!digits || *end || errno || r.first < 1 || r.last < r.first)
-        return wrong_value(o, text, "FIRST-LAST, such as 4-7, one step, or none; the first step is 1");
+    if (!digits || *end || errno || r.first < 1 || r.last < r.first) return wrong_value(o, text);
     *(gs_step_range *)o->value = r;
     return GS_OK;
 }
@@ -94,7 +91,7 @@ static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
     case GS_OPTION_TEXT:
-        if (!*text) return wrong_value(o, text, "a value: it is empty");
+        if (!*text) return is_not(o, text, "a value: it is empty");
         *(const char **)o->value = text;
         return GS_OK;
     case GS_OPTION_BATCH:

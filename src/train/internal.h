@@ -39,9 +39,12 @@ gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, cons
 
 /* ---- settings.c ---- */
 
+/* GS_E_USAGE: a setting that is none, such as a number out of its option's range. Of any run, and before anything else
+ * reads the settings: a program may have put there what the command line would have refused. */
+gs_status gs_check_each_setting(const gs_settings *);
+
 /* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
 gs_status gs_check_settings(const gs_settings *);
-gs_status gs_check_scaling(const gs_settings *); /* of any run */
 
 /* ... and what depends on how many there are. */
 gs_status gs_check_workers(const gs_settings *, int workers);

@@ -89,7 +89,7 @@ static gs_status check_sizes(const gs_run *run, int workers) {
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
-    GS_TRY(gs_check_scaling(s));
+    GS_TRY(gs_check_each_setting(s));
     if (run->job == JOB_TRAIN) GS_TRY(gs_check_settings(s));
     if (s->load) GS_TRY(gs_read_saved(s, &run->saved));
     if (!s->model) s->model = "mlp";

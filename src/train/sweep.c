@@ -222,7 +222,11 @@ static gs_status check_jobs(const gs_sweep *s) {
 }
 
 gs_status gs_sweep_prepare(gs_sweep *s) {
+    if (s->count < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
+    if (s->jobs < 1)
+        return gs_fail(GS_E_USAGE, "--jobs: '%d' is not a whole number from 1 to %d", s->jobs, GS_SWEEP_MOST);
     if (s->jobs > s->count) s->jobs = s->count;
+    GS_TRY(gs_check_each_setting(&s->settings));
     GS_TRY(gs_check_settings(&s->settings));
     GS_TRY(check_jobs(s));
     int workers = gs_devices_count(s->settings.devices);

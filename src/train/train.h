@@ -9,7 +9,8 @@
  *     measure.c     the clock beside a step; step_time.c: how long steps take
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
- *     settings.c    which settings go together; sets.c: the data sets, and whether they suit the model
+ *     settings.c    which settings are allowed, and which go together
+ *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     confusion.c   which class is taken for which
@@ -88,8 +89,9 @@ typedef struct gs_settings {
     bool record;     /* call the observer's workers and timeline functions too */
     gs_step_range trace; /* the steps of that timeline */
     bool confusion;      /* of gs_eval: count which class is taken for which */
-    bool keep_best; /* the run's weights are those of the epoch with the best test accuracy, not the last */
-    bool measure;   /* measure the phases of some steps (costs a wait after each phase of these) */
+    bool
+        keep_best; /* the weights, saved or in gs_result, are those of the epoch with the best test accuracy */
+    bool measure;  /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to cause faults: each worker calls it after a step. */
@@ -320,9 +322,9 @@ void gs_result_free(gs_result *);
 /* All epochs of one worker. */
 gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
 
-/* Train with `settings`. On failure the message names the worker, and result->steps is how many steps were done; of a
- * run that has diverged it is the step. Where only saving has failed the whole result is there: its weights are not
- * NULL. */
+/* GS_E_USAGE: settings that are out of range or do not go together. On failure the message names the worker, and
+ * result->steps is how many steps were done; of a run that has diverged it is the step. Where only saving has failed
+ * the whole result is there: its weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Evaluate settings->load on the test set, on the same workers. GS_E_DIVERGED: the loss is not finite. */

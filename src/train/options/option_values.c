@@ -3,6 +3,7 @@
 #include "train/options/options.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,14 +65,28 @@ void gs_option_set_name(gs_option_kind kind, void *value, int i) {
         memcpy(value, &i, sizeof i);
 }
 
+/* NULL: there is none for this value, which a program has set. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
     if (kind == GS_OPTION_OPTIM) return (*(const gs_optimizer_ops *const *)value)->name;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
-    return i >= 0 && i < (int)(sizeof names->name / sizeof *names->name) && names[kind].name[i]
-               ? names[kind].name[i]
-               : "?";
+    return i >= 0 && i < (int)(sizeof names->name / sizeof *names->name) ? names[kind].name[i] : NULL;
+}
+
+bool gs_option_has_name(gs_option_kind kind, const void *value) {
+    if (kind == GS_OPTION_OPTIM)
+        return *(const gs_optimizer_ops *const *)value != NULL; /* the caller's, too */
+    return name_of(kind, value) != NULL;
+}
+
+static const char *name_or_number(gs_option_kind kind, const void *value, char *text, size_t size) {
+    const char *name = name_of(kind, value);
+    int i;
+    if (name) return name;
+    memcpy(&i, value, sizeof i);
+    snprintf(text, size, "%d", i);
+    return text;
 }
 
 /* ---- text ---- */
@@ -89,7 +104,7 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     char ms[32];
     if (kind == GS_OPTION_FLAG) return *(const bool *)value ? "yes" : "no";
     if (kind == GS_OPTION_TEXT) return *(const char *const *)value ? *(const char *const *)value : "";
-    if (gs_option_names_of(kind)) return name_of(kind, value);
+    if (gs_option_names_of(kind)) return name_or_number(kind, value, text, size);
     switch (kind) {
     case GS_OPTION_INT:
     case GS_OPTION_BATCH:
@@ -111,5 +126,17 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     default:
         print_fraction(gs_option_number(kind, value), text, size);
     }
+    return text;
+}
+
+const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *text, size_t size) {
+    const char *whole = kind == GS_OPTION_FLOAT || kind == GS_OPTION_DOUBLE ? "" : "whole ";
+    if (kind == GS_OPTION_BATCH) return "a whole number of samples from 1 up, or 'all'";
+    if (kind == GS_OPTION_SLOW) return "RANK:MS, such as 1:50; at most 1000000 ms";
+    if (kind == GS_OPTION_RANGE) return "FIRST-LAST, such as 4-7, one step, or none; the first step is 1";
+    if (isfinite(max))
+        snprintf(text, size, "a %snumber from %.12g to %.12g", whole, min, max);
+    else
+        snprintf(text, size, "a %snumber, at least %.12g", whole, min);
     return text;
 }

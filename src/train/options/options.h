@@ -2,6 +2,7 @@
  *
  *     cli/options.c, options_help.c, manual.c     --name value, --help, manual pages, completion
  *     options.c                                   the defaults of gs_settings
+ *     ../settings.c                               is what a program has set allowed?
  *     agreement.c                                 what all ranks must have been started with
  *     options_json.c                              the first line of train --json, and run.json of a log
  *
@@ -98,6 +99,9 @@ void gs_option_set_number(gs_option_kind, void *value, double);
  * result, which may also be a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
+/* What a value must be, where another one is refused: "a whole number from 1 to 1000". `text` as above. */
+const char *gs_option_wanted(gs_option_kind, double min, double max, char *text, size_t size);
+
 /* The names of a kind that has a few. */
 typedef struct gs_option_names {
     const char *name[8]; /* by value */
@@ -108,3 +112,4 @@ typedef struct gs_option_names {
 /* NULL: the kind has none. */
 const gs_option_names *gs_option_names_of(gs_option_kind);
 void gs_option_set_name(gs_option_kind, void *value, int i);
+bool gs_option_has_name(gs_option_kind, const void *value); /* false: a program has set what is none */

@@ -232,6 +232,7 @@ static gs_status measure_all(profiler *p) {
 /* Adds to *out what `measure` measures, and frees it on failure. */
 static gs_status run(const gs_settings *settings, double seconds, gs_status (*measure)(profiler *),
                      gs_profile *out) {
+    GS_TRY(gs_check_each_setting(settings));
     gs_settings s = *settings;
     s.lr = 0;
     s.epochs = INT_MAX; /* a schedule that does not end */

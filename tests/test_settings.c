@@ -1,0 +1,118 @@
+/* A program's settings are checked as the command line checks its options. */
+#include <math.h>
+#include "tests/training.h"
+#include "train/profile/profile.h"
+#include "train/sweep.h"
+
+/* All functions that take settings refuse them, with the sentence of the command line. */
+static void refuse(const gs_settings *s, const char *says) {
+    gs_result r;
+    gs_profile p;
+    float *logits;
+    size_t rows;
+    int columns;
+    static gs_sweep sweep; /* large */
+    sweep = (gs_sweep){.settings = *s, .jobs = 1, .count = 1};
+    assert_fails(GS_E_USAGE, says, gs_train(s, NULL, &r));
+    assert_null(r.weights);
+    assert_fails(GS_E_USAGE, says, gs_eval(s, &r));
+    assert_fails(GS_E_USAGE, says, gs_predict_all(s, &logits, &rows, &columns));
+    assert_fails(GS_E_USAGE, says, gs_profile_run(s, 0.01, &p));
+    assert_fails(GS_E_USAGE, says, gs_sweep_prepare(&sweep));
+}
+
+#define REFUSED(field, value, says)                                                                          \
+    do {                                                                                                     \
+        gs_settings wrong = gs_test_settings("cpu");                                                         \
+        wrong.field = value;                                                                                 \
+        refuse(&wrong, says);                                                                                \
+    } while (0)
+
+static void numbers_out_of_range(void **state) {
+    (void)state;
+    REFUSED(epochs, 0, "--epochs: '0' is not a whole number from 1 to 1000000");
+    REFUSED(epochs, -1, "--epochs: '-1' is not a whole number");
+    REFUSED(momentum, 7, "--momentum: '7' is not a number from 0 to 1");
+    REFUSED(momentum, -1, "--momentum: '-1' is not");
+    REFUSED(lr, -1, "--lr: '-1' is not a number from 0 to 1000000");
+    REFUSED(lr, NAN, "--lr: 'nan' is not");
+    REFUSED(lr, INFINITY, "--lr: 'inf' is not");
+    REFUSED(weight_decay, -5, "--weight-decay: '-5' is not");
+    REFUSED(threads, -4, "--threads: '-4' is not a whole number from 0 to 1024");
+    REFUSED(bucket, -5, "--bucket: '-5' is not");
+    REFUSED(accumulate, -3, "--accumulate: '-3' is not");
+    REFUSED(warmup, -1, "--warmup: '-1' is not");
+    REFUSED(throttle, -1, "--throttle: '-1' is not a number from 0.001 to 1000000");
+    REFUSED(throttle, NAN, "--throttle: 'nan' is not");
+    REFUSED(every, -2, "--every: '-2' is not a whole number from 1 to 1000000000");
+    REFUSED(staleness, -2, "--staleness: '-2' is not");
+    REFUSED(steps, UINT64_MAX, "--steps: '18446744073709551615' is not");
+    REFUSED(batch, SIZE_MAX,
+            "--batch: '18446744073709551616' is not a whole number of samples from 1 up, or 'all'");
+    REFUSED(std, -1, "--std: '-1' is not a number from 1e-08 to 1000000");
+    REFUSED(timeout, 0, "the timeout is 0 s; it must be more than 0");
+    REFUSED(timeout, NAN, "the timeout is nan s");
+    REFUSED(tests, -1, "tests is -1; wanted a whole number, at least 0");
+}
+
+static void values_that_are_none(void **state) {
+    (void)state;
+    REFUSED(devices, NULL, "--devices needs a value: LIST");
+    REFUSED(sync, NULL, "--sync needs a value: NAME");
+    REFUSED(data, NULL, "--data needs a value: NAME|DIR");
+    REFUSED(optimizer, NULL, "--optimizer needs a value: NAME");
+    REFUSED(wire, (gs_wire)77, "unknown --wire '77'; choose one of: f32, f16, bf16");
+    REFUSED(lr_rule, (gs_lr_rule)9, "unknown --lr-rule '9'; choose one of: none, linear, sqrt");
+    REFUSED(loss, (gs_loss)5, "unknown --loss '5'; choose one of: cross_entropy, squared_error");
+    REFUSED(slow, ((gs_slow){-3, 5}), "--slow: '-3:5' is not RANK:MS, such as 1:50");
+    REFUSED(slow, ((gs_slow){0, NAN}), "--slow: '0:nan' is not RANK:MS");
+    REFUSED(trace, ((gs_step_range){7, 4}), "--trace-steps: '7-4' is not FIRST-LAST");
+}
+
+/* What the command line cannot say, and defaults that mean off: both may be set. */
+static void values_that_only_a_program_sets(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu");
+    gs_result r;
+    s.steps = 2;
+    s.model = "softmax";
+    s.accumulate = s.bucket = s.every = s.tests = 0;
+    s.base_batch = s.verify = 0;
+    s.throttle = 0;
+    s.staleness = -1;
+    s.mean = s.std = NAN;
+    s.batch = 0;
+    s.timeout = 1e6; /* as GRADSUM_TIMEOUT may be */
+    assert_ok(gs_train(&s, NULL, &r));
+    assert_int_equal(r.steps, 2);
+    gs_result_free(&r);
+    gs_sweep none = {.settings = s, .jobs = 1};
+    assert_fails(GS_E_USAGE, "a sweep needs at least one batch", gs_sweep_prepare(&none));
+    none.count = 1;
+    none.jobs = 0;
+    assert_fails(GS_E_USAGE, "--jobs: '0' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
+}
+
+/* Without a file to save, the best epoch's weights are those of the result. */
+static void the_best_weights_in_memory(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_result best, same;
+    s.model = "softmax";
+    s.steps = 0;
+    s.batch = 128;
+    s.lr = 0.5f;
+    s.keep_best = true;
+    assert_ok(gs_train(&s, NULL, &best));
+    assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* or this test would tell nothing */
+    s.keep_best = false;
+    s.epochs = best.kept_epoch;
+    assert_ok(gs_train(&s, NULL, &same));
+    assert_same_bits(&best, &same, "the kept epoch");
+    assert_near(same.test_accuracy, best.kept_accuracy, 0, 0);
+    gs_result_free(&best);
+    gs_result_free(&same);
+}
+
+GS_TESTS(settings, cmocka_unit_test(numbers_out_of_range), cmocka_unit_test(values_that_are_none),
+         cmocka_unit_test(values_that_only_a_program_sets), cmocka_unit_test(the_best_weights_in_memory))
