@@ -3,7 +3,11 @@
 #include "fuzz.h"
 
 FUZZ(in) {
-    text source = {0};
+    char *bytes = NULL;
+    size_t size;
+    text source = {.to = open_memstream(&bytes, &size)};
+    if (!source.to) return;
     append_file(&source, fuzz_folder("lab.cl", 0, in->data, in->size), "lab.cl", 0);
-    free(source.bytes);
+    fclose(source.to);
+    free(bytes);
 }

@@ -12,6 +12,6 @@ FUZZ(in) {
     gs_shm m = {.rank = 0, .size = RANKS, .noun = "rank", .pid = pid};
     if (places)
         learn_places(&liar, &m, why, sizeof why);
-    else if (exchange(&liar, &(answer){.can = 1}, answers, sizeof *answers) == GS_OK)
+    else if (gs_comm_all_gather(&liar, &(answer){.can = 1}, answers, sizeof *answers, GS_U8) == GS_OK)
         hear_answers(answers, RANKS, why, sizeof why);
 }
