@@ -75,7 +75,7 @@ static void sum_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
-/* Count the messages of an exchange, of `words` times 16 bits: each of the others gets its chunk, or this rank's `own`. */
+/* Count the messages of an exchange, of `words` times 16 bits: each other rank gets its chunk, or this rank's `own`. */
 static void count_messages(gs_sync *s, const layout *l, const float *data, bool own, size_t words) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)

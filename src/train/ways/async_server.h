@@ -3,8 +3,9 @@
  * It has no thread of its own. A thread that brings a gradient (gs_server_exchange) holds the lock, makes the update,
  * and takes the weights as they are then: the server is what the lock protects.
  *
- * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker computes. So the worker gets the weights that are expected for
- * the moment when it has finished (read_expected in async_server.c).
+ * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker
+ * computes. So the worker gets the weights that are expected for the moment when it has finished (read_expected in
+ * async_server.c).
  *
  * Sources of weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
  * asynchronous environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN
