@@ -1,5 +1,5 @@
-# gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make bench | make bench-scale |
-#          make bench-cl | make lint | make install | make uninstall | make clean
+# gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make lessons-html | make slides |
+#          make bench | make bench-scale | make bench-cl | make lint | make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make fuzz SECONDS=60 | make test-torch
@@ -13,14 +13,21 @@ PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-heade
                     libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
-PACKAGES_lint     = clang-format clang-tidy cppcheck
+PACKAGES_lint     = clang-format clang-tidy cppcheck jq yamllint
 PACKAGES_demo     = dataset-fashion-mnist
 PACKAGES_interop  = python3-venv python3-jsonschema
-PACKAGES_labs     = patch oclgrind
+PACKAGES_sandbox  = bubblewrap
+PACKAGES_labs     = patch oclgrind libxml2-utils jq $(PACKAGES_sandbox) $(PACKAGES_handout)
+PACKAGES_pages    = libcmark-gfm-dev libcmark-gfm-extensions-dev
 # The sanitizers' and libFuzzer's part has the version of Debian's clang in its name.
 PACKAGES_fuzz     = clang $(patsubst clang-%,libclang-rt-%-dev,$(shell apt-cache depends clang 2>/dev/null | \
                     grep -o 'clang-[0-9]*$$'))
 PACKAGES_portable = $(PACKAGES_fuzz) gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static python3-venv
+# A sealed handout has objects for these processors; make handout FOR=x86_64 makes those of one alone.
+FOR               = x86_64 aarch64
+ELSEWHERE         = $(if $(OPEN),,$(filter-out $(shell uname -m),$(FOR)))
+PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
+                    $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch
 PACKAGES_kill     = iproute2 procps
@@ -81,8 +88,8 @@ ISA_base =
 ISA_v3   = -march=x86-64-v3
 ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 
-# The command `grade` lies with the labs that it grades.
-SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c)
+# The commands `grade` and `lesson` lie with the lessons.
+SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c lessons/predict/*.c) lessons/contain.c lessons/sandbox.c
 SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(CPU_ONCE) $(wildcard cpu/plain/*.c cl/*.c)
 SRC_CXX  = src/comm/gloo/gloo_c.cc
 SRC_TEST = $(filter-out tests/bench_% tests/torch_%,$(wildcard tests/*.c))
@@ -91,14 +98,21 @@ SRC_TEST = $(filter-out tests/bench_% tests/torch_%,$(wildcard tests/*.c))
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
 CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
 
+# A sealed handout has some parts as objects, made on the teacher's machine, and not as source (lessons/sealed.list).
+SEALED    ?= lessons/sealed/$(shell uname -m)
+SEALED_OBJ := $(patsubst $(SEALED)/%,%,$(wildcard $(SEALED)/*/*.o $(SEALED)/*/*/*.o $(SEALED)/*/*/*/*.o))
+
 # Event files of TensorBoard: C from their description.
 PROTO = src/log/event
 
 OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
-           $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o))
+           $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o)) $(addprefix $(B)/,$(filter src/% cpu/% cl/%,$(SEALED_OBJ)))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o) $(addprefix lessons/grade/,command.o hand_ins.o))
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o) \
+           $(addprefix lessons/,contain.o kernel_check.o sandbox.o source_check.o) \
+           $(addprefix lessons/grade/,command.o hand_ins.o labs.o mark.o) \
+           $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
@@ -144,6 +158,8 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
+# What the file says of itself.
+$(B)/cpu/adam_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
@@ -160,6 +176,13 @@ $(B)/%.o: %.c | packages
 	@mkdir -p $(@D)
 	@echo "CC   $<"
 	@$(COMPILE_C) $(EXTRA) -c -o $@ $<
+
+ifneq ($(SEALED_OBJ),)
+$(addprefix $(B)/,$(SEALED_OBJ)): $(B)/%.o: $(SEALED)/%.o
+	@mkdir -p $(@D) && cp $< $@
+else ifneq ($(wildcard lessons/sealed),)
+$(error gradsum: this handout is sealed, and has no objects for this processor: there is no $(SEALED); ask your teacher)
+endif
 
 $(B)/%.o: %.cc | packages
 	@mkdir -p $(@D)
@@ -234,8 +257,13 @@ demo: all
 	@echo "\$$ $(DEMO_EVAL)"
 	@$(DEMO_EVAL)
 
+ifneq ($(wildcard tests/main.c),)
 test: $(B)/gradsum-test $(B)/gradsum
 	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test
+else
+test: all lab-graders
+	@lessons/sealed_test.sh $(B)
+endif
 
 # Every kernel, on small shapes, in a simulator that reports races, uninitialised values and accesses out of bounds.
 test-oclgrind: $(B)/gradsum-test
@@ -259,11 +287,12 @@ test-install: all
 	tests/packages_test.sh
 	tests/install.sh $(B)
 
-# The pages in a real browser, without a window; says that it skips where there is none (with GRADSUM_BROWSER=required:
-# fails). Screenshots: $(B)/browser.
-test-browser: all
+# The pages, those of the lessons too, in a real browser, without a window; says that it skips where there is none (with
+# GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
+test-browser: all lessons-html slides
+	@tests/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then for test in step report; do \
+	@if [ -x /usr/bin/python3 ]; then for test in step report lessons; do \
 	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
@@ -284,7 +313,7 @@ fuzz: packages
 	$(MAKE) B=$(B)/fuzz CC=clang CXX=clang++ SANITIZE=$(FUZZ),fuzzer-no-link fuzzers
 	tests/fuzz.sh $(B)/fuzz $(SECONDS)
 
-OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,contain outcome report sanitizer tasks)
+OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,changed outcome report sanitizer source_check tasks)
 FUZZERS    = $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(filter-out %/fuzz.c,$(wildcard tests/fuzz/*.c)))
 fuzzers: $(FUZZERS)
 $(B)/libfuzzed.a: $(OBJ_FUZZED)
@@ -351,6 +380,8 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
 	@echo "floors" && tests/floors.sh
 	@echo "README files" && tests/readme.sh
+	@echo "YAML and JSON" && yamllint -s -d '{extends: relaxed, rules: {line-length: {max: 120}}}' lessons/github-actions.yml && \
+	    jq empty .devcontainer/devcontainer.json
 	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
 	@echo "columns" && awk 'length > 120 { print FILENAME ":" FNR ": " length " columns, at most 120 are allowed"; wrong = 1 } END { exit wrong }' \
 	    $(filter-out tests/%_cases.h,$(SOURCES_ALL))
@@ -414,10 +445,11 @@ clean:
 
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
-PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) \
+PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
+           $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
            $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
-OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi)) \
+OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
            $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
            $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill))

@@ -20,10 +20,20 @@
 
 enum { OPTIONS = 400 };
 
+/* Kernels that all workers repeat, and that divide or take roots: every device must round these alike. Elsewhere it
+ * would cost time on a GPU, and gain nothing. */
+static bool rounds_quotients(const gs_cl *cl, const char *file) {
+    cl_device_fp_config can = 0;
+    clGetDeviceInfo(cl->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof can, &can, NULL);
+    return strcmp(file, "adam.cl") == 0 && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
+}
+
 /* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
-static void write_options(const gs_cl *cl, char *options) {
+static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
-    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 -D GS_SUM_ITEMS=%d", GS_SUM_ITEMS);
+    int used =
+        snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d",
+                 rounds_quotients(cl, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "", GS_SUM_ITEMS);
     if (t->gpu)
         snprintf(options + used, OPTIONS - (size_t)used,
                  " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_EACH=%d -D GS_STEP=%d -D "
@@ -129,7 +139,7 @@ static void store(cl_program program, const char *name) {
 
 gs_status gs_cl_build(const gs_cl *cl, const char *file, const char *source, cl_program *out) {
     char options[OPTIONS], name[NAME], folder[4096];
-    write_options(cl, options);
+    write_options(cl, file, options);
     bool keep = gs_cache_path("", folder, sizeof folder) && write_name(cl, source, options, name);
     gs_status st = GS_OK;
     gs_cl_lock();

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cl/sealed.h"
 #include "io/file.h"
 
 struct gs_cl_program {
@@ -51,16 +53,29 @@ static bool is_in(const text *t, const char *file) {
     return false;
 }
 
+/* The file itself; where there is none, a sealed one of its name: *text holds that one, and is freed after *f. */
+static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
+    uint64_t bytes;
+    size_t size = 0;
+    *text = NULL;
+    if (access(path, F_OK) != 0) GS_TRY(gs_cl_sealed_text(file, text, &size));
+    if (!*text) return gs_context(gs_file_open_stream(path, f, &bytes), "kernels");
+    *f = fmemopen(*text, size, "r");
+    if (*f) return GS_OK;
+    free(*text);
+    *text = NULL;
+    return gs_fail(GS_E_MEMORY, "no memory for the kernels in %s", file);
+}
+
 /* Add folder/file, with the files that it includes in their place, each once. (-I would do it too, but PoCL 3.1 takes
  * no folder whose name contains a space.) */
 static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
-    char path[4400], line[1024], other[200];
+    char path[4400], line[1024], other[200], *sealed;
     snprintf(path, sizeof path, "%s/%s", folder, file);
     if (depth > 8)
         return gs_fail(GS_E_FILE, "%s: it includes itself, or its includes are nested over eight deep", path);
-    uint64_t size;
     FILE *f;
-    GS_TRY(gs_context(gs_file_open_stream(path, &f, &size), "kernels"));
+    GS_TRY(open_file(path, file, &f, &sealed));
     gs_status st = GS_OK;
     append_place(t, 1, file);
     for (int number = 1; st == GS_OK && fgets(line, sizeof line, f); number++) {
@@ -75,6 +90,7 @@ static gs_status append_file(text *t, const char *folder, const char *file, int 
         snprintf(t->whole[t->wholes++], sizeof *t->whole, "%s", file);
     if (st == GS_OK && ferror(f)) st = gs_fail(GS_E_FILE, "cannot read the kernels in %s", path);
     fclose(f);
+    free(sealed);
     return st;
 }
 

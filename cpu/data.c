@@ -5,22 +5,30 @@
 typedef struct gs_bytes_work {
     float *to;
     const unsigned char *from;
-    float scale, shift;
+    const gs_byte_scale *scale;
     size_t count;
     int parts;
 } gs_bytes_work;
 
 static void bytes_part(void *context, int part) {
     const gs_bytes_work *t = context;
+    const gs_byte_scale *s = t->scale;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     float *restrict to = t->to;
-    for (size_t i = r.begin; i < r.end; i++) to[i] = t->scale * (float)t->from[i] + t->shift;
+    /* plane by plane, so that the inner loop has constants */
+    const size_t plane = s->channels > 1 ? s->plane : t->count;
+    for (size_t i = r.begin; i < r.end;) {
+        const size_t place = i / plane, next = (place + 1) * plane, end = next < r.end ? next : r.end;
+        const size_t c = place % (size_t)s->channels;
+        const float scale = s->scale[c], shift = s->shift[c];
+        for (; i < end; i++) to[i] = scale * (float)t->from[i] + shift;
+    }
 }
 
-gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, float scale, float shift,
+gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, const gs_byte_scale *scale,
                                  size_t count) {
-    gs_bytes_work t = {
-        gs_cpu_floats(y), bytes.base, scale, shift, count, gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
+    gs_bytes_work t = {gs_cpu_floats(y), bytes.base, scale, count,
+                       gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, bytes_part, &t);
     return GS_OK;
 }

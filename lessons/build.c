@@ -1,4 +1,5 @@
-/* From the student's file to a program. */
+/* From the student's file to a program: preprocess, look, compile, look again, link. What reads the file runs in the
+ * sandbox, where there is one. */
 #include "grader.h"
 
 #include <errno.h>
@@ -7,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "io/file.h"
+#include "source_check.h"
 
 enum { MOST_SOURCE = 1 << 20 /* bytes of a file that somebody has written by hand */ };
 
@@ -23,12 +26,29 @@ gs_status lab_check_source(const char *path) {
     return GS_OK;
 }
 
+/* Paths as the command sees them. */
+static const char *source_of(const lab_grading *g) {
+    static char path[4200];
+    const char *slash = strrchr(g->source, '/');
+    if (!g->sandbox) return g->source;
+    snprintf(path, sizeof path, "/work/%s", slash ? slash + 1 : g->source);
+    return path;
+}
+
+static const char *folder_of(const lab_grading *g) {
+    return g->sandbox ? "/work" : g->folder;
+}
+
 /* A command of the environment on the student's file; `messages` is what it has printed. */
-static gs_status run_command(const lab_grading *g, const char *variable, bool *worked, char **messages) {
-    const char *text = getenv(variable);
+static gs_status run_command(const lab_grading *g, const char *variable, bool inside, bool *worked,
+                             char **messages) {
+    const char *text = getenv(variable), *words[LAB_SANDBOX_WORDS + 8];
     if (!text) return gs_fail(GS_E_USAGE, "%s is not set: run the grader through make", variable);
-    char *command[] = {"sh", "-c", (char *)text, "sh", (char *)g->source, (char *)g->folder, NULL};
-    lab_job job = {.command = command, .limits = COMPILING};
+    int count = inside && g->sandbox ? lab_sandbox_words(g->sandbox, true, NULL, words) : 0;
+    const char *command[] = {
+        "sh", "-c", text, "sh", inside ? source_of(g) : g->source, inside ? folder_of(g) : g->folder, NULL};
+    memcpy(words + count, command, sizeof command);
+    lab_job job = {.command = (char *const *)words, .limits = COMPILING};
     GS_TRY(lab_contain(&job, 1, 1));
     *worked = job.end == LAB_EXITED && job.code == 0;
     if (job.end != LAB_EXITED)
@@ -38,40 +58,81 @@ static gs_status run_command(const lab_grading *g, const char *variable, bool *w
     return GS_OK;
 }
 
-/* The compiler has written down what it has read, so no macro hides an #include. */
-static bool includes_solution(const lab_grading *g) {
-    char path[4200], word[4200];
-    bool found = false;
-    snprintf(path, sizeof path, "%s/lab.d", g->folder);
-    FILE *f = fopen(path, "r");
-    while (f && fscanf(f, "%4199s", word) == 1) {
-        const char *slash = strrchr(word, '/');
-        bool itself = strcmp(word, g->source) == 0;
-        if (!itself && strncmp(slash ? slash + 1 : word, "solution.", 9) == 0) found = true;
+/* A whole file; NULL: there is none, or it is no text: a zero byte would hide what is behind it. */
+static char *text_in(const char *path) {
+    enum { MOST = 64 << 20 };
+    FILE *f;
+    uint64_t size;
+    if (gs_file_open_stream(path, &f, &size) != GS_OK) return NULL;
+    char *text = size <= MOST ? calloc(1, (size_t)size + 1) : NULL;
+    bool is_text = text && fread(text, 1, (size_t)size, f) == size && strlen(text) == size;
+    fclose(f);
+    if (is_text) return text;
+    free(text);
+    return NULL;
+}
+
+/* One of the folder, which the compiler or nm has written. */
+static char *text_of(const lab_grading *g, const char *name) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", g->folder, name);
+    return text_in(path);
+}
+
+/* Run one of the commands; the texts that it has left are for the caller to look at. False: grade->problem is set. */
+static gs_status step(const lab_grading *g, lab_grade *grade, const char *variable, bool inside,
+                      const char *problem, bool *worked) {
+    char *messages;
+    GS_TRY(run_command(g, variable, inside, worked, &messages));
+    if (!grade->messages || *messages || !*worked) {
+        free(grade->messages);
+        grade->messages = messages;
+    } else {
+        free(messages);
     }
-    if (f) fclose(f);
-    return found;
+    if (!*worked) snprintf(grade->problem, sizeof grade->problem, "%s", problem);
+    return GS_OK;
+}
+
+/* Look at a text that a command has left. Returns true if nothing is wrong with it. */
+static bool accept(lab_grade *grade, char *text, const char *wrong) {
+    if (!text) wrong = "a text to look at is missing, or has a zero byte in it";
+    if (wrong) snprintf(grade->problem, sizeof grade->problem, "%s", wrong);
+    free(text);
+    return !wrong;
 }
 
 gs_status lab_build(const lab_grading *g, lab_grade *grade) {
     bool worked = false;
-    GS_TRY(run_command(g, "LAB_COMPILE", &worked, &grade->messages));
-    if (!worked) {
-        grade->problem = "it does not compile";
-        return GS_OK;
+    char *text, *wanted;
+    if (g->kernels && !g->unchecked) {
+        text = text_in(g->source);
+        if (!accept(grade, text, text ? lab_check_kernels(text) : NULL)) return GS_OK;
     }
-    if (includes_solution(g)) {
-        grade->problem = "it includes a solution";
-        return GS_OK;
+    if (!g->kernels) {
+        GS_TRY(step(g, grade, "LAB_PREPROCESS", true, "it does not compile", &worked));
+        if (!worked) return GS_OK;
     }
-    char *messages;
-    GS_TRY(run_command(g, "LAB_LINK", &worked, &messages));
-    if (worked) {
-        free(messages);
-        return GS_OK;
+    if (!g->kernels && !g->unchecked) {
+        text = text_of(g, "lab.d");
+        if (!accept(grade, text, text ? lab_check_includes(text, source_of(g)) : NULL)) return GS_OK;
+        text = text_of(g, "lab.macros");
+        if (!accept(grade, text, text ? lab_check_words(text, source_of(g)) : NULL)) return GS_OK;
     }
-    grade->problem = "it does not link with the library (the linker's messages)";
-    free(grade->messages);
-    grade->messages = messages;
-    return GS_OK;
+    GS_TRY(step(g, grade, "LAB_COMPILE", true, "it does not compile", &worked));
+    if (!worked) return GS_OK;
+    if (!g->kernels && !g->unchecked) {
+        GS_TRY(step(g, grade, "LAB_SYMBOLS", false, "its symbols cannot be read", &worked));
+        if (!worked) return GS_OK;
+        text = text_of(g, "lab.symbols");
+        wanted = text_of(g, "wanted.symbols");
+        const char *wrong = text && wanted ? lab_check_symbols(text, lab_may_call, wanted) : NULL;
+        free(wanted);
+        if (!accept(grade, text, wrong)) return GS_OK;
+    }
+    const char *problem = "it does not link with the library (the linker's messages)";
+    GS_TRY(step(g, grade, "LAB_LINK", false, problem, &worked));
+    if (!worked || g->sandbox) return GS_OK;
+    return step(g, grade, "LAB_PROGRAM", false, problem,
+                &worked); /* with which students run what they wrote */
 }

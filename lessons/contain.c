@@ -1,9 +1,12 @@
 #include "contain.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +55,8 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* a compiler starts others */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
-    if (job->judged) {
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* nothing that is open here is for it, */
+    if (job->judged) {                        /* but the socket for its verdict */
         fcntl(verdict, F_SETFD, 0);
         snprintf(text, sizeof text, "%d", verdict);
         setenv(LAB_VERDICT_FD, text, 1);
@@ -160,22 +164,49 @@ static void read_verdict(running *r) {
     shut(&r->verdict); /* one verdict, the first */
 }
 
-/* Bytes in memory, and seconds of CPU time in all of its threads; 0 where they cannot be read any more. */
-static void read_use(pid_t pid, size_t *memory, double *cpu) {
+static void add_use(pid_t pid, int depth, size_t *memory, double *cpu);
+
+/* Of what one thread has started. */
+static void add_children(const char *children, int depth, size_t *memory, double *cpu) {
+    int child;
+    FILE *f = fopen(children, "r");
+    while (f && fscanf(f, "%d", &child) == 1) add_use(child, depth, memory, cpu);
+    if (f) fclose(f);
+}
+
+/* Add the bytes in memory and the seconds of CPU time of a process, all its threads together, and of all that it has
+ * started. What cannot be read any more counts nothing; what is too deep to be looked at is too much. */
+static void add_use(pid_t pid, int depth, size_t *memory, double *cpu) {
+    enum { DEEPEST = 64 };
+    if (depth > DEEPEST) {
+        *memory = SIZE_MAX / 2;
+        return;
+    }
     char path[64], line[1024] = "";
     unsigned long user, kernel, total = 0, resident = 0;
+    long children_user, children_kernel;
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
     FILE *f = fopen(path, "r");
-    *memory =
-        f && fscanf(f, "%lu %lu", &total, &resident) == 2 ? resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    if (f && fscanf(f, "%lu %lu", &total, &resident) == 2)
+        *memory += resident * (size_t)sysconf(_SC_PAGESIZE);
     if (f) fclose(f);
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     f = fopen(path, "r");
     const char *name_end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    bool found = name_end && sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                                    &kernel) == 2;
-    *cpu = found ? (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK) : 0;
+    bool found = name_end && sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+                                    &user, &kernel, &children_user, &children_kernel) == 4;
+    if (found)
+        *cpu += (double)(user + kernel + (unsigned long)children_user + (unsigned long)children_kernel) /
+                (double)sysconf(_SC_CLK_TCK);
     if (f) fclose(f);
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    for (const struct dirent *e; threads && (e = readdir(threads));) {
+        if (*e->d_name == '.') continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, e->d_name);
+        add_children(path, depth + 1, memory, cpu);
+    }
+    if (threads) closedir(threads);
 }
 
 /* A loop is known by the CPU time that it takes, a wait by taking none. What has had little of a machine that is busy
@@ -191,9 +222,9 @@ static bool watch(running *r) {
     read_output(r);
     if (job->judged) read_verdict(r);
     job->seconds = gs_seconds() - r->started;
-    size_t memory;
-    double cpu;
-    read_use(r->pid, &memory, &cpu);
+    size_t memory = 0;
+    double cpu = 0;
+    add_use(r->pid, 0, &memory, &cpu);
     if (too_long(job, cpu)) stop(r, LAB_TOO_LONG);
     if (memory > job->limits.memory) stop(r, LAB_TOO_LARGE);
     int status;
@@ -208,6 +239,8 @@ static bool watch(running *r) {
         job->code = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
         if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time, in several threads */
     }
+    bool hand_in = job->has_verdict && job->verdict.ended;
+    if (hand_in && job->verdict.signal == SIGXCPU) job->end = LAB_TOO_LONG;
     shut(&r->output);
     shut(&r->verdict);
     r->job = NULL;

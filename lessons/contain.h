@@ -15,9 +15,9 @@ typedef enum lab_end {
 } lab_end;
 
 typedef struct lab_limits {
-    double seconds; /* of CPU time, all threads together; or by the clock, where it hardly uses any */
-    size_t
-        memory; /* bytes that it may have in memory (it may reserve more: AddressSanitizer reserves terabytes) */
+    double seconds; /* of CPU time, all its processes together; or by the clock, where they hardly use any */
+    size_t memory; /* bytes that all its processes may have in memory (they may reserve more: AddressSanitizer
+                      * reserves terabytes) */
     size_t output; /* bytes that it may print */
 } lab_limits;
 

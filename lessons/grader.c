@@ -1,11 +1,12 @@
-/* The grader of one lab: compile the student's file, run each task's check in a process of its own, and say what came
- * of it.
+/* The grader of one lab: compile the student's file, run each task's checker, and say what came of it.
  *
- *     grader --lab 07 --title all-reduce --source FILE --folder DIR [--kernels] [--json]
+ *     grader --lab 07 --title all-reduce --source FILE --given FILE --folder DIR --checker PROGRAM --headers DIR
+ *            [--kernels] [--json] [--sandbox] [--unchecked] [--seed N]
  *
  * It is built for each lab from that lab's check.c, of which it needs the list of tasks: nothing that a student has
- * written is a part of this program. make writes the script that calls it (lessons.mk); from there come LAB_COMPILE and
- * LAB_LINK, shell commands in which $1 is the student's file and $2 the folder.
+ * written is a part of this program, or of the checker. make writes the script that calls it (lessons.mk); from there
+ * come LAB_PREPROCESS, LAB_COMPILE, LAB_SYMBOLS, LAB_LINK and LAB_PROGRAM, shell commands in which $1 is the student's
+ * file and $2 the folder.
  *
  * Exit status: 0 it was graded, whatever the points; 1 it could not be; 2 wrong usage.
  */
@@ -22,45 +23,61 @@ static gs_status grade_lab(const lab_grading *g, lab_grade *grade) {
         grade->of += t->points;
     }
     GS_TRY(lab_check_source(g->source));
+    GS_TRY(lab_find_changes(g, grade));
     GS_TRY(lab_build(g, grade));
-    return grade->problem ? GS_OK : lab_run_tasks(g, grade);
+    return *grade->problem ? GS_OK : lab_run_tasks(g, grade);
 }
 
-static bool parse(int argc, char **argv, lab_grading *g) {
+static bool parse(int argc, char **argv, lab_grading *g, bool *sandbox) {
     const struct option options[] = {
         {"lab", required_argument, NULL, 'l'},
         {"title", required_argument, NULL, 't'},
         {"source", required_argument, NULL, 's'},
+        {"given", required_argument, NULL, 'g'},
         {"folder", required_argument, NULL, 'f'},
+        {"checker", required_argument, NULL, 'c'},
+        {"headers", required_argument, NULL, 'h'},
         {"kernels", no_argument, NULL, 'k'},
         {"json", no_argument, NULL, 'j'},
+        {"sandbox", no_argument, NULL, 'b'},
+        {"unchecked", no_argument, NULL, 'u'},
+        {"seed", required_argument, NULL, 'e'},
         {0},
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == 'l') g->lab = optarg;
         if (c == 't') g->title = optarg;
         if (c == 's') g->source = optarg;
+        if (c == 'g') g->given = optarg;
         if (c == 'f') g->folder = optarg;
+        if (c == 'c') g->checker = optarg;
+        if (c == 'h') g->headers = optarg;
         if (c == 'k') g->kernels = true;
         if (c == 'j') g->json = true;
+        if (c == 'b') *sandbox = true;
+        if (c == 'u') g->unchecked = true;
+        if (c == 'e') g->seed = optarg;
         if (c == '?') return false;
     }
     const char *seconds = getenv("LAB_SECONDS");
-    g->seconds = seconds && *seconds ? strtod(seconds, NULL) : 10;
-    return g->lab && g->title && g->source && g->folder && optind == argc && g->seconds >= 1 &&
-           g->seconds <= 3600;
+    double most = g->kernels ? 30 : 10; /* OpenCL compiles kernels when they are first called */
+    g->seconds = seconds && *seconds ? strtod(seconds, NULL) : most;
+    return g->lab && g->title && g->source && g->given && g->folder && g->checker && g->headers &&
+           optind == argc && g->seconds >= 1 && g->seconds <= 3600;
 }
 
 int main(int argc, char **argv) {
     lab_grading g = {0};
-    lab_grade grade = {0};
-    if (!parse(argc, argv, &g)) {
-        fprintf(stderr,
-                "usage: grader --lab NN --title NAME --source FILE --folder DIR [--kernels] [--json]\n"
-                "LAB_SECONDS, if set: from 1 to 3600\n");
+    lab_sandbox room;
+    static lab_grade grade;
+    bool sandbox = false;
+    if (!parse(argc, argv, &g, &sandbox)) {
+        fprintf(stderr, "usage: see lessons/grader.c; LAB_SECONDS, if set: from 1 to 3600\n");
         return 2;
     }
-    gs_status status = grade_lab(&g, &grade);
+    gs_status status = sandbox ? lab_sandbox_create(&room, g.folder, g.headers) : GS_OK;
+    if (sandbox) g.sandbox = &room;
+    if (status == GS_OK) status = grade_lab(&g, &grade);
     if (status == GS_OK) (g.json ? lab_print_json : lab_print)(&g, &grade);
     free(grade.messages);
     if (status == GS_OK) return 0;

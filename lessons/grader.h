@@ -3,18 +3,25 @@
 
 #include "contain.h"
 #include "lab.h"
+#include "sandbox.h"
 
 enum { LAB_TASKS = 12 /* most of a lab */, LAB_TEXT = 2400 };
 
 /* What is graded, as the command line says it (grader.c). */
 typedef struct lab_grading {
-    const char *lab;    /* "07" */
-    const char *title;  /* "all-reduce" */
-    const char *source; /* the student's lab.c or lab.cl */
-    const char *folder; /* where the program is built */
-    bool kernels;       /* the file is a lab.cl: run it under Oclgrind too */
+    const char *lab;     /* "07" */
+    const char *title;   /* "all-reduce" */
+    const char *source;  /* the student's lab.c or lab.cl */
+    const char *given;   /* the same as it was handed out */
+    const char *folder;  /* where the program is built */
+    const char *checker; /* the program of the checks */
+    const char *headers; /* a copy of the tree with nothing but what a lab may include */
+    bool kernels;        /* the file is a lab.cl: run it under Oclgrind too */
     bool json;
-    double seconds; /* that a task may take */
+    bool unchecked;       /* what it contains is not looked at: for tests of what the sandbox holds */
+    lab_sandbox *sandbox; /* NULL: run it with the rights of who grades */
+    double seconds;       /* that a task may take */
+    const char *seed;     /* of the checks' cases, as a number in a text */
 } lab_grading;
 
 /* What became of a task. */
@@ -25,19 +32,24 @@ typedef struct lab_outcome {
 } lab_outcome;
 
 typedef struct lab_grade {
-    const char *problem; /* why nothing could be graded: "it does not compile"; NULL: it was */
-    char *messages;      /* of the compiler, or NULL */
-    const char *remark;  /* what could not be looked at, or NULL */
+    char problem[600];      /* why nothing could be graded: "it does not compile"; "": it was */
+    char *messages;         /* of the compiler, or NULL */
+    char changed[LAB_TEXT]; /* lines that differ from the file as handed out, outside of the blanks; "" */
+    const char *remark;     /* what could not be looked at, or NULL */
     int count, points, of;
     lab_outcome outcome[LAB_TASKS];
 } lab_grade;
+
+/* ---- changed.c ---- */
+
+gs_status lab_find_changes(const lab_grading *, lab_grade *);
 
 /* ---- build.c ---- */
 
 /* GS_E_FILE: it is missing, no file, too large, or cannot be read. */
 gs_status lab_check_source(const char *path);
 
-/* Compile and link; grade->problem says why there is no program. */
+/* Compile and link, and look at what it contains (source_check.h); grade->problem says why there is no program. */
 gs_status lab_build(const lab_grading *, lab_grade *);
 
 /* ---- tasks.c ---- */

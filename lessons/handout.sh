@@ -1,8 +1,13 @@
-#!/bin/sh
-# handout.sh DIR: the students' copy of the whole source tree: without solutions, without the teacher's answers, and
-# without the wrong answers that test the checks. Everything else works there, its own `make test` too.
-set -eu
+#!/bin/bash
+# handout.sh DIR [PROCESSOR...]: the students' copy of the source tree: without solutions, without the teacher's answers
+# and marks, and without the wrong answers that test the checks.
+#
+# With processors (x86_64, aarch64) it is sealed: what sealed.list names goes as objects for them, and the library's own
+# tests do not go. Without, all source and all tests go.
+set -euo pipefail
 out=$1
+shift
+sealed=lessons/sealed
 
 fail() {
     echo "handout: $1" >&2
@@ -11,32 +16,171 @@ fail() {
 
 [ -n "$out" ] || fail "wants a folder: make handout OUT=DIR"
 [ ! -e "$out" ] || [ -z "$(ls -A "$out" 2>/dev/null || echo file)" ] || fail "$out is there already, and is not an empty folder"
+[ ! -e $sealed ] || fail "this tree is a sealed handout; make another one from the whole source"
 
 # A teacher may have tried a lab in its place.
 for lab in lessons/[0-9][0-9]-*/lab.c lessons/[0-9][0-9]-*/lab.cl; do
     [ -f "$lab" ] || continue
     [ "$lab" = "${lab%.c}.c" ] && [ -f "${lab}l" ] && continue # lab.c beside lab.cl is given
     sed -n 's/.*\/\* task \([0-9]*\.[0-9]*\):.*/\1/p' "$lab" | sort -u | while read -r task; do
-        grep -q "lab_blank(\"*$task\"*)" "$lab" || fail "$lab: the blank of task $task is filled; git checkout $lab?"
+        grep -q "lab_blank(\"*$task[\") ]" "$lab" || fail "$lab: the blank of task $task is filled; git checkout $lab?"
     done
 done
 
-mkdir -p "$out"
-list=$(mktemp)
-trap 'rm -f "$list"' EXIT
-what="Makefile README.md .github LICENSE .clang-format .clang-tidy .gitignore src cl cpu lessons datasets tests"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# ---- which files ----------------------------------------------------------------------------------------------------
+what="Makefile README.md .github .devcontainer LICENSE .clang-format .clang-tidy .gitignore src cl cpu lessons datasets tests"
 # shellcheck disable=SC2086
 if git rev-parse --show-toplevel >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard -- $what
 else
     find $what -type f
-fi | sort -u >"$list.all"
+fi | sort -u >"$work/all"
+
+: >"$work/sealed"
+if [ $# -gt 0 ]; then
+    sed 's/#.*//' lessons/sealed.list | while read -r pattern _; do
+        [ -n "$pattern" ] || continue
+        # shellcheck disable=SC2086
+        ls -d $pattern || fail "lessons/sealed.list: there is no $pattern"
+    done | sort -u >"$work/sealed"
+    [ -s "$work/sealed" ] || fail "lessons/sealed.list names nothing"
+fi
+
 while read -r file; do
     case $file in
-    lessons/*/solution.* | lessons/*/answers.md | lessons/handout.sh | tests/lessons/* | tests/labs.sh) ;;
-    *) [ -f "$file" ] && echo "$file" ;;
+    lessons/*/solution.* | lessons/*/answers.md | lessons/rubric.md | tests/lessons/*) continue ;;
+    lessons/handout.sh | lessons/solutions.sh | lessons/sealed.list) continue ;;
+    tests/labs.sh | tests/hand_ins.sh | tests/solutions.sh | tests/handout.sh) continue ;;
     esac
-done <"$list.all" >"$list"
-rm -f "$list.all"
-tar -cf - -T "$list" | tar -xf - -C "$out"
-echo "handout: $(wc -l <"$list") files are in $out; try 'make -C $out test', and 'make -C $out labs'"
+    if [ $# -gt 0 ]; then
+        case $file in
+        tests/packages.sh | tests/bench* | tests/weights.sh) ;;
+        tests/* | lessons/TEACHING.md | cl/sealed_files.c) continue ;;
+        esac
+        ! grep -qxF "$file" "$work/sealed" || continue
+    elif [ "$file" = lessons/sealed_test.sh ]; then
+        continue
+    fi
+    [ ! -f "$file" ] || echo "$file"
+done <"$work/all" >"$work/files"
+
+# ---- objects --------------------------------------------------------------------------------------------------------
+
+# The object of a source file, as make calls it.
+objects_of() { # FILE ISA...
+    file=$1
+    shift
+    case $file in
+    lessons/examples/*) ;; # not linked
+    lessons/[0-9][0-9]-*) name=${file#lessons/} && echo "lessons/${name%%-*}/$(basename "$file" .c).o" ;;
+    cpu/plain/*) echo "${file%.c}.o" ;;
+    cpu/*) for isa in "$@"; do echo "${file%.c}_$isa.o"; done ;;
+    *) echo "${file%.c}.o" ;;
+    esac
+}
+
+# The sealed kernels as a source file of C.
+write_kernels() {
+    printf '#include "cl/sealed.h"\n'
+    grep '^cl/.*\.clh*$' "$work/sealed" | while read -r kernel; do
+        name=$(basename "$kernel") && id=${name//./_}
+        gzip -9 -n -c "$kernel" >"$work/gz"
+        printf 'static const unsigned char %s[] = {' "$id"
+        od -An -v -tu1 "$work/gz" | sed 's/ *\([0-9][0-9]*\)/\1,/g'
+        printf '};\n'
+        printf '{"%s", %s, sizeof %s, %d},\n' "$name" "$id" "$id" "$(wc -c <"$kernel")" >>"$work/rows"
+    done
+    printf 'const gs_cl_sealed gs_cl_sealed_files[] = {\n%s\n{NULL, NULL, 0, 0}};\n' "$(cat "$work/rows")"
+}
+
+# Compiled by this tree's own rules, in a folder that leaves no trace in them.
+seal() { # PROCESSOR ISA...
+    processor=$1
+    shift
+    compiler=$processor-linux-gnu-gcc
+    command -v "$compiler" >/dev/null || fail "there is no $compiler (Debian: gcc-${processor/_/-}-linux-gnu); FOR=$(uname -m) leaves $processor out"
+    grep '\.c$' "$work/sealed" | while read -r file; do objects_of "$file" "$@"; done >"$work/$processor.names"
+    elsewhere=
+    # Headers of libraries are the same everywhere; those of the C library are not, and come first.
+    [ "$processor" = "$(uname -m)" ] || elsewhere="-idirafter /usr/include -idirafter /usr/include/$(uname -m)-linux-gnu"
+    flags="$elsewhere -g0 -fno-ident -ffile-prefix-map=$PWD=. -ffile-prefix-map=$work=."
+    ccache=$(command -v ccache >/dev/null && echo ccache || true)
+    # shellcheck disable=SC2046
+    env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u WERROR make -s -j"$(nproc)" B="$work/$processor" ISAS="$*" CC="$ccache $compiler" \
+        CFLAGS="$flags" PKG_CONFIG_PATH= WERROR= $(sed "s|^|$work/$processor/|" "$work/$processor.names") >"$work/log" 2>&1 ||
+        { tail -n 20 "$work/log" >&2; fail "$compiler failed"; }
+    mkdir -p "$work/$processor/cl"
+    # shellcheck disable=SC2086
+    $compiler -std=c11 -O2 -fPIC $flags -Isrc -I. -c -o "$work/$processor/cl/sealed_files.o" "$work/sealed_files.c"
+    echo cl/sealed_files.o >>"$work/$processor.names"
+    while read -r object; do
+        to=$out/$sealed/$processor/$object
+        mkdir -p "$(dirname "$to")"
+        "$processor-linux-gnu-objcopy" --strip-unneeded -R .comment "$work/$processor/$object" "$to"
+    done <"$work/$processor.names"
+}
+
+# ---- the copy -------------------------------------------------------------------------------------------------------
+
+# A link to what is not there becomes its words.
+unlink_missing() {
+    find "$out" -name '*.md' | while read -r page; do
+        { grep -o '](\([^)]*\))' "$page" || true; } | sed 's/^](//; s/)$//' | sort -u | while read -r link; do
+            path=${link%%#*}
+            case $link in http* | '#'*) continue ;; esac
+            [ -e "$(dirname "$page")/$path" ] || sed -z -i "s|\[\([^]]*\)\](${link//./\\.})|\1|g" "$page"
+        done
+    done
+}
+
+write_readme() {
+    cat <<'END'
+# What is sealed
+
+The labs ask you to write parts of this framework yourself. So this copy has those parts as objects and not as source:
+`make` links them. The checks of the labs and the kernels in OpenCL of which a lab could be copied are sealed too. All
+commands work as with the source; what is for gradsum's own authors (`make lint`, `make fuzz` and most of `make
+test-...`) is not here. The README files speak of sealed files as if you could read them: ask your teacher for the open
+source when a lab is done.
+
+There are objects for these processors: PROCESSORS. Sealed, or left out:
+
+END
+    sed 's/^/    /' "$work/sealed"
+}
+
+# A public header states all formulas; one of them is an answer, and the labs send their readers to that header.
+hide_answers() {
+    answer='dx\[i\]\[k\] = p\[i\]\[k\] - (labels\[i\] == k)'
+    grep -q "/\* $answer \*/" "$out/src/backend.h" || fail "src/backend.h: where is the formula of task 2.3?"
+    sed -i "s|$answer|dx = the derivative of that loss by x (lesson 2)|" "$out/src/backend.h"
+}
+
+mkdir -p "$out"
+tar -cf - -T "$work/files" | tar -xf - -C "$out"
+if [ $# = 0 ]; then
+    echo "handout: $(wc -l <"$work/files") files are in $out; try 'make -C $out test', and 'make -C $out labs'"
+    exit
+fi
+hide_answers
+write_kernels >"$work/sealed_files.c"
+for processor in "$@"; do
+    case $processor in
+    x86_64) seal x86_64 base v3 v4 ;;
+    aarch64) seal aarch64 base ;;
+    *) fail "unknown processor '$processor'; wanted x86_64 or aarch64" ;;
+    esac
+done
+write_readme | sed "s/PROCESSORS/$*/" >"$out/$sealed/README.md"
+for page in README.md lessons/README.md; do
+    sed -i "1a\\
+\\
+> This copy is sealed: some files that the text names are here as objects, and cannot be read.\\
+> [What is sealed]($([ $page = README.md ] && echo lessons/)sealed/README.md) lists them." "$out/$page"
+done
+unlink_missing
+echo "handout: $(wc -l <"$work/files") files are in $out, and $(wc -l <"$work/sealed") are sealed ($sealed/README.md);" \
+    "try 'make -C $out test', and 'make -C $out labs'"

@@ -1,4 +1,5 @@
-/* The program of a lab: gradsum's command line with the student's parts in it, and `grade-task N.M`. */
+/* The program of a lab: gradsum's command line with the student's parts in it. Its command `grade-task N.M` runs the
+ * check of one task in this process, for a debugger. The grader does not use it (checker.c). */
 #include "lab.h"
 #include "io/file.h"
 
@@ -6,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#include "verdict.h"
 
 /* src/cli/main.c, whose main has this name here. */
 int lab_gradsum_main(int argc, char **argv);
@@ -36,19 +35,8 @@ const char *__lsan_default_suppressions(void) {
     return "leak:libpocl.so\nleak:libLLVM\nleak:libclang\nleak:liboclgrind\n";
 }
 
-/* ---- the verdict ---- */
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char blank[sizeof((lab_verdict *)0)->blank];
-
-static int listener = -1;   /* the grader's socket, or -1 */
-static lab_verdict verdict; /* begins with the grader's word */
-
-/* Ends the process: nothing that atexit() or a destructor does can change the verdict any more. */
-static _Noreturn void send_verdict(void) {
-    ssize_t sent = send(listener, &verdict, sizeof verdict, MSG_NOSIGNAL);
-    _exit(sent == sizeof verdict ? 0 : 1);
-}
+static char blank[48]; /* the task of the first one that was met, or "" */
 
 /* ---- exit() ---- */
 
@@ -58,8 +46,8 @@ _Noreturn void __wrap_exit(int status);
 
 static bool checking; /* set before there are other threads */
 
-/* Ranks are threads, and a second exit() while the first is under way is undefined (C11, 7.22.4.4): now and then it
- * crashes, and the grader would speak of a bad pointer. So during a check exit() ends the process at once. */
+/* Ranks are threads here, and a second exit() while the first is under way is undefined (C11, 7.22.4.4): now and then
+ * it crashes. So during a check exit() ends the process at once. */
 _Noreturn void __wrap_exit(int status) {
     if (!checking) __real_exit(status);
     fflush(stdout);
@@ -71,10 +59,6 @@ _Noreturn void __wrap_exit(int status) {
 gs_status lab_blank(const char *task) {
     pthread_mutex_lock(&lock);
     if (!*blank) snprintf(blank, sizeof blank, "%s", task);
-    if (listener >= 0) {
-        memcpy(verdict.blank, blank, sizeof blank);
-        send_verdict(); /* now, before the function that is not written makes something crash */
-    }
     pthread_mutex_unlock(&lock);
     return gs_fail(GS_E_USAGE, "not written yet: task %s", task);
 }
@@ -101,17 +85,8 @@ static const lab_task *find_task(const char *number) {
     return NULL;
 }
 
-/* Take the grader's word. Without one a person has started this by hand. */
-static void find_listener(void) {
-    const char *text = getenv(LAB_VERDICT_FD);
-    int fd = text ? atoi(text) : -1;
-    unsetenv(LAB_VERDICT_FD);
-    if (fd >= 0 && read(fd, verdict.word, sizeof verdict.word) == sizeof verdict.word) listener = fd;
-}
-
 static int grade_task(const char *number) {
     const lab_task *task = find_task(number);
-    find_listener();
     if (!task) {
         fprintf(stderr, "grade-task: this lab has no task '%s'; it has:", number);
         for (const lab_task *t = lab_tasks; t->number; t++) fprintf(stderr, " %s", t->number);
@@ -120,14 +95,13 @@ static int grade_task(const char *number) {
     }
     look_for_blank_in_kernels(number);
     checking = true;
-    verdict.passed = task->check() == GS_OK;
-    if (!verdict.passed) snprintf(verdict.message, sizeof verdict.message, "%s", gs_message());
-    if (verdict.passed) verdict.leaks = __lsan_do_recoverable_leak_check() != 0;
-    if (listener >= 0) send_verdict();
-    if (*blank) snprintf(verdict.message, sizeof verdict.message, "not written yet: task %s", blank);
-    bool passed = verdict.passed && !verdict.leaks && !*blank;
-    printf("%s: %s%s%s\n", number, passed ? "passed" : "failed", *verdict.message ? ": " : "",
-           verdict.message);
+    bool passed = task->check() == GS_OK;
+    char message[1024] = "";
+    if (!passed) snprintf(message, sizeof message, "%s", gs_message());
+    bool leaks = passed && __lsan_do_recoverable_leak_check() != 0;
+    if (*blank) snprintf(message, sizeof message, "not written yet: task %s", blank);
+    passed = passed && !leaks && !*blank;
+    printf("%s: %s%s%s\n", number, passed ? "passed" : "failed", *message ? ": " : "", message);
     return passed ? 0 : 1;
 }
 

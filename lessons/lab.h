@@ -1,13 +1,15 @@
 /* What every lab shares: its list of tasks, blanks, and small helpers for checks.
  *
- *     lab.c       the student's file: blanks to fill, and lab_install
+ *     lab.c       the student's file: blanks to fill, and nothing else
+ *     tasks.h     what its functions must do
+ *     given.c     if there is one: puts these functions into the running framework (lab_install)
  *     check.c     lab_tasks and their checks
+ *     remote.c    how the calls of these functions travel to another process (remote/remote.h)
  *     solution.c  lab.c with the blanks filled (not in the students' copy)
  *
- * All of it becomes one program, build/lessons/NN/gradsum: the whole command line, in which the student's parts stand
- * in the place of the library's, and one command more, `grade-task N.M`. The grader (grader.c) starts it once for each
- * task, in a process of its own with limits on time and memory; lab.c and check.c are compiled with AddressSanitizer
- * and UndefinedBehaviorSanitizer. So a check may simply call what the student wrote.
+ * A check simply calls what the student wrote. In the checker (checker.c) such a call runs in another process, the
+ * hand-in, compiled with AddressSanitizer and UndefinedBehaviorSanitizer; in build/lessons/NN/gradsum, which has the
+ * whole command line with the student's functions in it, it runs in the same one.
  */
 #pragma once
 
@@ -26,15 +28,28 @@ typedef struct lab_task {
 /* check.c; the last has number NULL. */
 extern const lab_task lab_tasks[];
 
-/* lab.c: puts the student's parts in the place of the library's (gs_sync_replace, gs_backend_replace). Called first in
- * main(). A lab that has nothing to put anywhere leaves it out. */
+/* check.c: what lab.c may call of the library, and of given.c; NULL ends it. The C library's common functions are
+ * allowed always (source_check.c). */
+extern const char *const lab_may_call[];
+
+/* given.c: puts the student's parts in the place of the library's (gs_sync_replace, gs_backend_replace). Called first
+ * in main(). A lab that has nothing to put anywhere leaves it out. */
 void lab_install(void);
 
-/* What stands in a blank: fails with "not written yet: task 7.2". The grader learns of it even where the function
- * returns no status, and whatever becomes of it: a task whose check meets a blank gets no points. */
+/* What stands in a blank: fails with "not written yet: task 7.2", or, in a task of several blanks, "task 7.3
+ * (ring_cost)". The grader learns of it even where the function returns no status, and whatever becomes of it: a task
+ * whose check meets a blank gets no points. */
 gs_status lab_blank(const char *task);
 
 /* ---- for checks ---- */
+
+/* The seed of this grading. The handed-out lab has 1; a teacher gives another, so that nobody has seen the cases. */
+#define LAB_SEED "GRADSUM_LAB_SEED" /* the environment has it */
+uint64_t lab_seed(void);
+
+/* Number i of a row of numbers that the seed decides: in -1 .. 1, never 0; and a whole one, in 0 .. below-1. */
+float lab_number(unsigned row, size_t i);
+size_t lab_pick(unsigned row, size_t i, size_t below);
 
 /* Fail with a message unless `condition`. */
 #define LAB_CHECK(condition, ...)                                                                            \
@@ -52,6 +67,9 @@ gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), 
 
 /* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */
 gs_status lab_meet(gs_comm *);
+
+/* Between the weights of two runs of the same model; infinite where one of them is NaN. */
+double lab_largest_difference(const gs_result *, const gs_result *);
 
 /* "3 5 -1 0.5": numbers for a message, the first 12 of them. Four results may be in use at once, by thread. */
 const char *lab_floats(const float *x, size_t count);

@@ -1,10 +1,34 @@
 /* Helpers for checks: ranks as threads, numbers in messages. */
 #include "lab.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- cases that nobody has seen ---- */
+
+uint64_t lab_seed(void) {
+    static uint64_t seed; /* 0: not known yet */
+    const char *text = seed == 0 ? getenv(LAB_SEED) : NULL;
+    if (seed == 0) seed = text ? strtoull(text, NULL, 10) : 1;
+    return seed;
+}
+
+static uint32_t word_of(unsigned row, size_t i) {
+    uint32_t word[4];
+    gs_philox(lab_seed(), row, i / 4, word);
+    return word[i % 4];
+}
+
+float lab_number(unsigned row, size_t i) {
+    return ((float)(word_of(row, i) >> 9) + 0.5f) / 4194304 - 1;
+}
+
+size_t lab_pick(unsigned row, size_t i, size_t below) {
+    return (size_t)((uint64_t)word_of(row, i) * below >> 32);
+}
 
 /* ---- ranks ---- */
 
@@ -84,6 +108,18 @@ gs_status lab_run_ranks(int count, gs_status (*body)(gs_comm *, void *), void *c
     for (int i = 0; i < count; i++) pthread_join(ranks[i].thread, NULL);
     for (int i = 0; i < count; i++) gs_comm_free(comms[i]);
     return first_failure(ranks, count);
+}
+
+/* ---- training ---- */
+
+double lab_largest_difference(const gs_result *a, const gs_result *b) {
+    double largest = 0;
+    for (size_t i = 0; i < a->params; i++) {
+        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
+        if (isnan(d)) return INFINITY;
+        if (d > largest) largest = d;
+    }
+    return largest;
 }
 
 /* ---- messages ---- */

@@ -89,6 +89,59 @@ static gs_status run_small(gs_comm *c, void *context) {
     return status;
 }
 
+/* ---- numbers and counts that the seed decides ---- */
+
+enum { COUNTS_ROW, RANKS_ROW, MODEL_ROW, VALUES_ROW /* and one for each rank more */ };
+
+/* Whole and small: every order of additions gives the same sum. */
+static float drawn(int rank, size_t i) {
+    return (float)lab_pick(VALUES_ROW + (unsigned)rank, i, 2000) - 1000;
+}
+
+static float drawn_sum(int ranks, size_t i) {
+    float sum = 0;
+    for (int r = 0; r < ranks; r++) sum += drawn(r, i);
+    return sum;
+}
+
+static gs_status check_drawn(gs_sync *s, float *data, size_t count) {
+    const gs_comm *c = s->comm;
+    gs_chunk all = {0, count}, own = now->kind == LAB_WHOLE ? all : now->owns(c->size, c->rank, count);
+    for (size_t i = 0; i < count; i++) data[i] = drawn(c->rank, i);
+    for (size_t i = own.first; i < own.first + own.count && now->kind == LAB_SECOND; i++)
+        data[i] = drawn_sum(c->size, i);
+    GS_TRY(gs_sync_run(s, data, count));
+    gs_chunk part = now->kind == LAB_SECOND ? all : own;
+    for (size_t i = part.first; i < part.first + part.count; i++)
+        LAB_CHECK(data[i] == drawn_sum(c->size, i), "element %zu must be the sum of all ranks, %g; got %g", i,
+                  drawn_sum(c->size, i), data[i]);
+    return check_small_cost(s, count);
+}
+
+static gs_status run_drawn(gs_comm *c, void *context) {
+    const size_t count = *(const size_t *)context;
+    const gs_sync_scheme scheme = {.name = "half", .sum = now->run};
+    float *data = malloc(count * sizeof *data);
+    gs_sync *s;
+    if (!data) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", count);
+    gs_status status = gs_sync_create(&scheme, c, count, &s);
+    if (status == GS_OK) {
+        status = check_drawn(s, data, count);
+        gs_sync_free(s);
+    }
+    free(data);
+    return status == GS_OK ? GS_OK : gs_context(status, "%d ranks, %zu float%s", c->size, count, gs_s(count));
+}
+
+static gs_status check_drawn_cases(void) {
+    for (size_t i = 0; i < 6; i++) {
+        size_t count = 1 + lab_pick(COUNTS_ROW, i, i < 3 ? 100 : 3000);
+        int ranks = now->powers_of_two ? 2 << lab_pick(RANKS_ROW, i, 3) : 2 + (int)lab_pick(RANKS_ROW, i, 7);
+        GS_TRY(lab_run_ranks(ranks, run_drawn, &count));
+    }
+    return GS_OK;
+}
+
 /* ---- the project's tests ---- */
 
 static gs_status run_large(gs_comm *c, void *context) {
@@ -110,6 +163,7 @@ gs_status lab_check_half(const lab_half *h) {
             GS_TRY(lab_run_ranks(ranks, run_small, &count));
             GS_TRY(lab_run_ranks(ranks, run_small, &ragged));
         }
+    GS_TRY(check_drawn_cases());
     for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 3)
         GS_TRY(lab_run_ranks(ranks, run_large, NULL));
     return GS_OK;
@@ -138,16 +192,27 @@ gs_status lab_check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *),
     for (int ranks = 2; ranks <= 9; ranks++) GS_TRY(check_cost(cost, wanted, ranks, (size_t)ranks * 2));
     for (int ranks = 2; ranks <= 9; ranks++)
         for (size_t count = 1; count < 30; count++) GS_TRY(check_cost(cost, wanted, ranks, count));
+    for (size_t i = 0; i < 30; i++)
+        GS_TRY(check_cost(cost, wanted, 2 + (int)lab_pick(RANKS_ROW, i, 8),
+                          1 + lab_pick(COUNTS_ROW, i, 100000)));
+    return GS_OK;
+}
+
+static gs_status check_time(double (*time)(int, double, const gs_sync_model *), const gs_sync_scheme *wanted,
+                            int ranks, const gs_sync_model *m) {
+    double bytes = 64 * ranks, got = time(ranks, bytes, m), right = wanted->time(ranks, bytes, m);
+    LAB_CHECK(fabs(got - right) < 1e-9 * right,
+              "%d ranks, %g bytes, alpha %g, beta %g, gamma %g: expected the time %g, got %g", ranks, bytes,
+              m->alpha, m->beta, m->gamma, right, got);
     return GS_OK;
 }
 
 gs_status lab_check_time(double (*time)(int, double, const gs_sync_model *), const gs_sync_scheme *wanted) {
     const gs_sync_model m = {.alpha = 10, .beta = 0.5, .gamma = 0.125};
-    for (int ranks = 2; ranks <= 9; ranks++) {
-        double bytes = 64 * ranks, got = time(ranks, bytes, &m), right = wanted->time(ranks, bytes, &m);
-        LAB_CHECK(fabs(got - right) < 1e-9 * right,
-                  "%d ranks, %g bytes, alpha 10, beta 0.5, gamma 0.125: expected the time %g, got %g", ranks,
-                  bytes, right, got);
-    }
+    const gs_sync_model drawn_model = {.alpha = (double)(1 + lab_pick(MODEL_ROW, 0, 800)) / 8,
+                                       .beta = (double)(1 + lab_pick(MODEL_ROW, 1, 80)) / 8,
+                                       .gamma = (double)(1 + lab_pick(MODEL_ROW, 2, 80)) / 8};
+    for (int ranks = 2; ranks <= 9; ranks++) GS_TRY(check_time(time, wanted, ranks, &m));
+    for (int ranks = 2; ranks <= 9; ranks++) GS_TRY(check_time(time, wanted, ranks, &drawn_model));
     return GS_OK;
 }

@@ -1,15 +1,22 @@
-# The labs of lessons/. A lab is one program: the whole command line, the student's lab.c in the place of a part of the
-# library, the lab's check.c, and the library as it is. A second program, the grader, compiles lab.c, links that, and
-# runs it once for each task. It knows a lab by the list of tasks in its check.c, and nothing that a student has
-# written.
+# The labs of lessons/. Each has three programs:
+#
+#     gradsum     the whole command line with the student's functions in it, for running them and for a debugger
+#     checker     check.c, which calls the student's functions in another process (remote/remote.h)
+#     hand-in     that process: lab.c, and of the library only what lab.c may call
+#
+# The grader compiles lab.c, links gradsum and hand-in, and runs the checker once for each task. It knows a lab by the list
+# of tasks in its check.c, and nothing that a student has written.
 #
 #     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for scripts
 #     make labs                   all of them; SOLUTIONS=1: the solutions
 #     make test-labs              what must hold for all labs (tests/labs.sh)
-#     make handout OUT=DIR        the students' copy: no solutions, no answers
+#     make handout OUT=DIR        the students' copy: no solutions, no answers; what gives them away as objects
+#                                 (sealed.list), for FOR="x86_64 aarch64". OPEN=1: with all source
+#     make solutions OUT=DIR      the teacher's: all solutions, all answers, how to mark them
 #
 #     build/lessons/NN/grade      a script: the grader with this lab's commands
-#     build/lessons/NN/gradsum    the lab's program, made by the grader
+#     build/lessons/NN/gradsum, build/lessons/NN/hand-in     made by the grader
+#     build/lessons/headers       what a lab may include, and no more
 
 # ---- the whole idea in one file --------------------------------------------------------------------------------------
 #     make in-one-file            build/in-one-file from lessons/in-one-file/train.c, and the images for it, unpacked
@@ -17,7 +24,10 @@
 in-one-file: $(B)/in-one-file $(B)/fashion-mnist-small
 	@echo "now: $(B)/in-one-file $(B)/fashion-mnist-small lenet 3 ring"
 
-$(B)/in-one-file: lessons/in-one-file/train.c | packages
+# $(1) "lessons/x.c" or, where a handout has that sealed, $(2) its object
+source_or_sealed = $(or $(wildcard $(1)),$(SEALED)/$(2))
+
+$(B)/in-one-file: $(call source_or_sealed,lessons/in-one-file/train.c,lessons/in-one-file/train.o) | packages
 	@mkdir -p $(@D)
 	@echo "CC   $<"
 	@$(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(CFLAGS) -o $@ $< -lm -lpthread $(LDFLAGS)
@@ -27,8 +37,23 @@ $(B)/fashion-mnist-small: $(wildcard datasets/fashion-mnist-small/*.gz)
 
 $(B)/gradsum-test: | $(B)/in-one-file $(B)/fashion-mnist-small # tests/test_in_one_file.c
 
+# ---- the lessons for a browser ---------------------------------------------------------------------------------------
+#     make lessons-html           build/lessons-html: open its index.html
+#     make slides                 build/slides: a lecture for each lesson
+.PHONY: lessons-html slides
+lessons-html: $(B)/pages
+	@rm -rf $(B)/lessons-html && $(B)/pages site . $(B)/lessons-html
+slides: $(B)/pages
+	@rm -rf $(B)/slides && $(B)/pages slides . $(B)/slides
+
+OBJ_PAGES = $(patsubst %.c,$(B)/%.o,$(wildcard lessons/pages/*.c))
+$(B)/pages: $(OBJ_PAGES) $(B)/libgradsum.a
+	@echo "LINK $@"
+	@$(CC) $(FLAGS) -o $@ $^ -lcmark-gfm-extensions -lcmark-gfm $(PKG_LIBS) $(LDFLAGS)
+-include $(OBJ_PAGES:.o=.d)
+
 # ---- labs ------------------------------------------------------------------------------------------------------------
-LESSONS    = $(notdir $(patsubst %/check.c,%,$(sort $(wildcard lessons/[0-9][0-9]-*/check.c))))
+LESSONS    = $(notdir $(patsubst %/remote.c,%,$(sort $(wildcard lessons/[0-9][0-9]-*/remote.c))))
 lab_number = $(firstword $(subst -, ,$(1)))
 LABS       = $(foreach l,$(LESSONS),$(call lab_number,$(l)))
 # The file that a student writes: lab.cl where there is one, and then lab.c is a part of the lab as given.
@@ -42,8 +67,13 @@ LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -I
 # before all others (Oclgrind) do not come before them. clang links them so on its own.
 LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) $(if $(IS_CLANG),,-static-libasan -static-libubsan)
 LAB_FIVE     = $(if $(IS_CLANG),-ferror-limit=5,-fmax-errors=5)
-LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_check.o lessons/lab_half.o lessons/lab_loads.o lessons/main.o tests/scheme_checks.o) $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
-OBJ_GRADER   = $(patsubst %.c,$(B)/%.o,$(filter-out lessons/lab%,$(wildcard lessons/*.c)))
+LAB_CHECK    = $(addprefix $(B)/,lessons/lab_check.o lessons/lab_half.o tests/scheme_checks.o)
+LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_loads.o lessons/main.o) $(LAB_CHECK) $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
+LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons/remote/rooms.o lessons/remote/common.o) $(LAB_CHECK)
+LAB_HAND_IN  = $(addprefix $(B)/lessons/hand-in/,hand_in.o wire.o rooms.o common.o)
+# What a hand-in may call runs in its own process too; what sends, sums or counts does not (remote/common.c).
+LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/shard.o core/philox.o sync/chunk.o sync/fold.o comm/call.o comm/types.o)
+OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o kernel_check.o outcome.o report.o sandbox.o sanitizer.o source_check.o tasks.o)
 
 $(B)/lessons/%.o: EXTRA = -Ilessons
 
@@ -52,69 +82,124 @@ $(B)/lessons/main.o: src/cli/main.c | packages
 	@echo "CC   $< (for labs)"
 	@$(COMPILE_C) -Dmain=lab_gradsum_main -Wno-missing-prototypes -c -o $@ $<
 
-# $(1) "07", $(2) "07-all-reduce", $(3) the objects that its check consists of
+$(B)/lessons/hand-in/%.o: lessons/%.c | packages
+	@mkdir -p $(@D)
+	@echo "CC   $< (for hand-ins)"
+	@$(LAB_CC) $(LAB_SANITIZE) -DLAB_HAND_IN $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+
+$(B)/lessons/hand-in/%.o: lessons/remote/%.c | packages
+	@mkdir -p $(@D)
+	@echo "CC   $< (for hand-ins)"
+	@$(LAB_CC) $(LAB_SANITIZE) -DLAB_HAND_IN $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+
+$(B)/lessons/hand-in/may_call.a: $(LAB_MAY_CALL)
+	@rm -f $@ && ar rcs $@ $^
+
+# What a sandboxed compiler sees of this tree.
+LAB_HEADERS = $(wildcard src/*.h src/*/*.h src/*/*/*.h cpu/*.h lessons/*.h lessons/*/tasks.h)
+$(B)/lessons/headers: $(LAB_HEADERS)
+	@rm -rf $@ && mkdir -p $@ && tar -cf - $^ | tar -xf - -C $@ && touch $@
+
+# $(1) "07", $(2) "07-all-reduce", $(3) the objects that its check consists of, $(4) those that are given
 define LAB_RULES
 $$(B)/lessons/$(1)/%.o: lessons/$(2)/%.c | packages
 	@mkdir -p $$(@D)
 	@echo "CC   $$<"
-	@$$(LAB_CC) $$(LAB_SANITIZE) -Wstrict-prototypes -Wmissing-prototypes $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
+	@$$(LAB_CC) -Wstrict-prototypes -Wmissing-prototypes $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
+
+# The other half of remote.c.
+$$(B)/lessons/$(1)/remote-hand-in.o: lessons/$(2)/remote.c | packages
+	@mkdir -p $$(@D)
+	@echo "CC   $$< (for hand-ins)"
+	@$$(LAB_CC) $$(LAB_SANITIZE) -DLAB_HAND_IN $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
 
 # The list of tasks, for the grader: what the checks call is not there, and is never called.
-$$(B)/lessons/$(1)/list.o: lessons/$(2)/check.c | packages
-	@mkdir -p $$(@D)
-	@$$(LAB_CC) -MMD -MP -Ilessons/$(2) -c -o $$@ $$< && objcopy --weaken $$@
+$$(B)/lessons/$(1)/list.o: $$(B)/lessons/$(1)/check.o | packages
+	@objcopy --weaken $$< $$@
 
 $$(B)/lessons/$(1)/grader: $$(OBJ_GRADER) $$(B)/lessons/$(1)/list.o $$(B)/libgradsum.a
 	@echo "LINK $$@"
 	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
 
-$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $(3) $$(LAB_OBJ) $$(B)/mpi lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
+$$(B)/lessons/$(1)/checker: $(3) $(4) $$(B)/lessons/$(1)/remote.o $$(LAB_CHECKER) $$(B)/libgradsum.a
+	@echo "LINK $$@"
+	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
+
+$$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $$(B)/lessons/$(1)/checker $(3) $(4) $$(LAB_OBJ) $$(LAB_HAND_IN) \
+    $$(B)/lessons/$(1)/remote-hand-in.o $$(B)/lessons/hand-in/may_call.a $$(B)/lessons/headers $$(B)/mpi \
+    lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
 	$$(file >$$@,$$(LAB_SCRIPT))
 	@chmod +x $$@
 $$(B)/lessons/$(1)/grade: LAB_NUMBER = $(1)
 $$(B)/lessons/$(1)/grade: LESSON = $(2)
-$$(B)/lessons/$(1)/grade: LAB_WITH = $(3)
+$$(B)/lessons/$(1)/grade: LAB_WITH = $(3) $(4)
 
 lab-$(1): $$(B)/lessons/$(1)/grade
 	@$$< $$(or $$(LAB),lessons/$(2)/$$(if $$(SOLUTIONS),solution,lab).$(call lab_file,$(2))) $$(B)/lessons/$(1) $$(if $$(JSON),--json)
 .PHONY: lab-$(1)
--include $$(wildcard $$(B)/lessons/$(1)/*.d)
+-include $$(wildcard $$(B)/lessons/$(1)/*.d) $$(patsubst %.c,$$(B)/%.d,$$(LAB_$(1)_WITH))
 endef
 
 # Written by make itself, so that no shell takes the quotes out of the commands.
 define LAB_SCRIPT
 #!/bin/sh
-# grade FILE FOLDER [--json]: grade FILE as lab $(LAB_NUMBER), and build its program in FOLDER. Run it in the source
-# tree.
+# grade FILE FOLDER [--json] [--sandbox]: grade FILE as lab $(LAB_NUMBER), and build its programs in FOLDER. Run it in the
+# source tree.
+LAB_PREPROCESS=$$(cat <<'END'
+$(LAB_PREPROCESS_$(call lab_file,$(LESSON)))
+END
+)
 LAB_COMPILE=$$(cat <<'END'
 $(LAB_COMPILE_$(call lab_file,$(LESSON)))
 END
 )
-LAB_LINK=$$(cat <<'END'
-$(LAB_LINK)
+LAB_SYMBOLS=$$(cat <<'END'
+$(LAB_SYMBOLS)
 END
 )
-export LAB_COMPILE LAB_LINK
+LAB_LINK=$$(cat <<'END'
+$(LAB_LINK_$(call lab_file,$(LESSON)))
+END
+)
+LAB_PROGRAM=$$(cat <<'END'
+$(LAB_PROGRAM)
+END
+)
+export LAB_PREPROCESS LAB_COMPILE LAB_SYMBOLS LAB_LINK LAB_PROGRAM
 file=$$1 folder=$$2
 shift 2
 mkdir -p "$$folder" || exit 1
-exec $(B)/lessons/$(LAB_NUMBER)/grader --lab $(LAB_NUMBER) --title $(LESSON:$(LAB_NUMBER)-%=%) --source "$$file" --folder "$$folder" \
-    $(LAB_FLAGS_$(call lab_file,$(LESSON))) "$$@"
+exec $(B)/lessons/$(LAB_NUMBER)/grader --lab $(LAB_NUMBER) --title $(LESSON:$(LAB_NUMBER)-%=%) --source "$$file" \
+    --given lessons/$(LESSON)/lab.$(call lab_file,$(LESSON)) --folder "$$folder" --checker $(B)/lessons/$(LAB_NUMBER)/checker \
+    --headers $(B)/lessons/headers $(LAB_FLAGS_$(call lab_file,$(LESSON))) "$$@"
 endef
 
-# Shell commands; $1 is the student's file, $2 the folder for what is built.
-LAB_COMPILE_c  = $(LAB_CC) $(LAB_SANITIZE) $(LAB_FIVE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" "$$1"
-LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp cl/*.cl cl/*.clh "$$2/cl" && \
-                 $(if $(wildcard lessons/$(LESSON)/kernels/*),cp lessons/$(LESSON)/kernels/* "$$2/cl" &&) cp "$$1" "$$2/cl/lab.cl" && \
-                 $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -MMD -MF "$$2/lab.d" -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c
-LAB_LINK       = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
+# Shell commands; $1 is the student's file, $2 the folder for what is built. The first two run in the sandbox.
+# What is compiled is the text that was looked at: the file itself could be another text for the second command, by
+# __has_include or a macro of the sanitizers. lab.macros has the lines of #define too.
+LAB_PREPROCESS_c = $(LAB_CC) -g0 -Ilessons/$(LESSON) -MD -MF "$$2/lab.d" -E -dD -o "$$2/lab.macros" "$$1" && \
+                 sed -E 's/^\#(define|undef) .*//' "$$2/lab.macros" >"$$2/lab.i"
+LAB_COMPILE_c  = $(LAB_CC) $(if $(IS_CLANG),-Wno-unused-command-line-argument) $(LAB_SANITIZE) $(LAB_FIVE) \
+                 -Ilessons/$(LESSON) -c -o "$$2/lab.o" "$$2/lab.i"
+LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o >"$$2/wanted.symbols"
+LAB_LINK_c     = $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o $(LAB_HAND_IN) \
+                 $(B)/lessons/hand-in/may_call.a -lm
+LAB_PROGRAM    = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
+# Kernels: the hand-in is the library with OpenCL, which finds lab.cl beside it.
+LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp "$$1" "$$2/cl/lab.cl"
+LAB_LINK_cl    = cp lessons/$(LESSON)/kernels/* "$$2/cl" && \
+                 $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c && \
+                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o $(LAB_HAND_IN) \
+                 $(B)/lessons/lab_loads.o $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels
 
 lab_objects = $(patsubst lessons/$(1)/%.c,$(B)/lessons/$(call lab_number,$(1))/%.o,$(wildcard lessons/$(1)/check*.c)) \
+              $(addprefix $(B)/,$(filter lessons/$(call lab_number,$(1))/check%.o,$(SEALED_OBJ))) \
               $(patsubst %.c,$(B)/%.o,$(LAB_$(call lab_number,$(1))_WITH))
-$(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(call lab_objects,$(l)))))
+lab_given   = $(patsubst lessons/$(1)/%.c,$(B)/lessons/$(call lab_number,$(1))/%.o,$(wildcard lessons/$(1)/given.c))
+$(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(call lab_objects,$(l)),$(call lab_given,$(l)))))
 
--include $(OBJ_GRADER:.o=.d) $(LAB_OBJ:.o=.d)
+-include $(OBJ_GRADER:.o=.d) $(LAB_OBJ:.o=.d) $(LAB_CHECKER:.o=.d) $(LAB_HAND_IN:.o=.d)
 
 .PHONY: labs lab-graders
 lab-graders: $(LABS:%=$(B)/lessons/%/grade)
@@ -127,11 +212,17 @@ labs: $(LABS:%=$(B)/lessons/%/grade)
 ifneq ($(wildcard lessons/handout.sh),)
 # Solutions, labs as handed out, wrong answers, and what the grader must contain, two at a time. LABS_ONLY="06 07" looks at
 # these alone.
-.PHONY: test-labs handout
+.PHONY: test-labs handout solutions
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
 	tests/labs.sh $(B) $(LABS_ONLY)
+	$(if $(LABS_ONLY),,tests/solutions.sh $(B))
 
 # The students' copy, in a new folder.
 handout:
-	@lessons/handout.sh "$(OUT)"
+	@lessons/handout.sh "$(OUT)" $(if $(OPEN),,$(FOR))
+handout: | packages
+
+# The teacher's, in a new folder.
+solutions:
+	@lessons/solutions.sh "$(OUT)"
 endif

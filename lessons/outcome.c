@@ -32,20 +32,21 @@ static bool compiler_errors(const char *output, char *text, size_t size) {
     return found > 0;
 }
 
-/* It has ended, and has said nothing of its check. */
+/* The hand-in has ended before its check was through, or the checker has. */
 static void without_verdict(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
     const char *bug = bug_in(job->output, &length);
+    bool ended = job->has_verdict && job->verdict.ended;
+    int signal = ended ? job->verdict.signal : job->end == LAB_SIGNAL ? job->code : 0;
     if (lab_sanitizer_report(job->output, file, o->note, sizeof o->note)) return;
     if (bug)
         snprintf(o->note, sizeof o->note, "the library was called in a way that it does not allow: %.*s",
                  length, bug);
-    else if (job->end == LAB_SIGNAL)
-        snprintf(o->note, sizeof o->note, "it crashed: SIG%s (%s)", sigabbrev_np(job->code),
-                 strsignal(job->code));
+    else if (signal > 0 && sigabbrev_np(signal))
+        snprintf(o->note, sizeof o->note, "it crashed: SIG%s (%s)", sigabbrev_np(signal), strsignal(signal));
     else
         snprintf(o->note, sizeof o->note, "it exited with status %d before its check had finished",
-                 job->code);
+                 ended ? job->verdict.code : job->code);
 }
 
 void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, const char *file,
@@ -64,7 +65,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
     } else if (job->end == LAB_TOO_TALKATIVE) {
         snprintf(o->note, sizeof o->note, "printed more than %zu KB: a loop that prints?",
                  job->limits.output >> 10);
-    } else if (!job->has_verdict) {
+    } else if (!job->has_verdict || v->ended) {
         o->hint = true;
         without_verdict(job, file, o);
     } else if (!v->passed) {

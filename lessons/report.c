@@ -44,10 +44,10 @@ void lab_print(const lab_grading *g, const lab_grade *grade) {
     if (strlen(name) > most) name += strlen(name) - most;
     printf("%s%*s\n", title, COLUMNS - (int)strlen(title), name);
     if (grade->messages && *grade->messages) printf("%s\n", grade->messages);
-    for (int i = 0; i < grade->count && !grade->problem; i++) print_task(&lab_tasks[i], &grade->outcome[i]);
+    for (int i = 0; i < grade->count && !*grade->problem; i++) print_task(&lab_tasks[i], &grade->outcome[i]);
     if (grade->remark) print_wrapped("", grade->remark);
-    printf("  total %d/%d%s%s\n", grade->points, grade->of, grade->problem ? ": " : "",
-           grade->problem ? grade->problem : "");
+    if (*grade->changed) printf("  changed outside of the blanks:\n%s\n", grade->changed);
+    printf("  total %d/%d%s%s\n", grade->points, grade->of, *grade->problem ? ": " : "", grade->problem);
     fflush(stdout);
 }
 
@@ -58,8 +58,9 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
     cJSON_AddStringToObject(o, "file", g->source);
     cJSON_AddNumberToObject(o, "points", grade->points);
     cJSON_AddNumberToObject(o, "of", grade->of);
-    cJSON_AddStringToObject(o, "problem", grade->problem ? grade->problem : "");
+    cJSON_AddStringToObject(o, "problem", grade->problem);
     cJSON_AddStringToObject(o, "messages", grade->messages ? grade->messages : "");
+    cJSON_AddStringToObject(o, "changed", grade->changed);
     cJSON_AddStringToObject(o, "remark", grade->remark ? grade->remark : "");
     cJSON *tasks = cJSON_AddArrayToObject(o, "tasks");
     for (int i = 0; i < grade->count; i++) {
@@ -68,7 +69,7 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
         cJSON_AddStringToObject(t, "what", lab_tasks[i].what);
         cJSON_AddNumberToObject(t, "points", grade->outcome[i].points);
         cJSON_AddNumberToObject(t, "of", lab_tasks[i].points);
-        cJSON_AddStringToObject(t, "note", grade->problem ? grade->problem : grade->outcome[i].note);
+        cJSON_AddStringToObject(t, "note", *grade->problem ? grade->problem : grade->outcome[i].note);
         cJSON_AddItemToArray(tasks, t);
     }
     char *text = cJSON_PrintUnformatted(o);

@@ -9,45 +9,62 @@
 
 /* AddressSanitizer does not see what a kernel does, and PoCL gives work-items an order in which many races do no
  * harm. */
-enum { OCLGRIND_SECONDS = 20, SIMULATOR = 5 /* words before the program's */ };
+enum { OCLGRIND_SECONDS = 20, SIMULATOR = 6 /* words before the program's */ };
 
 static const char *name_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* The processes of all tasks, or of those that have passed, under a simulator. */
+/* The checkers of all tasks, or of those that have passed, with the hand-in under a simulator. */
 typedef struct task_jobs {
     int count, task[LAB_TASKS];
     lab_job job[LAB_TASKS];
-    char number[LAB_TASKS][16], program[4200], log[LAB_TASKS][4200];
-    char *command[LAB_TASKS][SIMULATOR + 6];
-    char *environment[5];
+    char number[LAB_TASKS][16], checker[4200], program[4200];
+    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the second as the simulator sees it */
+    const char *command[LAB_TASKS][LAB_SANDBOX_WORDS + SIMULATOR + 8];
+    char seed[40];
+    char *environment[5], *for_checker[6]; /* of the hand-in; the same, and the seed */
 } task_jobs;
+
+static const char *folder_of(const lab_grading *g) {
+    return g->sandbox ? "/work" : g->folder;
+}
+
+/* The words that start a process of the hand-in. */
+static void add_hand_in(task_jobs *t, const lab_grading *g, const char *log, const char **words) {
+    int count = g->sandbox ? lab_sandbox_words(g->sandbox, log != NULL, t->environment, words) : 0;
+    const char *simulator[SIMULATOR] = {"oclgrind",      "--data-races", "--uninitialized",
+                                        "--inst-counts", "--log",        log};
+    for (int i = 0; log && i < SIMULATOR; i++) words[count++] = simulator[i];
+    words[count] = t->program;
+}
 
 static void add(task_jobs *t, const lab_grading *g, int task, bool simulated) {
     int i = t->count++, words = 0;
-    char **command = t->command[i];
+    const char **command = t->command[i];
     t->task[i] = task;
     snprintf(t->number[i], sizeof t->number[i], "%s", lab_tasks[task].number);
-    snprintf(t->program, sizeof t->program, "%s/gradsum", g->folder);
-    if (simulated) {
-        snprintf(t->log[i], sizeof t->log[i], "%s/oclgrind-%s.log", g->folder, lab_tasks[task].number);
-        const char *before[SIMULATOR + 1] = {"oclgrind",      "--data-races", "--uninitialized",
-                                             "--inst-counts", "--log",        t->log[i]};
-        for (; words < SIMULATOR + 1; words++) command[words] = (char *)before[words];
-    }
-    command[words++] = t->program;
-    command[words++] = (char *)"grade-task";
-    command[words++] = t->number[i];
+    snprintf(t->checker, sizeof t->checker, "%s", g->checker);
+    snprintf(t->program, sizeof t->program, "%s/hand-in", folder_of(g));
+    snprintf(t->log[i], sizeof t->log[i], "%s/oclgrind-%s.log", g->folder, lab_tasks[task].number);
+    snprintf(t->log_inside[i], sizeof t->log_inside[i], "%s/oclgrind-%s.log", folder_of(g),
+             lab_tasks[task].number);
     t->environment[0] = (char *)"POCL_SIGFPE_HANDLER=0";
     t->environment[1] = simulated ? (char *)"GRADSUM_LAB_SMALL=1" : NULL;
     t->environment[2] = simulated ? (char *)"GRADSUM_CACHE=off" : NULL;
     /* Oclgrind's counts abort where LANG is a language that is not installed. */
     t->environment[3] = simulated ? (char *)"LC_ALL=C" : NULL;
+    snprintf(t->seed, sizeof t->seed, "%s=%s", LAB_SEED, g->seed ? g->seed : "1");
+    t->for_checker[0] = t->seed;
+    memcpy(t->for_checker + 1, t->environment, sizeof t->environment);
+    command[words++] = t->checker;
+    command[words++] = t->number[i];
+    command[words++] = g->source;
+    add_hand_in(t, g, simulated ? t->log_inside[i] : NULL, command + words);
     t->job[i] = (lab_job){
-        .command = command,
-        .environment = t->environment,
+        .command = (char *const *)command,
+        .environment = t->for_checker,
         .limits = {simulated && g->seconds < OCLGRIND_SECONDS ? OCLGRIND_SECONDS : g->seconds,
                    (size_t)1 << 30, 1 << 20},
         .judged = true,
@@ -104,12 +121,13 @@ static bool read_finding(const char *log, char *text, size_t size) {
 
 static void judge_simulated(const lab_task *task, const lab_job *job, const char *log, lab_outcome *o) {
     char finding[600] = "";
-    bool passed = job->has_verdict && job->verdict.passed && !*job->verdict.blank;
+    bool told = job->has_verdict && !job->verdict.ended;
+    bool passed = told && job->verdict.passed && !*job->verdict.blank;
     bool found = read_finding(log, finding, sizeof finding);
     if (passed && !found) return;
     const char *what = found                      ? finding
                        : job->end == LAB_TOO_LONG ? "it does not end"
-                       : job->has_verdict         ? job->verdict.message
+                       : told                     ? job->verdict.message
                                                   : "it ended before its check had finished";
     o->points = 0;
     o->hint = task->hint != NULL;

@@ -1,8 +1,7 @@
-/* How a task's process tells the grader what its check found: one message over a socket of their own.
+/* How a checker tells the grader what its check found: one message over a socket of their own.
  *
- * Standard output and standard error are the student's, who may print what he likes. The socket's number is in the
- * environment; the grader has put a random word into it, and a verdict must begin with that word. That keeps
- * accidents and printed points out. It is not a prison: what runs inside a process can do all that the process can.
+ * The checker runs nothing that a student wrote (remote/remote.h), and no hand-in has this socket. Its number is in the
+ * environment; the grader has put a random word into it, and a verdict begins with that word.
  */
 #pragma once
 
@@ -14,6 +13,8 @@ typedef struct lab_verdict {
     char word[LAB_WORD];
     int passed;                /* the check returned GS_OK */
     int leaks;                 /* LeakSanitizer has found memory that nothing points to */
-    char blank[16];            /* the task of a blank that was met, or "" */
-    char message[LAB_MESSAGE]; /* of the check */
+    int ended;                 /* a hand-in's process ended, or broke off, before the check had finished: */
+    int signal, code;          /* by this signal (0: none), with this exit status */
+    char blank[48];            /* the task of a blank that was met, or "" */
+    char message[LAB_MESSAGE]; /* of the check; or why the hand-in was broken off */
 } lab_verdict;

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
+#include "core/scaling.h"
 
 typedef struct gs_device gs_device;
 
@@ -50,6 +51,14 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
+/* Batch normalisation: x is (n, c, plane), where a plane is the h w pixels of a channel, or 1 of a vector. m: how many
+ * numbers of a channel its statistics are taken over. */
+typedef struct gs_batch_norm_sizes {
+    int c, plane;
+    float eps;      /* added to each variance */
+    float momentum; /* how far running statistics move towards those of a batch */
+} gs_batch_norm_sizes;
+
 /* Are the windows 2x2, side by side, and cover x exactly? */
 static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
@@ -73,6 +82,24 @@ typedef struct gs_dropout_draw {
     uint64_t key, hi; /* see core/philox.h */
     uint64_t first;   /* index of this batch's first element in the global batch */
 } gs_dropout_draw;
+
+/* How bytes become numbers: scale and shift of each channel. One channel: of all bytes, whatever they are. */
+typedef struct gs_byte_scale {
+    int channels; /* 1 to GS_CHANNELS */
+    size_t plane; /* numbers of a channel that lie together, at least 1; not looked at for one channel */
+    float scale[GS_CHANNELS], shift[GS_CHANNELS];
+} gs_byte_scale;
+
+/* The numbers of one step of Adam (optim/adam.c), for the kernels as well: all floats, in this order. */
+typedef struct gs_adam_step {
+    float scale;        /* 1 / (global number of samples) */
+    float rate;         /* lr / (1 - beta1^t) */
+    float beta1, rest1; /* rest: 1 - beta */
+    float beta2, rest2;
+    float root; /* 1 / sqrt(1 - beta2^t) */
+    float epsilon;
+    float l2, keep; /* weight decay: as a part of the gradient; or of each weight what is kept, 1: all */
+} gs_adam_step;
 
 /* The tail of the gradient array: floats that one sum over the workers carries along. The loss operators add to the
  * first three; the fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
@@ -112,8 +139,9 @@ typedef struct gs_backend {
 
     /* ---- from data to tensors ---- */
 
-    /* y[i] = scale * bytes[i] + shift, i < count. `bytes` is a whole allocation (its `at` is 0) of uint8. */
-    gs_status (*bytes_to_float)(gs_device *, gs_mem y, gs_mem bytes, float scale, float shift, size_t count);
+    /* y[i] = scale[c] * bytes[i] + shift[c], i < count, with c the channel of i: floor(i / plane) modulo channels.
+     * `bytes` is a whole allocation (its `at` is 0) of uint8. */
+    gs_status (*bytes_to_float)(gs_device *, gs_mem y, gs_mem bytes, const gs_byte_scale *, size_t count);
     /* y[i][k] = (labels[i] == k); y is (n, classes), labels are n int32 */
     gs_status (*one_hot)(gs_device *, gs_mem y, gs_mem labels, size_t n, int classes);
 
@@ -162,6 +190,43 @@ typedef struct gs_backend {
     gs_status (*sigmoid_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
     gs_status (*sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
 
+    /* y = x Phi(x), Phi the normal distribution: "gelu" (Hendrycks, Gimpel, 2016). These three derive from x, not from
+     * y: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi). */
+    gs_status (*gelu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+    gs_status (*gelu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
+    /* GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
+     * dx = dy (s + 2 x s (1 - s) du/dx) */
+    gs_status (*gelu_tanh_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+    gs_status (*gelu_tanh_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
+    /* y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s)) */
+    gs_status (*silu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
+    gs_status (*silu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
+
+    /* Batch normalisation in pieces, so that numbers of several workers can be summed between them; u = (x - mean) /
+     * sqrt(var + eps), of each channel. Ioffe and Szegedy, "Batch normalization: accelerating deep network training by
+     * reducing internal covariate shift" (ICML 2015).
+     *
+     * mean = sum x / m;  var = sum (x - mean)^2 / m;  m = n plane;  zeros if m is 0. Sums are added in an order that
+     * does not depend on the number of threads. mean, var (c) */
+    gs_status (*batch_norm_statistics)(gs_device *, gs_mem mean, gs_mem var, gs_mem x, size_t n,
+                                       const gs_batch_norm_sizes *);
+    /* What these statistics make of the running ones, `samples` times (gs_param in layer/layer.h):
+     * dmean (+)= samples ((1 - momentum) running_mean + momentum mean);  dvar alike, with the unbiased variance
+     * var m / (m - 1). Where m is 1 there is none, and the running one stays. */
+    gs_status (*batch_norm_running)(gs_device *, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
+                                    gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,
+                                    const gs_batch_norm_sizes *, bool add);
+    /* y = w u + b;  w, b (c); in evaluation mean and var are the running ones */
+    gs_status (*batch_norm_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
+                                    gs_mem var, size_t n, const gs_batch_norm_sizes *);
+    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = the two without what dw and db held, for the next operator */
+    gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
+    /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m): mean and var depend on x too. Where they do not, in
+     * evaluation, sums is GS_NONE, and dx = w / sqrt(var + eps) dy. */
+    gs_status (*batch_norm_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
+                                     gs_mem var, gs_mem sums, float m, size_t n, const gs_batch_norm_sizes *);
+
     /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
      * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
@@ -195,6 +260,17 @@ typedef struct gs_backend {
      * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
+    /* The same, but for the step: w -= lr (g + momentum v). v is always needed. */
+    gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
+                                 float lr, float momentum, float weight_decay);
+    /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
+     * w = keep w - rate (m / (root sqrt(v) + epsilon)).  m and v of less than FLT_MIN become 0.
+     * The bits are the same on all devices that round quotients and roots correctly. OpenCL says of a device whether it
+     * does (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT; CPUs and today's GPUs do). On one that does not, a quotient may be off
+     * by 2.5 units in the last place, and a root by 3: then workers on such devices of one kind agree, but not with
+     * workers on other devices. */
+    gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
+                             gs_adam_step);
 
     /* ---- the device's limits, for measuring (train/profile/profile.c) ---- */
 
@@ -216,13 +292,18 @@ typedef struct gs_backend {
     X(conv2d_forward) X(conv2d_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) \
     X(avg_pool2d_forward) X(avg_pool2d_backward) \
+    X(batch_norm_statistics) X(batch_norm_running) X(batch_norm_forward) \
+    X(batch_norm_sums) X(batch_norm_backward) \
     X(relu_forward) X(relu_backward) \
     X(tanh_forward) X(tanh_backward) \
     X(sigmoid_forward) X(sigmoid_backward) \
+    X(gelu_forward) X(gelu_backward) \
+    X(gelu_tanh_forward) X(gelu_tanh_backward) \
+    X(silu_forward) X(silu_backward) \
     X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update)
+    X(sgd_update) X(nesterov_update) X(adam_update)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)

@@ -264,6 +264,24 @@ def a_sweep():
     no_complaints("a sweep")
 
 
+def a_sweep_of_seeds():
+    path = f"{folder}/seeds.html"
+    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--seeds", "3", "--report", path, "--json")
+    wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "batch"]
+    check(len(wanted) == 4, "a line for each batch")
+    visit(path)
+    for want, row in zip(wanted, rows("#sweep-table")):
+        equal(row[2], f"{want['reached']} of 3", "seeds that reached it")
+        median = want["steps_to_target"]["median"]
+        equal(row[3], "never" if median is None else f"{median:,g}", "median steps")
+    some = [w for w in wanted if w["reached"] > 0]
+    bars = chart("sweep-steps", "data.datasets.at(-1).data.map((p) => Number.isNaN(p.y) ? null : p.y)")
+    equal(bars, [y for w in some for y in (w["steps_to_target"]["least"], w["steps_to_target"]["most"], None)], "bars")
+    check("median" in one("#sweep-seeds").text and one("#sweep-seeds").is_displayed(), "what the bars are")
+    in_all_looks(path, "seeds")
+    no_complaints("a sweep of seeds")
+
+
 def training_is_thin_and_the_test_set_bold():
     three()
     lines = chart("loss-step", "data.datasets.map((d) => [d.label, d.borderWidth, d.pointRadius, d.borderColor.length])")
@@ -394,4 +412,4 @@ def screenshots():
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
      on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, screenshots])
+     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, a_sweep_of_seeds, screenshots])

@@ -1,6 +1,7 @@
 #!/bin/sh
 # labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A part
-# is a lab's number, "grader" or "hand-ins". Two parts run at a time.
+# is a lab's number, "grader", "hand-ins", "predict" (tests/predict.sh) or "handout" (tests/handout.sh). Two parts run at a
+# time.
 #
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
@@ -11,6 +12,8 @@
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
 #         seconds: 2                the limit on time, where it is to be reached (optional)
+#         how: --sandbox --unchecked    options of the grader (optional): as strangers' code is graded; without a look at
+#                                   what it contains, so that what it does is tried
 #     There are three of them at least for each lab; those of tests/lessons/grader are for the grader itself, and change
 #     the solution of lab 07.
 set -u
@@ -23,7 +26,7 @@ if [ $# != 1 ]; then
             lesson=${check#lessons/}
             set -- "$@" "${lesson%%-*}"
         done
-        set -- "$@" grader hand-ins
+        set -- "$@" grader hand-ins predict handout
     fi
     printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" "$build" || { echo "labs: failures, see above" >&2; exit 1; }
     echo "labs: all as they should be"
@@ -47,9 +50,11 @@ tasks_of() {
 total_of() { sed -n 's/.*"points":\([0-9]*\),"of":\([0-9]*\),"problem".*/\1\/\2/p' "$1"; }
 is_silent() { grep -q '"problem":"","messages":""' "$1"; }
 
-# grade NN FILE JSON: the grader's line
+# grade NN FILE JSON [OPTION...]: the grader's line
 grade() {
-    "$build/lessons/$1/grade" "$2" "$work/$1" --json >"$3" 2>"$3.err" || { cat "$3.err"; return 1; }
+    lab=$1 text=$2 to=$3
+    shift 3
+    "$build/lessons/$lab/grade" "$text" "$work/$lab" --json "$@" >"$to" 2>"$to.err" || { cat "$to.err"; return 1; }
 }
 
 # Both files without what stands between the markers.
@@ -73,10 +78,14 @@ check_handed_out() { # NN FILE
     is_silent "$json" || { cat "$json"; fail "$2 does not compile in silence"; }
     tasks_of "$json" | while read -r number points of note; do
         [ "$points" = 0 ] || echo "$2: task $number has $points points as handed out"
-        [ "$note" = "not written yet: task $number" ] || echo "$2: task $number says: $note"
+        case $note in
+        "not written yet: task $number" | "not written yet: task $number ("*")") ;;
+        *) echo "$2: task $number says: $note" ;;
+        esac
         [ "$of" -gt 0 ] || echo "$2: task $number gives no points"
         grep -q "task $number:" "$2" || echo "$2: task $number has no blank"
     done >"$work/found"
+    grep -o 'lab_blank("[^"]*")' "$2" | sort | uniq -d | sed 's/$/ stands in several blanks: which function?/' >>"$work/found"
     [ -s "$work/found" ] && { cat "$work/found"; fail "$2 as handed out"; }
     [ -n "$(tasks_of "$json")" ] || fail "$2 has no tasks"
 }
@@ -117,12 +126,13 @@ check_without_oclgrind() { # NN SOLUTION
 field() { sed -n "s/^$1: *//p" "$2" | head -n 1; }
 
 check_wrong() { # NN SOLUTION PATCH
-    wanted=$(field loses "$3") says=$(field says "$3") seconds=$(field seconds "$3")
+    wanted=$(field loses "$3") says=$(field says "$3") seconds=$(field seconds "$3") how=$(field how "$3")
     file=$work/$1/wrong.${2##*.} json=$work/$1.$(basename "$3" .patch).json
-    mkdir -p "$work/$1"
+    rm -rf "${work:?}/$1" && mkdir -p "$work/$1"
     [ -n "$wanted" ] || { fail "$3 has no line 'loses: TASKS'"; return; }
     patch -s -o "$file" "$2" <"$3" >"$work/patch" 2>&1 || { cat "$work/patch"; fail "$3 does not fit $2"; return; }
-    LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" || { fail "$3 cannot be graded"; return; }
+    # shellcheck disable=SC2086
+    LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" $how || { fail "$3 cannot be graded"; return; }
     lost=$(tasks_of "$json" | awk '$2 < $3 { printf "%s%s", n++ ? " " : "", $1 }')
     [ "$lost" = "$wanted" ] || { tasks_of "$json"; fail "$3 loses '$lost', wanted '$wanted'"; }
     [ -z "$says" ] || grep -qF -- "$says" "$json" || { cat "$json"; fail "$3 does not say '$says'"; }
@@ -152,38 +162,11 @@ check_grader() {
     [ $failures = 0 ] && echo "grader: contains and names what can go wrong"
 }
 
-# A folder of hand-ins, good and bad, as one table.
-check_hand_ins() {
-    folder=$work/hand-ins
-    echo "student,lab,tasks,points,of,note" >"$work/nothing.csv"
-    mkdir -p "$folder/alice/07" "$folder/bob, jr" "$folder/carol/07" "$folder/dave"
-    cp lessons/07-all-reduce/solution.c "$folder/alice/07/lab.c"
-    cp lessons/07-all-reduce/lab.c "$folder/bob, jr/lab-07.c"
-    ln -s ../../alice/07/lab.c "$folder/carol/07/lab.c"
-    head -c 2000000 /dev/zero >"$folder/dave/lab-07.c"
-    echo 'int main' >"$folder/dave/lab-06.c"
-    cp lessons/07-all-reduce/lab.c "$folder/dave/lab-98.c"
-    cat >"$work/wanted.csv" <<'END'
-student,lab,tasks,points,of,note
-alice,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
-"bob, jr",07,7.1=0 7.2=0 7.3=0 7.4=0 7.5=0,0,10,7.1: not written yet: task 7.1; 7.2: not written yet: task 7.2; 7.3: not written yet: task 7.3; 7.4: not written yet: task 7.4; 7.5: not written yet: task 7.5
-carol,07,,0,,"is a link, not a file"
-dave,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,it does not compile
-dave,07,,0,,it has 2000000 bytes; a lab has at most 1048576
-dave,98,,0,,unknown lab 98
-END
-    "$build/gradsum" grade "$folder" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
-    diff "$work/wanted.csv" "$work/points.csv" || fail "gradsum grade: not the table that is wanted"
-    [ -z "$(find "$build/lessons" -name 'hand-in-*')" ] || fail "gradsum grade leaves folders behind"
-    "$build/gradsum" grade "$folder/alice" --labs 06 | cmp -s - "$work/nothing.csv" || fail "gradsum grade --labs"
-    "$build/gradsum" grade "$folder/alice" --labs 06 >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
-    grep -q "standard output could not be written" "$work/log" || { cat "$work/log"; fail "gradsum grade: a lost table"; }
-    [ $failures = 0 ] && echo "hand-ins: a table of them"
-}
-
 case $part in
 grader) check_grader ;;
-hand-ins) check_hand_ins ;;
+hand-ins) tests/hand_ins.sh "$build" "$work" || failures=1 ;;
+predict) tests/predict.sh "$build" "$work" || failures=1 ;;
+handout) tests/handout.sh "$build" || failures=1 ;;
 *) check_lab "$part" ;;
 esac
 [ $failures = 0 ]

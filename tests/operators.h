@@ -32,6 +32,7 @@ typedef struct operator_test {
     bool is_loss;      /* the scalar to differentiate is the loss itself, and there is no dy */
     /* An element of this output is a sum of this many numbers. */
     int (*summands)(const int *arg, tensor output);
+    bool reads_x; /* element-wise, and backward reads x instead of y */
 } operator_test;
 
 struct instance {
@@ -46,6 +47,9 @@ struct instance {
     gs_mem base[TENSORS];  /* allocations */
     gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
 };
+
+/* Its row of the table in operator_table.c; a name that is not there is a bug. */
+const operator_test *operator_of_name(const char *);
 
 /* The operator of case `i` of operator_cases.h; NULL after the last case. */
 const char *operator_of_case(size_t i);
@@ -74,4 +78,14 @@ void instance_poke(instance *, tensor which, size_t i, float value);
 uint32_t test_hash(size_t i, uint32_t salt);
 float test_value(size_t i, uint32_t salt);
 
-enum { SALT_X = 1, SALT_W = 2, SALT_B = 3, SALT_DY = 4, SALT_LABELS = 5, SALT_TARGET = 6, SALT_CHECK = 99 };
+enum {
+    SALT_X = 1,
+    SALT_W = 2,
+    SALT_B = 3,
+    SALT_DY = 4,
+    SALT_LABELS = 5,
+    SALT_TARGET = 6,
+    SALT_MEAN = 8,
+    SALT_VAR = 9,
+    SALT_CHECK = 99
+};

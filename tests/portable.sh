@@ -62,7 +62,7 @@ END
 part_clang() {
     need clang && need clang++ || return 0
     $make B="$out/clang" CC=clang CXX=clang++ "$out/clang/gradsum" "$out/clang/gradsum-test"
-    run "philox operators sgd fused wire sync data safetensors model train" "$out/clang/gradsum-test"
+    run "philox operators sgd optimizers fused wire sync data safetensors model train" "$out/clang/gradsum-test"
     # A lab too, with its sanitizers; here the compilers come from the environment.
     CC=clang CXX=clang++ $make B="$out/clang" SOLUTIONS=1 lab-07 >"$out/clang.log" 2>&1 || true
     if ! grep -q '^  total 10/10$' "$out/clang.log"; then
@@ -112,6 +112,27 @@ arm64_packages() {
     touch "$root/done"
 }
 
+# A sealed handout with its objects for arm64, which were compiled without the packages of arm64 (lessons/handout.sh).
+# What is not sealed has been compiled already.
+sealed_arm64() {
+    handout=$out/arm64/handout
+    rm -rf "$handout"
+    env -u MAKEFLAGS -u PKG_CONFIG_SYSROOT_DIR -u PKG_CONFIG_LIBDIR make -s handout FOR=aarch64 OUT="$handout"
+    mkdir "$handout/build"
+    tar -C "$out/arm64" -cf - src cl cpu lessons prefix mpi | tar -C "$handout/build" -xf -
+    (cd "$handout/lessons/sealed/aarch64" && find . -name '*.o') | while read -r object; do
+        rm -f "$handout/build/$object" "$handout/build/${object%.o}.d"
+    done
+    $make -s -C "$handout" B=build SEALED=lessons/sealed/aarch64 ISAS=base CC="aarch64-linux-gnu-gcc --sysroot=$root" \
+        CXX="aarch64-linux-gnu-g++ --sysroot=$root" build/gradsum
+    set -- train --model lenet --steps 3 --batch 32 --threads 1 --save
+    "$out/arm64/gradsum" "$@" "$out/arm64/open.safetensors" >"$out/arm64.log" 2>&1 &&
+        "$qemu" -L "$root" "$handout/build/gradsum" "$@" "$out/arm64/sealed.safetensors" >"$out/arm64.log" 2>&1 &&
+        cmp "$out/arm64/open.safetensors" "$out/arm64/sealed.safetensors" >"$out/arm64.log" 2>&1 ||
+        { cat "$out/arm64.log"; echo "test-portable: arm64: a sealed handout does not train as the whole source does" >&2; exit 1; }
+    echo "test-portable: arm64: a sealed handout trains as the whole source does"
+}
+
 part_arm64() {
     need aarch64-linux-gnu-g++ && need apt-get || return 0
     qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || { leave_out "there is no qemu-aarch64"; return 0; }
@@ -127,10 +148,11 @@ part_arm64() {
         printf '#!/bin/sh\nexec %s -L %s %s/arm64/gradsum-arm64 "$@"\n' "$qemu" "$root" "$out" >"$out/arm64/gradsum"
         chmod +x "$out/arm64/gradsum"
     fi
+    (sealed_arm64)
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
     "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' || { echo "test-portable: arm64 without NEON" >&2; exit 1; }
     export GRADSUM_TEST_DEVICES=cpu
-    run "philox pool shard model model_text step_time safetensors data wire fused operators sgd" \
+    run "philox pool shard model model_text step_time safetensors data wire fused operators sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
     unset GRADSUM_TEST_DEVICES
 }
@@ -155,7 +177,7 @@ part_opencl() {
     # What is compiled is kept away from what other platforms have compiled.
     export OCL_ICD_VENDORS="$home/icd" LD_LIBRARY_PATH="$home/lib" GRADSUM_CACHE="$home/cache"
     "$build/gradsum" devices | grep -q 'Intel(R) OpenCL' || { "$build/gradsum" devices; echo "test-portable: no Intel" >&2; exit 1; }
-    run "cl_vectors operators sgd train collectives sync" "$build/gradsum-test"
+    run "cl_vectors operators sgd optimizers train collectives sync" "$build/gradsum-test"
     unset OCL_ICD_VENDORS LD_LIBRARY_PATH GRADSUM_CACHE
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 const char *gs_test_transport;
+const gs_link *gs_test_link;
 
 typedef struct world_test {
     const gs_test_layout *layout;
@@ -74,6 +75,8 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
     worker workers[GS_TEST_RANKS];
     GS_TRY(gs_comm_world_create(local, processes, timeout, comms));
     *first = comms[0]->rank;
+    for (int i = 0; i < local && gs_test_link; i++)
+        GS_TRY(gs_comm_linked_create(comms[i], gs_test_link, &comms[i]));
     for (int i = 0; i < local && checked; i++) GS_TRY(gs_comm_checked_create(comms[i], &comms[i]));
     for (int i = 0; i < local; i++) {
         workers[i] = (worker){body, context, outcome, comms[i], 0};

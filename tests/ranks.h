@@ -16,6 +16,9 @@ typedef struct gs_test_layout {
 /* What connects processes: "gloo" (NULL) or "shm". A test that sets it sets it back. */
 extern const char *gs_test_transport;
 
+/* Over which links they talk; NULL: none. Likewise. */
+extern const gs_link *gs_test_link;
+
 int gs_test_layout_size(const gs_test_layout *);
 
 /* What a rank does; returns GS_OK or fails with a message. Its comm is freed when it returns. */

@@ -134,24 +134,61 @@ static void bytes_to_float_on(gs_device *d) {
     gs_mem from = gs_test_new_mem(d, bytes, sizeof bytes / sizeof(float)), to = gs_test_new_mem(d, NULL, 262);
     const size_t counts[] = {0, 1, 7, 33, 257};
     for (int k = 0; k < 5; k++) {
-        assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, scale, 0, counts[k]));
+        const gs_byte_scale s = {.channels = 1, .scale = {scale}};
+        assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &s, counts[k]));
         for (size_t i = 0; i < counts[k]; i++) want[i] = scale * (float)bytes[i];
         gs_test_check_floats(d, gs_at(to, 1), want, counts[k], "bytes_to_float");
     }
     assert_ok(d->ops->fill(d, to, 5, 262));
-    assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, 0.5f, -3, 257));
+    const gs_byte_scale half = {.channels = 1, .scale = {0.5f}, .shift = {-3}};
+    assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &half, 257));
     for (int i = 0; i < 257; i++) want[i + 1] = 0.5f * (float)bytes[i] - 3;
     want[0] = want[258] = 5;
     gs_test_check_floats(d, to, want, 259, "bytes_to_float with a shift");
     if (d->ops->host_memory) {
         assert_ok(d->ops->fill(d, to, 5, 262));
-        assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), d->ops->host_memory(bytes), 0.5f, -3, 257));
+        assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), d->ops->host_memory(bytes), &half, 257));
         gs_test_check_floats(d, to, want, 259, "bytes_to_float from the host's memory");
     }
     d->ops->free(d, from);
     d->ops->free(d, to);
 }
 ON_EVERY_DEVICE(bytes_to_float)
+
+/* Planes of every length, so that vectors lie in one channel, in two, or in many; and many pixels, so that several
+ * threads take part. Each number as torchvision's Normalize states it. */
+static void channels_to_float_on(gs_device *d) {
+    enum { MOST = 90000 };
+    static unsigned char bytes[MOST];
+    static float want[MOST], got[MOST + 2];
+    const gs_by_channel mean = {4, {0.5f, 0.25f, 0.75f, 0}}, std = {4, {0.5f, 2, 0.25f, 1}};
+    static const size_t planes[] = {1, 3, 8, 15, 16, 17, 33, 64, 1024};
+    for (int i = 0; i < MOST; i++) bytes[i] = (unsigned char)(i * 37 + i / 256);
+    gs_mem from = gs_test_new_mem(d, bytes, MOST / sizeof(float)), to = gs_test_new_mem(d, NULL, MOST + 2);
+    for (size_t p = 0; p < sizeof planes / sizeof *planes; p++)
+        for (int channels = 2; channels <= 4; channels++) {
+            const size_t plane = planes[p], image = plane * (size_t)channels,
+                         count = (gs_test_small() ? 300 : MOST) / image * image;
+            gs_byte_scale s = {.channels = channels, .plane = plane};
+            for (int c = 0; c < channels; c++) {
+                s.scale[c] = 1 / (255 * std.of[c]);
+                s.shift[c] = -mean.of[c] / std.of[c];
+            }
+            for (size_t i = 0; i < count;)
+                for (int c = 0; c < channels; c++)
+                    for (size_t k = 0; k < plane; k++, i++)
+                        want[i] = (float)(((double)bytes[i] / 255 - (double)mean.of[c]) / (double)std.of[c]);
+            assert_ok(d->ops->fill(d, to, 7, MOST + 2));
+            assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &s, count));
+            assert_ok(d->ops->read(d, got, to, (count + 2) * sizeof *got));
+            assert_true(got[0] == 7 && got[count + 1] == 7);
+            for (size_t i = 0; i < count; i++) /* numbers up to 4, rounded three times */
+                assert_near(got[i + 1], want[i], 4 * 3 * 0x1p-24, 0);
+        }
+    d->ops->free(d, from);
+    d->ops->free(d, to);
+}
+ON_EVERY_DEVICE(channels_to_float)
 
 static void one_hot_on(gs_device *d) {
     enum { N = 33, CLASSES = 7 };
@@ -285,5 +322,5 @@ ON_EVERY_DEVICE(dropout_mask)
 
 GS_TESTS(backend, cmocka_unit_test(no_slot_is_empty), cmocka_unit_test(memory),
          cmocka_unit_test(task_counter), cmocka_unit_test(map), cmocka_unit_test(bytes_to_float),
-         cmocka_unit_test(one_hot), cmocka_unit_test(right_answers), cmocka_unit_test(add),
-         cmocka_unit_test(dropout_mask))
+         cmocka_unit_test(channels_to_float), cmocka_unit_test(one_hot), cmocka_unit_test(right_answers),
+         cmocka_unit_test(add), cmocka_unit_test(dropout_mask))

@@ -152,11 +152,14 @@ static void screens(void **state) {
 
 /* ---- the chart ---- */
 
+#define AT(at_x, at_y)                                                                                       \
+    { .x = (at_x), .y = (at_y) }
+
 static char *chart(const gs_screen *s, const gs_chart_point *points, int count) {
     char *text;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    gs_chart c = {"title", "the ideal", "not reached", points, count};
+    gs_chart c = {"title", "measured", "the seeds", "the ideal", "not reached", points, count};
     gs_chart_draw(f, s, &c);
     fclose(f);
     for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
@@ -185,7 +188,7 @@ static void find(const char *text, int from, char sign, int *line, int *column) 
 /* Perfect scaling is a straight line from corner to corner, and covers the ideal one. */
 static void perfect_scaling_is_the_diagonal(void **state) {
     (void)state;
-    const gs_chart_point points[] = {{10, 1000}, {100, 100}, {1000, 10}};
+    const gs_chart_point points[] = {AT(10, 1000), AT(100, 100), AT(1000, 10)};
     char *text = chart(&PLAIN, points, 3);
     int line[3], column[3], from = 1;
     for (int i = 0; i < 3; i++) {
@@ -207,7 +210,7 @@ static void perfect_scaling_is_the_diagonal(void **state) {
 
 static void points_that_are_not_reached(void **state) {
     (void)state;
-    const gs_chart_point points[] = {{32, 100}, {64, 90}, {128, INFINITY}, {256, NAN}};
+    const gs_chart_point points[] = {AT(32, 100), AT(64, 90), AT(128, INFINITY), AT(256, NAN)};
     for (int utf8 = 0; utf8 < 2; utf8++)
         for (int width = 24; width < 100; width += 7) {
             gs_screen s = {width, utf8};
@@ -224,11 +227,33 @@ static void points_that_are_not_reached(void **state) {
     free(text);
 }
 
+/* A range goes through its point, from the least to the most; it stands where a median is "never", too. */
+static void ranges_of_points(void **state) {
+    (void)state;
+    const gs_chart_point points[] = {
+        {10, 1000, 100, 1000}, {100, 100, 10, 1000}, {1000, INFINITY, 10, 100}, {2000, 10, NAN, NAN}};
+    char *text = chart(&PLAIN, points, 4);
+    int rows[3] = {0};
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        for (int i = 0; i < 3; i++) {
+            int at = 10 + (int)(log(points[i].x / 10) / log(200) * 68 + 0.5);
+            rows[i] += (int)strlen(line) > at && (line[at] == '|' || line[at] == 'o') && line[9] == '|';
+        }
+    /* 12 rows from 1000 to 5, where the ideal line ends: 100 is in the sixth from the top, 10 in the eleventh */
+    assert_int_equal(rows[0], 6);
+    assert_int_equal(rows[1], 11);
+    assert_int_equal(rows[2], 6);
+    free(text);
+    text = chart(&PLAIN, points, 4);
+    assert_non_null(strstr(text, "| the seeds"));
+    free(text);
+}
+
 static void charts_of_odd_ranges(void **state) {
     (void)state;
-    const gs_chart_point one[] = {{32, 100}}, level[] = {{1, 5}, {2, 5}, {3, 5}},
-                         huge[] = {{1e-200, 1e200}, {1, 1e-200}, {1e200, 1e300}},
-                         crowd[] = {{1000000, 5}, {1000001, 5}, {1000002, 4}};
+    const gs_chart_point one[] = {AT(32, 100)}, level[] = {AT(1, 5), AT(2, 5), AT(3, 5)},
+                         huge[] = {AT(1e-200, 1e200), AT(1, 1e-200), AT(1e200, 1e300)},
+                         crowd[] = {AT(1000000, 5), AT(1000001, 5), AT(1000002, 4)};
     for (int utf8 = 0; utf8 < 2; utf8++) {
         gs_screen s = {60, utf8};
         free(chart(&s, one, 1));
@@ -241,4 +266,4 @@ static void charts_of_odd_ranges(void **state) {
 GS_TESTS(bars, cmocka_unit_test(plain_bars), cmocka_unit_test(utf8_bars),
          cmocka_unit_test(values_of_every_size), cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens),
          cmocka_unit_test(perfect_scaling_is_the_diagonal), cmocka_unit_test(points_that_are_not_reached),
-         cmocka_unit_test(charts_of_odd_ranges))
+         cmocka_unit_test(charts_of_odd_ranges), cmocka_unit_test(ranges_of_points))

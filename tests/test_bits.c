@@ -60,6 +60,54 @@ static void update_twice(gs_device *d, size_t count, const float rate[4], float 
     d->ops->free(d, dw);
 }
 
+static gs_adam_step adam_step(const float rate[4], float beta2) {
+    return (gs_adam_step){.scale = rate[0],
+                          .rate = rate[1],
+                          .beta1 = rate[2],
+                          .rest1 = 1 - rate[2],
+                          .beta2 = beta2,
+                          .rest2 = 1 - beta2,
+                          .root = 1.37f,
+                          .epsilon = 1e-8f,
+                          .l2 = rate[3],
+                          .keep = 1 - rate[1] * rate[3]};
+}
+
+/* The other optimisers, as update_twice. The squares begin as those of a run do: not below 0. */
+static void others_twice(gs_device *d, size_t count, const float rate[4], float out[4][BEFORE + MOST]) {
+    gs_mem w, v, m, square, dw;
+    float *host;
+    write_values(d, &w, 1);
+    write_values(d, &v, 2);
+    write_values(d, &dw, 3);
+    write_values(d, &m, 4);
+    write_values(d, &square, 5);
+    assert_ok(d->ops->map(d, square, (BEFORE + MOST) * sizeof(float), (void **)&host));
+    for (size_t i = 0; i < BEFORE + MOST; i++) host[i] = fabsf(host[i]);
+    assert_ok(d->ops->unmap(d, square, host));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(d->ops->nesterov_update(d, gs_at(w, BEFORE), gs_at(v, BEFORE), gs_at(dw, BEFORE), count,
+                                          rate[0], rate[1], rate[2], rate[3]));
+        assert_ok(d->ops->adam_update(d, gs_at(w, BEFORE), gs_at(m, BEFORE), gs_at(square, BEFORE),
+                                      gs_at(dw, BEFORE), count, adam_step(rate, i ? 0.999f : 0.9f)));
+    }
+    const gs_mem place[4] = {w, v, m, square};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(d->ops->read(d, out[i], place[i], (BEFORE + MOST) * sizeof(float)));
+        d->ops->free(d, place[i]);
+    }
+    d->ops->free(d, dw);
+}
+
+static void check_others(gs_device *cpu, gs_device *d, size_t count, const float rate[4]) {
+    static const char *const name[4] = {"nesterov_update and adam_update: w", "nesterov_update: v",
+                                        "adam_update: m", "adam_update: v"};
+    static float got[4][BEFORE + MOST], want[4][BEFORE + MOST];
+    others_twice(cpu, count, rate, want);
+    others_twice(d, count, rate, got);
+    for (int i = 0; i < 4; i++) check_bits(d, got[i], want[i], BEFORE + MOST, name[i]);
+}
+
 static void check_update(gs_device *cpu, gs_device *d) {
     static const float rates[][4] = {/* scale, lr, momentum, weight decay */
                                      {1.0f / 128, 0.05f, 0.9f, 0},
@@ -75,6 +123,7 @@ static void check_update(gs_device *cpu, gs_device *d) {
             update_twice(d, counts[c], rates[r], w, v);
             check_bits(d, w, want_w, BEFORE + MOST, "sgd_update: w");
             check_bits(d, v, want_v, BEFORE + MOST, "sgd_update: v");
+            check_others(cpu, d, counts[c], rates[r]);
         }
 }
 

@@ -78,6 +78,9 @@ static void tuned_tiles_are_used(void **state) {
     gs_device_close(d);
     opened(text);
     assert_string_equal(text, want);
+    gs_test_shell(NULL, "rm \"$GRADSUM_CACHE\"/*.tiles"); /* as tune --help says */
+    opened(text);
+    assert_string_equal(text, usual);
 
     setenv("GRADSUM_CL_TILES", "cpu8 rows=2", 1); /* it overrides */
     opened(text);
@@ -190,6 +193,7 @@ static void the_table_fits_80_columns(void **state) {
 static void the_command(void **state) {
     (void)state;
     gs_test_program_prints(0, "--seconds", "tune --help");
+    gs_test_program_prints(0, "rm ~/.cache/gradsum/*.tiles", "tune --help");
     gs_test_program_prints(2, "did you mean --seconds?", "tune --second 3");
     gs_test_program_prints(2, "not an OpenCL device", "tune --device cpu");
     gs_test_program_prints(2, "'x' is not", "tune --seconds x");

@@ -29,6 +29,8 @@ static void vectors_stay_as_they_are(void **state) {
                    {"linear", "linear_db"},
                    {"memory", "fill"},
                    {"sgd", "sgd_update"},
+                   {"nesterov", "nesterov_update"},
+                   {"adam", "adam_update"},
                    {"relu", "relu_forward"},
                    {"relu", "relu_backward"},
                    {"tanh", "tanh_forward"},

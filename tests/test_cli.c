@@ -22,9 +22,9 @@ static void help_shows_an_example(void **state) {
 
 static void help_fits_80_columns(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "model",   "train", "eval",  "predict",
-                                           "compare", "profile", "sweep", "step",  "collectives",
-                                           "schemes", "report",  "tune",  "grade", "launch"};
+    static const char *const commands[] = {"devices", "model", "train",  "eval",        "predict", "compare",
+                                           "profile", "sweep", "step",   "collectives", "schemes", "report",
+                                           "tune",    "grade", "lesson", "launch"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands + 3; i++) {
         static const char *const others[] = {"help", "model softmax", "model cnn"};
         size_t all = sizeof commands / sizeof *commands;

@@ -160,6 +160,25 @@ static void inference_fails_too(void **state) {
     gs_test_program_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
 }
 
+/* Of a comparison and a sweep too; and once, on the last line. */
+static void the_last_event_says_why_it_failed(void **state) {
+    (void)state;
+    static const char *const runs[] = {"compare --devices-list cpu,nothing", "compare --load no-such-file",
+                                       "sweep --batch 32 --data nothing",
+                                       "sweep --batch 32 --load no-such-file",
+                                       "sweep --batch 32 --report /nowhere/x"};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        char *output, *last, *end;
+        int status = gs_test_program(&output, "%s --model softmax --json 2>/dev/null", runs[i]);
+        last = strstr(output, "{\"event\":\"end\"");
+        end = last ? strchr(last, '\n') : NULL;
+        bool wanted =
+            last && strncmp(last, "{\"event\":\"end\",\"status\":\"failed\",\"message\":\"", 43) == 0;
+        if (status == 0 || !wanted || !end || end[1]) fail_msg("%s: exit %d: %s", runs[i], status, output);
+        free(output);
+    }
+}
+
 /* Who reads the events of --json learns how the run ended. */
 static void the_last_event_says_how_it_ended(void **state) {
     (void)state;
@@ -256,4 +275,5 @@ GS_TESTS(diverged, cmocka_unit_test(every_way_to_train_says_so),
          cmocka_unit_test(a_good_file_is_kept), cmocka_unit_test(between_processes),
          cmocka_unit_test(one_process_speaks), cmocka_unit_test(the_rate_of_the_step_is_named),
          cmocka_unit_test(a_bad_file_is_named), cmocka_unit_test(other_commands),
-         cmocka_unit_test(inference_fails_too), cmocka_unit_test(the_last_event_says_how_it_ended))
+         cmocka_unit_test(inference_fails_too), cmocka_unit_test(the_last_event_says_how_it_ended),
+         cmocka_unit_test(the_last_event_says_why_it_failed))

@@ -11,7 +11,7 @@ typedef struct network {
     gs_layer *net;
     gs_pass pass;
     float step;                     /* of finite differences */
-    size_t inputs, outputs, params; /* floats, of the whole batch */
+    size_t inputs, outputs, params; /* floats, of the whole batch; params: the state included */
     gs_mem x, dy, weights, gradients;
     float *host_x, *host_weights, *host_y;
 } network;
@@ -27,6 +27,14 @@ static float *device_values(gs_device *d, size_t count, uint32_t salt, float sca
     return v;
 }
 
+static gs_status fill_state(gs_layer *l, void *context) {
+    (void)context;
+    for (int p = 0; p < l->params; p++)
+        if (l->param[p].state)
+            GS_TRY(l->device->ops->fill(l->device, l->param[p].w, l->param[p].initial, l->param[p].count));
+    return GS_OK;
+}
+
 static void network_open(network *t, gs_device *d, const char *text, gs_shape in, bool training,
                          bool needs_dx) {
     enum { N = 3 };
@@ -36,11 +44,13 @@ static void network_open(network *t, gs_device *d, const char *text, gs_shape in
     assert_ok(gs_layer_plan(t->net, in, &t->params));
     t->inputs = N * gs_shape_size(in);
     t->outputs = N * gs_shape_size(t->net->out);
+    t->params += gs_layer_states(t->net);
     t->host_x = device_values(d, t->inputs, SALT_X, 1, &t->x);
     t->host_weights = device_values(d, t->params, SALT_PARAMETERS, 0.5f, &t->weights);
     free(device_values(d, t->outputs, SALT_DY, 1, &t->dy));
     assert_ok(d->ops->alloc(d, t->params * sizeof(float), &t->gradients));
     assert_ok(gs_layer_bind(t->net, d, t->weights, t->gradients, N, needs_dx));
+    assert_ok(gs_layer_walk(t->net, fill_state, NULL));
     t->host_y = malloc(t->outputs * sizeof *t->host_y);
     assert_non_null(t->host_y);
 }
@@ -99,7 +109,7 @@ static void check_part(network *t, gs_mem where, const float *host, const float 
 
 static gs_status check_layer(gs_layer *l, void *context) {
     network *t = context;
-    for (int p = 0; p < l->params; p++) {
+    for (int p = 0; p < l->params && !l->param[p].state; p++) {
         size_t at = l->param[p].at, count = l->param[p].count;
         float *got = malloc(count * sizeof *got);
         assert_non_null(got);
@@ -156,6 +166,12 @@ static void gradients(void **state) {
          "3",
          {2, 7, 6, 0},
          narrow},
+        {"gelu, dropout 0.3, silu, linear 5, gelu tanh, dropout 0.2, gelu, tanh, silu", {6, 1, 1, 2}, wide},
+        {"conv 3 3x3 no_bias, batch_norm, tanh, conv 4 3x3 pad 1 no_bias, residual (batch_norm, tanh, conv 4 "
+         "1x1 | "
+         "batch_norm), flatten, linear 4",
+         {2, 6, 6, 0},
+         1 / 128.0f},
         {"conv 4 3x2 stride 2x1, tanh, avg_pool 2 stride 1 pad 1, global_avg_pool, sigmoid",
          {2, 7, 6, 0},
          wide},

@@ -38,7 +38,7 @@ static void commands_whose_processes_would_not_meet_are_refused(void **state) {
     (void)state;
     static const char *const names[] = {"devices", "model",  "predict", "compare", "profile",
                                         "sweep",   "report", "step",    "tune",    "collectives",
-                                        "schemes", "grade",  "launch"};
+                                        "schemes", "grade",  "lesson",  "launch"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char wanted[120], *output;
         snprintf(wanted, sizeof wanted,

@@ -21,6 +21,7 @@ static void good_texts(void **state) {
         {"  linear\t10\n,\r\nrelu ", "sequential; linear 10; relu"},
         {"flatten,linear 007 no_bias,tanh,sigmoid,relu",
          "sequential; flatten; linear 7 no_bias; tanh; sigmoid; relu"},
+        {"gelu, gelu tanh, silu", "sequential; gelu; gelu tanh; silu"},
         {"conv 32 3", "sequential; conv 32 3x3"},
         {"conv 32 3x5 stride 2 pad 1x0 no_bias", "sequential; conv 32 3x5 stride 2 pad 1x0 no_bias"},
         {"conv 8 1 stride 2x3, conv 8 2 pad 1", "sequential; conv 8 1x1 stride 2x3; conv 8 2x2 pad 1"},
@@ -35,6 +36,21 @@ static void good_texts(void **state) {
          "sequential; residual; sequential; relu; tanh; sequential; sigmoid; linear 3"},
         {"residual (residual (relu | tanh))",
          "sequential; residual; sequential; residual; sequential; relu; sequential; tanh"},
+        {"3 x relu, tanh", "sequential; relu; relu; relu; tanh"},
+        {"2 x (linear 3, relu), linear 1", "sequential; linear 3; relu; linear 3; relu; linear 1"},
+        {"2 x 2 x relu", "sequential; relu; relu; relu; relu"},
+        {"residual (2 x relu | 2 x (tanh))",
+         "sequential; residual; sequential; relu; relu; sequential; tanh; tanh"},
+        {"block pair A B = linear A, linear B;\nblock all = 2 x pair 1 2; all, pair 3 4",
+         "sequential; linear 1; linear 2; linear 1; linear 2; linear 3; linear 4"},
+        {"block inner N = linear N; block outer N M = inner M, inner N; outer 5 6",
+         "sequential; linear 6; linear 5"},
+        {"block many N K S = N x conv 4 K stride S; many 2 3x1 2", /* a word need not be a number */
+         "sequential; conv 4 3x1 stride 2; conv 4 3x1 stride 2"},
+        {"block act A = A; act relu, act tanh", "sequential; relu; tanh"},
+        {"block same C = residual (conv C 3x3 pad 1 | conv C 1x1), relu; 2 x same 16",
+         "sequential; residual; sequential; conv 16 3x3 pad 1; sequential; conv 16 1x1; relu; residual; "
+         "sequential; conv 16 3x3 pad 1; sequential; conv 16 1x1; relu"},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         gs_layer *net;
@@ -59,7 +75,10 @@ static void descriptions_can_be_parsed(void **state) {
                           gs_flatten(),
                           gs_relu(),
                           gs_tanh(),
-                          gs_sigmoid()};
+                          gs_sigmoid(),
+                          gs_silu(),
+                          gs_gelu(false),
+                          gs_gelu(true)};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         char text[128], again[128];
         gs_layer *net;
@@ -128,6 +147,9 @@ static void bad_texts(void **state) {
          "word 6 ('stride', column 16): expected ',' or the end; this layer is written: conv "
          "OUT SIZE [stride SIZE] [pad SIZE] [no_bias]"},
         {"conv 8 3 strde 2", "word 4 ('strde', column 10): did you mean stride?"},
+        {"gelu tan",
+         "word 2 ('tan', column 6): did you mean tanh? expected ',' or the end; this layer is written: "
+         "gelu [tanh]"},
         {"max_pool", "the end (column 9): expected the size of the pooling's window"},
         {"avg_pool 2 pad x", "word 4 ('x', column 16): expected the pooling's padding"},
         {"dropout", "the end (column 8): expected the probability that dropout clears a number: a decimal "
@@ -155,6 +177,36 @@ static void bad_texts(void **state) {
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "aaa",
          "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...', column 1)"},
+        {"3 x", "the end (column 4): expected one of " LAYERS},
+        {"0 x relu", "word 1 ('0', column 1): unknown layer"},
+        {"3 x (relu", "the end (column 10): expected ',' or ')'"},
+        {"2 x (relu) tanh", "word 4 ('tanh', column 12): expected ',' or the end"},
+        {"3x relu", "word 1 ('3x', column 1): unknown layer"},
+        {"10001 x relu", "the end (column 13): the model has more than 10000 layers"},
+        {"block a = 100 x (relu, tanh); 100 x a",
+         "',' after word 5 (column 22): the model has more than 10000 layers"},
+        {"block", "the end (column 6): expected the name of a block, a word that begins with a letter"},
+        {"block 3 = relu; 3", "word 2 ('3', column 7): expected the name of a block, a word that begins"},
+        {"block relu = tanh; relu",
+         "word 2 ('relu', column 7): expected the name of a block, but this word has a meaning already"},
+        {"block a = relu; block a = tanh; a", "word 5 ('a', column 23): expected the name of a block, but"},
+        {"block a b b = relu; a 1 2", "word 4 ('b', column 11): expected a parameter of the block, but"},
+        {"block a pad = relu; a 1", "word 3 ('pad', column 9): expected a parameter of the block, but"},
+        {"block a b c d e f g h i j = relu; a", "word 11 ('j', column 25): a block has at most 8 parameters"},
+        {"block a, relu", "',' after word 2 (column 8): expected '=' and the layers of the block"},
+        {"block a = relu, tanh", "the end (column 21): expected ';' to end block a"},
+        {"block a = ; a", "';' after word 2 (column 11): expected a layer"},
+        {"block a = relu = tanh; a", "'=' after word 3 (column 16): expected ',' or ';'"},
+        {"block a = relu; tanh", "block a is not used"},
+        {"block a = a; a", "word 3 ('a', column 11): unknown layer"}, /* no block holds itself ... */
+        {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* or a later one */
+        {"relu; block a = relu; a", "';' after word 1 (column 5): expected ',' or the end"},
+        {"relu, block a = relu; a", "word 2 ('block', column 7): blocks are defined before the model"},
+        {"block a N = linear N; a", "the end (column 24): expected N of block a"},
+        {"block a N = linear N; a 3 4",
+         "word 8 ('4', column 27): expected ',' or the end: block a has 1 parameter"},
+        {"block a N = linear N; a x3", "word 7 ('x3', column 25): expected the number of outputs of linear"},
+        {"block twin = relu; twim, twin", "word 4 ('twim', column 20): unknown layer; did you mean twin?"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char message[512];
@@ -176,9 +228,10 @@ static void nesting(void **state) {
         if (depth == 32)
             assert_ok(gs_model_parse(text, &net));
         else
-            assert_fails(GS_E_MODEL,
-                         "'(' after word 33 (column 297): parentheses are nested more than 32 deep",
-                         gs_model_parse(text, &net));
+            assert_fails(
+                GS_E_MODEL,
+                "'(' after word 33 (column 297): parentheses and blocks are nested more than 32 deep",
+                gs_model_parse(text, &net));
         gs_layer_free(net);
     }
     char *open = malloc(900001); /* an attack on the stack */
@@ -188,6 +241,17 @@ static void nesting(void **state) {
     gs_layer *net;
     assert_fails(GS_E_MODEL, "nested more than 32 deep", gs_model_parse(open, &net));
     free(open);
+
+    /* Blocks in blocks, each twice the one before. */
+    char text[2048] = "block b0 = relu;";
+    for (int i = 1; i <= 40; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "block b%d = b%d, b%d;", i, i - 1, i - 1);
+    }
+    strcat(text, "b40");
+    assert_fails(GS_E_MODEL, "nested more than 32 deep", gs_model_parse(text, &net));
+    strcpy(strstr(text, "block b31"), "b30");
+    assert_fails(GS_E_MODEL, "more than 10000 layers", gs_model_parse(text, &net));
 }
 
 /* The next of a sequence of numbers below `limit` that look random. */
@@ -199,12 +263,24 @@ static size_t draw(size_t limit) {
 /* Texts put together at random, some with a byte changed: never anything but success or GS_E_MODEL. */
 static void random_texts(void **state) {
     (void)state;
-    static const char *const pieces[] = {
-        "linear", "conv ",    "3 ",       "3x3",          "(",          ")",
-        "|",      ",",        ", ",       "relu ",        "max_pool 2", "residual (",
-        "0.5 ",   "dropout",  "no_bias ", " pad 1",       "0",          "x",
-        "-1",     "stride 2", "flatten,", "avg_pool 1x2", "linear 5",   "conv 2 1",
-        ". ",     "99999999", "\t",       "\xc3\xa9",     "mlp",        "tanh,"};
+    static const char *const pieces[] = {"linear",     "conv ",
+                                         "3 ",         "3x3",
+                                         "(",          ")",
+                                         "|",          ",",
+                                         ", ",         "relu ",
+                                         "max_pool 2", "residual (",
+                                         "0.5 ",       "dropout",
+                                         "no_bias ",   " pad 1",
+                                         "0",          "x",
+                                         "-1",         "stride 2",
+                                         "flatten,",   "avg_pool 1x2",
+                                         "linear 5",   "conv 2 1",
+                                         ". ",         "99999999",
+                                         "\t",         "\xc3\xa9",
+                                         "mlp",        "tanh,",
+                                         " x ",        "block a N = ",
+                                         ";",          "a 2",
+                                         "N ",         "block b = "};
     int good = 0;
     for (int round = 0; round < 20000; round++) {
         char text[512] = "";

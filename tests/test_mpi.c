@@ -1,6 +1,6 @@
 /* The transport over MPI: this program, started again by mpirun, runs the checks of the other transports. */
-#include "tests/program.h"
 #include "tests/ranks.h"
+#include "tests/training.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -155,6 +155,19 @@ static void mpirun_trains_as_one_worker_does(void **state) {
     gs_result_free(&alone);
 }
 
+/* Slow links need nothing of MPI. */
+static void over_links_the_bits_are_the_same(void **state) {
+    (void)state;
+    need_mpi();
+    char without[65], *output;
+    const char *run = "train --model softmax --steps 10 --threads 1 --sync ring";
+    gs_test_sha256("train --model softmax --steps 10 --threads 1 --sync ring --devices cpu,cpu,cpu", without);
+    int status = gs_test_shell(&output, MPIRUN "-n 3 %s/gradsum %s --link 200us,1GB/s", GS_BUILD_DIR, run);
+    if (status != 0 || !strstr(output, without) || !strstr(output, "link     200us,1GB/s"))
+        fail_msg("exit %d, wanted %s: %s", status, without, output);
+    free(output);
+}
+
 /* A process that is stopped before MPI_Init: MPI names nobody. */
 static void a_stopped_process_is_named_by_who_waits_in_init(void **state) {
     (void)state;
@@ -260,7 +273,8 @@ GS_TESTS(mpi, cmocka_unit_test(every_check_of_other_transports_holds),
          cmocka_unit_test(an_abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
          cmocka_unit_test(a_message_of_another_length_is_an_error),
          cmocka_unit_test(nothing_hangs_when_a_rank_is_killed),
-         cmocka_unit_test(mpirun_trains_as_one_worker_does), cmocka_unit_test(a_failing_process_ends_the_run),
+         cmocka_unit_test(mpirun_trains_as_one_worker_does),
+         cmocka_unit_test(over_links_the_bits_are_the_same), cmocka_unit_test(a_failing_process_ends_the_run),
          cmocka_unit_test(the_table_of_collectives_shows_mpi),
          cmocka_unit_test(mpi_without_mpirun_is_refused),
          cmocka_unit_test(a_stopped_process_is_named_by_who_waits_in_init),

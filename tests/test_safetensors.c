@@ -7,7 +7,7 @@ static gs_param conv_w = {.name = "0.weight", .ndim = 4, .dims = {2, 1, 1, 3}, .
 static gs_param conv_b = {.name = "0.bias", .ndim = 1, .dims = {2}, .at = 6, .count = 2};
 static gs_param linear_w = {.name = "2.weight", .ndim = 2, .dims = {2, 4}, .at = 8, .count = 8};
 static gs_param *params[] = {&conv_w, &conv_b, &linear_w};
-static gs_model model = {.scaling = {0.25f, 0.1f},
+static gs_model model = {.scaling = {{1, {0.25f}}, {1, {0.1f}}},
                          .text = (char[]){"conv 2 1x3, flatten, linear 2 no_bias"},
                          .in = {1, 1, 4, 0},
                          .params = 16,
@@ -92,7 +92,8 @@ static void round_trip(void **state) {
     assert_memory_equal(back, values, sizeof values);
     assert_ok(gs_safetensors_about(path, &saved));
     assert_string_equal(saved.model, model.text);
-    assert_true(saved.has_mean && saved.scaling.mean == 0.25f && saved.has_std && saved.scaling.std == 0.1f);
+    assert_true(saved.has_mean && saved.scaling.mean.of[0] == 0.25f && saved.has_std &&
+                saved.scaling.std.of[0] == 0.1f);
     assert_int_equal(saved.in.c, 1);
     assert_int_equal(saved.in.h, 1);
     assert_int_equal(saved.in.w, 4);
@@ -103,6 +104,24 @@ static void round_trip(void **state) {
     assert_ok(gs_safetensors_save(path, &model, odd));
     assert_ok(gs_safetensors_load(path, &model, back));
     assert_memory_equal(back, odd, sizeof odd);
+}
+
+/* Of colour images, each channel has its own; each float comes back to the bit. */
+static void numbers_of_each_channel(void **state) {
+    (void)state;
+    const char *path = new_path();
+    const gs_scaling grey = model.scaling, colour = {{3, {0.1f, 1 / 3.0f, -2.5f}}, {3, {1e-8f, 0.7f, 3}}};
+    gs_saved saved;
+    model.scaling = colour;
+    gs_status status = gs_safetensors_save(path, &model, values);
+    model.scaling = grey;
+    assert_ok(status);
+    assert_ok(gs_safetensors_about(path, &saved));
+    assert_true(saved.has_mean && saved.has_std && saved.scaling.mean.count == 3 &&
+                saved.scaling.std.count == 3);
+    assert_memory_equal(saved.scaling.mean.of, colour.mean.of, sizeof colour.mean.of);
+    assert_memory_equal(saved.scaling.std.of, colour.std.of, sizeof colour.std.of);
+    gs_saved_free(&saved);
 }
 
 /* Other writers order tensors by name or size, add metadata, and do not pad. */
@@ -122,7 +141,8 @@ static void other_writers(void **state) {
     assert_memory_equal(back + 8, values, 32);
     assert_ok(gs_safetensors_about(path, &saved));
     assert_null(saved.model);
-    assert_true(!saved.has_mean && !saved.has_std && saved.scaling.mean == 0 && saved.scaling.std == 1);
+    assert_true(!saved.has_mean && !saved.has_std && saved.scaling.mean.of[0] == 0 &&
+                saved.scaling.std.of[0] == 1);
     gs_saved_free(&saved);
 }
 
@@ -325,8 +345,12 @@ static void bad_metadata(void **state) {
         {"{\"__metadata__\":{\"std\":\"-1\"}}", "'std' in the metadata is -1; wanted a number"},
         {"{\"__metadata__\":{\"std\":\"nan\"}}", "'std' in the metadata is 'nan'; wanted a number"},
         {"{\"__metadata__\":{\"mean\":\"1e30\"}}",
-         "'mean' in the metadata is 1e+30; wanted a number from -1e+06 to 1e+06"},
+         "'mean' in the metadata is 1e30; wanted a number from -1e+06 to 1e+06"},
         {"{\"__metadata__\":{\"mean\":\"\"}}", "'mean' in the metadata is ''; wanted a number"},
+        {"{\"__metadata__\":{\"mean\":\"1,2,3,4,5\"}}", "is '1,2,3,4,5'; wanted a number, or up to 4 with"},
+        {"{\"__metadata__\":{\"mean\":\"1,,3\"}}", "'mean' in the metadata is '1,,3'; wanted a number"},
+        {"{\"__metadata__\":{\"std\":\"1,0,3\"}}",
+         "'std' in the metadata is 1,0,3; wanted a number from 1e-08"},
         {"{\"__metadata__\":{\"mean\":0.5}}",
          "'mean' in the metadata is not a string; wanted \"mean\": \"0.5\""},
         {"{\"__metadata__\":{\"model\":\"mlp\",\"input\":28}}",
@@ -380,7 +404,7 @@ static void damaged_anywhere(void **state) {
 }
 
 GS_TESTS(safetensors, cmocka_unit_test(exact_bytes), cmocka_unit_test(round_trip),
-         cmocka_unit_test(other_writers), cmocka_unit_test(numbers_of_16_bits),
-         cmocka_unit_test(names_with_a_prefix), cmocka_unit_test(names_stay_text),
-         cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length), cmocka_unit_test(bad_headers),
-         cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))
+         cmocka_unit_test(numbers_of_each_channel), cmocka_unit_test(other_writers),
+         cmocka_unit_test(numbers_of_16_bits), cmocka_unit_test(names_with_a_prefix),
+         cmocka_unit_test(names_stay_text), cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length),
+         cmocka_unit_test(bad_headers), cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))

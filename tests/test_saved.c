@@ -97,7 +97,7 @@ static void what_a_file_does_not_say(void **state) {
     double with = loss_of(arguments);
     gs_saved saved;
     assert_ok(gs_safetensors_about(path, &saved));
-    double mean = (double)saved.scaling.mean, std = (double)saved.scaling.std;
+    double mean = (double)saved.scaling.mean.of[0], std = (double)saved.scaling.std.of[0];
     gs_saved_free(&saved);
     const char *without = changed(path, "\"std\"", "\"Std\"");
     gs_test_program_prints(0, "(no std); assuming --std 1, in (byte / 255 - mean) / std\n", "eval --load %s",
@@ -119,7 +119,7 @@ static void what_a_file_does_not_say(void **state) {
     gs_test_program_prints(
         0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
     assert_ok(gs_safetensors_about(path, &saved));
-    assert_true(saved.scaling.mean == 0.5f && saved.scaling.std == 0.25f);
+    assert_true(saved.scaling.mean.of[0] == 0.5f && saved.scaling.std.of[0] == 0.25f);
     gs_saved_free(&saved);
 }
 

@@ -11,8 +11,7 @@ static void refuse(const gs_settings *s, const char *says) {
     float *logits;
     size_t rows;
     int columns;
-    static gs_sweep sweep; /* large */
-    sweep = (gs_sweep){.settings = *s, .jobs = 1, .count = 1};
+    gs_sweep sweep = {.settings = *s, .jobs = 1, .seeds = 1, .batch = {8}, .batches = 1};
     assert_fails(GS_E_USAGE, says, gs_train(s, NULL, &r));
     assert_null(r.weights);
     assert_fails(GS_E_USAGE, says, gs_eval(s, &r));
@@ -35,7 +34,7 @@ static void numbers_out_of_range(void **state) {
     REFUSED(momentum, 7, "--momentum: '7' is not a number from 0 to 1");
     REFUSED(momentum, -1, "--momentum: '-1' is not");
     REFUSED(lr, -1, "--lr: '-1' is not a number from 0 to 1000000");
-    REFUSED(lr, NAN, "--lr: 'nan' is not");
+    REFUSED(beta1, 1, "--beta1: '1' is not a number from 0 to 0.999999");
     REFUSED(lr, INFINITY, "--lr: 'inf' is not");
     REFUSED(weight_decay, -5, "--weight-decay: '-5' is not");
     REFUSED(threads, -4, "--threads: '-4' is not a whole number from 0 to 1024");
@@ -49,7 +48,7 @@ static void numbers_out_of_range(void **state) {
     REFUSED(steps, UINT64_MAX, "--steps: '18446744073709551615' is not");
     REFUSED(batch, SIZE_MAX,
             "--batch: '18446744073709551616' is not a whole number of samples from 1 up, or 'all'");
-    REFUSED(std, -1, "--std: '-1' is not a number from 1e-08 to 1000000");
+    REFUSED(std, GS_ALL_CHANNELS(-1), "--std: '-1' is not a number from 1e-08 to 1000000");
     REFUSED(timeout, 0, "the timeout is 0 s; it must be more than 0");
     REFUSED(timeout, NAN, "the timeout is nan s");
     REFUSED(tests, -1, "tests is -1; wanted a whole number, at least 0");
@@ -66,6 +65,13 @@ static void values_that_are_none(void **state) {
     REFUSED(loss, (gs_loss)5, "unknown --loss '5'; choose one of: cross_entropy, squared_error");
     REFUSED(slow, ((gs_slow){-3, 5}), "--slow: '-3:5' is not RANK:MS, such as 1:50");
     REFUSED(slow, ((gs_slow){0, NAN}), "--slow: '0:nan' is not RANK:MS");
+    REFUSED(link, ((gs_link){-1, 1e6}), "us,1MB/s' is not LATENCY,BANDWIDTH, such as 50us,125MB/s");
+    REFUSED(link, ((gs_link){11, 1e6}), "--link: '11s,1MB/s' is not LATENCY,BANDWIDTH");
+    REFUSED(link, ((gs_link){1e-3, NAN}), "--link: '1ms,nanB/s' is not LATENCY,BANDWIDTH");
+    REFUSED(link, ((gs_link){1e-3, 0}), "--link: '1ms,0B/s' is not LATENCY,BANDWIDTH");
+    REFUSED(jitter, ((gs_jitter){1, {{0, -1, 0.5}}}), "@50%' is not RANK:TIME@SHARE%, such as 3:20ms@5%");
+    REFUSED(jitter, ((gs_jitter){1, {{0, 1, NAN}}}), "--jitter: '0:1s@nan%' is not RANK:TIME@SHARE%");
+    REFUSED(jitter, ((gs_jitter){9, {{0, 1, 1}}}), "is not RANK:TIME@SHARE%");
     REFUSED(trace, ((gs_step_range){7, 4}), "--trace-steps: '7-4' is not FIRST-LAST");
 }
 
@@ -80,17 +86,20 @@ static void values_that_only_a_program_sets(void **state) {
     s.base_batch = s.verify = 0;
     s.throttle = 0;
     s.staleness = -1;
-    s.mean = s.std = NAN;
+    s.mean = s.std = (gs_by_channel){0};
     s.batch = 0;
     s.timeout = 1e6; /* as GRADSUM_TIMEOUT may be */
     assert_ok(gs_train(&s, NULL, &r));
     assert_int_equal(r.steps, 2);
     gs_result_free(&r);
-    gs_sweep none = {.settings = s, .jobs = 1};
+    gs_sweep none = {.settings = s, .jobs = 1, .seeds = 1};
     assert_fails(GS_E_USAGE, "a sweep needs at least one batch", gs_sweep_prepare(&none));
-    none.count = 1;
+    none.batches = 1;
     none.jobs = 0;
     assert_fails(GS_E_USAGE, "--jobs: '0' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
+    none.jobs = 1;
+    none.seeds = 65;
+    assert_fails(GS_E_USAGE, "--seeds: '65' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
 }
 
 /* Without a file to save, the best epoch's weights are those of the result. */

@@ -90,13 +90,14 @@ static gs_status change_model(gs_worker *w) {
     GS_TRY(gs_model_create_net(w->device, gs_sequential(2, first), w->train_set->shape, w->input.most,
                                s->loss, s->seed, &w->model));
     w->sync_most = w->model->saved + GS_STATS;
-    return gs_optimizer_create(s->optimizer, w->model, s->lr, s->momentum, s->weight_decay, &w->optimizer);
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    return gs_optimizer_create(s->optimizer, w->model, n.lr, n.momentum, n.weight_decay, &w->optimizer);
 }
 
 static gs_status train(gs_comm *comm, void *context) {
     training *t = context;
     gs_worker w;
-    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", comm, 1, (gs_scaling){0, 1}, t->set, t->set));
+    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", comm, 1, GS_NOT_SCALED, t->set, t->set));
     gs_status status = change_model(&w);
     if (status == GS_OK) status = gs_train_epochs(&w, NULL, &t->result[comm->rank]);
     gs_worker_free(&w);

@@ -1,19 +1,20 @@
 /* A sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
 #include "tests/tiny_set.h"
 
-#include "train/sweep.h"
+#include <math.h>
+#include "train/sweep_line.h"
 
 /* ---- the list ---- */
 
 static gs_sweep sweep_of(size_t samples) {
-    return (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .samples = samples};
+    return (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .seeds = 1, .samples = samples};
 }
 
 static void assert_batches(const char *text, size_t samples, const size_t *wanted, int count) {
     gs_sweep s = sweep_of(samples);
     assert_ok(gs_sweep_batches(&s, text));
-    assert_int_equal(s.count, count);
-    for (int i = 0; i < count; i++) assert_int_equal(s.run[i].batch, wanted[i]);
+    assert_int_equal(s.batches, count);
+    for (int i = 0; i < count; i++) assert_int_equal(s.batch[i], wanted[i]);
 }
 
 static void lists_of_batches(void **state) {
@@ -27,8 +28,8 @@ static void lists_of_batches(void **state) {
     assert_batches("3000,4000,all", 6000, (size_t[]){3000, 4000, 6000}, 3);
     gs_sweep s = sweep_of((size_t)1 << 32);
     assert_ok(gs_sweep_batches(&s, "2,4,...,4294967296"));
-    assert_int_equal(s.count, 32);
-    assert_true(s.run[31].batch == (size_t)1 << 32);
+    assert_int_equal(s.batches, 32);
+    assert_true(s.batch[31] == (size_t)1 << 32);
 }
 
 static void lists_that_cannot_be(void **state) {
@@ -260,9 +261,93 @@ static void what_is_done_stays(void **state) {
     gs_sweep_free(&s);
 }
 
-GS_TESTS(sweep, cmocka_unit_test(lists_of_batches), cmocka_unit_test(lists_that_cannot_be),
-         cmocka_unit_test(targets_are_seen), cmocka_unit_test(targets_that_are_too_high),
-         cmocka_unit_test(divergence_is_seen), cmocka_unit_test(looks_change_nothing),
-         cmocka_unit_test(side_by_side_is_the_same), cmocka_unit_test(workers_equal_one),
-         cmocka_unit_test(cores_are_divided), cmocka_unit_test(failures_are_told),
-         cmocka_unit_test(what_is_done_stays))
+/* ---- several seeds ---- */
+
+/* Each seed's run is the one that a sweep of that seed alone gives, side by side too. */
+static void each_seed_is_a_run(void **state) {
+    (void)state;
+    for (int jobs = 1; jobs <= 2; jobs++) {
+        gs_sweep all = tiny_sweep("20,40", 0.9);
+        all.settings.seed = 5;
+        all.seeds = 3;
+        all.jobs = jobs;
+        assert_ok(gs_sweep_prepare(&all));
+        assert_int_equal(all.count, 6);
+        assert_ok(gs_sweep_train(&all));
+        for (int k = 0; k < 3; k++) {
+            gs_sweep one = tiny_sweep("20,40", 0.9);
+            one.settings.seed = 5 + (uint64_t)k;
+            assert_ok(gs_sweep_prepare(&one));
+            assert_ok(gs_sweep_train(&one));
+            for (int i = 0; i < 2; i++) {
+                const gs_sweep_run *a = &all.run[i * 3 + k], *b = &one.run[i];
+                assert_int_equal(a->seed, b->seed);
+                assert_int_equal(a->batch, b->batch);
+                assert_true(a->result.train_loss == b->result.train_loss);
+                assert_int_equal(a->at.step, b->at.step);
+            }
+            gs_sweep_free(&one);
+        }
+        assert_true(all.run[0].result.train_loss != all.run[1].result.train_loss);
+        gs_sweep_free(&all);
+    }
+}
+
+static void assert_spread(const double *values, int count, double least, double median, double most) {
+    gs_spread s = gs_spread_of(values, count);
+    assert_true(s.median == median);
+    assert_true(isnan(least) ? isnan(s.least) && isnan(s.most) : s.least == least && s.most == most);
+}
+
+static void a_spread_counts_never_as_slowest(void **state) {
+    (void)state;
+    assert_spread((double[]){7}, 1, 7, 7, 7);
+    assert_spread((double[]){9, 1, 4}, 3, 1, 4, 9);
+    assert_spread((double[]){9, 1, 4, 6}, 4, 1, 5, 9);
+    assert_spread((double[]){INFINITY, 1, 4}, 3, 1, 4, 4);
+    assert_spread((double[]){INFINITY, 1, NAN}, 3, 1, INFINITY, 1);
+    assert_spread((double[]){INFINITY, 1, 4, INFINITY}, 4, 1, INFINITY, 4);
+    assert_spread((double[]){INFINITY, NAN}, 2, NAN, INFINITY, NAN);
+}
+
+/* Runs made by hand: 3 of 5 seeds of the first batch reached the target, 1 of the 3 that were whole of the second. */
+static void a_line_of_seeds(void **state) {
+    (void)state;
+    gs_sweep s = {.samples = 100, .seeds = 5, .batch = {10, 30}, .batches = 2, .count = 10};
+    gs_sweep_run run[10] = {0};
+    static const unsigned steps[10] = {20, 0, 40, 0, 10, 0, 12, 0, 0, 0};
+    s.run = run;
+    for (int i = 0; i < 10; i++) {
+        run[i].ran = i < 8;
+        run[i].reached = steps[i] > 0;
+        run[i].diverged = i == 1;
+        run[i].at.step = steps[i];
+        run[i].at.seconds = steps[i];
+        run[i].result.test_accuracy = 0.1 * (i % 5);
+    }
+    gs_sweep_line line = gs_sweep_line_of(&s, 0);
+    assert_int_equal(line.batch, 10);
+    assert_int_equal(line.runs, 5);
+    assert_int_equal(line.reached, 3);
+    assert_int_equal(line.diverged, 1);
+    assert_true(line.steps.least == 10 && line.steps.median == 40 && line.steps.most == 40);
+    assert_true(line.epochs.median == 4 && line.seconds.most == 40);
+    assert_near(line.accuracy.median, 0.2, 0, 1e-12);
+    assert_ptr_equal(line.middle, &run[2]);
+    line = gs_sweep_line_of(&s, 1);
+    assert_int_equal(line.runs, 3);
+    assert_int_equal(line.reached, 1);
+    assert_true(line.steps.least == 12 && line.steps.most == 12 && isinf(line.steps.median));
+    for (int i = 5; i < 10; i++) run[i].ran = false;
+    line = gs_sweep_line_of(&s, 1);
+    assert_int_equal(line.runs, 0);
+    assert_null(line.middle);
+}
+
+GS_TESTS(sweep, cmocka_unit_test(each_seed_is_a_run), cmocka_unit_test(a_spread_counts_never_as_slowest),
+         cmocka_unit_test(a_line_of_seeds), cmocka_unit_test(lists_of_batches),
+         cmocka_unit_test(lists_that_cannot_be), cmocka_unit_test(targets_are_seen),
+         cmocka_unit_test(targets_that_are_too_high), cmocka_unit_test(divergence_is_seen),
+         cmocka_unit_test(looks_change_nothing), cmocka_unit_test(side_by_side_is_the_same),
+         cmocka_unit_test(workers_equal_one), cmocka_unit_test(cores_are_divided),
+         cmocka_unit_test(failures_are_told), cmocka_unit_test(what_is_done_stays))

@@ -22,6 +22,8 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
                            "sweep --batch 32 --lr-rule cube");
     gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
+    gs_test_program_prints(2, "--seeds: '0' is not", "sweep --batch 32 --seeds 0");
+    gs_test_program_prints(2, "--seeds: '65' is not", "sweep --batch 32 --seeds 65");
     gs_test_program_prints(2, "wanted only cpu", "sweep --batch 32,64 --jobs 2 --devices cl");
     gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
     gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
@@ -84,6 +86,7 @@ static void json(void **state) {
         } else if (lines == 5) {
             assert_int_equal(gs_test_field(o, "runs")->valueint, 4);
             assert_true(cJSON_IsFalse(gs_test_field(o, "interrupted")));
+            assert_string_equal(gs_test_field(o, "status")->valuestring, "done");
         } else {
             int batch = 10 << (lines - 1);
             assert_int_equal(gs_test_field(o, "batch")->valueint, batch);
@@ -99,6 +102,66 @@ static void json(void **state) {
         cJSON_Delete(o);
     }
     assert_int_equal(lines, 6);
+    free(output);
+}
+
+/* With several seeds: a line for each batch, with medians; the picture shows their range. */
+static void table_of_seeds(void **state) {
+    (void)state;
+    char *output;
+    setenv("COLUMNS", "60", 1);
+    tiny_program(&output, "--target 90 --seeds 3 --seed 7");
+    unsetenv("COLUMNS");
+    char *from = strstr(output, "batch       lr reached");
+    assert_non_null(from);
+    assert_width(from, 60);
+    assert_non_null(strstr(output, "to 90 % accuracy, 3 seeds"));
+    assert_non_null(strstr(output, "seeds 7 to 9."));
+    assert_non_null(strstr(output, "o the median of 3 seeds"));
+    assert_non_null(strstr(output, "| from the fewest to the most steps of a seed"));
+    free(output);
+    tiny_program(&output, "--target 100 --lr 0 --seeds 3");
+    assert_width(strstr(output, "batch       lr reached"), 80);
+    assert_non_null(strstr(output, "     0/3  never           -       -       -"));
+    assert_non_null(strstr(output, "no chart: not reached by half of the seeds or more"));
+    free(output);
+}
+
+/* Each run, then each batch: its figures are the medians of its runs. */
+static void json_of_seeds(void **state) {
+    (void)state;
+    char *output;
+    double steps[3];
+    int runs = 0, batches = 0, reached = 0;
+    tiny_program(&output, "--target 90 --seeds 3 --seed 7 --json");
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
+        cJSON *o = cJSON_Parse(line);
+        const char *event = gs_test_field(o, "event")->valuestring;
+        if (strcmp(event, "start") == 0) assert_int_equal(gs_test_field(o, "seeds")->valueint, 3);
+        if (strcmp(event, "run") == 0) {
+            bool got = cJSON_IsTrue(gs_test_field(o, "reached"));
+            assert_int_equal(gs_test_field(o, "seed")->valueint, 7 + runs % 3);
+            steps[runs++ % 3] = got ? gs_test_field(o, "steps_to_target")->valuedouble : INFINITY;
+            reached += got;
+        } else if (strcmp(event, "batch") == 0) {
+            const cJSON *spread = gs_test_field(o, "steps_to_target");
+            double low = fmin(fmin(steps[0], steps[1]), steps[2]);
+            double high = fmax(fmax(steps[0], steps[1]), steps[2]);
+            double middle = steps[0] + steps[1] + steps[2] - low - high;
+            assert_int_equal(runs, 3 * ++batches);
+            assert_int_equal(gs_test_field(o, "batch")->valueint, 10 << (batches - 1));
+            assert_int_equal(gs_test_field(o, "reached")->valueint, reached);
+            if (reached == 3) {
+                assert_true(gs_test_field(spread, "least")->valuedouble == low);
+                assert_true(gs_test_field(spread, "median")->valuedouble == middle);
+                assert_true(gs_test_field(spread, "most")->valuedouble == high);
+            }
+            reached = 0;
+        }
+        cJSON_Delete(o);
+    }
+    assert_int_equal(runs, 12);
+    assert_int_equal(batches, 4);
     free(output);
 }
 
@@ -147,4 +210,5 @@ static void ctrl_c_ends_it(void **state) {
 }
 
 GS_TESTS(sweep_command, cmocka_unit_test(wrong_usage), cmocka_unit_test(table_and_chart),
-         cmocka_unit_test(json), cmocka_unit_test(ctrl_c_ends_it))
+         cmocka_unit_test(json), cmocka_unit_test(table_of_seeds), cmocka_unit_test(json_of_seeds),
+         cmocka_unit_test(ctrl_c_ends_it))

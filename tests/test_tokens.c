@@ -91,6 +91,7 @@ static plain train_plain(const gs_settings *s) {
     gs_model_initial_values(plan, s->seed, initial);
     gs_model_free(plan);
     for (int i = 0; i < PARAMS; i++) m.w[i] = (double)initial[i];
+    const gs_optimizer_numbers number = gs_settings_numbers(s);
     for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
         gs_epoch_order(s->seed, epoch, SAMPLES, order);
         for (size_t first = 0; first < SAMPLES; first += BATCH) {
@@ -98,8 +99,8 @@ static plain train_plain(const gs_settings *s) {
             double dw[PARAMS] = {0};
             for (size_t i = 0; i < n; i++) add_gradient(&m, order[first + i], dw);
             for (int i = 0; i < PARAMS; i++) {
-                m.v[i] = (double)s->momentum * m.v[i] + dw[i] / (double)(n * TOKENS);
-                m.w[i] -= (double)s->lr * m.v[i];
+                m.v[i] = (double)number.momentum * m.v[i] + dw[i] / (double)(n * TOKENS);
+                m.w[i] -= (double)number.lr * m.v[i];
             }
         }
     }

@@ -38,9 +38,14 @@ def module(words, shape):
     if op == "global_avg_pool":
         # PyTorch keeps (c, 1, 1); to us that is a vector
         return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    if op == "gelu":
+        return nn.GELU(approximate="tanh" if "tanh" in words else "none")
+    if op == "batch_norm":
+        return nn.BatchNorm2d(shape[0]) if len(shape) == 3 else nn.BatchNorm1d(shape[0])
     if op == "dropout":
         return nn.Dropout(float(words[1]))
-    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}[op]()
+    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid,
+            "silu": nn.SiLU}[op]()
 
 
 def parse(tokens, shape):
@@ -62,7 +67,9 @@ def parse(tokens, shape):
                 words.append(tokens.pop(0))
             layers.append(module(words, shape))
         with torch.no_grad():
-            shape = tuple(layers[-1](torch.zeros(1, *shape)).shape[1:])
+            # not in training, where batch_norm would take the zeros for samples
+            shape = tuple(layers[-1].eval()(torch.zeros(1, *shape)).shape[1:])
+            layers[-1].train()
     return nn.Sequential(*layers), shape
 
 

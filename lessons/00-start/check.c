@@ -7,6 +7,9 @@
 
 enum { MOST = 64 };
 
+/* Rows of lab_pick and lab_number. */
+enum { SAMPLES = 1, SIZES, LOGITS, WINNERS, LABELS, X, LAYERS };
+
 /* ---- 0.1: the mean over all samples of two workers ---- */
 
 /* What comes in is made from single samples, so that the reference is the plain mean over them. */
@@ -14,7 +17,7 @@ static gs_status check_mean(size_t n0, size_t n1, size_t count) {
     float dw0[MOST] = {0}, dw1[MOST] = {0}, mean[MOST], wanted[MOST];
     for (size_t i = 0; i < count; i++) {
         double sum[2] = {0, 0};
-        for (size_t s = 0; s < n0 + n1; s++) sum[s >= n0] += (double)((s * 7 + i * 5) % 11) - 4;
+        for (size_t s = 0; s < n0 + n1; s++) sum[s >= n0] += (double)lab_pick(SAMPLES, s * MOST + i, 11) - 4;
         dw0[i] = (float)sum[0];
         dw1[i] = (float)sum[1];
         wanted[i] = n0 + n1 > 0 ? (float)((sum[0] + sum[1]) / (double)(n0 + n1)) : 0;
@@ -37,6 +40,9 @@ static gs_status check_0_1(void) {
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (size_t count = 1; count <= MOST; count += 21)
             GS_TRY(check_mean(sizes[k][0], sizes[k][1], count));
+    for (size_t i = 0; i < 15; i += 3)
+        GS_TRY(
+            check_mean(lab_pick(SIZES, i, 50), lab_pick(SIZES, i + 1, 50), 1 + lab_pick(SIZES, i + 2, MOST)));
     return GS_OK;
 }
 
@@ -48,6 +54,25 @@ static gs_status accuracy_is(double wanted, const float *logits, const int32_t *
     if (fabs(got - wanted) <= 1e-12) return GS_OK;
     return gs_fail(GS_E_DIFFER, "%s (logits (%zu,%d)): the accuracy is %.6g, got %.6g", what, n, classes,
                    wanted, got);
+}
+
+/* Larger ones, of which we know the answers: in each row the winner is above all others. */
+static gs_status check_larger(unsigned k) {
+    enum { MOST_ROWS = 301, MOST_CLASSES = 20, PLACES = 10000 /* of a case in a row of numbers */ };
+    static float logits[MOST_ROWS * MOST_CLASSES];
+    static int32_t labels[MOST_ROWS];
+    const size_t n = 1 + lab_pick(SIZES, 100 + k, k < 3 ? 9 : MOST_ROWS), first = (size_t)k * PLACES;
+    const size_t classes = 2 + lab_pick(SIZES, 200 + k, MOST_CLASSES - 1);
+    size_t correct = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t answer = lab_pick(WINNERS, first + i, classes);
+        const bool right = lab_pick(LABELS, first + i, 3) > 0;
+        labels[i] = (int32_t)(right ? answer : (answer + 1) % classes);
+        correct += right;
+        for (size_t c = 0; c < classes; c++)
+            logits[i * classes + c] = c == answer ? -2 : -4 + lab_number(LOGITS, first + i * classes + c);
+    }
+    return accuracy_is((double)correct / (double)n, logits, labels, n, (int)classes, "rows that are drawn");
 }
 
 static gs_status check_0_2(void) {
@@ -63,60 +88,45 @@ static gs_status check_0_2(void) {
     GS_TRY(accuracy_is(1, (const float[]){-7}, (int32_t[]){0}, 1, 1, "one class"));
     GS_TRY(accuracy_is(0, two, (int32_t[]){0}, 0, 2, "no samples"));
 
-    /* a larger one, of which we know the answers */
-    enum { N = 301, CLASSES = 10 };
-    static float logits[N * CLASSES];
-    static int32_t labels[N];
-    size_t correct = 0;
-    for (int i = 0; i < N; i++) {
-        int answer = i * i % CLASSES;
-        labels[i] = i % 3 ? answer : (answer + 1) % CLASSES;
-        correct += i % 3 != 0;
-        for (int k = 0; k < CLASSES; k++)
-            logits[i * CLASSES + k] = (float)(k == answer ? -2 : -3 - (i + 7 * k) % 5);
-    }
-    return accuracy_is((double)correct / N, logits, labels, N, CLASSES, "many samples");
+    for (unsigned k = 0; k < 5; k++) GS_TRY(check_larger(k));
+    return GS_OK;
 }
 
 /* ---- 0.3: relu, alone and in a training run ---- */
 
-static gs_status relu_of(gs_device *d, size_t at, size_t count, bool in_place) {
-    const float guard = 77;
-    float host[MOST], x_after[MOST];
+static gs_status relu_of(gs_device *d, size_t count, bool in_place) {
+    float host[MOST], got[MOST], x_after[MOST];
     gs_mem x, y;
-    for (size_t i = 0; i < MOST; i++) host[i] = ((float)(i * 13 % 9) - 4) / 2;
+    for (size_t i = 0; i < count; i++) host[i] = 2 * lab_number(X, i);
+    if (count > 3) host[3] = 0;
     GS_TRY(d->ops->alloc(d, sizeof host, &x));
     GS_TRY(d->ops->alloc(d, sizeof host, &y));
-    GS_TRY(d->ops->write(d, x, host, sizeof host));
-    GS_TRY(in_place ? d->ops->write(d, y, host, sizeof host) : d->ops->fill(d, y, guard, MOST));
-    gs_status status = d->ops->relu_forward(d, gs_at(y, at), gs_at(in_place ? y : x, at), count);
-    float got[MOST];
-    GS_TRY(d->ops->read(d, got, y, sizeof got));
-    GS_TRY(d->ops->read(d, x_after, x, sizeof x_after));
+    const size_t at = 5; /* in the middle of an allocation */
+    GS_TRY(d->ops->write(d, gs_at(x, at), host, count * sizeof *host));
+    GS_TRY(d->ops->fill(d, y, 77, MOST));
+    gs_status status = d->ops->relu_forward(d, gs_at(in_place ? x : y, at), gs_at(x, at), count);
+    GS_TRY(d->ops->read(d, got, gs_at(in_place ? x : y, at), count * sizeof *got));
+    GS_TRY(d->ops->read(d, x_after, gs_at(x, at), count * sizeof *got));
     d->ops->free(d, x);
     d->ops->free(d, y);
-    if (status != GS_OK) return status;
-    for (size_t i = 0; i < MOST; i++) {
-        bool inside = i >= at && i < at + count;
-        float wanted = inside ? (host[i] > 0 ? host[i] : 0) : in_place ? host[i] : guard;
-        if (got[i] != wanted && inside)
-            return gs_fail(GS_E_DIFFER, "%zu element%s%s, x[%zu] is %g: y must be %g, got %g", count,
-                           gs_s(count), in_place ? ", y and x the same array" : "", i - at, (double)host[i],
-                           (double)wanted, (double)got[i]);
-        if (got[i] != wanted)
-            return gs_fail(GS_E_DIFFER, "%zu element%s: place %td of y is outside and must stay as it was",
-                           count, gs_s(count), (ptrdiff_t)i - (ptrdiff_t)at);
+    GS_TRY(status);
+    for (size_t i = 0; i < count; i++) {
+        float wanted = host[i] > 0 ? host[i] : 0;
+        LAB_CHECK(got[i] == wanted, "%zu element%s%s, x[%zu] is %g: y must be %g, got %g", count, gs_s(count),
+                  in_place ? ", y and x the same array" : "", i, (double)host[i], (double)wanted,
+                  (double)got[i]);
     }
-    if (memcmp(host, x_after, sizeof host) != 0)
-        return gs_fail(GS_E_DIFFER, "%zu element%s: x was changed, which backward still needs", count,
-                       gs_s(count));
+    LAB_CHECK(in_place || memcmp(host, x_after, count * sizeof *host) == 0,
+              "%zu element%s: x was changed, which backward still needs", count, gs_s(count));
     return GS_OK;
 }
 
 /* The weights after a few steps of a small network with relu; the caller frees them. */
 static gs_status train(gs_result *result) {
+    char model[80];
     gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 16, relu, linear 10";
+    snprintf(model, sizeof model, "flatten, linear %zu, relu, linear 10", 9 + lab_pick(LAYERS, 0, 16));
+    s.model = model;
     s.devices = "cpu,cpu";
     s.batch = 32;
     s.steps = 10;
@@ -128,8 +138,10 @@ static gs_status check_0_3(void) {
     gs_device *d;
     GS_TRY(gs_device_open("cpu", 1, &d));
     gs_status status = GS_OK;
-    for (size_t count = 0; count <= 33 && status == GS_OK; count += count < 3 ? 1 : 15)
-        for (int k = 0; k < 4 && status == GS_OK; k++) status = relu_of(d, k & 1 ? 5 : 0, count, k & 2);
+    const size_t counts[] = {0, 1, 2, 3, 4 + lab_pick(SIZES, 300, 12), 20 + lab_pick(SIZES, 301, 30)};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && status == GS_OK; i++)
+        for (int in_place = 0; in_place < 2 && status == GS_OK; in_place++)
+            status = relu_of(d, counts[i], in_place);
     gs_device_close(d);
     GS_TRY(status);
 
@@ -146,6 +158,8 @@ static gs_status check_0_3(void) {
     gs_result_free(&ours);
     return status;
 }
+
+const char *const lab_may_call[] = {"gs_fail", "gs_context", NULL};
 
 const lab_task lab_tasks[] = {
     {"0.1", "the mean gradient of two workers", 3, check_0_1,

@@ -7,7 +7,6 @@
 #include "tasks.h"
 
 #include <math.h>
-#include <stdio.h>
 #include "lab.h"
 
 double lab_together(double loader, double step, double *waits) {
@@ -52,25 +51,4 @@ size_t lab_crossover(double step, int workers, double sum_seconds) {
     lab_blank("1.5");
     return 0;
     /* end of task 1.5 */
-}
-
-/* Not a task: this function takes the place of src/train/profile/profile_verdict.c, and `gradsum profile` prints what
- * it says below the measurement. */
-void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
-    static const int workers[] = {1, 2, 4, 8};
-    double waits = 0, rate = lab_together(p->loader, p->step, &waits);
-    char own[80] = "", one[80] = "";
-    for (size_t i = 0, a = 0, b = 0; i < sizeof workers / sizeof *workers; i++) {
-        double with_own = lab_speed_up(p->loader, p->step, workers[i], false);
-        double with_one = lab_speed_up(p->loader, p->step, workers[i], true);
-        a += (size_t)snprintf(own + a, sizeof own - a, " %6.2f", with_own);
-        b += (size_t)snprintf(one + b, sizeof one - b, " %6.2f", with_one);
-    }
-    snprintf(text, size,
-             "You predict: %.0f samples/s together, %.1f %% of the time waiting.\n"
-             "speed-up with workers    1      2      4      8\n"
-             "a disk for each     %s\n"
-             "one disk for all    %s\n"
-             "With one disk somebody waits from %d workers on (0: never).",
-             rate, 100 * waits, own, one, lab_data_bound_from(p->loader, p->step, true));
 }

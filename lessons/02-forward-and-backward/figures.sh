@@ -7,6 +7,8 @@ gradsum=${GRADSUM:-build/gradsum} here=lessons/02-forward-and-backward
 $gradsum model mlp > "$here/figure-model.txt" || exit 1
 $gradsum profile --model mlp --threads 1 > "$here/figure-profile.txt" || exit 1
 make -s build/lessons/02/experiment && build/lessons/02/experiment > "$here/figure-differences.txt" || exit 1
+build/lessons/02/experiment seeds > "$here/figure-seeds.txt" || exit 1
+build/lessons/02/experiment wrong > "$here/figure-wrong.txt" || exit 1
 
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
 gnuplot << PLOT

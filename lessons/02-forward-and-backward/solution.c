@@ -59,16 +59,11 @@ double lab_difference(double (*f)(void *context), void *context, float *x, float
     /* end of task 2.4 */
 }
 
-/* The operators of the backend, with the contracts of src/backend.h. A gs_mem is a place in a device's memory; on
- * "cpu", gs_cpu_floats(m) and gs_cpu_ints(m) are pointers to it. */
+/* Operators of the backend (src/backend.h). A gs_mem is a place in a device's memory; on "cpu", gs_cpu_floats(m) and
+ * gs_cpu_ints(m) are pointers to it. */
 
-static gs_status linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
-                                 size_t n, int in, int out, bool add, const gs_epilogue *then) {
-    (void)
-        then; /* the library's own operator can do the relu after it too; in yours, relu follows separately */
-    /* Not a task: without `add` the gradients hold nothing yet. */
-    if (!add) GS_TRY(d->ops->fill(d, dw, 0, (size_t)in * (size_t)out));
-    if (!add && db.base) GS_TRY(d->ops->fill(d, db, 0, (size_t)out));
+gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,
+                          int out) {
     /* task 2.5: call linear_dx and linear_dw_db, each within GS_TRY(...), which passes a failure on. Return GS_OK. */
     GS_TRY(linear_dx(gs_cpu_floats(dx), gs_cpu_floats(dy), gs_cpu_floats(w), n, (size_t)in, (size_t)out));
     GS_TRY(linear_dw_db(gs_cpu_floats(dw), gs_cpu_floats(db), gs_cpu_floats(dy), gs_cpu_floats(x), n,
@@ -77,21 +72,9 @@ static gs_status linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, 
     /* end of task 2.5 */
 }
 
-static gs_status softmax_cross_entropy_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                                int classes) {
-    (void)d;
+gs_status softmax_cross_entropy_backward(gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes) {
     /* task 2.5: call softmax_cross_entropy_dx, and return what it returns. */
     return softmax_cross_entropy_dx(gs_cpu_floats(dx), gs_cpu_floats(p), gs_cpu_ints(labels), n,
                                     (size_t)classes);
     /* end of task 2.5 */
-}
-
-/* Not a task: every device "cpu" that is opened after this has these operators in its table. */
-static void edit(gs_backend *table) {
-    table->linear_backward = linear_backward;
-    table->softmax_cross_entropy_backward = softmax_cross_entropy_backward;
-}
-
-void lab_install(void) {
-    gs_backend_replace(edit);
 }

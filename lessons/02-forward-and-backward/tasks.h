@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backend.h"
 #include "core/error.h"
 
 #include <stddef.h>
@@ -15,8 +16,9 @@
  * nobody wants it, and then nothing is to be done. Returns GS_OK. */
 gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out);
 
-/* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Both are ADDED to: a step may come in
- * several passes. db is NULL for a layer without bias. Returns GS_OK. */
+/* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Both are ADDED to: they hold the sum of
+ * this step's passes so far, and zeros in the first pass (given.c sees to that; do not clear them). db is NULL for
+ * a layer without bias. Returns GS_OK. */
 gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
                        size_t out);
 
@@ -33,3 +35,11 @@ gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *lab
  * + h is rounded, and the distance is not always 2 h: take the distance of the points as they were stored. When you
  * return, x[0] has the bits that it had before. h > 0. */
 double lab_difference(double (*f)(void *context), void *context, float *x, float h);
+
+/* Task 2.5. Two operators of the backend, made of the functions above: with these, layers compute in the whole program.
+ * A gs_mem is a place in a device's memory; GS_NONE, where there is nothing, is NULL for the functions above. What each
+ * place holds is as above. (In src/backend.h they take a device too, and an `add` that says whether dw and db hold
+ * anything yet. given.c sees to that: here they always do.) */
+gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,
+                          int out);
+gs_status softmax_cross_entropy_backward(gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes);

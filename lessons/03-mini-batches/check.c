@@ -1,34 +1,41 @@
 /* The checks of lesson 3. */
 #include <math.h>
 #include <string.h>
-#include "data/order.h"
 #include "lab.h"
 #include "tasks.h"
-#include "train/train.h"
 
 /* ---- 3.1: the update ---- */
 
 enum { MOST = 64 };
 
+/* Rows of drawn numbers (lab_number, lab_pick); 3.2 has those from 0 on, one for each case. */
+enum { SGD_ROW = 100, TRAINED_ROW, VARIANCE_ROW, NOISE_ROW, VALUES_ROW = 200 };
+
 typedef struct sgd_case {
     size_t count;
     float scale, lr[3], momentum, weight_decay; /* three steps */
+    unsigned row;                               /* of the drawn numbers; 0: they are the same for all seeds */
 } sgd_case;
 
-static float value(size_t i, size_t salt) {
-    return (float)((i * 37 + salt * 11) % 19) / 8 - 1;
+/* A whole number in 0 .. below-1: number `i` of a case. */
+static unsigned drawn(int number, int i, unsigned below) {
+    return (unsigned)lab_pick((unsigned)number, (size_t)i, below);
+}
+
+static float value(unsigned row, size_t i, size_t salt) {
+    return row ? lab_number(row, 1000 * salt + i) : (float)((i * 37 + salt * 11) % 19) / 8 - 1;
 }
 
 /* Three updates in memory of just the needed size, beside the same in double. */
 static gs_status run_sgd(gs_device *d, sgd_case c, gs_mem w, gs_mem v, gs_mem dw) {
     double want_w[MOST], want_v[MOST] = {0};
     float *got_w = w.base, *got_v = v.base, *host_dw = dw.base;
-    for (size_t i = 0; i < c.count; i++) got_w[i] = value(i, 1), want_w[i] = (double)got_w[i];
+    for (size_t i = 0; i < c.count; i++) got_w[i] = value(c.row, i, 1), want_w[i] = (double)got_w[i];
     for (int step = 0; step < 3; step++) {
-        for (size_t i = 0; i < c.count; i++) host_dw[i] = value(i, (size_t)step + 2);
+        for (size_t i = 0; i < c.count; i++) host_dw[i] = value(c.row, i, (size_t)step + 2);
         GS_TRY(d->ops->sgd_update(d, w, v, dw, c.count, c.scale, c.lr[step], c.momentum, c.weight_decay));
         for (size_t i = 0; i < c.count; i++) {
-            double before = want_w[i], dwi = (double)value(i, (size_t)step + 2);
+            double before = want_w[i], dwi = (double)value(c.row, i, (size_t)step + 2);
             double g = (double)c.scale * dwi + (double)c.weight_decay * before;
             want_v[i] = (double)c.momentum * want_v[i] + g;
             want_w[i] -= (double)c.lr[step] * want_v[i];
@@ -74,7 +81,8 @@ static gs_status train_small(gs_device *d, float momentum, float *weights, size_
     if (status == GS_OK) status = gs_optimizer_create(&gs_sgd, m, 0, momentum, 0.01f, &optimizer);
     if (status == GS_OK) status = d->ops->alloc(d, pass.n * 6 * sizeof(float), &x);
     if (status == GS_OK) status = d->ops->alloc(d, pass.n * sizeof(int32_t), &labels);
-    for (size_t i = 0; i < pass.n * 6 && status == GS_OK; i++) ((float *)x.base)[i] = value(i, 9);
+    for (size_t i = 0; i < pass.n * 6 && status == GS_OK; i++)
+        ((float *)x.base)[i] = value(TRAINED_ROW, i, 9);
     for (size_t i = 0; i < pass.n && status == GS_OK; i++) ((int32_t *)labels.base)[i] = (int32_t)(i % 3);
     for (int step = 0; step < 30 && status == GS_OK; step++) {
         optimizer->lr = 0.5f / (float)(1 + step);
@@ -115,124 +123,139 @@ static gs_status check_training(void) {
     return GS_OK;
 }
 
+static sgd_case draw_sgd(int i) {
+    const float momentum[] = {0, 0.5f, 0.9f};
+    sgd_case c = {.count = 1 + drawn(SGD_ROW, 8 * i, MOST), .row = VALUES_ROW + (unsigned)i};
+    c.scale = 1 / (float)(1 + drawn(SGD_ROW, 8 * i + 1, 8));
+    for (int step = 0; step < 3; step++) c.lr[step] = (float)(1 + drawn(SGD_ROW, 8 * i + 2 + step, 16)) / 16;
+    c.momentum = momentum[drawn(SGD_ROW, 8 * i + 5, 3)];
+    c.weight_decay = (float)drawn(SGD_ROW, 8 * i + 6, 4) / 8;
+    return c;
+}
+
 static gs_status check_3_1(void) {
     static const sgd_case cases[] = {
-        {1, 1, {1, 1, 1}, 0, 0},
-        {1, 0.5f, {0.1f, 0.1f, 0.1f}, 0, 0},
-        {3, 0.25f, {0.1f, 0.1f, 0.1f}, 0, 0.5f},
-        {1, 1, {0.5f, 0.5f, 0.5f}, 0.5f, 0},
-        {2, 0.125f, {0.5f, 0.25f, 1}, 0.9f, 0}, /* the rate changes from step to step: v must not hold it */
-        {33, 0.125f, {0.5f, 0.25f, 1}, 0.9f, 0.25f},
-        {0, 1, {1, 1, 1}, 0.9f, 0},
+        {1, 1, {1, 1, 1}, 0, 0, 0},
+        {1, 0.5f, {0.1f, 0.1f, 0.1f}, 0, 0, 0},
+        {3, 0.25f, {0.1f, 0.1f, 0.1f}, 0, 0.5f, 0},
+        {1, 1, {0.5f, 0.5f, 0.5f}, 0.5f, 0, 0},
+        {2,
+         0.125f,
+         {0.5f, 0.25f, 1},
+         0.9f,
+         0,
+         0}, /* the rate changes from step to step: v must not hold it */
+        {33, 0.125f, {0.5f, 0.25f, 1}, 0.9f, 0.25f, 0},
+        {0, 1, {1, 1, 1}, 0.9f, 0, 0},
     };
     gs_device *d;
     gs_status status = gs_device_open("cpu", 1, &d);
     if (status != GS_OK) return status;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && status == GS_OK; i++)
         status = check_sgd(d, cases[i]);
+    for (int i = 0; i < 20 && status == GS_OK; i++) status = check_sgd(d, draw_sgd(i));
     gs_device_close(d);
     return status == GS_OK ? check_training() : status;
 }
 
-/* ---- 3.2: the order of an epoch ---- */
+/* ---- 3.2: an unbiased estimate, against every possible draw ---- */
 
-enum { SAMPLES = 6000 };
+enum { PARAMS = 2, MOST_SAMPLES = 4, MOST_BATCH = 3, SIZES = MOST_SAMPLES * PARAMS };
 
-static const char *order_text(const uint32_t *order, size_t n) {
-    float numbers[SAMPLES];
-    for (size_t i = 0; i < n; i++) numbers[i] = (float)order[i];
-    return lab_floats(numbers, n);
+typedef struct draw_case {
+    size_t samples, batch;
+    float g[SIZES];
+    double probability[MOST_SAMPLES];
+} draw_case;
+
+static const char *doubles(const double *x, size_t count) {
+    float f[SIZES];
+    for (size_t i = 0; i < count; i++) f[i] = (float)x[i];
+    return lab_floats(f, count);
 }
 
-static gs_status every_sample_once(uint64_t seed, uint64_t epoch, size_t n) {
-    static uint32_t order[SAMPLES + 1];
-    static unsigned char seen[SAMPLES];
-    memset(seen, 0, sizeof seen);
-    order[n] = 12345;
-    gs_epoch_order(seed, epoch, n, order);
-    LAB_CHECK(order[n] == 12345, "%zu sample%s: the place after the last one was written to", n, gs_s(n));
-    for (size_t i = 0; i < n; i++) {
-        LAB_CHECK(order[i] < n, "%zu sample%s: order[%zu] is %u; samples are 0 .. %zu", n, gs_s(n), i,
-                  order[i], n - 1);
-        LAB_CHECK(!seen[order[i]], "%zu sample%s: sample %u comes twice: %s", n, gs_s(n), order[i],
-                  order_text(order, n));
-        seen[order[i]] = 1;
+/* The average of the estimate over all draws, each with its probability, and of its squared distance from the whole
+ * gradient. */
+static void over_all_draws(const draw_case *c, const double *whole, double *average, double *squared) {
+    size_t draws = 1;
+    average[0] = average[1] = *squared = 0;
+    for (size_t k = 0; k < c->batch; k++) draws *= c->samples;
+    for (size_t draw = 0; draw < draws; draw++) {
+        float rows[MOST_BATCH * PARAMS];
+        double probability[MOST_BATCH], chance = 1, estimate[PARAMS] = {0};
+        for (size_t k = 0, rest = draw; k < c->batch; k++, rest /= c->samples) {
+            size_t i = rest % c->samples;
+            memcpy(&rows[k * PARAMS], &c->g[i * PARAMS], PARAMS * sizeof *rows);
+            probability[k] = c->probability[i];
+            chance *= c->probability[i];
+        }
+        lab_unbiased(rows, probability, c->batch, PARAMS, c->samples, estimate);
+        for (size_t p = 0; p < PARAMS; p++) {
+            average[p] += chance * estimate[p];
+            *squared += chance * pow(estimate[p] - whole[p], 2);
+        }
     }
+}
+
+static gs_status check_unbiased(const draw_case *c) {
+    double whole[PARAMS] = {0}, average[PARAMS], squared, single = 0;
+    for (size_t i = 0; i < c->samples * PARAMS; i++)
+        whole[i % PARAMS] += (double)c->g[i] / (double)c->samples;
+    for (size_t i = 0; i < c->samples; i++)
+        for (size_t p = 0; p < PARAMS; p++) {
+            double alone = (double)c->g[i * PARAMS + p] / (c->probability[i] * (double)c->samples);
+            single += c->probability[i] * pow(alone - whole[p], 2);
+        }
+    over_all_draws(c, whole, average, &squared);
+    for (size_t p = 0; p < PARAMS; p++)
+        LAB_CHECK(fabs(average[p] - whole[p]) <= 1e-6,
+                  "%zu sample%s with the gradients %s (rows of a %zu x 2 array), drawn with the "
+                  "probabilities %s, batch %zu: "
+                  "the whole "
+                  "gradient is %s; over all draws your estimate is %s on average: biased",
+                  c->samples, gs_s(c->samples), lab_floats(c->g, c->samples * PARAMS), c->samples,
+                  doubles(c->probability, c->samples), c->batch, doubles(whole, PARAMS),
+                  doubles(average, PARAMS));
+    LAB_CHECK(fabs(squared - single / (double)c->batch) <= 1e-6 * (1 + single),
+              "%zu samples with the gradients %s (rows of a %zu x 2 array), drawn with the probabilities %s, "
+              "batch %zu: "
+              "unbiased, but its "
+              "mean squared distance from the whole gradient is %.6g; the mean over all places has %.6g",
+              c->samples, lab_floats(c->g, c->samples * PARAMS), c->samples,
+              doubles(c->probability, c->samples), c->batch, squared, single / (double)c->batch);
     return GS_OK;
 }
 
-static gs_status depends_on_seed_and_epoch(void) {
-    enum { N = 50 };
-    uint32_t first[N], other[N];
-    gs_epoch_order(1, 1, N, first);
-    for (int k = 0; k < 3; k++) {
-        gs_epoch_order(k == 2 ? 2 : 1, k == 1 ? 2 : 1, N, other);
-        bool same = memcmp(first, other, sizeof first) == 0;
-        LAB_CHECK(same || k != 0, "seed 1, epoch 1, asked for twice: %s and then %s", order_text(first, 8),
-                  order_text(other, 8));
-        LAB_CHECK(!same || k != 1, "seed 1: epochs 1 and 2 have the same order: %s", order_text(first, N));
-        LAB_CHECK(!same || k != 2, "epoch 1: seeds 1 and 2 have the same order: %s", order_text(first, N));
-    }
-    return GS_OK;
-}
-
-/* All orders of 3 samples, counted over many epochs. If all are equally likely, chi-squared (5 degrees of freedom) is
- * above 36 once in a million times. */
-static gs_status all_orders_equally_likely(void) {
-    enum { EPOCHS = 24000, ORDERS = 6 };
-    static const char *const names[ORDERS] = {"012", "021", "102", "120", "201", "210"};
-    int count[ORDERS] = {0};
-    double chi = 0;
-    for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
-        uint32_t order[3];
-        gs_epoch_order(7, epoch, 3, order);
-        count[order[0] * 2 + (order[1] > order[2])]++;
-    }
-    for (int k = 0; k < ORDERS; k++) chi += pow(count[k] - EPOCHS / ORDERS, 2) / (EPOCHS / ORDERS);
-    LAB_CHECK(chi < 36,
-              "3 samples, %d epochs: each of the 6 orders should come about %d times, got %s %d, %s %d, %s "
-              "%d, %s %d, %s "
-              "%d, %s %d",
-              EPOCHS, EPOCHS / ORDERS, names[0], count[0], names[1], count[1], names[2], count[2], names[3],
-              count[3], names[4], count[4], names[5], count[5]);
-    return GS_OK;
-}
-
-/* A real run, with the library's update: the loaders of two workers ask for the order. */
-static gs_status train_in_this_order(void) {
-    gs_settings s = gs_settings_default();
-    gs_result result = {0};
-    s.model = "softmax";
-    s.devices = "cpu,cpu";
-    s.epochs = 1;
-    s.threads = 1;
-    gs_backend_replace(NULL);
-    GS_TRY(gs_train(&s, NULL, &result));
-    double accuracy = result.test_accuracy;
-    gs_result_free(&result);
-    LAB_CHECK(
-        accuracy > 0.6,
-        "softmax after one epoch in your order: accuracy %.1f %% on the test set; above 60 was expected",
-        100 * accuracy);
-    return GS_OK;
+/* The probabilities are drawn too: parts of 1 in proportion to 1 .. 8. */
+static gs_status check_drawn_case(int number, size_t samples, size_t batch) {
+    draw_case c = {.samples = samples, .batch = batch};
+    double sum = 0;
+    for (size_t i = 0; i < samples; i++) sum += c.probability[i] = 1 + drawn(number, (int)i, 8);
+    for (size_t i = 0; i < samples; i++) c.probability[i] /= sum;
+    for (size_t i = 0; i < samples * PARAMS; i++) c.g[i] = (float)drawn(number, 20 + (int)i, 17) / 4 - 2;
+    return check_unbiased(&c);
 }
 
 static gs_status check_3_2(void) {
-    static const size_t sizes[] = {1, 2, 3, 4, 5, 10, 33, 0, SAMPLES};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (uint64_t epoch = 1; epoch <= 20; epoch++) GS_TRY(every_sample_once(epoch % 3, epoch, sizes[i]));
-    GS_TRY(depends_on_seed_and_epoch());
-    GS_TRY(all_orders_equally_likely());
-    return train_in_this_order();
+    static const draw_case cases[] = {
+        {1, 1, {3, -1}, {1}},
+        {2, 1, {1, 0, 3, 2}, {0.5, 0.5}},
+        {2, 1, {1, 0, 3, 2}, {0.75, 0.25}},
+        {2, 2, {1, 0, 3, 2}, {0.75, 0.25}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_unbiased(&cases[i]));
+    for (int i = 0; i < 50; i++)
+        GS_TRY(check_drawn_case(i, 1 + (size_t)i % MOST_SAMPLES, 1 + (size_t)i / MOST_SAMPLES % MOST_BATCH));
+    return GS_OK;
 }
 
 /* ---- 3.3: variance, against every possible mini-batch ---- */
 
-static gs_status check_variance(size_t samples, size_t params, size_t batch) {
+static gs_status check_variance(unsigned row, size_t samples, size_t params, size_t batch) {
     float g[MOST];
     double mean[MOST] = {0}, total = 0;
     size_t choices = 0;
-    for (size_t i = 0; i < samples * params; i++) g[i] = value(i, samples);
+    for (size_t i = 0; i < samples * params; i++) g[i] = value(row, i, samples);
     for (size_t i = 0; i < samples * params; i++) mean[i % params] += (double)g[i] / (double)samples;
     for (unsigned choice = 0; choice < 1u << samples; choice++) {
         if ((size_t)__builtin_popcount(choice) != batch) continue;
@@ -255,7 +278,13 @@ static gs_status check_variance(size_t samples, size_t params, size_t batch) {
 static gs_status check_3_3(void) {
     for (size_t samples = 1; samples <= 9; samples++)
         for (size_t params = 1; params <= 4; params += 3)
-            for (size_t batch = 1; batch <= samples; batch++) GS_TRY(check_variance(samples, params, batch));
+            for (size_t batch = 1; batch <= samples; batch++)
+                GS_TRY(check_variance(0, samples, params, batch));
+    for (int i = 0; i < 40; i++) {
+        size_t samples = 1 + drawn(VARIANCE_ROW, 4 * i, 9), params = 1 + drawn(VARIANCE_ROW, 4 * i + 1, 7);
+        GS_TRY(check_variance(VALUES_ROW + (unsigned)i, samples, params,
+                              1 + drawn(VARIANCE_ROW, 4 * i + 2, (unsigned)samples)));
+    }
     return GS_OK;
 }
 
@@ -280,16 +309,28 @@ static gs_status check_3_4(void) {
     GS_TRY(check_noise(4, 0, 1, 2));
     GS_TRY(check_noise(3, -0.5, 1, 4));   /* by chance */
     GS_TRY(check_noise(-0.5, 64, 8, 16)); /* by chance */
-    return check_noise(0, 64, 8, 16);
+    GS_TRY(check_noise(0, 64, 8, 16));
+    for (int i = 0; i < 50; i++) {
+        double g = (double)(1 + drawn(NOISE_ROW, 8 * i, 40)) / 8,
+               s = (double)(1 + drawn(NOISE_ROW, 8 * i + 1, 200)) / 8;
+        unsigned sign = drawn(NOISE_ROW, 8 * i + 2, 6); /* at most one of them is below 0 */
+        double small = 1 + drawn(NOISE_ROW, 8 * i + 3, 64);
+        GS_TRY(check_noise(sign == 1 ? -g : g, sign == 2 ? -s : s, small,
+                           small + 1 + drawn(NOISE_ROW, 8 * i + 4, 500)));
+    }
+    return GS_OK;
 }
+
+const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"3.1", "the update of SGD with momentum", 3, check_3_1,
      "Follow the three formulas in their order. The rate multiplies v when w is changed, and is not stored "
      "in v: it may be another one in the next step. Where momentum is 0, v may be NULL."},
-    {"3.2", "the order of an epoch", 3, check_3_2,
-     "Fisher and Yates: from the last place down to the second, swap the sample there with one at or before "
-     "it, itself included. With 0 or 1 samples there is nothing to swap."},
+    {"3.2", "an unbiased estimate of the gradient", 3, check_3_2,
+     "With one place, sample i comes with probability p_i: the average is the sum over i of p_i (weight of "
+     "i) g_i. Which weight makes it the sum of g_i / samples? Do not divide by the sum of the weights: in "
+     "one draw it is not what it is on average."},
     {"3.3", "the variance of a mini-batch's gradient", 2, check_3_3,
      "S / batch would be right if a sample could be drawn twice. As it cannot, a batch of all samples has "
      "no variance: which factor is 0 there, and nearly 1 for a small batch?"},

@@ -1,16 +1,17 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [noise] [curves]; without a word
-# all of them, in about two minutes. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [seeds] [noise] [curves];
+# without a word all of them, in about five minutes. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/03-mini-batches
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 words=$*
+runs="all --lr 0.05;all --lr 0.5;128 --lr 0.05;8 --lr 0.05 --momentum 0" # batches of softmax
 
 # 1. steps, epochs and seconds to 80 %, for each batch
 wanted sweep && {
     $gradsum sweep --model mlp --batch 16,32,...,2048 --target 80 --threads 1 > "$here/figure-sweep.txt" || exit 1
     # the same as JSON: every look at the test set, as "batch epoch accuracy"
-    $gradsum sweep --model mlp --batch 16,128,1024 --epochs 5 --target 80 --threads 1 --json > "$here/sweep.tmp" || exit 1
+    $gradsum sweep --batch 16,128,1024 --epochs 5 --threads 1 --json > "$here/sweep.tmp" || exit 1
     for b in 16 128 1024; do
         echo "# batch $b: epoch, test accuracy in %"
         grep "\"event\":\"run\",\"batch\":$b," "$here/sweep.tmp" | sed 's/{"step"/\n{"step"/g' |
@@ -23,15 +24,30 @@ wanted sweep && {
 
 # 2. full gradient descent beside mini-batches: the same number of epochs
 wanted all && {
-    for run in "--batch all --lr 0.05" "--batch all --lr 0.5" "--batch 128 --lr 0.05" "--batch 8 --lr 0.05 --momentum 0"; do
-        echo "\$ build/gradsum train --model softmax --epochs 10 --threads 1 $run"
-        $gradsum train --model softmax --epochs 10 --threads 1 $run | grep -E "^epoch (1|2|5|10)/|^done"
+    echo "$runs" | tr ';' '\n' | while read -r run; do
+        echo "\$ build/gradsum train --model softmax --epochs 10 --threads 1 --batch $run"
+        $gradsum train --model softmax --epochs 10 --threads 1 --batch $run | # a line of over 80 columns is folded
+            sed -e :a -e '$!N; s/\n  *test/  test/; ta' -e 'P; D' | grep -E "^epoch (1|2|5|10)/|^done"
     done > "$here/figure-all.txt"
+}
+
+# both with 7 seeds: steps to 80 %, and the test accuracy of softmax after each epoch
+wanted seeds && {
+    COLUMNS=70 $gradsum sweep --batch 16,32,...,2048 --seeds 7 --threads 1 --jobs 2 > "$here/figure-sweep-seeds.txt" || exit 1
+    COLUMNS=70 $gradsum sweep --batch 16 --lr 0.01 --seeds 7 --threads 1 --jobs 2 | grep "^rate\|^ *16" \
+        >> "$here/figure-sweep-seeds.txt"
+    echo "$runs" | tr ';' '\n' | while read -r run; do
+        for seed in 1 2 3 4 5 6 7; do
+            echo "--batch $run --seed $seed: $($gradsum train --model softmax --epochs 10 --threads 1 --seed $seed --json --batch $run |
+                sed -n 's/^{"event":"epoch".*"test_accuracy":\([0-9.]*\).*/\1/p' | awk '{ printf " %.1f", 100 * $1 }')"
+        done
+    done > "$here/figure-all-seeds.txt"
 }
 
 # 3. how much a mini-batch's gradient scatters
 wanted noise && {
     make -s build/lessons/03/experiment && build/lessons/03/experiment > "$here/figure-noise.txt" || exit 1
+    build/lessons/03/experiment seeds > "$here/figure-noise-seeds.txt" || exit 1
 }
 
 wanted curves || exit 0

@@ -1,8 +1,30 @@
-/* Lesson 3: the functions that you write in lab.c. (sgd_update has its contract in src/backend.h, gs_epoch_order in
- * src/data/order.h.) */
+/* Lesson 3: the functions that you write in lab.c. */
 #pragma once
 
 #include <stddef.h>
+
+/* Task 3.1. One update of `count` weights: for each i
+ *
+ *     g    = scale dw[i] + weight_decay w[i]
+ *     v[i] = momentum v[i] + g
+ *     w[i] = w[i] - lr v[i]
+ *
+ * With momentum 0, v may be NULL: then v[i] is g, and nothing is remembered. The library also makes
+ * a v[i] below FLT_MIN in size 0 (sgd_update in src/backend.h says why); yours need not. */
+void lab_sgd(float *w, float *v, const float *dw, size_t count, float scale, float lr, float momentum,
+             float weight_decay);
+
+/* Task 3.2. A loader that draws some samples more often than others. There are `samples` samples; each place of a
+ * mini-batch is drawn independently, and sample i has the same probability of being drawn there each time. Row j of g
+ * (batch, params) is the gradient of the sample in place j, and probability[j] is the probability with which THIS
+ * sample was drawn. Writes an estimate of the whole gradient (the mean over all `samples` samples) that is
+ *
+ *     unbiased    its average over all possible draws is the whole gradient, whatever the probabilities are
+ *     a mean      over all places: each is an estimate of its own, and the result is the mean of these
+ *
+ * With equal probabilities it is the mean of the rows. All probabilities are above 0. */
+void lab_unbiased(const float *g, const double *probability, size_t batch, size_t params, size_t samples,
+                  double *estimate);
 
 /* Task 3.3. g is (samples, params): row i is the gradient of sample i. A mini-batch is a choice of `batch` DIFFERENT
  * samples, each choice as likely as any other; its gradient is the mean of its rows. Returns the mean, over all

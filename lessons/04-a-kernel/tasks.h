@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend.h"
+#include "lab.h"
 
 /* A rung of the ladder: a kernel, and its work-items. */
 typedef struct lab_rung {
@@ -25,3 +26,16 @@ extern const lab_rung lab_rungs[LAB_RUNGS];
  * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard
  * error). */
 gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
+
+/* For the checks: the same with arrays of the host's, on device "cl". */
+typedef struct lab_multiplication {
+    int rung;
+    size_t m, n, k;
+    size_t guard; /* floats behind each matrix, which belong to its allocation */
+    float *c;
+    const float *a, *b;
+    bool counts; /* only where lab_small() is true: fill in `loads` */
+    lab_loads loads;
+} lab_multiplication;
+
+gs_status lab_multiply(lab_multiplication *);

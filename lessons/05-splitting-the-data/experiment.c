@@ -4,14 +4,16 @@
  *     make build/lessons/05/experiment && build/lessons/05/experiment
  *
  * 6,000 images, of which 1,000 are held out; global batch 100; the workers have 60, 30 and 10 samples of it; 5 epochs.
- * The "test" images are others. Each number is the mean of five seeds.
+ * The "test" images are others. Each number is the mean of seven seeds. The last columns
+ * say how many of them have a higher validation accuracy than the same seed without a bug, and how many a lower test
+ * accuracy.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "gradsum.h"
 
-enum { BATCH = 100, WORKERS = 3, EPOCHS = 5, HELD_OUT = 1000, SEEDS = 5, ROOM = 1000 };
+enum { BATCH = 100, WORKERS = 3, EPOCHS = 5, HELD_OUT = 1000, SEEDS = 7, ROOM = 1000 };
 static const size_t part[WORKERS] = {60, 30, 10};
 
 typedef enum bug { NONE, SAME_ORDER, NOT_CLEARED, MEAN_OF_MEANS, OVERLAP, BUGS } bug;
@@ -37,7 +39,7 @@ static gs_status forward(run *r, const gs_dataset *set, const uint32_t *order, s
     size_t pixels = gs_shape_size(set->shape);
     gs_dataset_gather(set, order, first, n, r->bytes, r->host_labels);
     for (size_t i = 0; i < n * pixels; i++)
-        r->images[i] = ((float)r->bytes[i] / 255 - r->scaling.mean) / r->scaling.std;
+        r->images[i] = ((float)r->bytes[i] / 255 - r->scaling.mean.of[0]) / r->scaling.std.of[0];
     GS_TRY(ops->write(r->device, r->x, r->images, n * pixels * sizeof(float)));
     GS_TRY(ops->write(r->device, r->labels, r->host_labels, n * sizeof *r->host_labels));
     return gs_model_forward(r->model, pass, r->x, logits);
@@ -123,15 +125,22 @@ static gs_status all_runs(run *r) {
     r->host_labels = malloc(ROOM * sizeof(int32_t));
     GS_TRY(ops->alloc(r->device, ROOM * pixels * sizeof(float), &r->x));
     GS_TRY(ops->alloc(r->device, ROOM * sizeof(int32_t), &r->labels));
-    printf("# %-30s %12s %8s\n", "bug", "validation %", "test %");
+    printf("# %-30s %12s %8s   %s\n", "bug", "validation %", "test %", "than none: higher, lower");
+    double right[SEEDS][2] = {{0}}; /* without a bug: validation, test */
     for (int b = 0; b < BUGS; b++) {
         double validation = 0, test = 0, v, t;
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            GS_TRY(train(r, (bug)b, seed, &v, &t));
+        int higher = 0, lower = 0;
+        for (int k = 0; k < SEEDS; k++) {
+            GS_TRY(train(r, (bug)b, (uint64_t)k + 1, &v, &t));
+            if (b == NONE) right[k][0] = v, right[k][1] = t;
             validation += v / SEEDS;
             test += t / SEEDS;
+            higher += v > right[k][0];
+            lower += t < right[k][1];
         }
-        printf("  %-30s %12.1f %8.1f\n", names[b], 100 * validation, 100 * test);
+        printf("  %-30s %12.1f %8.1f", names[b], 100 * validation, 100 * test);
+        if (b != NONE) printf("   %10d/%d  %4d/%d", higher, SEEDS, lower, SEEDS);
+        printf("\n");
     }
     return GS_OK;
 }

@@ -46,14 +46,15 @@ void lab_split(uint64_t seed, uint64_t epoch, size_t n, size_t held_out, lab_ord
 }
 
 double lab_step(double w, double lr, int workers, const lab_part *parts, double *dw) {
-    /* task 5.5: find the bugs: two. One shows in the second step, the other where the parts are not all of one size. */
+    /* task 5.5: find the bugs: two. One shows in the second step, the other with the second worker. */
     lab_blank("5.5");
-    double mean = 0;
-    for (int r = 0; r < workers; r++) {
+    size_t samples = 0;
+    for (int r = 0; r < workers; r++) samples += parts[r].count;
+    for (int r = 0; r < workers && samples > 0; r++) {
         for (size_t i = 0; i < parts[r].count; i++)
             dw[r] += (w * parts[r].x[i] - parts[r].y[i]) * parts[r].x[i];
-        mean += dw[r] / (double)parts[r].count;
+        w -= lr * dw[r] / (double)samples;
     }
-    return w - lr * mean / workers;
+    return w;
     /* end of task 5.5 */
 }

@@ -52,7 +52,7 @@ void lab_split(uint64_t seed, uint64_t epoch, size_t n, size_t held_out, lab_ord
 }
 
 double lab_step(double w, double lr, int workers, const lab_part *parts, double *dw) {
-    /* task 5.5: find the bugs: two. One shows in the second step, the other where the parts are not all of one size. */
+    /* task 5.5: find the bugs: two. One shows in the second step, the other with the second worker. */
     double sum = 0;
     size_t samples = 0;
     for (int r = 0; r < workers; r++) {

@@ -18,6 +18,9 @@ static inline size_t lab_draw(uint64_t seed, uint64_t epoch, size_t i, size_t be
     return (size_t)((uint64_t)word[i % 4] * below >> 32);
 }
 
+/* The orders of the epochs 1 .. epochs, one after the other. For checks. */
+void lab_orders(uint64_t seed, uint64_t epochs, size_t n, uint32_t *orders);
+
 /* gs_epoch_order or a function like it: the tasks below get it as an argument, so that they do not need task 5.2. */
 typedef void lab_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order);
 

@@ -1,6 +1,7 @@
 /* The two rounds are checked by themselves (lab_half.h), so that a wrong 6.1 costs the points of 6.1 only. */
 #include "tasks.h"
 
+#include <string.h>
 #include "lab_half.h"
 
 /* Between the rounds rank 0 has everything, the others nothing. */
@@ -33,16 +34,18 @@ static const lab_half all_servers = {LAB_WHOLE, false, sharded, NULL, sharded_co
 
 /* What a worker had it has still: the framework may look at it. */
 static gs_status gradient_stays(gs_comm *c, void *context) {
-    float x[3] = {1, 2, (float)c->rank};
+    float before[3] = {lab_number(0, 0), lab_number(0, 1), (float)c->rank}, x[3];
     const gs_sync_scheme scheme = {.name = "collect", .sum = collect};
     gs_sync *s;
     (void)context;
     GS_TRY(gs_sync_create(&scheme, c, 3, &s));
+    memcpy(x, before, sizeof x);
     gs_status status = gs_sync_run(s, x, 3);
     gs_sync_free(s);
     GS_TRY(status);
-    LAB_CHECK(c->rank == 0 || (x[0] == 1 && x[1] == 2 && x[2] == (float)c->rank),
-              "a worker's gradient has changed: it was 1 2 %d, and is %s", c->rank, lab_floats(x, 3));
+    LAB_CHECK(c->rank == 0 || memcmp(x, before, sizeof x) == 0,
+              "a worker's gradient has changed: it was %s, and is %s", lab_floats(before, 3),
+              lab_floats(x, 3));
     return GS_OK;
 }
 
@@ -63,6 +66,10 @@ static gs_status check_formulas(void) {
 static gs_status check_sharded(void) {
     return lab_check_half(&all_servers);
 }
+
+const char *const lab_may_call[] = {"gs_chunk_of",  "gs_chunk_range",  "gs_sync_round",    "gs_sync_send",
+                                    "gs_sync_recv", "gs_sync_recv_to", "gs_sync_recv_add", "gs_sync_cost_add",
+                                    "gs_shard_of",  "gs_fail",         "gs_context",       NULL};
 
 const lab_task lab_tasks[] = {
     {"6.1", "collect: every gradient to rank 0, and their sum", 3, check_collect,

@@ -14,36 +14,51 @@ here=$(dirname "$0")
     for scheme in ps sharded_ps ring; do
         devices=cpu,cpu
         for workers in 2 4 8; do
-            $gradsum train --model mlp --threads 1 --steps 3 --sync $scheme --devices $devices |
-                awk -v s=$scheme -v n=$workers '$1 == "sent" { printf "%-12s %8d %19s %14s\n", s, n, $2, /busiest/ ? $(NF - 3) : $2 }'
+            $gradsum train --model mlp --threads 1 --steps 3 --sync $scheme --devices $devices --json |
+                grep -o '"sent_bytes_a_step[a-z_]*":[0-9]*' | cut -d: -f2 | sed 's/\(.*[0-9]\)\([0-9]\{3\}\)/\1,\2/; s/^\([0-9]*[0-9]\)\([0-9]\{3\},\)/\1,\2/' |
+                xargs printf '%-12s %8d %19s %14s\n' $scheme $workers
             devices=$devices,$devices
         done
     done
 } >"$here/figure-bytes.txt"
 
-# Time, at 2 MB.
+# Time over a network, at 2 MB: nearly all of it is sleep, so other machines give the same.
 {
-    echo "\$ gradsum schemes -n WORKERS   (its column 2 MB: microseconds for one sum)"
+    echo "\$ gradsum schemes -n WORKERS --link 5ms,125MB/s   (its column 2 MB: milliseconds for one sum)"
     echo
     printf '%-12s' workers
     for workers in 2 4 8 16; do
         printf '%10d' $workers
-        $gradsum schemes -n $workers >"$here/all.$workers"
+        $gradsum schemes -n $workers --link 5ms,125MB/s >"$here/all.$workers"
     done
     echo
     for scheme in ps sharded_ps ring; do
         printf '%-12s' $scheme
-        for workers in 2 4 8 16; do awk -v s=$scheme '$1 == s { printf "%10d", $5 }' "$here/all.$workers"; done
+        for workers in 2 4 8 16; do awk -v s=$scheme '$1 == s { printf "%10.0f", $5 / 1000 }' "$here/all.$workers"; done
         echo
     done
     rm -f "$here"/all.*
 } >"$here/figure-workers.txt"
 
+# The same in training: of five seeds the median, the least and the most.
+{
+    echo "\$ gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20 --sync SCHEME"
+    echo
+    printf '%-12s %26s\n' "" "samples/s: median of seeds 1 to 5 (least to most)"
+    for scheme in ps sharded_ps ring; do
+        for seed in 1 2 3 4 5; do
+            $gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20 \
+                --sync $scheme --seed $seed --json | grep '"event":"end"' | grep -o '"samples_per_s":[0-9.]*' | head -1 |
+                cut -d: -f2
+        done | sort -g | awk -v s=$scheme '{ x[NR] = $1 } END { printf "%-12s %10.0f (%.0f to %.0f)\n", s, x[3], x[1], x[5] }'
+    done
+} >"$here/figure-training.txt"
+
 command -v gnuplot >/dev/null || { echo "figures.sh: without gnuplot no curves" >&2; exit 0; }
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 for scheme in ps sharded_ps ring; do
-    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i / 1000; n *= 2 } }' "$here/figure-workers.txt" >"$data/$scheme"
+    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i; n *= 2 } }' "$here/figure-workers.txt" >"$data/$scheme"
 done
 gnuplot <<END
 set terminal svg size 720,420 font "sans,13" noenhanced background "white"

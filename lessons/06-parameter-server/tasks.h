@@ -29,8 +29,8 @@ gs_status collect(gs_sync *s, float *data, size_t count);
 /* 6.2, one round: rank 0 sends the sum to every worker, and there it takes the gradient's place. */
 gs_status give_back(gs_sync *s, float *data, size_t count);
 
-/* 6.3: what one rank sends in both rounds together: rounds, messages, bytes; for 2 ranks and 1 float at least. The
- * array has a->count floats. */
+/* 6.3: what rank `rank` of `ranks` sends in both rounds together: cost.rounds, and its messages, which
+ * gs_sync_cost_add counts with their bytes. The array has a->count floats. ranks >= 2, a->count >= 1. */
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a);
 
 /* 6.3: and how long both take, where a message of B bytes takes m->alpha + m->beta B seconds, adding B bytes to B

@@ -109,6 +109,14 @@ static gs_status check_formulas(void) {
     return lab_check_time(ring_time, &gs_sync_ring);
 }
 
+const char *const lab_may_call[] = {"gs_chunk_of",      "gs_chunk_range",
+                                    "gs_sync_round",    "gs_sync_send",
+                                    "gs_sync_recv",     "gs_sync_recv_to",
+                                    "gs_sync_recv_add", "gs_sync_cost_add",
+                                    "gs_fold_rank",     "gs_fold_of",
+                                    "gs_shard_of",      "gs_fail",
+                                    "gs_context",       NULL};
+
 const lab_task lab_tasks[] = {
     {"7.1", "reduce-scatter around the ring", 3, check_reduce_scatter,
      "draw the table of the README for 3 ranks, and write into each cell whose gradients are in it after "

@@ -11,8 +11,8 @@
  *     gs_sync_recv_add(s, data, chunk, from)    receive it and add it to what is there
  *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk (none if it is empty)
  *
- * Each of them but the chunks can fail; GS_TRY(call) passes the failure on. A send does not wait for its receiver, so
- * all may send first and receive then.
+ * Sending, receiving and adding can fail; GS_TRY(call) passes the failure on. The others return nothing. A send does
+ * not wait for its receiver, so all may send first and receive then.
  */
 #pragma once
 
@@ -27,8 +27,9 @@ gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count);
 /* 7.2: before, chunk rank + 1 is whole on each rank; after N - 1 rounds, all chunks are on all ranks. */
 gs_status ring_all_gather(gs_sync *s, float *data, size_t count);
 
-/* 7.3: what one rank sends in the two together: rounds, messages, bytes; for 2 ranks and 1 float at least. The array
- * has a->count floats. Empty chunks are not sent, and do not count. */
+/* 7.3: what rank `rank` of `ranks` sends in the two together: cost.rounds, and its messages, which gs_sync_cost_add
+ * counts with their bytes. The array has a->count floats; empty chunks are not sent, and do not count. ranks >= 2,
+ * a->count >= 1. */
 gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a);
 
 /* 7.3: and how long both take, where a message of B bytes takes m->alpha + m->beta B seconds and adding B bytes to B

@@ -1,32 +1,49 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in one or two minutes. $GRADSUM: the program, if it is not
-# build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [warmup] [curves]; without a word all of
+# them, in about five minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+words=$*
+wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+export COLUMNS=70 # without the column `seconds`, which are another machine's
 
-# What a sweep prints, without the seconds, which are another machine's: FILE OPTIONS...
+# The table and the chart that a sweep prints: FILE OPTIONS...
 sweep() {
     file=$1
     shift
-    { echo "\$ gradsum sweep $*"; $gradsum sweep "$@"; } > "$here/$file" || exit 1
+    { echo "\$ gradsum sweep $*"; $gradsum sweep "$@" --jobs 2 --threads 1; } > "$here/$file" || exit 1
 }
-batches="--batch 32,64,...,2048 --threads 1"
-sweep figure-none.txt $batches --lr 0.0125
-sweep figure-linear.txt $batches --lr 0.0125 --lr-rule linear --base-batch 32
-sweep figure-sqrt.txt $batches --lr 0.0125 --lr-rule sqrt --base-batch 32
-for warmup in 0 1 2; do
-    $gradsum sweep --model lenet --batch 64,128,256,512 --threads 1 --lr 0.0125 --lr-rule linear --base-batch 32 \
-        --warmup $warmup > "$work/sweep" || exit 1
-    echo "\$ gradsum sweep --model lenet --batch 64,128,256,512 --threads 1 --lr 0.0125 --lr-rule linear"
-    echo "      --base-batch 32 --warmup $warmup"
-    sed -n '/^  batch/,/^$/p' "$work/sweep"
-done > "$here/figure-warmup.txt"
+batches="--batch 32,64,...,2048 --seeds 7 --lr 0.0125"
+wanted sweeps && {
+    sweep figure-none.txt $batches
+    sweep figure-linear.txt $batches --lr-rule linear --base-batch 32
+    sweep figure-sqrt.txt $batches --lr-rule sqrt --base-batch 32
+}
+
+# A warm-up, where it is of no use and where nothing works without it
+warmup() { # FILE, MODEL AS TYPED, OPTIONS...
+    file=$1 model=$2
+    shift 2
+    for warmup in 0 1 2; do
+        eval "$gradsum sweep --model $model $* --warmup $warmup --jobs 2 --threads 1" > "$work/sweep" || exit 1
+        echo "\$ gradsum sweep --model $model $* --warmup $warmup"
+        sed -n '/^  batch/,/^$/p' "$work/sweep"
+    done > "$here/$file"
+}
+rule="--seeds 7 --lr-rule linear --base-batch 32"
+wanted warmup && {
+    warmup figure-warmup-deep.txt "\"\$(cat $here/deep.txt)\"" --batch 64,128,256,512 $rule --lr 0.04
+    warmup figure-warmup-mlp.txt mlp --batch 256,512,1024 $rule --lr 0.0125
+}
+
+wanted curves || exit 0
 
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
-for rule in none linear sqrt; do # batch, steps
-    awk '/^ *[0-9]+ +[0-9]+\.[0-9]+ +[0-9,]+ / { gsub(",", ""); print $1, $3 }' "$here/figure-$rule.txt" > "$work/$rule"
+for rule in none linear sqrt; do # batch, median steps, least, most
+    sed -n 's/^ *\([0-9]*\) *[0-9.e-]* *[0-9]*\/[0-9]* *\([0-9.]*\) *\([0-9]*\)-\([0-9]*\) .*/\1 \2 \3 \4/p' \
+        "$here/figure-$rule.txt" > "$work/$rule"
 done
 gnuplot << PLOT
 set terminal svg size 640,400 font "sans-serif,13" background "white"
@@ -41,17 +58,18 @@ set xrange [24:2800]
 set yrange [4:1024]
 set xtics 32,2,2048
 set xlabel "global batch"
-set ylabel "steps to 80 %"
+set ylabel "steps to 80 %: median of 7 seeds, least to most"
 set fit quiet nolog
 least = 20
 samples = 7000
 law(x) = least + samples / x
 fit law(x) "$work/linear" using 1:2:2 yerrors via least, samples
-set label sprintf("critical batch %.0f", samples / least) at samples / least, law(samples / least) * 1.25
-plot "$work/none" with linespoints ls 3 title "the same rate for all", \
-     "$work/sqrt" with linespoints ls 2 title "sqrt", \
-     "$work/linear" with points ls 1 title "linear", \
+stats "$work/linear" using 2 every ::0::0 nooutput name "base"
+plot "$work/none" using (\$1 * 0.96):2:3:4 with yerrorlines ls 3 title "the same rate for all", \
+     "$work/sqrt" using (\$1 * 1.04):2:3:4 with yerrorlines ls 2 title "sqrt", \
+     "$work/linear" using 1:2:3:4 with yerrorbars ls 1 title "linear", \
      law(x) ls 1 lw 1 title sprintf("%.1f + %.0f / batch", least, samples), \
-     235.0 * 32 / x ls 4 title "ideal: twice the batch, half the steps", \
-     "+" using (samples / least):(law(samples / least)):(0):(-3) every ::0::0 with points pt 6 ps 1.2 lc rgb "#0072B2" notitle
+     base_max * 32 / x ls 4 title "ideal: twice the batch, half the steps", \
+     "+" using (samples / least):(law(samples / least)):(0):(-3) every ::0::0 with points pt 6 ps 1.4 lc rgb "#0072B2" \
+         title sprintf("critical batch %.0f", samples / least)
 PLOT

@@ -1,8 +1,8 @@
 /* Lesson 10: hiding the communication. tasks.h and README.md say what to write.
  *
- * This file takes the place of src/train/buckets.c and of src/sync/wire.c: `build/lessons/10/gradsum train --bucket 16
- * --wire bf16` cuts the gradients with gs_buckets_plan and rounds them with to_bf16. Here values are converted one by
- * one; src/sync/wire.c does the same for eight at a time. */
+ * This file and given.c take the place of src/train/buckets.c and of src/sync/wire.c: `build/lessons/10/gradsum train
+ * --bucket 16 --wire bf16` cuts the gradients with gs_buckets_plan and rounds them with to_bf16. Here values are
+ * converted one by one; src/sync/wire.c does the same for eight at a time. */
 #include "tasks.h"
 
 #include <math.h>
@@ -26,18 +26,20 @@ int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least,
     /* end of task 10.1 */
 }
 
-/* ---- accumulation ---- */
+/* ---- overlap ---- */
 
-gs_status accumulate(const sample_set *s, size_t n, int passes, float *mean) {
-    /* task 10.2: what add_gradient adds is a sum over samples. Let all passes add to the same array, and divide
-     * once, at the end. */
-    memset(mean, 0, s->params * sizeof *mean);
-    for (int k = 0; k < passes; k++) {
-        gs_shard part = gs_shard_of(n, k, passes);
-        if (part.count > 0) GS_TRY(s->add_gradient(s->context, part.first, part.count, mean));
+double hidden_share(const timeline *t, double *over) {
+    double end = 0, sums = 0; /* of the sum before; of all sums, one after another */
+    /* task 10.2: go through the buckets in their order. Backward has done the layers of a bucket when it has done the
+     * lowest of them. The worker waits from the end of backward on, or not at all. */
+    for (int b = 0; b < t->buckets; b++) {
+        int lowest = t->layers - 1;
+        while (t->layer[lowest] > t->bucket[b].first) lowest--;
+        double takes = t->alpha + t->beta * 4 * (double)t->bucket[b].count;
+        end = over[b] = fmax(end, t->done[lowest]) + takes;
+        sums += takes;
     }
-    for (size_t i = 0; i < s->params; i++) mean[i] /= (float)n;
-    return GS_OK;
+    return 1 - fmax(0, end - t->done[0]) / sums;
     /* end of task 10.2 */
 }
 
@@ -55,7 +57,7 @@ static inline float float_of(uint32_t bits) {
     return f;
 }
 
-static uint16_t to_bf16(float f) {
+uint16_t to_bf16(float f) {
     uint32_t bits = bits_of(f);
     /* task 10.3: the upper 16 bits, rounded by the lower ones: up if these are more than half (0x8000), down if
      * less, and if they are half exactly, so that the last bit of the result is 0. A carry into the exponent is
@@ -66,11 +68,12 @@ static uint16_t to_bf16(float f) {
     /* end of task 10.3 */
 }
 
-static uint16_t to_f16(float f) {
+uint16_t to_f16(float f) {
     uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     /* task 10.4: `size` is |f|. Four cases: NaN; what is 2^16 or more, infinity too, becomes infinity (0x7c00);
      * what is below 2^-14 becomes a whole number of 2^-24, rounded to nearest even; all else: the exponent
-     * counts from 15 instead of 127, and 13 bits of the fraction are rounded off as in 10.3. */
+     * counts from 15 instead of 127, and 13 bits of the fraction are rounded off as in 10.3 (65520 to 65535 reach
+     * infinity by the carry). */
     uint32_t infinity = 0x7f800000, two_16 = (127 + 16) << 23, two_minus_14 = (127 - 14) << 23;
     if (size > infinity) return (uint16_t)(sign | 0x7e00);
     if (size >= two_16) return (uint16_t)(sign | 0x7c00);
@@ -78,50 +81,4 @@ static uint16_t to_f16(float f) {
     uint32_t odd = size >> 13 & 1;
     return (uint16_t)(sign | (((size + 0x0fff + odd) >> 13) - ((127 - 15) << 10)));
     /* end of task 10.4 */
-}
-
-/* ---- given: the way back, which is exact, and whole arrays ---- */
-
-static float from_bf16(uint16_t h) {
-    return float_of((uint32_t)h << 16);
-}
-
-static float from_f16(uint16_t h) {
-    float sign = h & 0x8000 ? -1 : 1;
-    int exponent = h >> 10 & 31, fraction = h & 0x3ff;
-    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-    if (exponent == 0) return sign * ldexpf((float)fraction, -24);
-    return sign * ldexpf((float)(1024 + fraction), exponent - 25);
-}
-
-static uint16_t narrow(gs_wire wire, float f) {
-    return wire == GS_WIRE_BF16 ? to_bf16(f) : to_f16(f);
-}
-
-static float widen(gs_wire wire, uint16_t h) {
-    return wire == GS_WIRE_BF16 ? from_bf16(h) : from_f16(h);
-}
-
-void gs_wire_narrow(gs_wire wire, uint16_t *restrict to, float *restrict data, size_t count) {
-    for (size_t i = 0; i < count; i++) data[i] = widen(wire, to[i] = narrow(wire, data[i]));
-}
-
-void gs_wire_widen(gs_wire wire, float *restrict to, const uint16_t *restrict from, size_t count) {
-    for (size_t i = 0; i < count; i++) to[i] = widen(wire, from[i]);
-}
-
-void gs_wire_widen_add(gs_wire wire, float *restrict sum, const uint16_t *restrict from, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] += widen(wire, from[i]);
-}
-
-static const char *const names[] = {"f32", "f16", "bf16"};
-
-const char *gs_wire_name(gs_wire wire) {
-    return names[wire];
-}
-
-gs_status gs_wire_find(const char *name, gs_wire *out) {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) return *out = (gs_wire)i, GS_OK;
-    return gs_fail(GS_E_USAGE, "unknown --wire '%s'; choose one of: f32, f16, bf16", name);
 }

@@ -1,11 +1,14 @@
-/* Lesson 11: the checks of the tasks in tasks.h. The server's book is first judged in a simulation: workers of
- * different speeds, whose messages arrive in an order that is the same each time. Then in training. */
-#include "tasks.h"
+/* Lesson 11: the list of its tasks, and the checks of the server's book. It is first judged in a simulation: workers of
+ * different speeds, whose messages arrive in an order that is the same each time. Then in training. check_local.c has
+ * local SGD. */
+#include "check.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Rows of drawn numbers (lab_number, lab_pick). */
+enum { WORKERS_ROW, BOUNDS_ROW, STEPS_ROW, TIMES_ROW, JITTER_ROW, CLOCKS_ROW };
 
 /* ---- the simulation ---- */
 
@@ -115,9 +118,32 @@ static const race races[] = {
     {4, 2, 30, {5, 5, 5, 5}, 9},
     {6, 3, 30, {10, 11, 12, 13, 14, 40}, 20},
 };
-enum { RACES = sizeof races / sizeof *races };
+enum { RACES = sizeof races / sizeof *races, DRAWN_RACES = 20 };
+
+/* The first ones are always the same. */
+static race race_of(size_t i) {
+    if (i < RACES) return races[i];
+    race k = {.workers = 1 + (int)lab_pick(WORKERS_ROW, i, MOST_WORKERS),
+              .bound = lab_pick(BOUNDS_ROW, i, 6),
+              .steps = 1 + lab_pick(STEPS_ROW, i, MOST_STEPS),
+              .jitter = (int)lab_pick(JITTER_ROW, i, 20)};
+    for (size_t r = 0; r < MOST_WORKERS; r++)
+        k.duration[r] = 1 + (int)lab_pick(TIMES_ROW, MOST_WORKERS * i + r, 40);
+    return k;
+}
 
 /* ---- 11.1 ---- */
+
+/* Each clock on its own, so that they are further apart than in a race; sometimes somebody is at the end. */
+static gs_status check_drawn_clocks(size_t i) {
+    race k = race_of(RACES + i);
+    simulation s;
+    begin(&s, &k);
+    for (size_t r = 0; r < MOST_WORKERS; r++)
+        s.clock[r] = lab_pick(CLOCKS_ROW, MOST_WORKERS * i + r, k.steps + 1);
+    for (int r = 0; r < k.workers; r++) GS_TRY(check_rule(&s, r));
+    return GS_OK;
+}
 
 static gs_status who_may_go_on(void) {
     static const struct {
@@ -142,20 +168,25 @@ static gs_status who_may_go_on(void) {
             memcpy(s.clock, cases[i].clock, sizeof cases[i].clock);
             GS_TRY(check_rule(&s, r));
         }
-    for (int i = 0; i < RACES; i++) GS_TRY(run(&s, &races[i], true, false));
+    for (size_t i = 0; i < 50; i++) GS_TRY(check_drawn_clocks(i));
+    for (size_t i = 0; i < RACES + DRAWN_RACES; i++) {
+        race k = race_of(i);
+        GS_TRY(run(&s, &k, true, false));
+    }
     return GS_OK;
 }
 
 /* ---- 11.2 ---- */
 
-static const char *counts_text(const uint64_t *count) {
+/* As many numbers as `other` needs too. */
+static const char *counts_text(const uint64_t *count, const uint64_t *other) {
     static char text[2][200];
     static int next;
     char *t = text[next++ % 2];
     t[0] = 0;
     int last = 0;
     for (int i = 0; i < MOST_GRADIENTS; i++)
-        if (count[i]) last = i;
+        if (count[i] || other[i]) last = i;
     for (int i = 0; i <= last && i < 20; i++)
         snprintf(t + strlen(t), sizeof *text - strlen(t), "%s%llu", i > 0 ? " " : "",
                  (unsigned long long)count[i]);
@@ -175,7 +206,8 @@ static gs_status check_race(const race *k) {
     LAB_CHECK(memcmp(s.count, s.wanted, sizeof s.count) == 0,
               "%d worker%s, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... "
               "was counted %s times, expected %s",
-              k->workers, gs_s(k->workers), k->bound, order, counts_text(s.count), counts_text(s.wanted));
+              k->workers, gs_s(k->workers), k->bound, order, counts_text(s.count, s.wanted),
+              counts_text(s.wanted, s.count));
     return GS_OK;
 }
 
@@ -192,14 +224,13 @@ static gs_status check_one_update(void) {
         LAB_CHECK(s.clocks.applied == 3 * (uint64_t)step && memcmp(s.count, wanted, sizeof wanted) == 0,
                   "3 workers, update %d from the gradients of all 3: staleness 0, 1, 2, ... was counted %s "
                   "times, %llu applied; expected %s times, %d applied",
-                  step, counts_text(s.count), (unsigned long long)s.clocks.applied, counts_text(wanted),
-                  3 * step);
+                  step, counts_text(s.count, wanted), (unsigned long long)s.clocks.applied,
+                  counts_text(wanted, s.count), 3 * step);
     }
     return GS_OK;
 }
 
-/* 6000 samples in batches of 333: nothing divides. */
-static gs_settings settings(const char *devices) {
+gs_settings lab_run_on(const char *devices) {
     gs_settings s = gs_settings_default();
     s.model = "flatten, linear 16, tanh, linear 10";
     s.devices = devices;
@@ -208,15 +239,6 @@ static gs_settings settings(const char *devices) {
     s.threads = 1;
     s.timeout = LAB_WAIT;
     return s;
-}
-
-static double largest_difference(const gs_result *a, const gs_result *b) {
-    double largest = 0;
-    for (size_t i = 0; i < a->params; i++) {
-        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
-        if (!(d <= largest)) largest = d;
-    }
-    return largest;
 }
 
 static gs_status check_staleness(const gs_result *r, size_t bound) {
@@ -235,7 +257,7 @@ static gs_status check_staleness(const gs_result *r, size_t bound) {
 
 /* The server, with the student's book: K = 0 is the synchronous parameter server, and K = 2 keeps its bound. */
 static gs_status check_async_training(void) {
-    gs_settings s = settings("cpu,cpu,cpu");
+    gs_settings s = lab_run_on("cpu,cpu,cpu");
     gs_result r = {0}, synchronous = {0};
     s.sync = "async";
     s.staleness = 2;
@@ -243,18 +265,18 @@ static gs_status check_async_training(void) {
     gs_status status = gs_train(&s, NULL, &r);
     if (status == GS_OK) status = check_staleness(&r, 2);
     gs_result_free(&r);
-    s = settings("cpu,cpu,cpu");
+    s = lab_run_on("cpu,cpu,cpu");
     s.sync = "ps";
     if (status == GS_OK) status = gs_train(&s, NULL, &synchronous);
     s.sync = "async";
     s.staleness = 0;
     if (status == GS_OK) status = gs_train(&s, NULL, &r);
-    if (status == GS_OK && largest_difference(&r, &synchronous) > 0)
+    if (status == GS_OK && lab_largest_difference(&r, &synchronous) > 0)
         status =
             gs_fail(GS_E_DIFFER,
                     "train --sync async --staleness 0: after 20 steps the weights differ by %g from those "
                     "of --sync ps, expected the same",
-                    largest_difference(&r, &synchronous));
+                    lab_largest_difference(&r, &synchronous));
     gs_result_free(&r);
     gs_result_free(&synchronous);
     return status;
@@ -262,124 +284,25 @@ static gs_status check_async_training(void) {
 
 static gs_status how_stale(void) {
     GS_TRY(check_one_update());
-    for (int i = 0; i < RACES; i++) GS_TRY(check_race(&races[i]));
+    for (size_t i = 0; i < RACES + DRAWN_RACES; i++) {
+        race k = race_of(i);
+        GS_TRY(check_race(&k));
+    }
     return check_async_training();
 }
 
-/* ---- 11.3 ---- */
-
-typedef struct parts {
-    int workers;
-    double samples[4];
-} parts;
-
-static double number(int rank, size_t i) {
-    return i == 0 ? 1 + 4 * rank : sin((double)i + 3.7 * rank) * (double)(1 + i % 13);
-}
-
-static gs_status check_average(gs_comm *c, void *context) {
-    const parts *p = context;
-    enum { COUNT = 50 };
-    float x[COUNT];
-    double all = 0;
-    gs_sync *s;
-    for (int r = 0; r < p->workers; r++) all += p->samples[r];
-    for (size_t i = 0; i < COUNT; i++) x[i] = (float)number(c->rank, i);
-    GS_TRY(gs_sync_create(&gs_sync_ps, c, COUNT, &s));
-    gs_status status = weighted_average(s, x, COUNT, p->samples[c->rank], all);
-    gs_sync_free(s);
-    GS_TRY(status);
-    for (size_t i = 0; i < COUNT; i++) {
-        double wanted = 0;
-        char text[60] = "";
-        for (int r = 0; r < p->workers; r++) {
-            wanted += p->samples[r] / all * (double)(float)number(r, i);
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%g", r > 0 ? ", " : "",
-                     p->samples[r]);
-        }
-        LAB_CHECK(fabs((double)x[i] - wanted) <= 1e-5,
-                  "workers with %s samples%s: element %zu is %.7g, expected %.7g", text,
-                  i == 0 ? " that have 1, 5, 9, ..." : "", i, x[i], wanted);
-    }
-    return GS_OK;
-}
-
-static gs_status the_average(void) {
-    static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
-                                  {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(gs_context(lab_run_ranks(cases[i].workers, check_average, (void *)&cases[i]), "%d worker%s",
-                          cases[i].workers, gs_s(cases[i].workers)));
-    return GS_OK;
-}
-
-/* ---- 11.4 ---- */
-
-/* H = 1 is the synchronous step: the mean of (W - lr mean gradient of a part), weighted, is W - lr mean gradient. */
-static gs_status check_h_1(const char *devices, float momentum) {
-    gs_settings s = settings(devices);
-    gs_result synchronous = {0}, local = {0};
-    s.momentum = momentum;
-    s.sync = "ps";
-    gs_status status = gs_train(&s, NULL, &synchronous);
-    s.sync = "local";
-    s.every = 1;
-    if (status == GS_OK) status = gs_train(&s, NULL, &local);
-    if (status == GS_OK && !(largest_difference(&local, &synchronous) <= 1e-6))
-        status =
-            gs_fail(GS_E_DIFFER,
-                    "train --devices %s --batch 333 --momentum %g --sync local --every 1: after 20 steps "
-                    "the weights differ by %g from those of --sync ps, expected rounding, at most 1e-6",
-                    devices, momentum, largest_difference(&local, &synchronous));
-    gs_result_free(&synchronous);
-    gs_result_free(&local);
-    return status;
-}
-
-static float seen[3][20]; /* by rank and step: one weight */
-
-static void note_weight(gs_worker *w) {
-    gs_mem last = gs_at(w->model->weights, w->model->params - 1);
-    float *to = &seen[w->comm->rank][w->step - 1];
-    if (w->device->ops->read(w->device, to, last, sizeof *to) != GS_OK) gs_bug("%s", gs_message());
-}
-
-/* The workers are the same after each H-th step and at the end of an epoch (step 19 of 6000 samples), and else not. */
-static gs_status check_when(int every) {
-    gs_settings s = settings("cpu,cpu,cpu");
-    gs_result r = {0};
-    s.sync = "local";
-    s.every = every;
-    s.test_hook = note_weight;
-    GS_TRY(gs_train(&s, NULL, &r));
-    gs_result_free(&r);
-    for (int step = 1; step <= 20; step++) {
-        if (step == 19) continue; /* the average of the epoch's end comes after the look */
-        bool met = seen[0][step - 1] == seen[1][step - 1] && seen[0][step - 1] == seen[2][step - 1];
-        LAB_CHECK(met == (step % every == 0),
-                  "train --sync local --every %d: after step %d the workers' weights are %s, expected %s",
-                  every, step, met ? "the same" : "different", met ? "different" : "the same");
-    }
-    return GS_OK;
-}
-
-static gs_status steps_alone(void) {
-    GS_TRY(check_h_1("cpu", 0));
-    GS_TRY(check_h_1("cpu,cpu", 0));
-    GS_TRY(check_h_1("cpu,cpu,cpu", 0.9f));
-    GS_TRY(check_h_1("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", 0.9f)); /* step 19 has 6 samples for 8 workers */
-    GS_TRY(check_when(2));
-    return check_when(7);
-}
+const char *const lab_may_call[] = {
+    "gs_clocks_slowest", "gs_optimizer_update", "gs_sync_run", "gs_call_run", "gs_shard_of",
+    "gs_fail",           "gs_context",          NULL};
 
 const lab_task lab_tasks[] = {
     {"11.1", "bounded staleness: who may go on", 3, who_may_go_on,
      "at most K ahead of the slowest is allowed, K itself too; at the end of an epoch 0"},
     {"11.2", "the distribution of staleness; training with the book", 3, how_stale,
      "all gradients of one update are as stale as they were before it. The training needs 11.1 too"},
-    {"11.3", "an average weighted by samples", 2, the_average,
+    {"11.3", "an average weighted by samples", 2, lab_check_average,
      "multiply what this worker has by its own share, then sum: not the other way round"},
-    {"11.4", "local SGD: a step alone, and when to meet", 2, steps_alone,
+    {"11.4", "local SGD: a step alone, and when to meet", 2, lab_check_steps_alone,
      "divide by this worker's own samples; the H-th step is the one with w->step = H - 1. It needs 11.3 too"},
     {0},
 };

@@ -1,37 +1,67 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about a minute. The machine should have nothing else to do.
-# sh figures.sh [slow] [staleness]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine, in about ten minutes. The machine should have nothing else to
+# do. sh figures.sh [speed] [accuracy] [staleness]: only these. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/11-asynchronous
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
-best() { # the highest of three: what disturbs a run makes it slower, never faster
-    for i in 1 2 3; do $gradsum "$@" --json | number samples_per_s; done | sort -g | tail -1
+of_seeds() { # FIELD ARGUMENTS...: what seeds 1 to 5 give
+    field=$1
+    shift
+    for seed in 1 2 3 4 5; do $gradsum "$@" --seed $seed --json | number "$field"; done
 }
+median() { sed -n 3p; }
 words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+lenet="train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu"
+ways="ps:local --every 4:local --every 16:async --staleness 0:async --staleness 1:async --staleness 4:async --staleness 16"
+each_way() { echo "$ways" | tr : '\n'; }
 
-# 1. one slow worker among four: speed and accuracy of each way to wait
-wanted slow && {
-    echo "# gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync ...: the best of"
-    echo "# three; and the same with --slow 3:20, one run, with its test accuracy"
-    echo "# sync                       samples/s  with --slow 3:20  test accuracy, %"
-    for sync in "ps" "local --every 4" "local --every 16" "async --staleness 0" "async --staleness 1" "async --staleness 4" \
-                "async --staleness 16"; do
-        run="train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync $sync"
-        fast=$(best $run)
-        $gradsum $run --slow 3:20 --json > "$work/run" || exit 1
-        echo "$sync|$fast|$(number samples_per_s < "$work/run")|$(number test_accuracy < "$work/run")"
-    done | awk -F'|' '{ printf "  %-26s %10.0f %17.0f %17.1f\n", $1, $2, $3, 100 * $4 }'
-} > "$here/figure-slow.txt"
+# 1. a straggler and hiccups: speed of each way to wait. In $work/CONDITION.WAY a line for each seed.
+wanted speed && {
+    echo "# gradsum $lenet --epochs 2 \\"
+    echo "#     --link 5ms,1GB/s --sync ...: samples/s, the median of seeds 1 to 5; of how many seeds faster than K = 0"
+    echo "# straggler: --slow 3:10    hiccups: --jitter 0:100ms@10%,1:100ms@10%,2:100ms@10%,3:100ms@10%"
+    echo "# sync                           alone           straggler       hiccups"
+    each_way | while read -r sync; do
+        run="$lenet --epochs 2 --link 5ms,1GB/s --sync $sync"
+        of_seeds samples_per_s $run > "$work/alone.$sync"
+        of_seeds samples_per_s $run --slow 3:10 > "$work/straggler.$sync"
+        of_seeds samples_per_s $run --jitter 0:100ms@10%,1:100ms@10%,2:100ms@10%,3:100ms@10% > "$work/hiccups.$sync"
+    done
+    each_way | while read -r sync; do
+        line=$sync
+        for condition in alone straggler hiccups; do
+            faster=$(paste "$work/$condition.$sync" "$work/$condition.async --staleness 0" |
+                awk '$1 > $2 { n++ } END { print n + 0 }')
+            line="$line|$(sort -g "$work/$condition.$sync" | median)|$faster"
+        done
+        echo "$line"
+    done | awk -F'|' '{ printf "  %-26s %8.0f %d of 5 %8.0f %d of 5 %8.0f %d of 5\n", $1, $2, $3, $4, $5, $6, $7 }' |
+        sed '/staleness 0/s/0 of 5/      /g; s/ *$//'
+} > "$here/figure-speed.txt"
 
-# 2. the distribution of staleness
+# 2. accuracy: no link, because it changes nothing of it but the order in which gradients come
+wanted accuracy && {
+    echo "# gradsum $lenet --epochs 4 --sync ...: test accuracy in %"
+    echo "# sync                       seeds 1, 2, 3, 4, 5          median  lower than ps"
+    each_way | while read -r sync; do
+        of_seeds test_accuracy $lenet --epochs 4 --sync $sync > "$work/accuracy"
+        [ "$sync" = ps ] && cp "$work/accuracy" "$work/ps"
+        lower=$(paste "$work/accuracy" "$work/ps" | awk '$1 < $2 { n++ } END { print n + 0 }')
+        echo "$sync|$(tr '\n' ' ' < "$work/accuracy")|$(sort -g "$work/accuracy" | median)|$lower"
+    done | awk -F'|' '{ split($2, a, " ")
+        printf "  %-26s %5.1f %5.1f %5.1f %5.1f %5.1f %8.1f %10s of 5\n", $1, 100*a[1], 100*a[2], 100*a[3], 100*a[4], 100*a[5], 100*$3, $4 }'
+} > "$here/figure-accuracy.txt"
+
+# 3. the distribution of staleness
 wanted staleness && for k in 1 4; do
-    $gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync async --staleness $k --slow 3:20 \
-        > "$work/run" || exit 1
+    run="$lenet --epochs 4 --sync async --staleness $k --slow 3:20"
+    $gradsum $run > "$work/run" || exit 1
     echo "\$ gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync async"
     echo "      --staleness $k --slow 3:20"
     sed -n '/^stale/,/^mean/p' "$work/run"
     echo
 done > "$here/figure-staleness.txt"
+exit 0

@@ -1,22 +1,11 @@
 /* Lesson 11: waiting for no one. tasks.h and README.md say what to write.
  *
- * This file takes the place of src/train/ways/clocks.c and of src/train/ways/local_sgd.c: `build/lessons/11/gradsum
- * train --sync async --staleness 4` asks the functions below who may go on, and `--sync local --every 8` averages with
- * them. */
+ * This file and given.c take the place of src/train/ways/clocks.c and of src/train/ways/local_sgd.c:
+ * `build/lessons/11/gradsum train --sync async --staleness 4` asks the functions below who may go on, and `--sync local
+ * --every 8` averages with them. */
 #include "tasks.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-/* ---- bounded staleness ---- */
-
-/* Given. */
-size_t gs_clocks_slowest(const gs_clocks *c) {
-    size_t slowest = c->clock[0];
-    for (int r = 1; r < c->workers; r++)
-        if (c->clock[r] < slowest) slowest = c->clock[r];
-    return slowest;
-}
+/* ---- bounded staleness; gs_clocks_slowest is given ---- */
 
 bool gs_clocks_may_go_on(const gs_clocks *c, int rank) {
     /* task 11.1: true if this worker is at most c->bound steps ahead of the slowest. But a worker that has done all
@@ -36,15 +25,10 @@ void gs_clocks_apply(gs_clocks *c, const int *ranks, int n) {
     /* end of task 11.2 */
 }
 
-/* Given. */
-void gs_clocks_read(gs_clocks *c, int rank) {
-    c->read[rank] = c->applied;
-}
-
 /* ---- local SGD ---- */
 
 gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all) {
-    /* task 11.3: two lines. */
+    /* task 11.3: scale what is yours; then sum. */
     for (size_t i = 0; i < count; i++) x[i] *= (float)(mine / all);
     return gs_sync_run(s, x, count);
     /* end of task 11.3 */
@@ -59,103 +43,3 @@ gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *me
     return GS_OK;
     /* end of task 11.4 */
 }
-
-/* ---- given: what else --sync local needs ---- */
-
-typedef struct local {
-    way since;
-    float stats[GS_STATS]; /* of this worker's steps since the epoch began */
-} local;
-
-static gs_status create(gs_worker *w) {
-    w->way_state = calloc(1, sizeof(local));
-    return w->way_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
-}
-
-static void free_local(gs_worker *w) {
-    free(w->way_state);
-}
-
-/* The average of an array of this worker's device. The gradients, which are free between two steps, carry it. */
-static gs_status average(gs_worker *w, gs_mem x) {
-    const gs_backend *ops = w->device->ops;
-    const local *l = w->way_state;
-    gs_mem carrier = w->model->gradients;
-    size_t count = w->model->params;
-    void *host;
-    GS_TRY(ops->copy(w->device, carrier, x, count));
-    GS_TRY(ops->map(w->device, carrier, count * sizeof(float), &host));
-    GS_TRY(weighted_average(w->sync, host, count, l->since.mine, l->since.all));
-    GS_TRY(ops->unmap(w->device, carrier, host));
-    return ops->copy(w->device, x, carrier, count);
-}
-
-/* The workers meet: the weights are averaged, and the optimiser's vectors (velocity) too; the epoch's counts are
- * summed. */
-static gs_status meet(gs_worker *w, gs_score *score) {
-    local *l = w->way_state;
-    gs_mem stats = gs_model_stats(w->model);
-    float sum[GS_STATS];
-    if (l->since.all > 0 && w->comm->size > 1) {
-        GS_TRY(average(w, w->model->weights));
-        for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(average(w, w->optimizer->vector[i]));
-    }
-    l->since = (way){0, 0};
-    if (gs_stop_requested) l->stats[GS_STAT_STOP] = 1;
-    GS_TRY(w->device->ops->write(w->device, stats, l->stats, sizeof l->stats));
-    GS_TRY(gs_sync_sum(w->sync, w->device, stats, GS_STATS));
-    GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
-    *score = gs_score_of(sum);
-    return gs_phase_ends(w, GS_PHASE_SYNC);
-}
-
-static gs_status step(gs_worker *w, gs_score *score) {
-    local *l = w->way_state;
-    float stats[GS_STATS];
-    bool time_to_meet;
-
-    GS_TRY(gs_gradient(w));
-    GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
-    GS_TRY(step_alone(w, &l->since, w->piece.part, w->piece.batch, &time_to_meet));
-    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
-
-    for (int i = 0; i < GS_STATS; i++) l->stats[i] += stats[i];
-    *score = gs_score_of(stats);
-    if (!time_to_meet) return GS_OK;
-
-    gs_score sum; /* of the epoch up to here, over all workers: only the wish to stop matters yet */
-    GS_TRY(meet(w, &sum));
-    score->stop = sum.stop;
-    return GS_OK;
-}
-
-static gs_status end_epoch(gs_worker *w, gs_score *total) {
-    local *l = w->way_state;
-    GS_TRY(meet(w, total));
-    l->stats[GS_STAT_LOSS] = l->stats[GS_STAT_CORRECT] = l->stats[GS_STAT_SAMPLES] = 0;
-    return GS_OK;
-}
-
-static void describe(const gs_settings *s, char *text, size_t size) {
-    snprintf(text, size, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
-}
-
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen == (s->every > 0)) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--sync local and --every H, the steps from one average to the next, need each other");
-}
-
-const gs_way gs_way_local = {.name = "local",
-                             .option = "--sync local",
-                             .no_bucket = "does not sum gradients in each step",
-                             .no_wire = "sends weights, which must not be rounded",
-                             .check = check,
-                             .describe = describe,
-                             .no_gradient = true,
-                             .all_measured = true,
-                             .apart = true,
-                             .create = create,
-                             .step = step,
-                             .end_epoch = end_epoch,
-                             .free = free_local};

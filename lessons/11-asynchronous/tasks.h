@@ -5,6 +5,8 @@
  *     11.1   gs_clocks_may_go_on   who may begin the next step
  *     11.2   gs_clocks_apply       how stale is each gradient
  *
+ * gs_clocks_slowest, the lowest clock, is given.
+ *
  * Tasks 11.3 and 11.4 are local SGD, as README.md explains it:
  *
  *     11.3   weighted_average      below
@@ -28,7 +30,7 @@ typedef struct way {
 
 /* Task 11.4. This worker's gradients are the sum over its own `mine` samples of a global batch of `all`; perhaps it
  * has none. Update its weights with their mean: gs_optimizer_update(w->optimizer, samples) divides the gradients by
- * `samples`, which must not be 0. Count the samples. Then: *meet is true where the workers must meet after this step,
- * the H-th one since the last time; H is w->settings->every, and w->step is the number of steps before this one, since
- * the beginning. */
+ * `samples`, which must not be 0. Count the samples. Then: *meet is true after every H-th step of the run; the meeting
+ * at the end of an epoch does not change that count. H is w->settings->every, and w->step is the number of steps of the
+ * run before this one. */
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet);

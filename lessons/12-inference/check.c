@@ -8,6 +8,21 @@
 #include <string.h>
 #include "lab.h"
 
+/* Rows of drawn numbers (lab_number, lab_pick), one for each kind. */
+enum {
+    WORKERS_ROW,
+    REQUESTS_ROW,
+    SPEEDS_ROW,
+    WIDTHS_ROW,
+    ORDER_ROW,
+    GIVEN_TO_ROW,
+    VALUES_ROW,
+    MARKS_ROW,
+    TIMES_ROW,
+    SERVERS_ROW,
+    ARRIVALS_ROW
+};
+
 /* ---- 12.1 ---- */
 
 static double last_answer(int workers, const double *speed, const size_t *count) {
@@ -55,6 +70,12 @@ static gs_status check_divide(void) {
     for (size_t requests = 0; requests <= 17; requests++)
         for (size_t i = 0; i < sizeof workers / sizeof *workers; i++)
             GS_TRY(check_divide_of(requests, workers[i], speeds[i]));
+    for (size_t i = 0; i < 60; i++) {
+        double speed[4];
+        int drawn = 1 + (int)lab_pick(WORKERS_ROW, i, 4);
+        for (size_t r = 0; r < 4; r++) speed[r] = (double)(1 + lab_pick(SPEEDS_ROW, 4 * i + r, 40)) / 8;
+        GS_TRY(check_divide_of(lab_pick(REQUESTS_ROW, i, 20), drawn, speed));
+    }
     return GS_OK;
 }
 
@@ -92,6 +113,54 @@ static gs_status check_gather_small(void) {
     return GS_OK;
 }
 
+enum { MOST_WORKERS = 4, MOST_REQUESTS = 24, MOST_WIDTH = 5, STRANGERS = 3 };
+
+/* Each request goes to one of the workers, or to none; the numbers from `requests` on were never asked. They are taken
+ * in an order that is not their own. */
+static gs_status check_gather_drawn(size_t i) {
+    size_t request[MOST_WORKERS][MOST_REQUESTS + STRANGERS], count[MOST_WORKERS] = {0}, missing = 0;
+    float answers[MOST_WORKERS][(MOST_REQUESTS + STRANGERS) * MOST_WIDTH], out[MOST_REQUESTS * MOST_WIDTH];
+    float expected[MOST_REQUESTS * MOST_WIDTH];
+    unsigned char seen[MOST_REQUESTS];
+    size_t workers = 1 + lab_pick(WORKERS_ROW, i, MOST_WORKERS);
+    size_t width = 1 + lab_pick(WIDTHS_ROW, i, MOST_WIDTH);
+    size_t requests = 1 + lab_pick(REQUESTS_ROW, i, MOST_REQUESTS);
+    size_t all = requests + STRANGERS, order[MOST_REQUESTS + STRANGERS] = {0};
+    for (size_t q = 0; q < all; q++) { /* a shuffle that begins with one element and takes in the next */
+        size_t place = lab_pick(ORDER_ROW, 100 * i + q, q + 1);
+        order[q] = order[place];
+        order[place] = q;
+    }
+    for (size_t k = 0; k < requests * width; k++) out[k] = expected[k] = -1;
+    for (size_t k = 0; k < all; k++) {
+        size_t q = order[k], r = lab_pick(GIVEN_TO_ROW, 100 * i + k, workers + 1);
+        if (r == workers) {
+            missing += q < requests;
+            continue;
+        }
+        for (size_t m = 0; m < width; m++) {
+            float value = lab_number(VALUES_ROW, 200 * i + q * width + m);
+            answers[r][count[r] * width + m] = value;
+            if (q < requests) expected[q * width + m] = value;
+        }
+        request[r][count[r]++] = q;
+    }
+    lab_answers from[MOST_WORKERS];
+    for (size_t r = 0; r < workers; r++) from[r] = (lab_answers){count[r], request[r], answers[r]};
+    memset(seen, (int)lab_pick(MARKS_ROW, i, 256), sizeof seen);
+    size_t got = lab_gather((int)workers, from, requests, width, out, seen);
+    LAB_CHECK(got == missing, "%zu requests, %zu worker%s, width %zu: expected %zu missing, got %zu",
+              requests, workers, gs_s(workers), width, missing, got);
+    for (size_t k = 0; k < requests * width; k++)
+        LAB_CHECK(
+            out[k] == expected[k],
+            "%zu requests, %zu worker%s, width %zu: float %zu of the answer to request %zu: expected %g, "
+            "got %g",
+            requests, workers, gs_s(workers), width, k % width, k / width, (double)expected[k],
+            (double)out[k]);
+    return GS_OK;
+}
+
 enum { IMAGES = 20, PIXELS = 16, CLASSES = 4, WORKERS = 3 };
 
 /* The logits of images first, first + 3, ...; or of all of them. */
@@ -117,7 +186,7 @@ static gs_status check_with(gs_model *m, gs_mem x) {
     size_t request[WORKERS][IMAGES], count;
     unsigned char seen[IMAGES];
     lab_answers from[WORKERS];
-    for (size_t i = 0; i < IMAGES * PIXELS; i++) images[i] = (float)(i * 7 % 31) / 15 - 1;
+    for (size_t i = 0; i < IMAGES * PIXELS; i++) images[i] = lab_number(VALUES_ROW, i);
     GS_TRY(answer(m, x, images, 0, 1, request[0], all, &count));
     for (size_t r = 0; r < WORKERS; r++) {
         GS_TRY(answer(m, x, images, r, WORKERS, request[r], parts[r], &count));
@@ -138,6 +207,7 @@ static gs_status check_gather(void) {
     gs_model *model = NULL;
     gs_mem x = GS_NONE;
     GS_TRY(check_gather_small());
+    for (size_t i = 0; i < 30; i++) GS_TRY(check_gather_drawn(i));
     GS_TRY(gs_device_open("cpu", 1, &device));
     gs_status status = gs_model_create(device, "flatten, linear 9, tanh, linear 4", (gs_shape){1, 4, 4, 0},
                                        IMAGES, GS_SOFTMAX_CROSS_ENTROPY, 1, &model);
@@ -162,6 +232,26 @@ static gs_status check_bound(const lab_timing *table, size_t rows, double bound,
     return GS_OK;
 }
 
+/* Sizes that differ, in any order; times in eighths, so that equal rates are equal to the bit. */
+static gs_status check_bound_drawn(size_t i) {
+    lab_timing table[8] = {0};
+    size_t rows = lab_pick(WORKERS_ROW, i, 9), best = 0;
+    double ms = 1, bound = (double)lab_pick(SPEEDS_ROW, i, 80) / 8;
+    for (size_t k = 0; k < rows; k++) {
+        size_t place = lab_pick(ORDER_ROW, 8 * i + k, k + 1);
+        table[k] = table[place];
+        table[place] = (lab_timing){1 + 4 * k + lab_pick(REQUESTS_ROW, 8 * i + k, 4),
+                                    (double)(1 + lab_pick(TIMES_ROW, 8 * i + k, 80)) / 8};
+    }
+    for (size_t k = 0; k < rows; k++) {
+        double here = (double)table[k].batch * ms, other = (double)best * table[k].ms;
+        if (table[k].ms > bound || here < other || (here == other && table[k].batch > best)) continue;
+        best = table[k].batch;
+        ms = table[k].ms;
+    }
+    return check_bound(table, rows, bound, best);
+}
+
 static gs_status check_best_batch(void) {
     static const lab_timing table[] = {{1, 0.5}, {2, 0.6}, {4, 0.8}, {8, 2}, {16, 3}, {32, 8}};
     static const lab_timing turned[] = {{32, 8}, {8, 2}, {1, 0.5}, {4, 0.8}, {16, 4}, {2, 0.5}};
@@ -173,7 +263,9 @@ static gs_status check_best_batch(void) {
         GS_TRY(check_bound(turned, 6, bounds[i], best_turned[i]));
     }
     static const lab_timing even[] = {{8, 4}, {2, 1}, {4, 2}};
-    return check_bound(even, 3, 10, 2);
+    GS_TRY(check_bound(even, 3, 10, 2));
+    for (size_t i = 0; i < 200; i++) GS_TRY(check_bound_drawn(i));
+    return GS_OK;
 }
 
 /* ---- 12.4 ---- */
@@ -223,6 +315,22 @@ static gs_status check_serve_of(const lab_server *s, size_t requests, const doub
     return GS_OK;
 }
 
+/* Times in eighths, so that every way to add them gives the same. */
+static gs_status check_serve_drawn(size_t i) {
+    double arrival[MOST], now = 0;
+    const lab_server s = {1 + lab_pick(SERVERS_ROW, 4 * i, 8),
+                          (double)lab_pick(SERVERS_ROW, 4 * i + 1, 40) / 8,
+                          (double)(1 + lab_pick(SERVERS_ROW, 4 * i + 2, 24)) / 8,
+                          (double)lab_pick(SERVERS_ROW, 4 * i + 3, 16) / 8};
+    size_t requests = 1 + lab_pick(REQUESTS_ROW, i, i < 30 ? 8 : MOST),
+           apart = 1 + lab_pick(WORKERS_ROW, i, 40);
+    for (size_t k = 0; k < requests; k++) {
+        now += (double)lab_pick(ARRIVALS_ROW, MOST * i + k, apart) / 8;
+        arrival[k] = now;
+    }
+    return check_serve_of(&s, requests, arrival);
+}
+
 static gs_status check_serve(void) {
     static const double few[] = {1, 2, 2, 5, 6, 6.5, 7, 7, 20, 20};
     static const lab_server servers[] = {{1, 0, 1, 0},   {1, 5, 2, 1},   {2, 0, 1, 0.5},  {2, 3, 1, 0.5},
@@ -236,8 +344,11 @@ static gs_status check_serve(void) {
             arrival[i] = arrival[i - 1] + (double)(i * i * 31 % 17) / (8.0 * busy);
         for (size_t k = 0; k < SERVERS; k++) GS_TRY(check_serve_of(&servers[k], MOST, arrival));
     }
+    for (size_t i = 0; i < 60; i++) GS_TRY(check_serve_drawn(i));
     return GS_OK;
 }
+
+const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"12.1", "divide requests among workers of unequal speed", 2, check_divide,

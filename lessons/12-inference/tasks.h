@@ -6,7 +6,9 @@
 /* Task 12.1. `requests` requests are there at once; worker r answers speed[r] > 0 of them in a ms, and all begin
  * together. Write into count[r] how many it gets, so that the last answer comes as early as possible:
  *
- *     the largest of count[r] / speed[r] is as small as it can be, and the counts add up to `requests` */
+ *     the largest of count[r] / speed[r] is as small as it can be, and the counts add up to `requests`
+ *
+ * Where several divisions are equally good, any of them is right. */
 void lab_divide(size_t requests, int workers, const double *speed, size_t *count);
 
 /* What one worker has answered: request[i] is the number of a request, and its answer are the `width` floats from

@@ -2,15 +2,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "train/train.h"
+
+enum { LOOK_MS = 200 };
+
+/* Wait for the command's next words. When the user wants to stop, so must the command. */
+static void wait_for(int from, pid_t pid) {
+    struct pollfd end = {.fd = from, .events = POLLIN};
+    while (poll(&end, 1, LOOK_MS) <= 0)
+        if (gs_stop_requested) kill(pid, SIGTERM);
+}
+
 /* Up to the end of the file, or as much as fits. errno counts after a failure alone: it may hold an old EINTR. */
-static void read_all(int from, char *output, size_t size) {
+static void read_all(int from, pid_t pid, char *output, size_t size) {
     size_t used = 0;
     while (used < size - 1) {
+        wait_for(from, pid);
         ssize_t n = read(from, output + used, size - 1 - used);
         if (n == 0 || (n < 0 && errno != EINTR)) break;
         if (n > 0) used += (size_t)n;
@@ -25,14 +39,16 @@ gs_status gs_command_run(const char *folder, const char *const *command, char *o
     pid_t pid = fork();
     int error = errno;
     if (pid == 0) {
-        if (chdir(folder) == 0 && dup2(ends[1], STDOUT_FILENO) >= 0)
+        int nothing = open("/dev/null", O_RDONLY);
+        if (chdir(folder) == 0 && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+            dup2(ends[1], STDOUT_FILENO) >= 0)
             execvp(command[0], (char *const *)command);
-        fprintf(stderr, "gradsum grade: cannot run %s: %s\n", command[0], strerror(errno));
+        fprintf(stderr, "gradsum: cannot run %s: %s\n", command[0], strerror(errno));
         _exit(127);
     }
     close(ends[1]);
     output[0] = '\0';
-    if (pid > 0) read_all(ends[0], output, size);
+    if (pid > 0) read_all(ends[0], pid, output, size);
     close(ends[0]);
     if (pid < 0) return gs_fail(GS_E_MEMORY, "cannot start %s: %s", command[0], strerror(error));
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/text.h"
+
 static gs_status no_memory(void) {
     return gs_fail(GS_E_MEMORY, "no memory for a list of hand-ins");
 }
@@ -26,7 +28,7 @@ static gs_status add(gs_hand_ins *all, const char *student, const char *lab, con
         all->room = room;
     }
     gs_hand_in *h = &all->list[all->count];
-    *h = (gs_hand_in){.student = strdup(student), .path = strdup(path)};
+    *h = (gs_hand_in){.who = all->students, .student = strdup(student), .path = strdup(path)};
     snprintf(h->lab, sizeof h->lab, "%s", lab);
     snprintf(h->problem, sizeof h->problem, "%s", problem);
     all->count++; /* also without memory: it is freed with the list */
@@ -44,15 +46,17 @@ void gs_hand_ins_free(gs_hand_ins *all) {
 
 /* ---- one student ---- */
 
-/* Why a thing is not what is wanted, or "". */
+/* Why a thing is not what is wanted, after its name; or "". */
 static const char *problem_of(const char *path, bool folder) {
+    static _Thread_local char why[80];
     struct stat s;
-    if (lstat(path, &s) != 0) return strerror(errno);
-    if (S_ISLNK(s.st_mode)) return folder ? "is a link, not a folder" : "is a link, not a file";
-    if (folder) return S_ISDIR(s.st_mode) ? "" : "is not a folder";
-    if (!S_ISREG(s.st_mode)) return "is not a file";
-    if (access(path, R_OK) != 0) return strerror(errno);
-    return "";
+    bool there = lstat(path, &s) == 0;
+    if (there && S_ISLNK(s.st_mode)) return folder ? "is a link, not a folder" : "is a link, not a file";
+    if (there && folder && !S_ISDIR(s.st_mode)) return "is not a folder";
+    if (there && !folder && !S_ISREG(s.st_mode)) return "is not a file";
+    if (there && faccessat(AT_FDCWD, path, folder ? R_OK | X_OK : R_OK, AT_EACCESS) == 0) return "";
+    snprintf(why, sizeof why, "cannot be read: %s", strerror(errno));
+    return why;
 }
 
 static bool is_there(const char *path) {
@@ -60,52 +64,81 @@ static bool is_there(const char *path) {
     return lstat(path, &s) == 0;
 }
 
-/* "07" in "07" and "lab-07.c"; false for other names. */
-static bool lab_of(const char *name, char lab[3]) {
-    const char *number = strncmp(name, "lab-", 4) == 0 ? name + 4 : name;
-    if (!isdigit((unsigned char)number[0]) || !isdigit((unsigned char)number[1])) return false;
-    bool file = number != name,
-         right = file ? strcmp(number + 2, ".c") == 0 || strcmp(number + 2, ".cl") == 0 : number[2] == '\0';
-    memcpy(lab, number, 2);
-    lab[2] = '\0';
-    return right;
+static bool two_digits(const char *text) {
+    return isdigit((unsigned char)text[0]) && isdigit((unsigned char)text[1]);
 }
 
-/* NN/lab.c or NN/lab.cl, from the name NN; or lab-NN.c itself. */
-static gs_status add_lab(gs_hand_ins *all, const char *student, const char *folder, const char *name,
-                         const char *lab) {
-    char path[4600], problem[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (strncmp(name, "lab-", 4) == 0) return add(all, student, lab, path, problem_of(path, false));
-    const char *wrong = problem_of(path, true);
-    if (*wrong) {
-        snprintf(problem, sizeof problem, "%s %s", name, wrong);
-        return add(all, student, lab, path, problem);
+/* "07" in "07" and "lab-07.c", and where `tree` in "07-all-reduce"; false for other names. */
+static bool lab_of(const char *name, bool tree, char lab[3]) {
+    bool file = !tree && strncmp(name, "lab-", 4) == 0;
+    const char *number = file ? name + 4 : name;
+    if (!two_digits(number)) return false;
+    snprintf(lab, 3, "%.2s", number);
+    const char *rest = number + 2;
+    return file ? strcmp(rest, ".c") == 0 || strcmp(rest, ".cl") == 0 : tree ? *rest == '-' : !*rest;
+}
+
+/* `what`: the name in the student's folder. A lab that is there already becomes one that was handed in twice. */
+static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab, const char *path,
+                         const char *what, const char *problem) {
+    for (int i = all->count - 1; i >= 0 && all->list[i].who == all->students; i--) {
+        gs_hand_in *h = &all->list[i];
+        if (strcmp(h->lab, lab) != 0) continue;
+        *h->problem = '\0';
+        gs_append(h->problem, sizeof h->problem,
+                  "handed in more than once, the last time as %s: hand in one file", what);
+        return GS_OK;
     }
-    for (int k = 0; k < 2; k++) {
-        snprintf(path, sizeof path, "%s/%s/%s", folder, name, k == 0 ? "lab.cl" : "lab.c");
-        if (is_there(path)) return add(all, student, lab, path, problem_of(path, false));
-    }
-    snprintf(problem, sizeof problem, "no lab.c in the folder %s", name);
     return add(all, student, lab, path, problem);
 }
 
-static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int *found) {
+/* A file lab-NN.c, or in a folder `name` lab.c or lab.cl. */
+static gs_status add_name(gs_hand_ins *all, const char *student, const char *folder, const char *name,
+                          const char *lab, bool is_folder) {
+    char path[4900], what[300], problem[500] = "";
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(what, sizeof what, "%s", name);
+    const char *wrong = problem_of(path, is_folder);
+    for (int k = 0; k < 2 && is_folder && !*wrong; k++) {
+        snprintf(what, sizeof what, "%s/%s", name, k == 0 ? "lab.cl" : "lab.c");
+        snprintf(path, sizeof path, "%s/%s", folder, what);
+        if (!is_there(path)) continue;
+        is_folder = false;
+        wrong = problem_of(path, false);
+    }
+    if (*wrong)
+        snprintf(problem, sizeof problem, "%s %s", what, wrong);
+    else if (is_folder)
+        snprintf(problem, sizeof problem, "no lab.c in the folder %s", name);
+    return add_lab(all, student, lab, path, what, problem);
+}
+
+/* The labs in one folder; with `tree` in a tree's lessons/. *found: how many. */
+static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int *found) {
     struct dirent **names;
     char lab[3];
     int count = scandir(folder, &names, NULL, alphasort);
     *found = 0;
-    if (count < 0) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (count < 0) return gs_fail(GS_E_FILE, "the folder cannot be read: %s", strerror(errno));
     gs_status status = GS_OK;
     for (int i = 0; i < count; i++) {
-        if (status == GS_OK && lab_of(names[i]->d_name, lab)) {
-            status = add_lab(all, student, folder, names[i]->d_name, lab);
+        const char *name = names[i]->d_name;
+        if (status == GS_OK && lab_of(name, tree, lab)) {
+            status = add_name(all, student, folder, name, lab, tree || two_digits(name));
             (*found)++;
         }
         free(names[i]);
     }
     free(names);
     return status;
+}
+
+/* The labs of one student: in the folder itself, or else in the tree that it is. */
+static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int *found) {
+    char lessons[4600];
+    GS_TRY(find_in(all, student, folder, false, found));
+    snprintf(lessons, sizeof lessons, "%s/lessons", folder);
+    return *found == 0 && !*problem_of(lessons, true) ? find_in(all, student, lessons, true, found) : GS_OK;
 }
 
 /* ---- all students ---- */
@@ -125,11 +158,12 @@ static gs_status add_student(gs_hand_ins *all, const char *folder, const char *n
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *wrong = problem_of(path, true);
     if (strcmp(wrong, "is not a folder") == 0) return GS_OK; /* a list of the course, an archive, ... */
-    if (*wrong) return add(all, name, "", path, wrong);
-    gs_status status = find_labs(all, name, path, &found);
-    if (status == GS_E_FILE) return add(all, name, "", path, gs_message());
-    if (status == GS_OK && found == 0)
-        return add(all, name, "", path, "nothing here: wanted NN/lab.c or lab-NN.c");
+    char problem[sizeof all->list->problem] = "";
+    if (*wrong) snprintf(problem, sizeof problem, "the folder %s", wrong);
+    gs_status status = *wrong ? GS_OK : find_labs(all, name, path, &found);
+    if (status == GS_E_FILE) snprintf(problem, sizeof problem, "%s", gs_message());
+    if (status == GS_E_FILE || (status == GS_OK && found == 0)) status = add(all, name, "", path, problem);
+    all->students++;
     return status;
 }
 
@@ -139,8 +173,11 @@ gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *all) {
     int found;
     if (strlen(folder) > 4000)
         return gs_fail(GS_E_FILE, "the name of a folder has %zu letters", strlen(folder));
+    DIR *readable = opendir(folder);
+    if (!readable) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+    closedir(readable);
     GS_TRY(find_labs(all, last_name(folder, name, sizeof name), folder, &found));
-    if (found > 0) return GS_OK;
+    if (found > 0) return all->students++, GS_OK;
     int count = scandir(folder, &names, NULL, alphasort), before = all->count;
     if (count < 0) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
     gs_status status = GS_OK;

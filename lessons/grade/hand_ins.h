@@ -1,25 +1,28 @@
-/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl). */
+/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl); or a
+ * whole source tree, with lessons/NN-NAME/lab.c. */
 #pragma once
 
 #include <stdbool.h>
 #include "core/error.h"
 
 typedef struct gs_hand_in {
+    int who;           /* the student's number: others may have the same name */
     char *student;     /* the folder's name */
     char lab[3];       /* "07"; "" where a student has handed in nothing */
     char *path;        /* of the file */
-    char problem[200]; /* why it cannot be graded, or "" */
+    char problem[400]; /* why it cannot be graded, or "" */
 } gs_hand_in;
 
 typedef struct gs_hand_ins {
-    gs_hand_in *list;
+    gs_hand_in *list; /* the hand-ins of a student behind each other */
     int count, room;
+    int students;
 } gs_hand_ins;
 
 /* Find what is handed in below `folder`, in the order of the names, and put it behind what is in the list. A folder
  * that holds labs itself is one student's. Links are not followed: a link is no work of the student's own, and may
- * lead back to where it is. What cannot be read is in the list, with its problem. GS_E_FILE: there
- * is no such folder, or it holds nothing. */
+ * lead back to where it is. What cannot be read is in the list, with its problem, and so is what
+ * was handed in twice. GS_E_FILE: there is no such folder, or it holds nothing. */
 gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *);
 void gs_hand_ins_free(gs_hand_ins *);
 

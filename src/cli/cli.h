@@ -31,6 +31,7 @@ int gs_cmd_report(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
 int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_grade(int argc, char **argv);
+int gs_cmd_lesson(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);
 
 /* ---- main.c ---- */
@@ -111,6 +112,7 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 
 /* Of --bind, where there are ranks and no run. */
 #define GS_BIND_HELP_RANKS "cores: bind each rank to its own; or none"
+#define GS_LINK_HELP "slow messages, as a network does: each takes 50us,125MB/s (latency, bandwidth)"
 
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
 int gs_failed(const char *command, gs_status status);
@@ -139,7 +141,7 @@ typedef struct gs_progress {
     bool json;
     bool bar;         /* a progress bar on standard error, which is a terminal */
     int bar_columns;  /* that there are for it: a line that wraps could not be written over */
-    char run[48];     /* of several runs: "batch 64, 5 to come: ", or "" */
+    char run[96];     /* of several runs: "batch 64, 5 to come: ", or "" */
     gs_screen screen; /* standard output */
     double started, shown;
     double samples_done; /* of this epoch */

@@ -70,8 +70,9 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
     if (message) gs_call_fill(&send, r->number, t->ranks, r->host_in, NULL);
     gs_call_fill(&call, r->number, t->ranks, r->host_in, r->host_out);
     GS_TRY(to_device(r, at, bytes));
-    GS_TRY(gs_comm_barrier(c));
-    double start = gs_seconds();
+    double start;
+    GS_TRY(gs_ranks_begin(c, &t->link, &start));
+    if (operation == GS_SEND) start = gs_seconds(); /* alone, whenever this rank woke */
     if (message) GS_TRY(run_call(r, at, &send));
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
     GS_TRY(run_call(r, at, &call));
@@ -85,7 +86,7 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
  * a short call is made again for a while. All ranks know the same times, so all make the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
-    return run > t->runs && (spent > 20e-3 || run > MOST);
+    return run > t->runs && (spent > 20e-3 || run > MOST || gs_link_is_there(&t->link));
 }
 
 /* To CPUs of its own, or to none; OpenCL's threads and Gloo's have begun before, and keep all. */
@@ -133,17 +134,25 @@ static gs_status join_processes(rank *r) {
     gs_table *t = r->t;
     uint8_t has_cl = t->has_cl;
     GS_TRY(gs_comm_processes_create(&t->mpirun, &r->comm[FIRST]));
+    GS_TRY(gs_comm_agree_on_link(r->comm[FIRST], &t->link));
     GS_TRY(gs_comm_all_reduce(r->comm[FIRST], &has_cl, 1, GS_U8, GS_MIN));
     t->has_cl = has_cl;
     return GS_OK;
 }
 
-static gs_status open_rank(rank *r) {
-    gs_table *t = r->t;
-    size_t bytes = ((size_t)t->size / 4 + (size_t)t->ranks) * 4;
+static gs_status meet(rank *r) {
+    const gs_table *t = r->t;
     gs_rendezvous meeting = {
         .rank = r->number, .size = t->ranks, .directory = t->folder, .timeout = t->timeout};
     char why[256];
+    GS_TRY(gs_comm_gloo_create(&meeting, &r->comm[GLOO]));
+    GS_TRY(gs_comm_shm_create(r->comm[GLOO], &r->comm[SHM], why, sizeof why));
+    return r->comm[SHM] ? GS_OK : gs_fail(GS_E_DEVICE, "no memory can be shared here: %s", why);
+}
+
+static gs_status open_rank(rank *r) {
+    gs_table *t = r->t;
+    size_t bytes = ((size_t)t->size / 4 + (size_t)t->ranks) * 4;
     if (t->mpirun.size > 1) GS_TRY(join_processes(r));
     r->host_in = malloc(bytes);
     r->host_out = malloc(bytes);
@@ -156,10 +165,10 @@ static gs_status open_rank(rank *r) {
         GS_TRY(r->device->ops->alloc(r->device, bytes, &r->out));
     }
     GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all have their memory */
-    if (t->mpirun.size > 1) return GS_OK;
-    GS_TRY(gs_comm_gloo_create(&meeting, &r->comm[GLOO]));
-    GS_TRY(gs_comm_shm_create(r->comm[GLOO], &r->comm[SHM], why, sizeof why));
-    return r->comm[SHM] ? GS_OK : gs_fail(GS_E_DEVICE, "no memory can be shared here: %s", why);
+    if (t->mpirun.size <= 1) GS_TRY(meet(r));
+    for (int i = 0; i < t->transport_count; i++)
+        GS_TRY(gs_comm_linked_create(r->comm[i], &t->link, &r->comm[i]));
+    return GS_OK;
 }
 
 static gs_status run_row(rank *r, int kind, gs_operation operation) {
@@ -279,12 +288,13 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"spoil", GS_OPTION_TEXT, &t.spoil, 0, 0, "NAME",
          "make this collective's results wrong, to test the check"},
         {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank"},
+        {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
         {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},
         {0},
     };
     const gs_help help = {
-        "collectives [-n RANKS] [--size BYTES] [--json]",
+        "collectives [-n RANKS] [--size BYTES] [--link L,B] [--json]",
         "Run every collective between threads of one process (threads), and in the two\nways "
         "that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo). "
         "The\nbuffers are in host memory (cpu) and on an OpenCL device (cl).\n"
@@ -302,6 +312,7 @@ int gs_cmd_collectives(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("collectives", status);
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
+    if (gs_link_is_there(&t.link)) t.runs = 2; /* nearly all of the time is sleep */
     status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
     if (status != GS_OK) return gs_failed("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)

@@ -236,5 +236,6 @@ int gs_cmd_compare(int argc, char **argv) {
     status = run(&s, rows, count, json, report, argc, argv);
     for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
     free(rows);
+    if (status != GS_OK && json) gs_json_failed(status, NULL);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("compare", status);
 }

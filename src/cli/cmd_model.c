@@ -51,16 +51,17 @@ static void print_name(const char *name) {
     enum { MARGIN = 12, COLUMNS = 80 };
     int column = printf("  %-9s ", name);
     for (const char *from = gs_model_text(name); *from;) {
-        int length = (int)strcspn(from, ",");
-        bool more = from[length] == ',';
+        int length = (int)strcspn(from, ",;");
+        bool more = from[length] != '\0';
         if (column > MARGIN && column + 1 + length + 1 > COLUMNS) {
             printf("\n%*s", MARGIN, "");
             column = MARGIN;
         }
-        column += printf("%s%.*s%s", column > MARGIN ? " " : "", length, from, more ? "," : "\n");
+        column += printf("%s%.*s", column > MARGIN ? " " : "", length + more, from);
         from += length + more;
         from += strspn(from, " ");
     }
+    putchar('\n');
 }
 
 /* Names and grammar (model/model_text.h). */
@@ -75,6 +76,10 @@ static void print_grammar(void) {
         if (!fits) printf("  %s\n", usage);
         printf("  %-*s %s\n", USAGE, fits ? usage : "", what);
     }
+    printf("\n  %-*s %s\n", USAGE, "N x LAYER, N x ( LAYERS )", "N times");
+    printf("  %-*s %s\n", USAGE, "NAME NUMBER ...", "the layers of a block, defined before:");
+    printf("  block NAME PARAM ... = LAYERS ;\n\n  block twice C = 2 x (conv C 3x3 pad 1, relu);\n"
+           "  twice 16, max_pool 2, twice 32, global_avg_pool, flatten, linear 10\n");
     printf("\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5. The\nlast layer needs "
            "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
 }

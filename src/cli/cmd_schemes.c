@@ -3,7 +3,8 @@
  *
  * The ranks are threads of this process; what is between them is their memory, or what is between processes: a segment
  * of shared memory, or Gloo's connections over 127.0.0.1. The schemes take turns, so that what else the machine does
- * meets all of them; a figure is the median.
+ * meets all of them; a figure is the median. With --link nearly all of the time is sleep, which anything else can only
+ * make longer: there it is the least.
  */
 #include "cli/cli.h"
 #include "cli/ranks.h"
@@ -18,12 +19,13 @@
 #include "core/clock.h"
 #include "core/cores.h"
 
-enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7 };
+enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7, TURNS_LINKED = 3 };
 static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats: 1 KB to 16 MB */
 
 typedef struct table {
     int ranks;
     const char *over;
+    gs_link link;
     bool json, bind;
     double seconds_all; /* for all of it, about */
     char folder[300];   /* where ranks meet for Gloo */
@@ -47,13 +49,28 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Seconds per call, the mean of `calls`. All ranks begin together. */
+/* Seconds per call, the mean of `calls`. From the first rank's beginning to the last one's end. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
     r->sync->scheme = r->t->scheme[scheme];
-    GS_TRY(gs_comm_barrier(r->comm));
-    double start = gs_seconds();
+    double start;
+    GS_TRY(gs_ranks_begin(r->comm, &r->t->link, &start));
     for (int i = 0; i < calls; i++) GS_TRY(gs_sync_run(r->sync, r->data, count));
-    *seconds = (gs_seconds() - start) / calls;
+    double latest[2] = {gs_seconds(), -start};
+    GS_TRY(gs_comm_all_reduce(r->comm, latest, 2, GS_F64, GS_MAX));
+    *seconds = (latest[0] + latest[1]) / calls;
+    return GS_OK;
+}
+
+/* Enough calls for one turn to take its share of the time. Over links each call is a turn: of two in a row the second
+ * would begin on lines that the first has left, while others are still busy with it. */
+static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
+    const table *t = r->t;
+    double once, each = t->seconds_all / (SIZES * TURNS * t->schemes);
+    *calls = 1;
+    if (gs_link_is_there(&t->link)) return GS_OK;
+    GS_TRY(turn(r, scheme, count, 2, &once));
+    double wanted = each / (once > 1e-7 ? once : 1e-7);
+    *calls = wanted > 2000 ? 2000 : (int)wanted + 1;
     return GS_OK;
 }
 
@@ -77,20 +94,16 @@ static gs_status measure(rank *r, int size) {
     table *t = r->t;
     double seconds[MOST_SCHEMES][TURNS];
     int calls[MOST_SCHEMES];
+    int turns = gs_link_is_there(&t->link) ? TURNS_LINKED : TURNS;
     for (int i = 0; i < t->schemes; i++) {
-        double once;
         GS_TRY(check(r, i, sizes[size]));
-        GS_TRY(turn(r, i, sizes[size], 2, &once));
-        double each = t->seconds_all / (SIZES * TURNS * t->schemes),
-               wanted = each / (once > 1e-7 ? once : 1e-7);
-        calls[i] = wanted > 2000 ? 2000 : (int)wanted + 1;
-        GS_TRY(gs_comm_broadcast(r->comm, &calls[i], 1, GS_I32, 0));
+        GS_TRY(count_calls(r, i, sizes[size], &calls[i]));
     }
-    for (int k = 0; k < TURNS; k++)
+    for (int k = 0; k < turns; k++)
         for (int i = 0; i < t->schemes; i++) GS_TRY(turn(r, i, sizes[size], calls[i], &seconds[i][k]));
     for (int i = 0; i < t->schemes && r->comm->rank == 0; i++) {
-        qsort(seconds[i], TURNS, sizeof seconds[i][0], compare);
-        t->seconds[size][i] = seconds[i][TURNS / 2];
+        qsort(seconds[i], (size_t)turns, sizeof seconds[i][0], compare);
+        t->seconds[size][i] = seconds[i][gs_link_is_there(&t->link) ? 0 : turns / 2];
     }
     return GS_OK;
 }
@@ -105,10 +118,12 @@ static gs_status connect(rank *r, int number) {
                              .directory = t->folder,
                              .timeout = GS_TIMEOUT,
                              .transport = t->over};
-    if (strcmp(t->over, "threads") == 0) return GS_OK;
-    gs_comm_free(r->comm); /* threads' */
-    r->comm = NULL;
-    return gs_comm_processes_create(&meeting, &r->comm); /* as between processes */
+    if (strcmp(t->over, "threads") != 0) {
+        gs_comm_free(r->comm); /* threads' */
+        r->comm = NULL;
+        GS_TRY(gs_comm_processes_create(&meeting, &r->comm)); /* as between processes */
+    }
+    return gs_comm_linked_create(r->comm, &t->link, &r->comm);
 }
 
 /* Ctrl-C and the like: `how` is SIG_BLOCK or SIG_UNBLOCK, for this thread. */
@@ -146,7 +161,9 @@ static gs_status run_rank(void *context, int number, gs_comm **comm) {
 /* ---- printing ---- */
 
 static void print_text(const table *t) {
+    char link[80];
     printf("%d ranks over %s; microseconds per sum; *: the fastest except allreduce\n", t->ranks, t->over);
+    if (gs_link_is_there(&t->link)) printf("a message takes %s\n", gs_link_text(&t->link, link, sizeof link));
     if (t->bind) printf("each rank is bound to CPUs of its own (--bind none undoes it)\n");
     printf("\n%-20s", "");
     static const char *const names[SIZES] = {"1 KB", "16 KB", "256 KB", "2 MB", "16 MB"};
@@ -164,12 +181,15 @@ static void print_text(const table *t) {
 }
 
 static void print_json(const table *t) {
+    char link[80];
     for (int i = 0; i < t->schemes; i++)
         for (int k = 0; k < SIZES; k++) {
             cJSON *o =
                 GS_JSON_OBJECT(GS_FIELD("scheme", t->scheme[i]->name), GS_FIELD("over", t->over),
                                GS_FIELD("ranks", t->ranks), GS_FIELD("bytes", (sizes[k] * sizeof(float))),
                                GS_FIELD("seconds", t->seconds[k][i]));
+            if (gs_link_is_there(&t->link))
+                cJSON_AddStringToObject(o, "link", gs_link_text(&t->link, link, sizeof link));
             gs_json_print(o);
         }
 }
@@ -206,12 +226,14 @@ int gs_cmd_schemes(int argc, char **argv) {
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &t.ranks, 2, MOST_RANKS, "RANKS", "number of ranks"},
         {"over", GS_OPTION_TEXT, &t.over, 0, 0, "NAME", "threads; as processes: shm, gloo (over 127.0.0.1)"},
+        {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
         {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
-        {"seconds", GS_OPTION_DOUBLE, &t.seconds_all, 0, 3600, "S", "about how long to measure"},
+        {"seconds", GS_OPTION_DOUBLE, &t.seconds_all, 0, 3600, "S",
+         "about how long to measure, without --link"},
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per figure"},
         {0},
     };
-    const gs_help help = {"schemes [-n RANKS] [--over NAME] [--json]",
+    const gs_help help = {"schemes [-n RANKS] [--over NAME] [--link L,B] [--json]",
                           "Time one sum with every scheme of --sync, for arrays of 1 KB to 16 MB. The ranks\n"
                           "are threads of this program; the first sum of each kind is checked. Each scheme\n"
                           "has its formulas in its file in src/sync/.",

@@ -4,7 +4,7 @@
 #include "core/decimal.h"
 #include "io/file.h"
 #include "page/report.h"
-#include "train/sweep.h"
+#include "train/sweep_line.h"
 #include "io/json.h"
 
 #include <math.h>
@@ -19,17 +19,19 @@ static uint64_t base_batch_of(const gs_settings *s) {
 
 static void json_start(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
         GS_FIELD("data", s->data), GS_FIELD("train_samples", w->samples), GS_FIELD("devices", s->devices),
         GS_FIELD("sync", s->sync), GS_FIELD("jobs", w->jobs), GS_FIELD("threads", s->threads),
         GS_FIELD("target_accuracy", w->target), GS_FIELD("epochs", s->epochs),
-        GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed),
-        GS_FIELD("lr", gs_decimal(s->lr)), GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)),
-        GS_FIELD("base_batch", base_batch_of(s)), GS_FIELD("warmup_epochs", s->warmup),
-        GS_FIELD("momentum", gs_decimal(s->momentum)), GS_FIELD("weight_decay", gs_decimal(s->weight_decay)));
+        GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed), GS_FIELD("seeds", w->seeds),
+        GS_FIELD("optimizer", s->optimizer->name), GS_FIELD("lr", gs_decimal(n.lr)),
+        GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)), GS_FIELD("base_batch", base_batch_of(s)),
+        GS_FIELD("warmup_epochs", s->warmup), GS_FIELD("momentum", gs_decimal(n.momentum)),
+        GS_FIELD("weight_decay", gs_decimal(n.weight_decay)));
     cJSON *batches = cJSON_AddArrayToObject(o, "batches");
-    for (int i = 0; i < w->count; i++) cJSON_AddItemToArray(batches, GS_JSON(w->run[i].batch));
+    for (int i = 0; i < w->batches; i++) cJSON_AddItemToArray(batches, GS_JSON(w->batch[i]));
     gs_json_print(o);
 }
 
@@ -40,8 +42,8 @@ static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step)
 
 static void json_run(const gs_sweep *w, const gs_sweep_run *r) {
     cJSON *o = GS_JSON_OBJECT(
-        GS_FIELD("event", "run"), GS_FIELD("batch", r->batch), GS_FIELD("workers", r->result.workers),
-        GS_FIELD("lr_first", gs_decimal((float)r->rates.first)),
+        GS_FIELD("event", "run"), GS_FIELD("batch", r->batch), GS_FIELD("seed", r->seed),
+        GS_FIELD("workers", r->result.workers), GS_FIELD("lr_first", gs_decimal((float)r->rates.first)),
         GS_FIELD("lr_scaled", gs_decimal((float)r->rates.scaled)), GS_FIELD("warmup_steps", r->rates.warmup),
         GS_FIELD("reached", r->reached), GS_FIELD("diverged", r->diverged),
         GS_FIELD("steps_to_target", r->reached ? (double)r->at.step : NAN),
@@ -60,27 +62,38 @@ static void json_run(const gs_sweep *w, const gs_sweep_run *r) {
     gs_json_print(o);
 }
 
+static cJSON *json_spread(gs_spread s) {
+    return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
+}
+
+/* All seeds of one batch. */
+static void json_line(const gs_sweep_line *l) {
+    gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
+                                 GS_FIELD("runs", l->runs), GS_FIELD("reached", l->reached),
+                                 GS_FIELD("diverged", l->diverged),
+                                 GS_FIELD("steps_to_target", json_spread(l->steps)),
+                                 GS_FIELD("epochs_to_target", json_spread(l->epochs)),
+                                 GS_FIELD("seconds_to_target", json_spread(l->seconds)),
+                                 GS_FIELD("test_accuracy", json_spread(l->accuracy)),
+                                 GS_FIELD("samples_per_s", json_spread(l->samples_per_s))));
+}
+
+/* A sweep that was stopped has whole runs all the same. Of one that failed gs_json_failed tells. */
 static void json_end(int whole, bool interrupted) {
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("runs", whole),
-                              GS_FIELD("interrupted", interrupted));
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", interrupted ? "interrupted" : "done"),
+                       GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted));
     gs_json_print(o);
 }
 
 /* ---- the table: at most 60 columns, and a word more where there are 70 ---- */
 
-static void text_start(const gs_sweep *w) {
-    const gs_settings *s = &w->settings;
-    printf("model    %s on %s, %s\n", s->model ? s->model : "mlp", s->data, s->devices);
-    printf("rate     lr %g", (double)s->lr);
-    if (s->lr_rule != GS_LR_NONE)
-        printf(" at batch %llu, %s rule", (unsigned long long)base_batch_of(s), gs_lr_rule_name(s->lr_rule));
-    if (s->lr_rule != GS_LR_NONE && s->warmup > 0) printf(", warm-up %g epochs", s->warmup);
+static void one_head(const gs_sweep *w) {
     char target[40];
     snprintf(target, sizeof target, "to %g %% accuracy", 100 * w->target);
-    printf("\n\n%7s %8s  %22s %8s\n", "", "", target, "final");
+    printf("%7s %8s  %22s %8s\n", "", "", target, "final");
     printf("%7s %8s  %6s %7s %7s %8s %10s\n", "batch", "lr", "steps", "epochs", "seconds", "test %",
            "samples/s");
-    fflush(stdout);
 }
 
 static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *screen) {
@@ -97,9 +110,59 @@ static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *
     fflush(stdout);
 }
 
+/* ---- the same with several seeds: a line for each batch, with medians ---- */
+
+enum { WITH_SECONDS = 72 /* columns */ };
+
+static void seeds_head(const gs_sweep *w, const gs_screen *screen) {
+    char target[60];
+    bool seconds = screen->width >= WITH_SECONDS;
+    snprintf(target, sizeof target, "to %g %% accuracy, %d seeds", 100 * w->target, w->seeds);
+    printf("%7s %8s %33s%s %8s\n", "", "", target, seconds ? "        " : "", "final");
+    printf("%7s %8s %7s %6s %11s %7s%s %8s\n", "batch", "lr", "reached", "steps", "least-most", "epochs",
+           seconds ? " seconds" : "", "test %");
+}
+
+static void text_line(const gs_sweep_line *l, const gs_screen *screen) {
+    char reached[32], steps[32] = "never", range[48] = "-", epochs[32] = "-", seconds[32] = "-";
+    snprintf(reached, sizeof reached, "%d/%d", l->reached, l->runs);
+    if (l->reached > 0) snprintf(range, sizeof range, "%.0f-%.0f", l->steps.least, l->steps.most);
+    if (isfinite(l->steps.median)) {
+        snprintf(steps, sizeof steps, "%.7g", l->steps.median);
+        snprintf(epochs, sizeof epochs, "%.2f", l->epochs.median);
+        snprintf(seconds, sizeof seconds, "%.2f", l->seconds.median);
+    }
+    printf("%7zu %8.4g %7s %6s %11s %7s", l->batch, l->rates.scaled, reached, steps, range, epochs);
+    if (screen->width >= WITH_SECONDS) printf(" %7s", seconds);
+    printf(" %8.2f", 100 * l->accuracy.median);
+    if (screen->width >= GS_SCREEN_DEFAULT && l->diverged > 0) printf(" %d diverged", l->diverged);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void text_start(const gs_sweep *w, const gs_screen *screen) {
+    const gs_settings *s = &w->settings;
+    printf("model    %s on %s, %s\n", s->model ? s->model : "mlp", s->data, s->devices);
+    printf("rate     lr %g", (double)gs_settings_numbers(s).lr);
+    if (s->lr_rule != GS_LR_NONE)
+        printf(" at batch %llu, %s rule", (unsigned long long)base_batch_of(s), gs_lr_rule_name(s->lr_rule));
+    if (s->lr_rule != GS_LR_NONE && s->warmup > 0) printf(", warm-up %g epochs", s->warmup);
+    printf("\n\n");
+    w->seeds > 1 ? seeds_head(w, screen) : one_head(w);
+    fflush(stdout);
+}
+
 /* What the numbers mean. */
 static void text_notes(const gs_sweep *w, int never, int diverged) {
     const gs_settings *s = &w->settings;
+    if (w->seeds > 1) {
+        printf("\nseeds %llu to %llu. steps, epochs, test %%: the median; a run\n"
+               "that did not reach the target in %d epoch%s counts as the\n"
+               "slowest. least-most: of those that did. The test set was\nevaluated %d times per epoch.\n",
+               (unsigned long long)s->seed, (unsigned long long)s->seed + (unsigned)w->seeds - 1, s->epochs,
+               gs_s((unsigned)s->epochs), GS_SWEEP_TESTS);
+        return;
+    }
     int threads = gs_way_of(s)->one_thread ? 1 : s->threads,
         all = threads * gs_devices_count(s->devices) * w->jobs;
     printf("\nseconds: training only; the test set was evaluated\n%d times per epoch.", GS_SWEEP_TESTS);
@@ -116,24 +179,42 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
     printf(".\n");
 }
 
+static int points_of(const gs_sweep *w, gs_chart_point *points) {
+    int count = 0;
+    for (int i = 0; i < w->batches; i++) {
+        gs_sweep_line l = gs_sweep_line_of(w, i);
+        if (l.runs == 0) continue;
+        points[count] = (gs_chart_point){.x = (double)l.batch, .y = l.steps.median};
+        if (w->seeds > 1) points[count].least = l.steps.least, points[count].most = l.steps.most;
+        count++;
+    }
+    return count;
+}
+
 static void text_chart(const gs_sweep *w, const gs_screen *screen) {
     gs_chart_point points[GS_SWEEP_MOST];
-    int count = 0, never = 0, diverged = 0;
-    char title[80];
+    int count = points_of(w, points), never = 0, diverged = 0;
+    char title[80], measured[60] = "measured", range[60];
     for (int i = 0; i < w->count; i++) {
         const gs_sweep_run *r = &w->run[i];
-        if (!r->ran) continue;
-        points[count++] = (gs_chart_point){(double)r->batch, r->reached ? (double)r->at.step : INFINITY};
-        never += !r->reached && !r->diverged;
-        diverged += r->diverged;
+        never += r->ran && !r->reached && !r->diverged;
+        diverged += r->ran && r->diverged;
     }
     if (count == 0) return;
     text_notes(w, never, diverged);
     snprintf(title, sizeof title, "steps to %g %% by global batch (both axes logarithmic)", 100 * w->target);
+    snprintf(range, sizeof range, "from the fewest to the most steps of a seed");
+    if (w->seeds > 1) snprintf(measured, sizeof measured, "the median of %d seeds", w->seeds);
     printf("\n");
     gs_chart_draw(stdout, screen,
-                  &(gs_chart){title, "ideal: twice the batch, half the steps", "not reached, or diverged",
-                              points, count});
+                  &(gs_chart){.title = title,
+                              .measured = measured,
+                              .range = w->seeds > 1 ? range : NULL,
+                              .ideal = "ideal: twice the batch, half the steps",
+                              .never = w->seeds > 1 ? "not reached by half of the seeds or more"
+                                                    : "not reached, or diverged",
+                              .points = points,
+                              .count = count});
 }
 
 /* ---- the command ---- */
@@ -146,14 +227,27 @@ typedef struct shown {
     gs_screen screen;
     gs_progress progress;
     gs_observer observer;
-    int whole; /* runs */
+    int whole;  /* runs */
+    bool ended; /* the last JSON line was printed */
+    int lines;  /* of several seeds each, that were shown */
 } shown;
 
 /* For the bar: which batch is trained now, and how many remain after it. */
 static void name_run(shown *s, const gs_sweep *w) {
     if (s->whole == w->count) return;
-    snprintf(s->progress.run, sizeof s->progress.run, "batch %zu, %d to come: ", w->run[s->whole].batch,
-             w->count - s->whole - 1);
+    char seed[40] = "";
+    if (w->seeds > 1) snprintf(seed, sizeof seed, ", seed %llu", (unsigned long long)w->run[s->whole].seed);
+    snprintf(s->progress.run, sizeof s->progress.run, "batch %zu%s, %d to come: ", w->run[s->whole].batch,
+             seed, w->count - s->whole - 1);
+}
+
+/* The lines up to batch number `end` that were not yet shown; where a signal has ended the sweep, some seeds of a batch
+ * may be missing. */
+static void show_lines(shown *s, const gs_sweep *w, int end) {
+    for (; s->lines < end; s->lines++) {
+        gs_sweep_line line = gs_sweep_line_of(w, s->lines);
+        if (line.runs > 0) s->json ? json_line(&line) : text_line(&line, &s->screen);
+    }
 }
 
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
@@ -163,13 +257,15 @@ static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
     name_run(s, w);
     if (s->json)
         json_run(w, r);
-    else
+    else if (w->seeds == 1)
         text_run(w, r, &s->screen);
+    int i = (int)(r - w->run);
+    if (w->seeds > 1 && i % w->seeds == w->seeds - 1) show_lines(s, w, i / w->seeds + 1);
 }
 
 static gs_status count_samples(gs_sweep *w) {
     gs_dataset *set;
-    GS_TRY(gs_dataset_load(w->settings.data, GS_TRAIN, &set));
+    GS_TRY(gs_dataset_load_labels(w->settings.data, GS_TRAIN, w->settings.labels, &set));
     w->samples = set->count;
     gs_dataset_free(set);
     return GS_OK;
@@ -183,17 +279,17 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     gs_stop_on_signals();
     GS_TRY(gs_sweep_prepare(w));
     name_run(s, w);
-    s->json ? json_start(w) : text_start(w);
+    s->json ? json_start(w) : text_start(w, &s->screen);
     gs_status status = gs_sweep_train(w);
     gs_progress_clear(&s->progress);
-    if (s->json)
-        json_end(s->whole, gs_stop_requested);
-    else
-        text_chart(w, &s->screen);
+    if (w->seeds > 1) show_lines(s, w, w->batches);
+    if (!s->json) text_chart(w, &s->screen);
     if (status == GS_OK && s->report && s->whole > 0) {
         GS_TRY(gs_sweep_page(w, s->report, s->argc, s->argv));
         if (!s->json) printf("\n%s: open it in a browser\n", s->report);
     }
+    s->ended = s->json && (status == GS_OK || gs_stop_requested);
+    if (s->ended) json_end(s->whole, gs_stop_requested);
     if (status == GS_OK && s->whole < w->count)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d run%s", s->whole, w->count,
                        gs_s((unsigned)w->count));
@@ -205,7 +301,10 @@ static const gs_help help = {
     "Train once with each global batch, and show how many steps and seconds each\n"
     "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
     "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
-    "what it becomes for the others. --jobs divides the cores among concurrent runs.",
+    "what it becomes for the others. --jobs divides the cores among concurrent runs.\n"
+    "One run is an anecdote: with --seeds 5 each batch is trained with 5 seeds, from\n"
+    "--seed on. Shown are then the median, the fewest and the most steps, and how\n"
+    "many of the seeds reached the target.",
     "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", NULL};
 
 int gs_cmd_sweep(int argc, char **argv) {
@@ -214,11 +313,13 @@ int gs_cmd_sweep(int argc, char **argv) {
     const char *batches = NULL;
     double target = 80;
     int exit_status;
-    w = (gs_sweep){.settings = gs_settings_default(), .jobs = 1};
+    w = (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .seeds = 1};
     w.settings.epochs = 10;
     const gs_option own[] = {
         {"batch", GS_OPTION_TEXT, &batches, 0, 0, "LIST", "the global batches: 32,64,...,2048"},
         {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "target test accuracy in percent"},
+        {"seeds", GS_OPTION_INT, &w.seeds, 1, GS_SWEEP_MOST, "N",
+         "train each batch with N seeds, and show medians"},
         {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu"},
         {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "also write a page (.html) of all runs"},
         GS_REFUSED("save",
@@ -238,5 +339,6 @@ int gs_cmd_sweep(int argc, char **argv) {
     if (status == GS_OK && s.report) status = gs_file_check_target(s.report);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
+    if (status != GS_OK && s.json && !s.ended) gs_json_failed(status, NULL);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);
 }

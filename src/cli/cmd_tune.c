@@ -121,7 +121,9 @@ int gs_cmd_tune(int argc, char **argv) {
         "convolutions\nfastest. The results of each candidate are compared with the cpu's.\n"
         "The best is then measured alternately with the tiles in use. If it is faster, it\n"
         "is kept in the user's cache directory for this device and driver, and used from\n"
-        "then on. Tuning is optional.",
+        "then on. Tuning is optional. What was tuned is forgotten by\n"
+        "  rm ~/.cache/gradsum/*.tiles\n"
+        "or the *.tiles of $GRADSUM_CACHE or $XDG_CACHE_HOME/gradsum, if these are set.",
         "gradsum tune --device cl --seconds 30", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_tune_result result;

@@ -27,9 +27,10 @@ typedef struct gs_table {
     double timeout;
     const char *device; /* OpenCL's name, for the second table */
     const char *spoil;  /* the operation whose results are made wrong; NULL: none */
-    bool json, has_cl;  /* has_cl: here, then on all ranks */
-    bool bind;          /* each rank keeps to CPUs of its own */
-    int runs;           /* of each cell */
+    gs_link link;
+    bool json, has_cl; /* has_cl: here, then on all ranks */
+    bool bind;         /* each rank keeps to CPUs of its own */
+    int runs;          /* of each cell */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
     gs_outcome outcome[GS_TABLE_RANKS];

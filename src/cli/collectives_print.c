@@ -36,9 +36,13 @@ static double gb_per_s(const gs_table *t, gs_operation operation, double seconds
 }
 
 void gs_table_print_head(const gs_table *t, int kind) {
+    char link[80];
     if (kind == 0)
         printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
                gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
+    if (kind == 0 && gs_link_is_there(&t->link))
+        printf("a message takes %s; all collectives are made of messages\n",
+               gs_link_text(&t->link, link, sizeof link));
     if (kind == 0 && t->bind)
         printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
     printf("\n%-14s", "");
@@ -52,12 +56,15 @@ void gs_table_print_head(const gs_table *t, int kind) {
 
 static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_column at, bool right) {
     const gs_outcome *o = &t->outcome[0];
+    char link[80];
     cJSON *json = GS_JSON_OBJECT(GS_FIELD("operation", gs_operation_name(operation)),
                                  GS_FIELD("transport", t->transports[at.transport]),
                                  GS_FIELD("buffers", kinds[at.kind]), GS_FIELD("ranks", t->ranks),
                                  GS_FIELD("right", right), GS_FIELD("seconds", o->seconds));
     if (operation != GS_BARRIER)
         cJSON_AddNumberToObject(json, "gb_per_s", gb_per_s(t, operation, o->seconds));
+    if (gs_link_is_there(&t->link))
+        cJSON_AddStringToObject(json, "link", gs_link_text(&t->link, link, sizeof link));
     gs_json_print(json);
 }
 

@@ -17,23 +17,32 @@ void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     bool root = s->lr_rule == GS_LR_SQRT;
     printf("rate     lr %.4g (%s rule: %g x %s%zu/%" PRIu64 "%s)", p->scaled, gs_lr_rule_name(s->lr_rule),
-           (double)s->lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
+           (double)gs_settings_numbers(s).lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
     if (p->warmup > 0) printf(", after a warm-up from %.4g over %g steps", p->first, p->warmup);
     if (s->warmup > 0 && !(p->warmup > 0)) printf("; not higher: no warm-up");
     printf("\n");
 }
 
 void gs_modes_print(const gs_settings *s, int workers) {
+    char link[80];
     if (s->bucket && workers > 1)
         printf("buckets  of at least %d KB, summed while backward continues with earlier layers\n",
                s->bucket);
     if (s->wire != GS_WIRE_F32 && workers > 1)
         printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
-    if ((s->bucket || s->wire != GS_WIRE_F32) && workers == 1)
-        printf("alone    one worker has nobody to sum with: --bucket and --wire change nothing\n");
+    if ((s->bucket || s->wire != GS_WIRE_F32 || gs_link_is_there(&s->link)) && workers == 1)
+        printf("alone    one worker has nobody to sum with: --bucket, --wire and --link change nothing\n");
     if (s->accumulate > 1)
         printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
     if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
+    for (int i = 0; i < s->jitter.count; i++) {
+        const gs_pause *p = &s->jitter.pause[i];
+        printf("jitter   worker %d pauses %g ms in %g %% of its steps\n", p->rank, 1e3 * p->seconds,
+               100 * p->share);
+    }
+    if (gs_link_is_there(&s->link) && workers > 1)
+        printf("link     %s: a message takes that latency, and its bytes at that rate\n",
+               gs_link_text(&s->link, link, sizeof link));
     if (s->throttle > 0)
         printf("throttle each worker's loader supplies %g MB of samples per second\n", s->throttle);
     if (gs_way_of(s)->promise) printf("%s\n", gs_way_of(s)->promise);
@@ -55,13 +64,14 @@ static void print_distribution(const uint64_t *count, size_t n) {
         char range[32], bar[BAR + 1];
         for (size_t k = i; k < n && k < i + width; k++) here += count[k];
         double share = (double)here / (double)all;
+        size_t last = (i + width < n ? i + width : n) - 1;
         int filled = (int)(share * BAR + 0.5);
         for (int k = 0; k < BAR; k++) bar[k] = k < filled ? '=' : 0;
         bar[BAR] = 0;
-        if (width == 1)
+        if (last == i)
             snprintf(range, sizeof range, "%zu", i);
         else
-            snprintf(range, sizeof range, "%zu..%zu", i, i + width - 1);
+            snprintf(range, sizeof range, "%zu..%zu", i, last);
         printf("%14s %9" PRIu64 " %5.1f %%  %s\n", range, here, 100 * share, bar);
     }
 }

@@ -48,6 +48,14 @@ static gs_status parse_shape(const gs_option *o, const char *text) {
     return is_not(o, text, "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it");
 }
 
+static gs_status parse_by_channel(const gs_option *o, const char *text) {
+    gs_by_channel x;
+    if (!gs_by_channel_read(text, &x) || !gs_by_channel_within(&x, o->min, o->max))
+        return wrong_value(o, text);
+    *(gs_by_channel *)o->value = x;
+    return GS_OK;
+}
+
 static gs_status parse_slow(const gs_option *o, const char *text) {
     char *colon, *end;
     unsigned long rank = strtoul(text, &colon, 10);
@@ -57,6 +65,18 @@ static gs_status parse_slow(const gs_option *o, const char *text) {
         return wrong_value(o, text);
     *(gs_slow *)o->value = (gs_slow){(int)rank, ms};
     return GS_OK;
+}
+
+static gs_status parse_jitter(const gs_option *o, const char *text) {
+    return gs_jitter_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
+static gs_status parse_link(const gs_option *o, const char *text) {
+    return gs_link_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
+static gs_status parse_batch_norm(const gs_option *o, const char *text) {
+    return gs_batch_norm_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
 
 static gs_status parse_range(const gs_option *o, const char *text) {
@@ -98,8 +118,16 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_batch(o, text);
     case GS_OPTION_SHAPE:
         return parse_shape(o, text);
+    case GS_OPTION_CHANNELS:
+        return parse_by_channel(o, text);
     case GS_OPTION_SLOW:
         return parse_slow(o, text);
+    case GS_OPTION_JITTER:
+        return parse_jitter(o, text);
+    case GS_OPTION_LINK:
+        return parse_link(o, text);
+    case GS_OPTION_NORM:
+        return parse_batch_norm(o, text);
     case GS_OPTION_RANGE:
         return parse_range(o, text);
     default:
@@ -172,6 +200,14 @@ static gs_status check_given(const gs_option *options, const bool *given) {
     return GS_OK;
 }
 
+/* --save --json: the value was forgotten. */
+static gs_status option_as_value(const gs_option *o, const char *word) {
+    const char *dashes = gs_option_dashes(o);
+    return gs_fail(GS_E_USAGE,
+                   "%s%s needs a value: %s; '%s' looks like an option (if it is the value: %s%s=%s)", dashes,
+                   o->name, o->argument, word, dashes, o->name, word);
+}
+
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help) {
     bool given[GS_OPTIONS_MOST + 1] = {false};
     *words = 0;
@@ -200,6 +236,7 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
         }
         if (!equals && i + 1 >= argc)
             return gs_fail(GS_E_USAGE, "%s%s needs a value: %s", gs_option_dashes(o), o->name, o->argument);
+        if (!equals && strncmp(argv[i + 1], "--", 2) == 0) return option_as_value(o, argv[i + 1]);
         GS_TRY(parse_value(o, equals ? equals + 1 : argv[++i]));
     }
     return check_given(options, given);

@@ -105,14 +105,26 @@ static bool is_constant(const gs_dataset *set) {
     return true;
 }
 
+typedef struct short_text {
+    char text[80];
+} short_text;
+
+/* "0.286", or of colour "0.49/0.48/0.45". */
+static short_text in_short(const gs_by_channel *x) {
+    short_text s = {""};
+    for (int c = 0; c < x->count; c++)
+        gs_append(s.text, sizeof s.text, "%s%.4g", c ? "/" : "", (double)x->of[c]);
+    return s;
+}
+
 /* Where --load, --mean or --std have made it another than the data's own. */
 static void print_scaling(const gs_worker *w) {
     gs_scaling used = w->model->scaling;
     if (!w->input.scales) return;
     gs_scaling own = gs_dataset_scaling(w->train_set);
-    if (used.mean == own.mean && used.std == own.std) return;
-    printf("images   mean %.4g, std %.4g; the data's own are %.4g, %.4g\n", (double)used.mean,
-           (double)used.std, (double)own.mean, (double)own.std);
+    if (gs_by_channel_same(&used.mean, &own.mean) && gs_by_channel_same(&used.std, &own.std)) return;
+    printf("images   mean %s, std %s; the data's own are %s, %s\n", in_short(&used.mean).text,
+           in_short(&used.std).text, in_short(&own.mean).text, in_short(&own.std).text);
 }
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
@@ -122,12 +134,29 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
     gs_print_fact("", "%s: %s", w->device->name, w->device->description);
 }
 
+/* The optimiser with those of its numbers that it takes. */
+static void print_step(const gs_settings *s, const gs_worker *w) {
+    const gs_optimizer_ops *ops = s->optimizer;
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const struct {
+        const char *name;
+        float value;
+    } number[] = {{"momentum", n.momentum}, {"beta1", n.beta1}, {"beta2", n.beta2}, {"epsilon", n.epsilon}};
+    printf("step     global batch %zu, %s lr %g", w->batch, ops->title ? ops->title : ops->name,
+           (double)n.lr);
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (!isnan(number[i].value)) printf(", %s %g", number[i].name, (double)number[i].value);
+    printf(", weight decay %g, seed %llu\n", (double)n.weight_decay, (unsigned long long)s->seed);
+}
+
 static void text_start(const gs_settings *s, const gs_worker *w) {
     bool named = s->model && gs_model_text(s->model) != s->model;
     printf("model    %s, %s parameters\n", named ? s->model : w->model->text,
            gs_thousands((double)w->model->params));
-    printf("data     %s: %s images to train on, %s to test\n", s->data,
-           gs_thousands((double)w->train_set->count), gs_thousands((double)w->test_set->count));
+    const char *kind = w->train_set->kind;
+    printf("data     %s%s%s%s: %s images to train on, %s to test\n", s->data, *kind ? " (" : "", kind,
+           *kind ? ")" : "", gs_thousands((double)w->train_set->count),
+           gs_thousands((double)w->test_set->count));
     print_scaling(w);
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
@@ -137,8 +166,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
         printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,
                gs_s((unsigned)w->cpus));
     if (*w->sync->why) gs_print_fact("sync", "%s chose %s: %s", s->sync, w->sync->scheme->name, w->sync->why);
-    printf("step     global batch %zu, SGD lr %g, momentum %g, weight decay %g, seed %llu\n", w->batch,
-           (double)s->lr, (double)s->momentum, (double)s->weight_decay, (unsigned long long)s->seed);
+    print_step(s, w);
     gs_modes_print_rates(s, w);
     gs_modes_print(s, w->comm->size);
     gs_flush_output();
@@ -265,7 +293,7 @@ void gs_tell_scaling(const char *command, const gs_settings *s) {
     gs_saved saved;
     if (!s->load || (s->processes && s->processes->rank != 0)) return;
     if (gs_safetensors_about(s->load, &saved) == GS_OK) {
-        bool mean = saved.has_mean || !isnan(s->mean), std = saved.has_std || !isnan(s->std);
+        bool mean = saved.has_mean || s->mean.count, std = saved.has_std || s->std.count;
         if (!mean || !std)
             fprintf(stderr,
                     "gradsum %s: %s does not say how its training images were scaled (no %s%s%s); "

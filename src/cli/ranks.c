@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/clock.h"
+
 typedef struct rank {
     gs_rank_work *work;
     void *context;
@@ -53,4 +55,20 @@ gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *cont
     free(comms);
     free(ranks);
     return status;
+}
+
+static gs_status begin_over_links(gs_comm *c, double latency, double *start) {
+    int rounds = 2; /* of all_reduce, and one more */
+    for (int d = 1; d < c->size; d *= 2) rounds++;
+    *start = gs_seconds() + rounds * latency + 1e-3;
+    GS_TRY(gs_comm_all_reduce(c, start, 1, GS_F64, GS_MAX));
+    gs_sleep_until(*start);
+    return GS_OK;
+}
+
+gs_status gs_ranks_begin(gs_comm *c, const gs_link *link, double *start) {
+    if (gs_link_is_there(link)) return begin_over_links(c, link->latency, start);
+    GS_TRY(gs_comm_barrier(c));
+    *start = gs_seconds();
+    return GS_OK;
 }

@@ -10,3 +10,8 @@ typedef gs_status gs_rank_work(void *context, int rank, gs_comm **comm);
  * Returns the failure that began it, not that of a rank which merely lost another. GS_E_MEMORY: not all could be
  * started. */
 gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *context);
+
+/* All ranks begin at about the same moment, from which is measured: *start. Over links a barrier is not enough, because
+ * its last message may reach one rank two latencies later than another. There all agree on a moment, and sleep until it
+ * has come; *start is that moment, also for a rank that wakes later. */
+gs_status gs_ranks_begin(gs_comm *, const gs_link *, double *start);

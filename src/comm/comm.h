@@ -8,7 +8,8 @@
  *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
  *     world/     processes that hold several threads each: threads inside, one of the others between
  *
- * and around any of them checked.c, which finds calls that do not fit together.
+ * and around any of them linked.c, which makes messages slow, and checked.c, which finds calls that do not fit
+ * together.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include "core/error.h"
 #include "comm/call.h"
+#include "comm/link.h"
 
 typedef struct gs_comm {
     const struct gs_transport *ops;
@@ -228,6 +230,19 @@ gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
  * process 1, ... `processes` is the comm between the processes (taken over; NULL if this is the only one). Call it once
  * per process; processes may hold different numbers of workers. */
 gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+
+/* *out does what `inner` does, over slow links (link.h): no data arrives before the link would have brought it. A
+ * receiver sleeps until then; a sender does not wait. Collectives are made of messages (collectives.c), in place of the
+ * transport's own. All ranks have the same link and run on one machine, whose clock they share. recv fails with
+ * GS_E_USAGE where a message takes longer than `timeout`. Where the link is none, or there is one rank, *out is
+ * `inner`. It is taken over, except on failure (GS_E_MEMORY). */
+gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
+
+/* Do all processes have the same link, and, if there is one, the same clock? One collective on the comm between the
+ * processes, before it becomes part of a world. GS_E_USAGE on every process: "process 1 and process 0 differ in --link
+ * (none versus 50us,125MB/s)"; "--link needs all processes on one machine: process 1 runs on another than process 0".
+ */
+gs_status gs_comm_agree_on_link(gs_comm *processes, const gs_link *);
 
 /* The checking mode: *out does what `inner` does, but first checks whether all ranks make the same call. If not, every
  * rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". A message must

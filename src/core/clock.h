@@ -22,3 +22,9 @@ static inline void gs_nap(double seconds) {
     const struct timespec t = gs_timespec(seconds);
     nanosleep(&t, NULL);
 }
+
+/* Until that moment, and not shorter; the core is free meanwhile. */
+static inline void gs_sleep_until(double moment) {
+    const struct timespec t = gs_timespec(moment);
+    while (gs_seconds() < moment) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}

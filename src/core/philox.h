@@ -19,6 +19,7 @@ typedef enum gs_stream {
     GS_STREAM_WEIGHTS = 1, /* sub: number of the parameter in the model, from 0 */
     GS_STREAM_ORDER = 2,   /* sub: the epoch */
     GS_STREAM_DROPOUT = 3, /* sub: (layer << 40) | step */
+    GS_STREAM_JITTER = 4,  /* sub: the worker's rank */
 } gs_stream;
 
 /* The counter's high half for `stream`; sub < 2^56. */

@@ -1,4 +1,4 @@
-/* A sample's shape, and how its bytes become numbers. */
+/* A sample's shape. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,8 +40,3 @@ gs_shape_text gs_shape_product(gs_shape);
 
 /* "1x28x28", or with tokens "7x1x28x28" -> the shape. False: it is neither, or a size is not in 1 .. INT_MAX. */
 bool gs_shape_parse(const char *text, gs_shape *out);
-
-/* How the bytes of an image become numbers: x = (byte / 255 - mean) / std. */
-typedef struct gs_scaling {
-    float mean, std;
-} gs_scaling;

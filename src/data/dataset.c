@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/nearest.h"
+#include "data/cifar.h"
 #include "data/idx.h"
 #include "io/file.h"
 
@@ -37,11 +38,15 @@ static bool find_file(const char *folder, gs_split split, part part, char path[P
     return false;
 }
 
-static gs_status missing(const char *folder, gs_split split, part part) {
+/* MNIST's four files. */
+static bool is_mnist(const char *folder) {
     char path[PATH_SIZE];
-    bool others = find_file(folder, GS_TRAIN, IMAGES, path) || find_file(folder, GS_TRAIN, LABELS, path) ||
-                  find_file(folder, GS_TEST, IMAGES, path) || find_file(folder, GS_TEST, LABELS, path);
-    if (others)
+    return find_file(folder, GS_TRAIN, IMAGES, path) || find_file(folder, GS_TRAIN, LABELS, path) ||
+           find_file(folder, GS_TEST, IMAGES, path) || find_file(folder, GS_TEST, LABELS, path);
+}
+
+static gs_status missing(const char *folder, gs_split split, part part) {
+    if (is_mnist(folder))
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     return gs_fail(GS_E_FILE, "%s has none of these files, gzipped (.gz) or not: %s, %s, %s, %s", folder,
                    file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
@@ -85,13 +90,13 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
     if (error)
         return gs_fail(GS_E_FILE,
                        "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, or a folder with "
-                       "MNIST-format files%s",
+                       "MNIST-format files or those of CIFAR (also as .tar.gz)%s",
                        where, strerror(error), gs_did_you_mean(where, names));
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }
 
-static gs_status load_files(const char *folder, gs_split split, gs_dataset *d) {
+static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
     char images_path[PATH_SIZE], labels_path[PATH_SIZE];
     if (!find_file(folder, split, IMAGES, images_path)) return missing(folder, split, IMAGES);
     if (!find_file(folder, split, LABELS, labels_path)) return missing(folder, split, LABELS);
@@ -112,14 +117,28 @@ static gs_status load_files(const char *folder, gs_split split, gs_dataset *d) {
     return GS_OK;
 }
 
-gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
+static gs_status load_from(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
     char folder[PATH_SIZE];
+    const bool cifar = gs_cifar_is_at(where);
+    if (!cifar) GS_TRY(find_folder(where, folder));
+    if (cifar && !is_mnist(where)) return gs_cifar_load(where, split, labels, d);
+    if (cifar)
+        return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
+    if (labels == GS_LABELS_COARSE)
+        return gs_fail(GS_E_USAGE, "%s has one label for each image: coarse labels has CIFAR-100", where);
+    return load_mnist(folder, split, d);
+}
+
+gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
+    return gs_dataset_load_labels(where, split, GS_LABELS_FINE, out);
+}
+
+gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out) {
     *out = NULL;
-    GS_TRY(find_folder(where, folder));
     gs_dataset *d = calloc(1, sizeof *d);
     if (!d) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
     snprintf(d->name, sizeof d->name, "%.240s (%s)", where, split == GS_TRAIN ? "train" : "test");
-    gs_status st = load_files(folder, split, d);
+    gs_status st = load_from(where, split, labels, d);
     if (st == GS_OK)
         *out = d;
     else
@@ -147,15 +166,30 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
 }
 
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
-    if (d->inputs) return (gs_scaling){0, 1};
-    size_t bytes = d->count * gs_shape_size(d->shape);
-    uint64_t sum = 0, squares = 0; /* whole numbers: no rounding, however many there are */
-    for (size_t i = 0; i < bytes; i++) {
-        sum += d->images[i];
-        squares += (uint64_t)d->images[i] * d->images[i];
+    if (d->inputs) return GS_NOT_SCALED;
+    const int channels = d->shape.c <= GS_CHANNELS ? d->shape.c : 1;
+    const size_t bytes = d->count * gs_shape_size(d->shape);
+    const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
+    uint64_t sum[GS_CHANNELS] = {0}, squares[GS_CHANNELS] = {0}; /* whole numbers: no rounding */
+    for (size_t first = 0; first < bytes; first += plane) {
+        const size_t c = first / plane % (size_t)channels;
+        uint64_t s = 0, q = 0;
+        for (size_t i = first; i < first + plane; i++) {
+            s += d->images[i];
+            q += (uint64_t)d->images[i] * d->images[i];
+        }
+        sum[c] += s;
+        squares[c] += q;
     }
-    double mean = (double)sum / (double)bytes, variance = (double)squares / (double)bytes - mean * mean;
-    return (gs_scaling){(float)(mean / 255), variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f};
+    gs_scaling out = {.mean.count = channels, .std.count = channels};
+    for (int c = 0; c < channels; c++) {
+        const size_t plane_bytes = bytes / (size_t)channels;
+        const double pixels = (double)plane_bytes, mean = (double)sum[c] / pixels;
+        const double variance = (double)squares[c] / pixels - mean * mean;
+        out.mean.of[c] = (float)(mean / 255);
+        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return out;
 }
 
 void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,

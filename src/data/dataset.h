@@ -1,8 +1,9 @@
 /* Samples and their answers: images with labels, kept as bytes, from the MNIST family's IDX files, gzipped or not; or
  * numbers that the caller supplies, with labels or with targets (memory.c).
  *
- * Format of the files: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
- * (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes, bytes.
+ * Also CIFAR-10 and CIFAR-100 (cifar.h). Format of the other files: IDX, as LeCun, Cortes, Burges, "The MNIST database
+ * of handwritten digits", define it (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801
+ * labels), the sizes, bytes.
  * A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
  * t10k-labels-idx1-ubyte, each with or without ".gz".
  */
@@ -11,12 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/error.h"
+#include "core/scaling.h"
 #include "core/shape.h"
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
 
+/* Which labels, where images have two: CIFAR-100's. */
+typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
+
 typedef struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
+    char kind[64];  /* "CIFAR-10, as published"; empty where the name says it all */
     size_t count;
     gs_shape shape;        /* (1, 28, 28) */
     int classes;           /* largest label + 1; 0 where there are targets */
@@ -30,10 +36,13 @@ typedef struct gs_dataset {
 
 /* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names
  * the package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum:
- * 6,000 + 1,000), or a folder. GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was
- * found and what was wanted (truncated, empty, wrong magic, counts that differ, sizes of 0 or absurd, a
- * damaged gzip stream, trailing bytes). */
+ * 6,000 + 1,000), a folder, or an archive of CIFAR. GS_E_FILE: cannot be read. GS_E_FORMAT: the message names
+ * the file, what was found and what was wanted (truncated, empty, wrong magic, counts that differ, sizes of 0
+ * or absurd, a damaged gzip stream, trailing bytes). */
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
+
+/* The same with coarse labels too: GS_E_USAGE where the images have but one. */
+gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out);
 void gs_dataset_free(gs_dataset *);
 
 /* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
@@ -67,9 +76,10 @@ static inline size_t gs_dataset_answer_bytes(const gs_dataset *d) {
 /* GS_E_FORMAT names the first sample whose label is not below `classes`. Not for a set with targets. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
-/* Mean and standard deviation of all pixels, as x = byte / 255 (std 1 if all are equal): with them the inputs
- * have mean 0 and variance 1, which training with one learning rate for all layers wants (LeCun et al.,
- * "Efficient BackProp", 1998, section 4.3). For a set from memory it is (0, 1): scaling is up to the caller. */
+/* Mean and standard deviation of the pixels of each channel, as x = byte / 255 (std 1 if all are equal); images of more
+ * than GS_CHANNELS channels have one of each for all. With them the inputs have mean 0 and variance 1, which training
+ * with one learning rate for all layers wants (LeCun et al., "Efficient BackProp", 1998, section 4.3). For a set from
+ * memory it is GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,

@@ -58,6 +58,12 @@ bool gs_layer_learns(const gs_layer *l) {
     return learns;
 }
 
+bool gs_layer_of_batch(const gs_layer *l) {
+    bool found = l->ops->of_batch;
+    for (int i = 0; i < l->children; i++) found = found || gs_layer_of_batch(l->child[i]);
+    return found;
+}
+
 /* ---- plan ---- */
 
 void gs_layer_describe(const gs_layer *l, char *text, size_t size) {

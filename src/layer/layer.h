@@ -41,6 +41,10 @@ typedef struct gs_pass {
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
+    size_t group;        /* for batch_norm: so many samples share statistics; 0: all */
+    /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: none are shared. */
+    gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
+    void *sum_context;
     /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
      * Each call has a smaller `first` than the one before, or the same; the last one has 0. NULL: nobody asks. */
     gs_status (*final)(void *context, size_t first);
@@ -53,6 +57,7 @@ typedef struct gs_layer gs_layer;
 typedef enum gs_buffers {
     GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
     GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
+    GS_READS_X,      /* the same, but y is in a buffer of its own: backward reads x, and does not read y */
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 
@@ -74,6 +79,7 @@ typedef struct gs_layer_ops {
     size_t epilogue;
     /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
     bool (*join)(const gs_layer *, gs_epilogue *);
+    bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
     int also_writes, also_reads;
     /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name says all. */
@@ -115,14 +121,18 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 /* clang-format off */
 #define GS_WORD_LAYERS(X) \
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
+    X(batch_norm, "gives channels mean 0 and variance 1") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
     X(tanh, "tanh(x)") \
-    X(sigmoid, "1 / (1 + exp(-x))")
+    X(sigmoid, "1 / (1 + exp(-x))") \
+    X(silu, "x / (1 + exp(-x))")
 /* clang-format on */
 #define GS_DECLARE(name, what) gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
+/* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
+gs_layer *gs_gelu(bool with_tanh);
 gs_layer *gs_dropout(float p);
 /* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
 gs_layer *gs_sequential(int count, gs_layer *const *layers);
@@ -151,6 +161,7 @@ void gs_layer_describe(const gs_layer *, char *text, size_t size);
 /* The layer and all inside it: their numbers are below this. */
 size_t gs_layer_count(const gs_layer *);
 
+bool gs_layer_of_batch(const gs_layer *); /* is it, or is one inside it, of_batch? */
 /* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 

@@ -69,8 +69,8 @@ static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
     return pass->n * (size_t)gs_shape_tokens(l->in);
 }
 
-/* In forward and backward of element-wise layers (GS_ELEMENT_WISE): the place of y for this x, the place of dx for this
- * dy. */
+/* In forward and backward of element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, the place of
+ * dx for this dy. */
 static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
     return l->y_over_x ? x : l->y;
 }

@@ -1,9 +1,9 @@
 /* Layers one after the other: y = f_k(... f_2(f_1(x))).
  *
- * Element-wise layers can work in place, which saves memory and the time to move it. Layer i may write its y
- * over its x only if nobody reads that x later: the layer before it must own the buffer and not read it in
- * backward. In the same way it may write its dx over dy only if the layer after it owns that buffer: a dy
- * that came from outside, or was passed on by a view, may belong to a residual block, whose other branch
+ * Element-wise layers can work in place, which saves memory and the time to move it. Layer i may write its y over its x
+ * only if nobody reads that x later: neither the layer itself (GS_READS_X), nor the layer before it, which must own the
+ * buffer and not read it in backward. In the same way it may write its dx over dy only if the layer after it owns that
+ * buffer: a dy that came from outside, or was passed on by a view, may belong to a residual block, whose other branch
  * needs it too.
  *
  *     conv    y: own          dx: own
@@ -20,8 +20,9 @@
 static void plan_places(gs_layer *l) {
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
-        if (c->ops->buffers != GS_ELEMENT_WISE) continue;
-        c->y_over_x = i > 0 && l->child[i - 1]->ops->buffers == GS_OWN;
+        gs_buffers own = c->ops->buffers, before = i > 0 ? l->child[i - 1]->ops->buffers : GS_VIEW;
+        if (own != GS_ELEMENT_WISE && own != GS_READS_X) continue;
+        c->y_over_x = own == GS_ELEMENT_WISE && (before == GS_OWN || before == GS_READS_X);
         c->dx_over_dy = i + 1 < l->children && l->child[i + 1]->ops->buffers == GS_OWN;
     }
 }

@@ -32,7 +32,7 @@ static gs_status collect_state(gs_layer *l, void *context) {
 }
 
 static gs_status plan(gs_model *m, gs_shape in) {
-    m->scaling = (gs_scaling){0, 1};
+    m->scaling = GS_NOT_SCALED;
     GS_TRY(gs_layer_plan(m->net, in, &m->params));
     m->saved = m->params + gs_layer_states(m->net);
     m->in = in;

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "core/scaling.h"
 #include "layer/layer.h"
 
 /* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
@@ -25,7 +26,7 @@ typedef struct gs_model {
     char *text;    /* the full text: of a name what it stands for, of the caller's net gs_model_text_of */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    gs_scaling scaling; /* of the inputs that it was trained on; (0, 1) until set */
+    gs_scaling scaling; /* of the inputs that it was trained on; GS_NOT_SCALED until set */
     size_t params;      /* floats in `weights` that are trained */
     size_t saved;       /* all floats in `weights`, state included */
     gs_param **

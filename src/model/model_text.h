@@ -2,15 +2,26 @@
  *
  *     conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10
  *
- *     model    = layer { "," layer }
+ *     text     = { "block" NAME { PARAM } "=" model ";" } model
+ *     model    = item { "," item }
+ *     item     = layer
+ *              | N "x" item | N "x" "(" model ")"             N times
+ *              | NAME { WORD }                                the layers of that block, each PARAM replaced by its WORD
  *     layer    = "linear" OUT ["no_bias"]
  *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["no_bias"]
  *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: the window's size if not given
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
+ *              | "gelu" ["tanh"]
  *              | "dropout" P
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
  *              | "flatten" | "relu" | ...                     one word; the table in model_text.c has them all
  *     SIZE     = K or HxW
+ *
+ * Blocks and repetitions are short for text: a net that is written with them has the same layers, with the same names,
+ * as one that is written without.
+ *
+ *     block twice C = 2 x (conv C 3x3 pad 1, relu);
+ *     twice 16, max_pool 2, twice 32, global_avg_pool, flatten, linear 10
  */
 #pragma once
 

@@ -15,12 +15,17 @@
 
 /* ---- save ---- */
 
+/* "0.1" or "0.1,0.2,0.3"; nine digits give the same float back. */
+static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
+    *text = '\0';
+    for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
+}
+
 /* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
 static char *header_text(const gs_model *model) {
-    char mean[32], std[32], *text = NULL, *padded = NULL;
-    snprintf(mean, sizeof mean, "%.9g",
-             (double)model->scaling.mean); /* nine digits give the same float back */
-    snprintf(std, sizeof std, "%.9g", (double)model->scaling.std);
+    char mean[GS_BY_CHANNEL_TEXT], std[GS_BY_CHANNEL_TEXT], *text = NULL, *padded = NULL;
+    print_numbers(&model->scaling.mean, mean, sizeof mean);
+    print_numbers(&model->scaling.std, std, sizeof std);
     cJSON *header = cJSON_CreateObject();
     cJSON *metadata = cJSON_AddObjectToObject(header, "__metadata__");
     bool ok = cJSON_AddStringToObject(metadata, "format", "pt") &&
@@ -82,25 +87,25 @@ static const char *text_of(const cJSON *item) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in the metadata, which holds only strings; *has false if there is none. */
-static gs_status read_number(const gs_tensor_file *f, const char *name, double low, double high, float *out,
-                             bool *has) {
+/* A number in the metadata, or one for each channel; it holds only strings. *has false if there is none. */
+static gs_status read_number(const gs_tensor_file *f, const char *name, double low, double high,
+                             gs_by_channel *out, bool *has) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
     const char *text = text_of(item);
-    char *end;
+    gs_by_channel value;
     *has = item != NULL;
     if (!item) return GS_OK;
     if (!cJSON_IsString(item))
         return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is not a string; wanted \"%s\": \"0.5\"",
                        f->path, name, name);
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value))
-        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is '%s'; wanted a number", f->path, name,
-                       gs_printable(text));
-    if (value < low || value > high)
-        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is %g; wanted a number from %g to %g", f->path,
-                       name, value, low, high);
-    *out = (float)value;
+    if (!gs_by_channel_read(text, &value))
+        return gs_fail(GS_E_FORMAT,
+                       "%s: '%s' in the metadata is '%s'; wanted a number, or up to %d with commas", f->path,
+                       name, gs_printable(text), GS_CHANNELS);
+    if (!gs_by_channel_within(&value, low, high))
+        return gs_fail(GS_E_FORMAT, "%s: '%s' in the metadata is %s; wanted a number from %g to %g", f->path,
+                       name, gs_printable(text), low, high);
+    *out = value;
     return GS_OK;
 }
 
@@ -123,7 +128,7 @@ static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
 
 gs_status gs_safetensors_about(const char *path, gs_saved *out) {
     gs_tensor_file f;
-    *out = (gs_saved){.scaling = {0, 1}};
+    *out = (gs_saved){.scaling = GS_NOT_SCALED};
     gs_status st = gs_tensor_file_open(path, &f);
     if (st == GS_OK) st = read_about(&f, out);
     gs_tensor_file_close(&f);

@@ -4,7 +4,8 @@
  * {"__metadata__": {...}, "0.weight": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...};
  * the data. Tensors are named and shaped as PyTorch's Sequential has them, so that Python's safetensors
  * package loads them straight into the same network. The metadata holds "model" (its text), "input"
- * ("1x28x28"), and "mean" and "std": the first layer sees x = (byte / 255 - mean) / std.
+ * ("1x28x28"), and "mean" and "std": the first layer sees x = (byte / 255 - mean) / std. Both are a number for all
+ * channels of an image, or one for each with commas ("0.49,0.48,0.45").
  */
 #pragma once
 
@@ -18,7 +19,7 @@ typedef struct gs_saved {
     char *model;            /* its text; NULL: the file does not say, as PyTorch's does not */
     gs_shape in;            /* the shape of one image, ... */
     bool has_in;            /* ... if the file says it */
-    gs_scaling scaling;     /* (0, 1) where the file does not say ... */
+    gs_scaling scaling;     /* GS_NOT_SCALED where the file does not say ... */
     bool has_mean, has_std; /* ... whether it does */
 } gs_saved;
 

@@ -7,8 +7,14 @@ gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, floa
     *out = NULL;
     gs_optimizer *o = malloc(sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "out of memory for the optimiser");
-    *o = (gs_optimizer){
-        .ops = ops, .lr = lr, .momentum = momentum, .weight_decay = weight_decay, .model = model};
+    *o = (gs_optimizer){.ops = ops,
+                        .lr = lr,
+                        .momentum = momentum,
+                        .weight_decay = weight_decay,
+                        .beta1 = ops->usual.beta1,
+                        .beta2 = ops->usual.beta2,
+                        .epsilon = ops->usual.epsilon,
+                        .model = model};
     bool needed = !ops->needs_vectors || ops->needs_vectors(o);
     gs_status st = GS_OK;
     while (needed && st == GS_OK && ops->vector[o->vectors])

@@ -13,8 +13,18 @@ typedef struct gs_optimizer gs_optimizer;
 
 enum { GS_OPTIMIZER_VECTORS = 4 }; /* at most */
 
+/* The numbers that an optimiser may take. */
+typedef struct gs_optimizer_numbers {
+    float lr, momentum, weight_decay, beta1, beta2, epsilon;
+} gs_optimizer_numbers;
+
 typedef struct gs_optimizer_ops {
-    const char *name;
+    const char *name;  /* "adam", as --optimizer takes it */
+    const char *title; /* "Adam", for people; NULL: the name */
+    /* Where the user gives none. Each optimiser takes lr (0 here: 0.05) and weight_decay; of the others it takes those
+     * that are not 0 here, and the options of the rest are refused. */
+    gs_optimizer_numbers usual;
+    double flops, bytes; /* of an update, for each parameter: what `gradsum profile` reckons with */
     /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL after the last one. */
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
@@ -28,8 +38,9 @@ typedef struct gs_optimizer_ops {
 struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
-    uint64_t updates;                 /* done so far */
-    int vectors;                      /* how many it keeps; 0 where it needs none */
+    float beta1, beta2, epsilon; /* its usual ones, unless the caller sets others before the first update */
+    uint64_t updates;            /* done so far */
+    int vectors;                 /* how many it keeps; 0 where it needs none */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
     gs_model *model; /* not owned */
 };
@@ -60,9 +71,9 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 
 /* ---- the optimisers ---- */
 
-/* By name: gs_sgd in sgd.c, and so on. A new one takes its name here, its file beside this one, and its operator
- * (backend.h). */
-#define GS_OPTIMIZERS(X) X(sgd)
+/* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
+ * and its operator (backend.h). */
+#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw)
 #define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE

@@ -20,6 +20,10 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
 
 const gs_optimizer_ops gs_sgd = {
     .name = "sgd",
+    .title = "SGD",
+    .usual = {.lr = 0.05f, .momentum = 0.9f},
+    .flops = 7, /* w, v and dw are read, w and v written */
+    .bytes = 20,
     .vector = {"velocity"},
     .needs_vectors = needs_velocity,
     .update = update,

@@ -11,7 +11,7 @@
  *                      events: [[row, kind, name, start, length, step]], by their starts; in us,
  *                      flows: [[row, time, row, time]]}}]
  *     compare    true: the runs of `gradsum compare`, measured by the first
- *     sweep      {target, runs}: of `gradsum sweep` (src/cli/draw/sweep_page.c)
+ *     sweep      {target, seeds, runs}: of `gradsum sweep` (src/cli/draw/sweep_page.c)
  *
  * A curve has no more points than a screen shows: where a run has more steps, equally many of them, one after the
  * other, become one point, with their mean and, as "loss_min" and "loss_max", their extremes.

@@ -1,4 +1,5 @@
-/* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. */
+/* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. A figure of a
+ * row is [median, least, most] of its seeds; the median is null where half of them or more never reached the target. */
 'use strict';
 
 /* 1, 2, 5, 10, ... of an axis, or 1, 10, ... where those are many; and "never" at its top. */
@@ -15,13 +16,17 @@ function sweepTicks(low, high, top) {
 /* The colour that the run has in the curves. */
 const colourOf = (r) => runs[data.sweep.runs.indexOf(r)]?.colour ?? look.ink;
 
-/* `value`: what a run needed; a run that never got there is a cross at the top. */
-function sweepChart(id, value, unit) {
-  const all = data.sweep.runs, got = all.filter((r) => r.reached), most = Math.max(...got.map(value), 1), least = Math.min(...got.map(value), most);
+const MEDIAN = 0, LEAST = 1, MOST = 2;
+
+/* `name`: what a run needed, steps or seconds; a row that never got there is a cross at the top. */
+function sweepChart(id, name) {
+  const value = (r) => r[name][MEDIAN], seeds = data.sweep.seeds;
+  const all = data.sweep.runs, got = all.filter((r) => r.reached), some = all.filter((r) => r[name][LEAST] !== null && seeds > 1);
+  const most = Math.max(...got.map(value), ...some.map((r) => r[name][MOST]), 1), least = Math.min(...got.map(value), ...some.map((r) => r[name][LEAST]), most);
   const end = all[all.length - 1].batch, first = all[0].batch, top = most * 2.2;
   const never = all.filter((r) => !r.reached).map((r) => ({ x: r.batch, y: top, run: r }));
   const sets = [
-    { label: 'measured', type: 'line', data: got.map((r) => ({ x: r.batch, y: value(r), run: r })), borderColor: look.ink,
+    { label: seeds > 1 ? `median of ${seeds} seeds` : 'measured', type: 'line', data: got.map((r) => ({ x: r.batch, y: value(r), run: r })), borderColor: look.ink,
       pointBorderColor: got.map(colourOf), pointBackgroundColor: got.map(colourOf), borderWidth: 1.5, pointRadius: 5, pointHoverRadius: 7 },
     { label: 'never', data: never, borderColor: look.move, backgroundColor: look.move, borderWidth: 3, pointRadius: 7, pointHoverRadius: 9, pointStyle: 'crossRot' },
   ];
@@ -29,50 +34,75 @@ function sweepChart(id, value, unit) {
     const ideal = (x) => ({ x, y: value(got[0]) * got[0].batch / x });
     sets.push({ label: 'ideal', type: 'line', data: [ideal(first), ideal(end)], borderColor: look.soft, borderDash: [5, 4], borderWidth: 1.5, pointRadius: 0, pointHitRadius: 0 });
   }
+  if (some.length > 0) { // a bar from the fewest to the most of each row: a line with gaps
+    const bar = (r) => [LEAST, MOST].map((k) => ({ x: r.batch, y: r[name][k], run: r }));
+    sets.push({ label: 'least to most', type: 'line', data: some.flatMap((r) => [...bar(r), { x: r.batch, y: NaN }]), borderColor: look.soft, borderWidth: 3,
+      pointStyle: 'line', pointBorderColor: look.soft, pointRadius: 6, pointHoverRadius: 8, spanGaps: false });
+  }
   const batches = new Set(all.map((r) => r.batch));
-  const low = got.length > 0 ? Math.min(least, value(got[0]) * got[0].batch / end) : most / 10;
+  const low = got.length > 0 ? Math.min(least, value(got[0]) * got[0].batch / end) : some.length > 0 ? least : most / 10;
   draw(id, { type: 'scatter', data: { datasets: sets }, options: settings(
     { type: 'logarithmic', text: 'global batch', min: first / 1.2, max: end * 1.2,
       afterBuildTicks: (axis) => { axis.ticks = [...batches].map((v) => ({ value: v })); }, ticks: { autoSkip: true, callback: (x) => x } },
-    { type: 'logarithmic', min: low / 1.2, max: top * 1.5, text: unit, ticks: { autoSkip: false, callback: (y) => y === top ? 'never' : +y.toPrecision(3) },
+    { type: 'logarithmic', min: low / 1.2, max: top * 1.5, text: name, ticks: { autoSkip: false, callback: (y) => y === top ? 'never' : +y.toPrecision(3) },
       afterBuildTicks: (axis) => { axis.ticks = sweepTicks(low / 1.2, most * 1.3, top); } },
     { interaction: { mode: 'nearest', intersect: true }, tooltip: { callbacks: {
-      title: () => '', label: (item) => item.raw.run ? ` batch ${item.raw.run.batch}: ${sweepWords(item.raw.run, value, unit)}` : ' ideal' } } }) });
+      title: () => '', label: (item) => item.raw.run ? ` batch ${item.raw.run.batch}: ${sweepWords(item.raw.run, name)}` : ' ideal' } } }) });
 }
 
-function sweepWords(r, value, unit) {
-  if (r.reached) return `${+value(r).toPrecision(4)} ${unit}, then ${percent(r.test_accuracy, 2)} at the end`;
-  return r.diverged ? 'diverged' : `not reached; ${percent(r.test_accuracy, 2)} at the end`;
+const fourDigits = (x) => grouped(+x.toPrecision(4));
+const range = (figure, text) => figure[LEAST] === null ? '–' : `${text(figure[LEAST])}–${text(figure[MOST])}`;
+
+function sweepWords(r, name) {
+  const end = percent(r.test_accuracy[MEDIAN], 2);
+  if (data.sweep.seeds > 1)
+    return `${r.seeds_reached} of ${r.seeds} seeds reached it` + (r.seeds_reached > 0 ? `, in ${range(r[name], fourDigits)} ${name}` : '') + `; median ${end} at the end`;
+  if (r.reached) return `${+r[name][MEDIAN].toPrecision(4)} ${name}, then ${end} at the end`;
+  return r.seeds_diverged > 0 ? 'diverged' : `not reached; ${end} at the end`;
 }
 
 /* The run that was at the target first by more than the time between two looks at the test set, which is as exactly as the
  * moment is known; null where two are nearer to each other. */
 function firstToTarget(reached) {
-  const ranked = [...reached].sort((a, b) => a.seconds - b.seconds), [first, second] = ranked;
-  const look = (r) => r.seconds / r.epochs / LOOKS_AN_EPOCH;
-  return ranked.length > 1 && second.seconds - first.seconds > Math.max(look(first), look(second)) ? first : null;
+  const seconds = (r) => r.seconds[MEDIAN];
+  const ranked = [...reached].sort((a, b) => seconds(a) - seconds(b)), [first, second] = ranked;
+  const look = (r) => seconds(r) / r.epochs[MEDIAN] / LOOKS_AN_EPOCH;
+  return ranked.length > 1 && seconds(second) - seconds(first) > Math.max(look(first), look(second)) ? first : null;
 }
 
 const LOOKS_AN_EPOCH = 4; // GS_SWEEP_TESTS of train/sweep.h
 
+/* The columns of the table: a heading, and the cell of a row. */
+function sweepColumns() {
+  const many = data.sweep.seeds > 1, missed = (r) => r.seeds_diverged > 0 ? 'NaN' : 'never', two = (x) => x.toFixed(2);
+  const middle = (name, text) => (r) => r.reached ? text(r[name][MEDIAN]) : '–';
+  const what = (r) => r.seeds_diverged > 0 ? `✕ ${many ? `${r.seeds_diverged} ` : ''}diverged` : r.reached ? '' : '✕ not reached';
+  return [
+    ['batch', (r) => `${r.batch}`], ['learning rate', (r) => `${+r.lr.toPrecision(4)}`],
+    ...many ? [['reached', (r) => `${r.seeds_reached} of ${r.seeds}`]] : [],
+    [many ? 'steps, median' : 'steps', (r) => r.reached ? grouped(r.steps[MEDIAN]) : many ? 'never' : missed(r)],
+    ...many ? [['least–most', (r) => range(r.steps, grouped)]] : [],
+    ['epochs', middle('epochs', two)], ['seconds', middle('seconds', two)],
+    ...many ? [['least–most', (r) => range(r.seconds, two)]] : [],
+    ['final accuracy', (r) => percent(r.test_accuracy[MEDIAN], 2)], ['samples/s', (r) => rate(r.samples_per_s)], ['', what]];
+}
+
 function sweepTable() {
-  const s = data.sweep, best = firstToTarget(s.runs.filter((r) => r.reached));
-  const head = ['batch', 'learning rate', 'steps', 'epochs', 'seconds', 'final accuracy', 'samples/s', ''];
-  const cells = (r) => [`${r.batch}`, `${+r.lr.toPrecision(4)}`, r.reached ? grouped(r.steps) : r.diverged ? 'NaN' : 'never', r.reached ? r.epochs.toFixed(2) : '–',
-    r.reached ? r.seconds.toFixed(2) : '–', percent(r.test_accuracy, 2), rate(r.samples_per_s), r.reached ? '' : r.diverged ? '✕ diverged' : '✕ not reached'];
+  const s = data.sweep, best = firstToTarget(s.runs.filter((r) => r.reached)), columns = sweepColumns();
   $('sweep-table').replaceChildren(
-    element('thead', {}, element('tr', {}, ...head.map((h) => element('th', {}, h)))),
-    element('tbody', {}, ...s.runs.map((r) => element('tr', {}, ...cells(r).map((c, i) =>
-      element(i === 0 ? 'th' : 'td', { class: i === 4 && r === best ? 'best' : null }, c))))));
+    element('thead', {}, element('tr', {}, ...columns.map(([head]) => element('th', {}, head)))),
+    element('tbody', {}, ...s.runs.map((r) => element('tr', {}, ...columns.map(([head, cell], i) =>
+      element(i === 0 ? 'th' : 'td', { class: head === 'seconds' && r === best ? 'best' : null }, cell(r)))))));
   overflowing($('sweep-table'));
 }
 
 function drawSweep() {
   if (!data.sweep || data.sweep.runs.length === 0) return;
   $('sweep').hidden = false;
+  $('sweep-seeds').hidden = data.sweep.seeds === 1;
   $('runs').hidden = true; // the sweep has a table of its own
   for (const e of document.querySelectorAll('.target')) e.textContent = `to ${+(100 * data.sweep.target).toPrecision(4)} % test accuracy`;
-  sweepChart('sweep-steps', (r) => r.steps, 'steps');
-  sweepChart('sweep-seconds', (r) => r.seconds, 'seconds');
+  sweepChart('sweep-steps', 'steps');
+  sweepChart('sweep-seconds', 'seconds');
   sweepTable();
 }

@@ -46,6 +46,9 @@ void gs_sync_cost_add(gs_sync_cost *, const gs_sync_array *, gs_chunk);
 /* Bytes of a message with this part: 2 for each value on a wire of 16 bits, 4 for those of the tail. */
 size_t gs_sync_message_bytes(const gs_sync_array *, gs_chunk);
 
+/* The part's values that travel in 16 bits. Those behind them are of the tail, and travel as f32. */
+size_t gs_sync_narrow_count(const gs_sync_array *, gs_chunk);
+
 /* How many floats a scheme may use of sync->scratch in a sum of `count`: two chunks of one half. */
 static inline size_t gs_sync_scratch_floats(size_t count) {
     return count + 1;

@@ -65,19 +65,6 @@ gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_
 
 /* ---- what schemes are written in ---- */
 
-static size_t beginning(size_t count, int parts, int i) {
-    return i < parts ? gs_shard_of(count, i, parts).first : count;
-}
-
-gs_chunk gs_chunk_range(size_t count, int parts, int first, int last) {
-    size_t from = beginning(count, parts, first);
-    return (gs_chunk){from, beginning(count, parts, last) - from};
-}
-
-gs_chunk gs_chunk_of(size_t count, int parts, int i) {
-    return gs_shard_of(count, (i % parts + parts) % parts, parts);
-}
-
 static void round_done(gs_sync *s) {
     if (s->observer && s->observer->round_done && s->counted.rounds > 0)
         s->observer->round_done(s->observer->context, s->comm->rank, (int)s->counted.rounds, s->data,
@@ -89,28 +76,10 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
-/* The part's values that travel in 16 bits; those behind them are of the tail, and travel as f32. */
-static size_t narrow_count(const gs_sync_array *a, gs_chunk part) {
-    size_t end = a->wire == GS_WIRE_F32 ? 0 : a->count - a->tail;
-    if (part.first >= end) return 0;
-    return part.first + part.count < end ? part.count : end - part.first;
-}
-
-size_t gs_sync_message_bytes(const gs_sync_array *a, gs_chunk part) {
-    size_t narrow = narrow_count(a, part);
-    return narrow * sizeof(uint16_t) + (part.count - narrow) * sizeof(float);
-}
-
-void gs_sync_cost_add(gs_sync_cost *cost, const gs_sync_array *a, gs_chunk part) {
-    if (part.count == 0) return;
-    cost->messages++;
-    cost->bytes += gs_sync_message_bytes(a, part);
-}
-
 /* What is sent: the part itself, or a packed copy: | 16 bits a value | f32 of the tail |. The part is rounded. */
 static const void *pack(gs_sync *s, float *data, gs_chunk part) {
     if (s->wire == GS_WIRE_F32) return data + part.first;
-    size_t narrow = narrow_count(&s->array, part);
+    size_t narrow = gs_sync_narrow_count(&s->array, part);
     float *rest = data + part.first + narrow;
     gs_wire_narrow(s->wire, s->packed[0], data + part.first, narrow);
     memcpy(s->packed[0] + narrow, rest, (part.count - narrow) * sizeof *rest);
@@ -119,7 +88,7 @@ static const void *pack(gs_sync *s, float *data, gs_chunk part) {
 
 /* What has come in: to[i] = value i of the part, or to[i] += it. `to` is this part's place or another one. */
 static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
-    size_t narrow = narrow_count(&s->array, part), rest = part.count - narrow;
+    size_t narrow = gs_sync_narrow_count(&s->array, part), rest = part.count - narrow;
     const uint16_t *from = s->packed[1];
     float *tail = add ? s->scratch : to + narrow; /* where it came in it is not aligned for additions */
     (add ? gs_wire_widen_add : gs_wire_widen)(s->wire, to, from, narrow);

@@ -33,15 +33,15 @@ static double without_sign(double x) {
 /* What to do about it. With --lr-rule the step's rate is not --lr: the text gives both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
+    const double lr = (double)gs_settings_numbers(s).lr;
     if (w->diverged.loaded_bad)
         snprintf(text, size, "%s (--load) already holds %s", s->load, w->diverged.loaded_bad_value);
     else if (s->lr_rule == GS_LR_NONE)
-        snprintf(text, size, "try a smaller --lr than %g, or --keep-going", (double)s->lr);
+        snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else
         snprintf(text, size,
                  "this step's rate was %g, from --lr %g and --lr-rule %s: try a smaller one, or --keep-going",
-                 (double)gs_lr_at(&w->rates, step > 0 ? step - 1 : 0), (double)s->lr,
-                 gs_lr_rule_name(s->lr_rule));
+                 (double)gs_lr_at(&w->rates, step > 0 ? step - 1 : 0), lr, gs_lr_rule_name(s->lr_rule));
 }
 
 static gs_status fail(const gs_worker *w, uint64_t step, const char *what, double found) {

@@ -49,6 +49,14 @@ gs_status gs_check_settings(const gs_settings *);
 /* ... and what depends on how many there are. */
 gs_status gs_check_workers(const gs_settings *, int workers);
 
+/* ---- batch_norm.c ---- */
+
+/* GS_E_USAGE: the model has a batch_norm, and its samples are not together as settings->batch_norm needs them. */
+gs_status gs_check_batch_norm(const gs_settings *, const gs_dataset *train_set, int workers);
+
+/* What a pass of this worker needs for batch_norm. */
+void gs_batch_norm_begin(gs_worker *, gs_pass *);
+
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
 gs_lr_plan gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 

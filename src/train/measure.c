@@ -3,8 +3,6 @@
 #include "train/timeline.h"
 #include "train/ways/way.h"
 
-#include <time.h>
-
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
 /* One step in this many is measured: a measured step waits after each phase, which costs a little. */
@@ -25,13 +23,13 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
-/* --slow: as if this worker's machine were slower. Ctrl-C ends the sleep. */
+/* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. Ctrl-C ends the
+ * sleep. */
 static void sleep_if_slow(const gs_worker *w) {
-    gs_slow slow = w->settings->slow;
-    if (!(slow.ms > 0) || slow.rank != w->comm->rank) return;
-    time_t seconds = (time_t)(slow.ms / 1000);
-    long rest = (long)((slow.ms - 1000 * (double)seconds) * 1e6);
-    nanosleep(&(struct timespec){.tv_sec = seconds, .tv_nsec = rest}, NULL);
+    const gs_settings *s = w->settings;
+    double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
+    if (s->slow.rank == w->comm->rank) seconds += s->slow.ms / 1000;
+    if (seconds > 0) gs_nap(seconds);
 }
 
 gs_status gs_step_begins(gs_worker *w) {

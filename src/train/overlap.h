@@ -4,11 +4,11 @@
  * layers. So the end of the array is final first, and is summed by a thread of its own while the worker goes on:
  *
  *     gradients    | layer 0 | layer 1 | layer 2 | layer 3 | counts |
- *                  |<-- bucket 2 -->|<- bucket 1 ->|<-- bucket 0 -->|
+ *                  | bucket 2|     bucket 1      |     bucket 0     |
  *
- *     worker       forward, loss | backward 3 | backward 2 | backward 1 | backward 0 |  wait  | update
- *     its thread                              | sum of bucket 0  | sum of 1 | ...| sum of 2 |
- *                                                                           hidden | waited for
+ *     worker       forward, loss | backward 3 | backward 2 | backward 1 | backward 0 | wait          | update
+ *     its thread                              | sum of bucket 0 |       | sum of bucket 1 | sum of 2 |
+ *                                                                             hidden | waited for
  *
  * A bucket is closed at the first layer at which it has KB * 1024 bytes (buckets.h); only the layers of the model's
  * outermost sequence are looked at, so that every rank cuts alike. Where a worker goes through its part of a batch in

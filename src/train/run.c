@@ -6,7 +6,6 @@
 #include "model/safetensors.h"
 #include "train/internal.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +85,22 @@ static gs_status check_sizes(const gs_run *run, int workers) {
     return GS_OK;
 }
 
+static gs_status check_by_channel(const gs_run *run, const char *name, const gs_by_channel *given,
+                                  const gs_by_channel *used) {
+    const gs_dataset *set = run->test_set;
+    const char *where = given->count ? "" : run->settings.load;
+    if (gs_by_channel_fits(used, set->shape.c)) return GS_OK;
+    return gs_fail(given->count ? GS_E_USAGE : GS_E_SHAPE,
+                   "%s%s%s has %d numbers, one for each channel, but the images of %s have %d channel%s",
+                   where, given->count ? "--" : ": ", name, used->count, set->name, set->shape.c,
+                   gs_s((unsigned)set->shape.c));
+}
+
+static gs_status check_scaling(const gs_run *run) {
+    GS_TRY(check_by_channel(run, "mean", &run->settings.mean, &run->scaling.mean));
+    return check_by_channel(run, "std", &run->settings.std, &run->scaling.std);
+}
+
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
@@ -99,8 +114,8 @@ static gs_status prepare(gs_run *run) {
     } else {
         run->scaling = run->saved.scaling;
     }
-    if (!isnan(s->mean)) run->scaling.mean = s->mean;
-    if (!isnan(s->std)) run->scaling.std = s->std;
+    if (s->mean.count) run->scaling.mean = s->mean;
+    if (s->std.count) run->scaling.std = s->std;
     GS_TRY(gs_open_set(s, GS_TEST, &run->loaded[GS_TEST], &run->test_set));
     if (s->load) GS_TRY(gs_check_saved(s, &run->saved, run->test_set));
     if (run->job == JOB_TRAIN) {
@@ -108,6 +123,7 @@ static gs_status prepare(gs_run *run) {
         GS_TRY(gs_check_set(s, run->train_set));
     }
     GS_TRY(gs_check_set(s, run->test_set));
+    if (run->test_set->images) GS_TRY(check_scaling(run));
     run->local = gs_devices_count(s->devices);
     run->threads = gs_worker_threads(s, run->local);
     run->worker = calloc((size_t)run->local, sizeof *run->worker);
@@ -146,7 +162,10 @@ static gs_status evaluate(gs_run_worker *me) {
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
-    if (run->job == JOB_TRAIN) GS_TRY(gs_check_workers(&run->settings, me->comm->size));
+    if (run->job == JOB_TRAIN) {
+        GS_TRY(gs_check_workers(&run->settings, me->comm->size));
+        GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
+    }
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->threads, run->scaling,
                             run->train_set, run->test_set));
     me->worker.cpus = me->result.cpus = me->cpus;
@@ -193,15 +212,23 @@ static gs_status connect_processes(const gs_settings *s, gs_job job, gs_comm **o
     return gs_comm_processes_create(&r, out);
 }
 
+/* On what must be the same before the first message. */
+static gs_status agree(gs_comm *processes, const gs_link *link) {
+    GS_TRY(gs_comm_agree_on_check(processes));
+    return gs_comm_agree_on_link(processes, link);
+}
+
 static gs_status connect_workers(gs_run *run) {
     const gs_settings *s = &run->settings;
     gs_comm *processes = NULL, **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     gs_status status = GS_OK;
     if (s->processes && s->processes->size > 1) status = connect_processes(s, run->job, &processes);
-    if (status == GS_OK && processes && (status = gs_comm_agree_on_check(processes)) != GS_OK)
+    if (status == GS_OK && processes && (status = agree(processes, &s->link)) != GS_OK)
         gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(run->local, processes, s->timeout, comms);
+    for (int i = 0; i < run->local && status == GS_OK; i++)
+        status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);
     if (status == GS_OK) status = gs_comm_check_if_wanted(run->local, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);

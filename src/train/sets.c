@@ -10,7 +10,7 @@ gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded,
                        s->train_set ? "train_set" : "test_set", s->train_set ? "test_set" : "train_set");
     *set = split == GS_TRAIN ? s->train_set : s->test_set;
     if (*set) return GS_OK;
-    GS_TRY(gs_dataset_load(s->data, split, loaded));
+    GS_TRY(gs_dataset_load_labels(s->data, split, s->labels, loaded));
     *set = *loaded;
     return GS_OK;
 }

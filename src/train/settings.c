@@ -1,9 +1,11 @@
 /* Which settings are allowed, and which go together: one place decides, before anything is computed. */
+#include "core/text.h"
 #include "train/internal.h"
 #include "train/options/options.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- each setting by itself ---- */
 
@@ -49,6 +51,23 @@ static gs_status check_slow(const gs_run_option *o, const gs_slow *slow) {
     return is_not(o, text);
 }
 
+static gs_status check_pair(const gs_run_option *o, const void *value) {
+    char text[GS_OPTION_TEXT_MOST];
+    bool valid = o->kind == GS_OPTION_LINK   ? gs_link_is_valid(value)
+                 : o->kind == GS_OPTION_NORM ? gs_batch_norm_is_valid(value)
+                                             : gs_jitter_is_valid(value);
+    return valid ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
+}
+
+static gs_status check_by_channel(const gs_run_option *o, const gs_by_channel *x) {
+    char text[GS_BY_CHANNEL_TEXT];
+    if (x->count < 0 || x->count > GS_CHANNELS)
+        return gs_fail(GS_E_USAGE, "--%s: %d numbers; wanted one for each channel, at most %d", o->name,
+                       x->count, GS_CHANNELS);
+    if (gs_by_channel_within(x, o->min, o->max)) return GS_OK;
+    return is_not(o, gs_by_channel_text(x, text, sizeof text));
+}
+
 static gs_status check_range(const gs_run_option *o, const gs_step_range *r) {
     char text[64];
     if (r->first ? r->first <= r->last : !r->last) return GS_OK;
@@ -66,11 +85,60 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (gs_option_names_of(o->kind)) GS_TRY(check_name(o, value));
         if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
         if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
+        if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM)
+            GS_TRY(check_pair(o, value));
+        if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
         if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));
     }
     if (!(s->timeout > 0) || isinf(s->timeout))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", s->timeout);
     if (s->tests < 0) return gs_fail(GS_E_USAGE, "tests is %d; wanted a whole number, at least 0", s->tests);
+    return GS_OK;
+}
+
+/* ---- the optimiser ---- */
+
+/* The numbers that it takes, and where they are: in the settings, in gs_optimizer_numbers. */
+static const struct {
+    const char *option;
+    size_t at, number;
+} numbers[] = {
+#define NUMBER(option, name)                                                                                 \
+    { option, offsetof(gs_settings, name), offsetof(gs_optimizer_numbers, name) }
+    NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* these two they all have */
+    NUMBER("beta1", beta1), NUMBER("momentum", momentum),
+    NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2 };
+#define OPTIMIZER(name) &gs_##name,
+static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(OPTIMIZER) NULL};
+
+static float usual_number(const gs_optimizer_ops *ops, int i) {
+    const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
+    if (i >= OF_ALL && !(usual > 0)) return NAN;
+    return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
+}
+
+gs_optimizer_numbers gs_settings_numbers(const gs_settings *s) {
+    gs_optimizer_numbers in_use = {0};
+    for (int i = 0; i < NUMBERS; i++) {
+        float set = *(const float *)((const char *)s + numbers[i].at);
+        *(float *)((char *)&in_use + numbers[i].number) = isnan(set) ? usual_number(s->optimizer, i) : set;
+    }
+    return in_use;
+}
+
+static gs_status check_optimizer(const gs_settings *s) {
+    for (int i = 0; i < NUMBERS; i++) {
+        char takers[80] = "";
+        const float set = *(const float *)((const char *)s + numbers[i].at);
+        if (isnan(set) || !isnan(usual_number(s->optimizer, i))) continue;
+        for (const gs_optimizer_ops *const *o = optimizers; *o; o++)
+            if (!isnan(usual_number(*o, i)))
+                gs_append(takers, sizeof takers, "%s%s", *takers ? ", " : "", (*o)->name);
+        return gs_fail(GS_E_USAGE, "--%s %g: the optimiser %s does not take it; it is for --optimizer %s",
+                       numbers[i].option, (double)set, s->optimizer->name, takers);
+    }
     return GS_OK;
 }
 
@@ -91,10 +159,22 @@ static gs_status check_lr_rule(const gs_settings *s) {
     return GS_OK;
 }
 
+/* What a link would have to slow is hidden in the transport. */
+static gs_status check_link(const gs_settings *s) {
+    bool hidden = strcmp(s->sync, gs_sync_gloo.name) == 0 || strcmp(s->sync, gs_sync_hierarchical.name) == 0;
+    if (!gs_link_is_there(&s->link) || !hidden) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--link slows messages, and those of --sync %s are the transport's own; wanted another "
+                   "scheme, such as "
+                   "ring",
+                   s->sync);
+}
+
 gs_lr_plan gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     size_t steps = (samples + batch - 1) / batch;
-    return gs_lr_plan_of(s->lr_rule, (double)s->lr, (double)batch, (double)base, s->warmup, (double)steps);
+    const double lr = (double)gs_settings_numbers(s).lr;
+    return gs_lr_plan_of(s->lr_rule, lr, (double)batch, (double)base, s->warmup, (double)steps);
 }
 
 gs_status gs_check_settings(const gs_settings *s) {
@@ -105,7 +185,9 @@ gs_status gs_check_settings(const gs_settings *s) {
     if (s->wire != GS_WIRE_F32 && chosen->no_wire)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", chosen->option, chosen->no_wire,
                        gs_wire_name(s->wire));
+    GS_TRY(check_optimizer(s));
     GS_TRY(check_lr_rule(s));
+    GS_TRY(check_link(s));
     for (const gs_way *const *way = gs_ways(); *way; way++)
         if ((*way)->check) GS_TRY((*way)->check(s, *way == chosen));
     return GS_OK;
@@ -121,5 +203,9 @@ gs_status gs_check_workers(const gs_settings *s, int workers) {
     if (s->slow.ms > 0 && s->slow.rank >= workers)
         return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; workers are 0 to %d", s->slow.rank,
                        s->slow.ms, s->slow.rank, workers - 1);
+    for (int i = 0; i < s->jitter.count; i++)
+        if (s->jitter.pause[i].rank >= workers)
+            return gs_fail(GS_E_USAGE, "--jitter: there is no worker %d; workers are 0 to %d",
+                           s->jitter.pause[i].rank, workers - 1);
     return GS_OK;
 }

@@ -30,7 +30,7 @@ gs_status gs_gradient(gs_worker *w) {
     GS_TRY(gs_model_clear_stats(m));
     do {
         GS_TRY(gs_worker_next(w, &pass));
-        if (pass.n == 0) return gs_model_clear_gradients(m); /* this part has no samples */
+        if (pass.n == 0 && !pass.sum_over_workers) return gs_model_clear_gradients(m); /* no samples */
         GS_TRY(gs_phase_ends(w, GS_PHASE_DATA));
 
         GS_TRY(gs_model_forward(m, &pass, w->input.x, &logits));

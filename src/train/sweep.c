@@ -14,7 +14,7 @@
 /* ---- the list of batches ---- */
 
 static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
-    uint64_t last = s->count > 0 ? s->run[s->count - 1].batch : 0;
+    uint64_t last = s->batches > 0 ? s->batch[s->batches - 1] : 0;
     if (batch > s->samples)
         return gs_fail(GS_E_USAGE,
                        "--batch %s: %" PRIu64 " is larger than the training set, which has %zu sample%s",
@@ -22,14 +22,14 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
     if (batch <= last)
         return gs_fail(GS_E_USAGE, "--batch %s: %" PRIu64 " comes after %" PRIu64 ": the batches must grow",
                        text, batch, last);
-    if (s->count == GS_SWEEP_MOST)
+    if (s->batches == GS_SWEEP_MOST)
         return gs_fail(GS_E_USAGE, "--batch %s: more than %d batches", text, GS_SWEEP_MOST);
-    s->run[s->count++].batch = (size_t)batch;
+    s->batch[s->batches++] = (size_t)batch;
     return GS_OK;
 }
 
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
-    uint64_t a = s->run[s->count - 2].batch, b = s->run[s->count - 1].batch;
+    uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
     for (;;) {
         uint64_t next = b * b / a; /* both are at most 2^32: a training set's order has 32 bits */
         if (next >= end && (next > end || b * b % a != 0))
@@ -52,7 +52,7 @@ static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
 /* One word of the list; *between: it was "...". */
 static gs_status add_word(gs_sweep *s, const char *word, bool *between, const char *text) {
     if (strcmp(word, "...") == 0) {
-        if (*between || s->count < 2)
+        if (*between || s->batches < 2)
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' needs two numbers before it and one after it, such as "
                            "32,64,...,2048",
@@ -74,7 +74,7 @@ static gs_status add_word(gs_sweep *s, const char *word, bool *between, const ch
 
 gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
     bool between = false;
-    s->count = 0;
+    s->batches = 0;
     for (const char *from = text;;) {
         char word[24];
         size_t length = strcspn(from, ",");
@@ -100,7 +100,7 @@ typedef struct queue {
     int failed;   /* the first one that failed, or -1 */
     gs_status status;
     char message[1024];
-    bool over[GS_SWEEP_MOST]; /* ran, or was left out */
+    bool *over; /* of each run: it ran, or was left out */
 } queue;
 
 /* The observer of one run, in its thread. */
@@ -135,10 +135,13 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     gs_observer observer = {.context = &w, .test = on_test};
     if (s->jobs == 1 && s->observer && s->observer->step) observer.step = on_step;
     settings.batch = r->batch;
+    settings.seed = r->seed;
     settings.tests = GS_SWEEP_TESTS;
     settings.keep_going = true; /* what diverged is a row of the table too */
     r->rates = gs_rates_of(&settings, r->batch, s->samples);
-    GS_TRY(gs_context(gs_train(&settings, &observer, &r->result), "batch %zu", r->batch));
+    gs_status status = gs_train(&settings, &observer, &r->result);
+    if (s->seeds == 1) GS_TRY(gs_context(status, "batch %zu", r->batch));
+    GS_TRY(gs_context(status, "batch %zu, seed %" PRIu64, r->batch, r->seed));
     gs_result_free(&r->result);
     if (w.no_memory) return gs_fail(GS_E_MEMORY, "batch %zu: no memory for its curve", r->batch);
     r->diverged = !isfinite(r->result.train_loss) || !isfinite(r->result.test_loss);
@@ -192,7 +195,8 @@ static gs_status run_in_turn(gs_sweep *s) {
 
 static gs_status run_side_by_side(gs_sweep *s) {
     int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
-    queue q = {.sweep = s, .failed = -1};
+    queue q = {.sweep = s, .failed = -1, .over = calloc((size_t)s->count, sizeof *q.over)};
+    if (!q.over) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->count);
     q.bind = s->settings.bind && threads <= gs_cpu_cores();
     if (!q.bind) s->settings.bind = false;
     pthread_t thread[GS_SWEEP_MOST];
@@ -204,6 +208,7 @@ static gs_status run_side_by_side(gs_sweep *s) {
     for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
     pthread_cond_destroy(&q.changed);
     pthread_mutex_destroy(&q.lock);
+    free(q.over);
     if (started == 0) return gs_fail(GS_E_MEMORY, "cannot start a thread");
     return q.failed < 0 ? GS_OK : gs_fail(q.status, "%s", q.message);
 }
@@ -221,14 +226,39 @@ static gs_status check_jobs(const gs_sweep *s) {
     return GS_OK;
 }
 
+static void free_runs(gs_sweep *s) {
+    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
+    free(s->run);
+    s->run = NULL;
+    s->count = 0;
+}
+
+static gs_status list_runs(gs_sweep *s) {
+    free_runs(s);
+    s->run = calloc((size_t)s->batches * (size_t)s->seeds, sizeof *s->run);
+    if (!s->run) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->batches * s->seeds);
+    s->count = s->batches * s->seeds;
+    for (int i = 0; i < s->count; i++) {
+        s->run[i].batch = s->batch[i / s->seeds];
+        s->run[i].seed = s->settings.seed + (uint64_t)(i % s->seeds);
+    }
+    return GS_OK;
+}
+
+static gs_status check_number(const char *option, int value) {
+    if (value >= 1 && value <= GS_SWEEP_MOST) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--%s: '%d' is not a whole number from 1 to %d", option, value, GS_SWEEP_MOST);
+}
+
 gs_status gs_sweep_prepare(gs_sweep *s) {
-    if (s->count < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
-    if (s->jobs < 1)
-        return gs_fail(GS_E_USAGE, "--jobs: '%d' is not a whole number from 1 to %d", s->jobs, GS_SWEEP_MOST);
-    if (s->jobs > s->count) s->jobs = s->count;
+    if (s->batches < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
+    GS_TRY(check_number("jobs", s->jobs));
+    GS_TRY(check_number("seeds", s->seeds));
     GS_TRY(gs_check_each_setting(&s->settings));
     GS_TRY(gs_check_settings(&s->settings));
     GS_TRY(check_jobs(s));
+    GS_TRY(list_runs(s));
+    if (s->jobs > s->count) s->jobs = s->count;
     int workers = gs_devices_count(s->settings.devices);
     if (s->settings.threads == 0 && !gs_way_of(&s->settings)->one_thread) {
         int threads = gs_cpu_cores() / (workers * s->jobs);
@@ -242,6 +272,6 @@ gs_status gs_sweep_train(gs_sweep *s) {
 }
 
 void gs_sweep_free(gs_sweep *s) {
-    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
-    s->count = 0;
+    free_runs(s);
+    s->batches = 0;
 }

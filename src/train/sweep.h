@@ -1,4 +1,5 @@
-/* The same training with several global batches: how many steps and seconds does each need to a target?
+/* The same training with several global batches: how many steps and seconds does each need to a target? With several
+ * seeds, since one run is an anecdote: the seed draws the first weights and the order of the samples.
  *
  * The global batch is the first hyper-parameter of data parallelism: with N workers it is N times what one worker
  * computes at once. Up to some batch, twice the batch needs half the steps ("perfect scaling"). Beyond it the gain
@@ -13,13 +14,14 @@
 #include "train/train.h"
 
 enum {
-    GS_SWEEP_MOST = 64, /* batches */
+    GS_SWEEP_MOST = 64, /* batches; also seeds */
     GS_SWEEP_TESTS = 4, /* evaluations per epoch: a target is seen to within a quarter of an epoch */
 };
 
-/* What the training with one batch gave. */
+/* What the training with one batch and one seed gave. */
 typedef struct gs_sweep_run {
     size_t batch;
+    uint64_t seed;
     gs_lr_plan rates;
     gs_result result; /* without weights */
     bool ran;         /* to its end */
@@ -31,11 +33,15 @@ typedef struct gs_sweep_run {
 } gs_sweep_run;
 
 typedef struct gs_sweep {
-    gs_settings settings; /* of every run, but for `batch` and `tests` */
+    gs_settings settings; /* of every run, but for `batch`, `seed` and `tests` */
     double target;        /* accuracy on the test set, 0 .. 1 */
     int jobs;             /* runs at once; more than 1 on cpu alone, where the cores can be divided */
+    int seeds;            /* runs of each batch: with the seeds settings.seed, settings.seed + 1, ... */
     size_t samples;       /* of the training set */
-    gs_sweep_run run[GS_SWEEP_MOST];
+    size_t batch[GS_SWEEP_MOST];
+    int batches;
+    gs_sweep_run
+        *run; /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next */
     int count;
     /* after each run, in their order, from the thread that called gs_sweep_train */
     void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);
@@ -43,18 +49,19 @@ typedef struct gs_sweep {
     const gs_observer *observer; /* of the steps of a run, where one runs at a time; or NULL */
 } gs_sweep;
 
-/* The batches of `text`, into run[].batch: numbers that grow, with commas between them. "..." stands for what lies
+/* The batches of `text`, into batch[]: numbers that grow, with commas between them. "..." stands for what lies
  * between two numbers before it and one after it, by the same factor: "32,64,...,2048" is 32,64,128,256,512,1024,2048.
  * "all": the whole training set. GS_E_USAGE: the message says what is wrong with which part; also for a batch larger
  * than sweep->samples. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* Limits the jobs to the number of runs and, where settings.threads is 0, divides the cores among the jobs and their
- * workers. GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be divided. */
+/* Makes the list of runs, limits the jobs to their number and, where settings.threads is 0, divides the cores among the
+ * jobs and their workers. GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be
+ * divided. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
-/* Train once for each batch, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set:
- * run[].ran tells which were whole. Fails as gs_train does, with the batch in the message. */
+/* Train all runs, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set: run[].ran tells which
+ * were whole. Fails as gs_train does, with the batch in the message. */
 gs_status gs_sweep_train(gs_sweep *);
 
 void gs_sweep_free(gs_sweep *);

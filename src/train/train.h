@@ -7,6 +7,7 @@
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     measure.c     the clock beside a step; step_time.c: how long steps take
+ *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
  *     settings.c    which settings are allowed, and which go together
@@ -17,9 +18,11 @@
  *     worker.c      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     profile/      where the time goes
- *     sweep.c       the same training with several batches (sweep.h)
+ *     sweep.c       the same training with several batches and seeds (sweep.h)
+ *     sweep_line.c  what all seeds of one batch gave together
  *     worker_report.c  what each worker of a run did
  *     record.c      what a log needs to know of all workers
+ *     jitter.c      a worker's pauses, drawn at random
  *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
@@ -34,6 +37,8 @@
 #include "optim/optimizer.h"
 #include "comm/comm.h"
 #include "sync/sync.h"
+#include "train/batch_norm.h"
+#include "train/jitter.h"
 #include "train/step_time.h"
 
 struct gs_worker;
@@ -53,6 +58,7 @@ typedef struct gs_step_range {
 typedef struct gs_settings {
     const char *model;           /* name or text; NULL: the one in the file `load` */
     const char *data;            /* see gs_dataset_load; not used if both of the next are set: */
+    gs_labels labels;            /* which of CIFAR-100's */
     const gs_dataset *train_set; /* the caller's, for instance from memory (dataset.h) */
     const gs_dataset *test_set;  /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
@@ -62,23 +68,27 @@ typedef struct gs_settings {
     int epochs;
     uint64_t steps; /* end after this many steps; 0: no limit */
     uint64_t seed;
-    const gs_optimizer_ops *optimizer; /* &gs_sgd, or one of the caller's */
-    float lr, momentum, weight_decay;
+    const gs_optimizer_ops *optimizer; /* &gs_sgd, another of the library's, or one of the caller's */
+    /* NAN: what the optimiser usually takes (optim/optimizer.h). A number that it does not take must be NAN. */
+    float lr, momentum, weight_decay, beta1, beta2, epsilon;
     gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
     uint64_t base_batch;     /* of the rule: the batch that lr is for; 0: GS_BASE_BATCH */
     double warmup;           /* of the rule: epochs from the rate lr to the scaled one */
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
-    /* The first layer sees (byte / 255 - mean) / std. NAN: as the file `load` says, (0, 1) where it does not;
+    /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
-    float mean, std;
-    bool bind;      /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
-    bool exact;     /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
-    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
-    int bucket;     /* KB of whole layers that are summed together during backward; 0: one sum after it */
-    gs_wire wire;   /* how gradients travel (sync/wire.h) */
+    gs_by_channel mean, std;
+    bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
+    bool exact; /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
+    gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
+    int accumulate;                  /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    int bucket;   /* KB of whole layers that are summed together during backward; 0: one sum after it */
+    gs_wire wire; /* how gradients travel (sync/wire.h) */
     gs_slow slow;
+    gs_jitter jitter;
+    gs_link link;    /* how slow messages between workers are (comm/link.h) */
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
@@ -98,9 +108,12 @@ typedef struct gs_settings {
     void (*test_hook)(struct gs_worker *);
 } gs_settings;
 
-/* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, lr 0.05, momentum
+/* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
  * 0.9. */
 gs_settings gs_settings_default(void);
+
+/* The optimiser's numbers: those that are set, else its usual ones; NAN for one that it does not take. */
+gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
 
 enum {
     GS_MICRO_BATCH = 256, /* a larger part of a batch is computed in several pieces (data/schedule.h) */

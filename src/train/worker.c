@@ -62,7 +62,11 @@ static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     w->sync_most = w->model->saved + GS_STATS;
-    GS_TRY(gs_optimizer_create(s->optimizer, w->model, s->lr, s->momentum, s->weight_decay, &w->optimizer));
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    GS_TRY(gs_optimizer_create(s->optimizer, w->model, n.lr, n.momentum, n.weight_decay, &w->optimizer));
+    w->optimizer->beta1 = n.beta1;
+    w->optimizer->beta2 = n.beta2;
+    w->optimizer->epsilon = n.epsilon;
     return gs_loader_create(w->train_set, &w->schedule, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
@@ -115,6 +119,19 @@ void gs_worker_free(gs_worker *w) {
     *w = (gs_worker){0};
 }
 
+/* (byte / 255 - mean) / std, as one multiply and add */
+static gs_byte_scale scale_of(const gs_model *m) {
+    const gs_scaling *s = &m->scaling;
+    gs_byte_scale out = {.channels = s->mean.count > s->std.count ? s->mean.count : s->std.count,
+                         .plane = (size_t)m->in.h * (size_t)m->in.w};
+    for (int c = 0; c < out.channels; c++) {
+        const float mean = gs_of_channel(&s->mean, c), std = gs_of_channel(&s->std, c);
+        out.scale[c] = 1.0f / (255.0f * std);
+        out.shift[c] = -mean / std;
+    }
+    return out;
+}
+
 gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers, size_t n) {
     const gs_backend *ops = w->device->ops;
     size_t count = n * gs_shape_size(w->model->in);
@@ -123,8 +140,8 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
     if (!w->input.scales) return ops->write(w->device, w->input.x, inputs, count * sizeof(float));
     gs_mem from = ops->host_memory ? ops->host_memory(inputs) : w->input.bytes;
     if (!ops->host_memory) GS_TRY(ops->write(w->device, from, inputs, count));
-    gs_scaling s = w->model->scaling; /* (byte / 255 - mean) / std, as one multiply and add */
-    return ops->bytes_to_float(w->device, w->input.x, from, 1.0f / (255.0f * s.std), -s.mean / s.std, count);
+    const gs_byte_scale scale = scale_of(w->model);
+    return ops->bytes_to_float(w->device, w->input.x, from, &scale, count);
 }
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
@@ -146,6 +163,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
                       .first = p->place,
                       .final = p->last ? w->final : NULL,
                       .final_context = w->way_state};
+    gs_batch_norm_begin(w, pass);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;
 }
 

@@ -19,9 +19,9 @@ static void batches(const char *text) {
     static gs_sweep sweep;
     sweep.samples = 6000;
     if (gs_sweep_batches(&sweep, text) != GS_OK) return;
-    for (int i = 0; i < sweep.count; i++)
-        if (sweep.run[i].batch > sweep.samples || (i > 0 && sweep.run[i].batch <= sweep.run[i - 1].batch))
-            fuzz_wrong("batch %d is %zu", i, sweep.run[i].batch);
+    for (int i = 0; i < sweep.batches; i++)
+        if (sweep.batch[i] > sweep.samples || (i > 0 && sweep.batch[i] <= sweep.batch[i - 1]))
+            fuzz_wrong("batch %d is %zu", i, sweep.batch[i]);
 }
 
 FUZZ(in) {

@@ -28,7 +28,10 @@ FUZZ(in) {
     if (gs_safetensors_about(path, &saved) == GS_OK) {
         if (saved.has_in && (saved.in.c < 1 || saved.in.h < 1 || saved.in.w < 1))
             fuzz_wrong("an input shape of 0");
-        if (!(saved.scaling.std >= 9e-9f)) fuzz_wrong("a standard deviation of 0");
+        const gs_by_channel *std = &saved.scaling.std;
+        if (std->count < 1 || std->count > GS_CHANNELS) fuzz_wrong("%d standard deviations", std->count);
+        for (int c = 0; c < std->count; c++)
+            if (!(std->of[c] >= 9e-9f)) fuzz_wrong("a standard deviation of 0");
     }
     gs_saved_free(&saved);
     gs_status checked = gs_safetensors_check(path, model), loaded = gs_safetensors_load(path, model, host);

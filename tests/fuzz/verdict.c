@@ -19,6 +19,9 @@ FUZZ(in) {
         fuzz_bytes(in, v.blank, sizeof v.blank);
         v.passed = how & 2;
         v.leaks = how & 4;
+        v.ended = how & 16;
+        v.signal = (int8_t)fuzz_byte(in);
+        v.code = (int8_t)fuzz_byte(in);
         fuzz_bytes(in, v.message, length * 2);
         if (send(ends[1], &v, sizeof v - (how & 8 ? 1 : 0), 0) < 0) fuzz_wrong("no verdict can be sent");
     }

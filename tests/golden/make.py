@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/operator_cases.h, and for a
-training of the models in tests/model_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
+"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/operator_cases.h, for a
+training of the models in tests/model_cases.h, and for the updates in tests/optimizer_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
 
     /usr/bin/python3 tests/golden/make.py
 
@@ -23,7 +23,7 @@ sys.path.insert(0, HERE + "/..")
 from torch_network import network
 
 MOST = 96  # values stored of one tensor
-X, W, B, DY, LABELS, TARGET, VELOCITY = 1, 2, 3, 4, 5, 6, 7  # salts
+X, W, B, DY, LABELS, TARGET, VELOCITY, MEAN, VAR = 1, 2, 3, 4, 5, 6, 7, 8, 9  # salts
 
 
 def hashed(count, salt):
@@ -83,6 +83,13 @@ def avg_pool2d(n, c, h, w, kh, kw, sh, sw, ph, pw):
     return F.avg_pool2d(x, (kh, kw), (sh, sw), (ph, pw)), {"dx": x}
 
 
+def batch_norm(n, c, plane, training):
+    x, w, b = leaf(4 * values(n * c * plane, X), n, c, plane), leaf(values(c, W), c), leaf(values(c, B), c)
+    mean, var = torch.tensor(values(c, MEAN)), torch.tensor(1.25 + values(c, VAR))
+    y = F.batch_norm(x, mean, var, w, b, bool(training), 0.1, float(np.float32(1e-5)))
+    return y, {"dx": x, "dw": w, "db": b}
+
+
 def relu(count):
     x = leaf(away_from_0(count, X), count)
     return F.relu(x), {"dx": x}
@@ -96,6 +103,21 @@ def tanh(count):
 def sigmoid(count):
     x = leaf(4 * values(count, X), count)
     return torch.sigmoid(x), {"dx": x}
+
+
+def gelu(count):
+    x = leaf(4 * values(count, X), count)
+    return F.gelu(x), {"dx": x}
+
+
+def gelu_tanh(count):
+    x = leaf(4 * values(count, X), count)
+    return F.gelu(x, approximate="tanh"), {"dx": x}
+
+
+def silu(count):
+    x = leaf(4 * values(count, X), count)
+    return F.silu(x), {"dx": x}
 
 
 def softmax_cross_entropy(n, classes):
@@ -186,9 +208,51 @@ def trainings():
                 for key, p in parameters.items():
                     write(file, "gradient:" + key, n * p.grad)
             optimiser.step()
-        for key, p in parameters.items():
-            write(file, key, p)
+        for key, p in {**parameters, **dict(net.named_buffers())}.items():
+            if not key.endswith("num_batches_tracked"):
+                write(file, key, p)
+
+
+def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
+    if name == "nesterov":
+        return torch.optim.SGD(parameters, lr=lr, momentum=beta1, weight_decay=decay, nesterov=True)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return kind(parameters, lr=lr, betas=(beta1, beta2), eps=epsilon, weight_decay=decay)
+
+
+VECTORS = {"velocity": "momentum_buffer", "first_moment": "exp_avg", "second_moment": "exp_avg_sq"}
+
+
+def split(flat, sizes):
+    """The parts of a flat array, of these shapes."""
+    parts, at = [], 0
+    for shape in sizes:
+        parts.append(torch.tensor(flat[at:at + size(*shape)]).reshape(shape))
+        at += size(*shape)
+    return parts
+
+
+def optimizers():
+    """Five updates by each optimiser, from given gradients."""
+    file = open(HERE + "/optimizers.txt", "w")
+    for line in re.findall(r"^UPDATES\(\d, (.*)\)", open(HERE + "/../optimizer_cases.h").read(), re.M):
+        name, *numbers = line.split(", ")
+        inputs, out, samples, *rates = [float(n) if i > 2 else int(n) for i, n in enumerate(numbers)]
+        sizes = [(out, inputs), (out,), (3, out), (3,)]
+        count = sum(size(*s) for s in sizes)
+        w = [p.requires_grad_() for p in split(values(count, W), sizes)]
+        optimizer = torch_optimizer(name, w, *rates)
+        for step in range(5):
+            for p, dw in zip(w, split(values(count, DY + 10 * step), sizes)):
+                p.grad = dw / samples
+            optimizer.step()
+        file.write("case " + " ".join([name] + numbers) + "\n")
+        write(file, "w", torch.cat([p.reshape(-1) for p in w]))
+        for vector, theirs in VECTORS.items():
+            if theirs in optimizer.state[w[0]]:
+                write(file, vector, torch.cat([optimizer.state[p][theirs].reshape(-1) for p in w]))
 
 
 operators()
 trainings()
+optimizers()

@@ -5,7 +5,7 @@
 
 enum { MARGIN = 8, ROWS = 12, MOST = GS_SCREEN_DEFAULT };
 
-typedef enum sign { BLANK, IDEAL, POINT, NEVER } sign;
+typedef enum sign { BLANK, IDEAL, RANGE, POINT, NEVER } sign;
 
 typedef struct plot {
     int columns; /* of the plot alone */
@@ -14,7 +14,7 @@ typedef struct plot {
 } plot;
 
 static const char *text_of(const gs_screen *s, sign what) {
-    static const char *const ascii[] = {" ", ".", "o", "x"}, *const utf8[] = {" ", "·", "●", "×"};
+    static const char *const ascii[] = {" ", ".", "|", "o", "x"}, *const utf8[] = {" ", "·", "│", "●", "×"};
     return s->utf8 ? utf8[what] : ascii[what];
 }
 
@@ -40,16 +40,24 @@ static const gs_chart_point *first_point(const gs_chart *c) {
     return NULL;
 }
 
-/* The ranges: all points, and the ideal line where it ends. */
+static bool has_range(const gs_chart_point *p) {
+    return isfinite(p->least) && isfinite(p->most) && p->least > 0;
+}
+
+/* The limits of the axes: all points with their ranges, and the ideal line where it ends. */
 static void measure(plot *p, const gs_chart *c, const gs_chart_point *first) {
     p->x0 = c->points[0].x;
     p->x1 = c->points[c->count - 1].x;
     p->y0 = p->y1 = first->y;
     for (int i = 0; i < c->count; i++) {
-        double y = c->points[i].y;
-        if (!isfinite(y)) continue;
-        p->y0 = fmin(p->y0, y);
-        p->y1 = fmax(p->y1, y);
+        const gs_chart_point *point = &c->points[i];
+        if (has_range(point)) {
+            p->y0 = fmin(p->y0, point->least);
+            p->y1 = fmax(p->y1, point->most);
+        }
+        if (!isfinite(point->y)) continue;
+        p->y0 = fmin(p->y0, point->y);
+        p->y1 = fmax(p->y1, point->y);
     }
     double ideal = first->y * (first->x / p->x1);
     if (ideal > 0) p->y0 = fmin(p->y0, ideal);
@@ -61,9 +69,14 @@ static void fill(plot *p, const gs_chart *c, const gs_chart_point *first) {
         double x = p->x1 > p->x0 ? exp((1 - part) * log(p->x0) + part * log(p->x1)) : p->x0;
         if (x >= first->x * (1 - 1e-9)) p->cell[row_of(p, first->y * (first->x / x))][i] = IDEAL;
     }
-    for (int i = 0; i < c->count; i++)
-        if (isfinite(c->points[i].y))
-            p->cell[row_of(p, c->points[i].y)][column_of(p, c->points[i].x)] = POINT;
+    for (int i = 0; i < c->count; i++) {
+        const gs_chart_point *point = &c->points[i];
+        int column = column_of(p, point->x);
+        if (has_range(point))
+            for (int row = row_of(p, point->most); row <= row_of(p, point->least); row++)
+                p->cell[row][column] = RANGE;
+        if (isfinite(point->y)) p->cell[row_of(p, point->y)][column] = POINT;
+    }
 }
 
 /* The round number (1, 2 or 5 times a power of ten) that belongs to a row; 0 if none does. */
@@ -119,7 +132,8 @@ static void draw_x_axis(FILE *to, const gs_screen *s, const gs_chart *c, const p
 
 static void draw_legend(FILE *to, const gs_screen *s, const gs_chart *c, bool never) {
     int indent = MARGIN + 2;
-    fprintf(to, "%*s%s measured\n", indent, "", text_of(s, POINT));
+    fprintf(to, "%*s%s %s\n", indent, "", text_of(s, POINT), c->measured);
+    if (c->range) fprintf(to, "%*s%s %s\n", indent, "", text_of(s, RANGE), c->range);
     fprintf(to, "%*s%s %s\n", indent, "", text_of(s, IDEAL), c->ideal);
     if (never) fprintf(to, "%*s%s %s\n", indent, "", text_of(s, NEVER), c->never);
 }

@@ -1,23 +1,28 @@
 #include "cli/draw/sweep_page.h"
 #include "io/json.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "gradsum.h"
 #include "page/report.h"
 
+/* A figure of all seeds: the median (null: never), the least and the most. */
+static cJSON *json_spread(gs_spread s) {
+    return GS_JSON_ARRAY(gs_report_number(s.median), gs_report_number(s.least), gs_report_number(s.most));
+}
+
 /* A row of the table: what report_sweep.js reads. */
-static cJSON *json_run(const gs_sweep *w, const gs_sweep_run *r) {
-    size_t an_epoch = (w->samples + r->batch - 1) / r->batch; /* steps */
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("batch", r->batch), GS_FIELD("lr", gs_report_number(r->rates.scaled)),
-                              GS_FIELD("reached", r->reached), GS_FIELD("diverged", r->diverged));
-    if (r->reached)
-        GS_JSON_ADD(o, GS_FIELD("steps", r->at.step),
-                    GS_FIELD("epochs", gs_report_number((double)r->at.step / (double)an_epoch)),
-                    GS_FIELD("seconds", gs_report_number(r->at.seconds)));
-    return GS_JSON_ADD(o, GS_FIELD("test_accuracy", gs_report_number(r->result.test_accuracy)),
-                       GS_FIELD("samples_per_s", gs_report_number(r->result.samples_per_s)));
+static cJSON *json_line(const gs_sweep_line *l) {
+    return GS_JSON_OBJECT(
+        GS_FIELD("batch", l->batch), GS_FIELD("lr", gs_report_number(l->rates.scaled)),
+        GS_FIELD("seeds", l->runs), GS_FIELD("seeds_reached", l->reached),
+        GS_FIELD("seeds_diverged", l->diverged), GS_FIELD("reached", (bool)isfinite(l->steps.median)),
+        GS_FIELD("steps", json_spread(l->steps)), GS_FIELD("epochs", json_spread(l->epochs)),
+        GS_FIELD("seconds", json_spread(l->seconds)), GS_FIELD("test_accuracy", json_spread(l->accuracy)),
+        GS_FIELD("samples_per_s", gs_report_number(l->samples_per_s.median)));
 }
 
 /* What a device of the list is: "cl:0.0/1of2" is a part of "cl:0.0", and "cl" is the first of its kind. */
@@ -49,9 +54,10 @@ static void add_devices(cJSON *about, const gs_settings *s) {
 /* What a log's run.json would say. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     const gs_settings *s = &w->settings;
-    cJSON *optimizer = GS_JSON_OBJECT(GS_FIELD("lr", gs_report_number(r->rates.scaled)),
-                                      GS_FIELD("momentum", gs_report_number((double)s->momentum)),
-                                      GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)));
+    cJSON *optimizer =
+        GS_JSON_OBJECT(GS_FIELD("lr", gs_report_number(r->rates.scaled)),
+                       GS_FIELD("momentum", gs_report_number((double)gs_settings_numbers(s).momentum)),
+                       GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)));
     cJSON *ended =
         GS_JSON_OBJECT(GS_FIELD("why", r->diverged ? "diverged" : "done"), GS_FIELD("steps", r->result.steps),
                        GS_FIELD("test_accuracy", gs_report_number(r->result.test_accuracy)));
@@ -60,14 +66,14 @@ static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
                               GS_FIELD("model", s->model ? s->model : "mlp"), GS_FIELD("data", s->data),
                               GS_FIELD("global_batch", r->batch), GS_FIELD("epochs", s->epochs),
                               GS_FIELD("workers", r->result.workers), GS_FIELD("sync", s->sync),
-                              GS_FIELD("seed", s->seed), GS_FIELD("optimizer", optimizer));
+                              GS_FIELD("seed", r->seed), GS_FIELD("optimizer", optimizer));
     add_devices(o, s);
     return GS_JSON_ADD(o, GS_FIELD("ended", ended));
 }
 
 static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r) {
     gs_logged log = gs_logged_empty();
-    char name[40];
+    char name[64];
     gs_status status = GS_OK;
     for (size_t i = 0; i < r->count && status == GS_OK; i++) {
         double *row = gs_logged_row(&log.epochs);
@@ -82,7 +88,8 @@ static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r
     }
     log.run = about(w, r);
     snprintf(name, sizeof name, "batch %zu", r->batch);
-    if (status == GS_OK) status = gs_report_add(report, name, &log, w->count);
+    if (w->seeds > 1) snprintf(name + strlen(name), sizeof name - strlen(name), ", seed %" PRIu64, r->seed);
+    if (status == GS_OK) status = gs_report_add(report, name, &log, w->batches);
     gs_logged_free(&log);
     GS_TRY(status);
     cJSON_ReplaceItemInObject(gs_report_last(report), "samples_per_s",
@@ -95,10 +102,12 @@ gs_status gs_sweep_page(const gs_sweep *w, const char *path, int argc, char *con
     cJSON *runs = cJSON_AddArrayToObject(sweep, "runs");
     gs_status status = GS_OK;
     cJSON_AddItemToObject(sweep, "target", gs_report_number(w->target));
-    for (int i = 0; i < w->count && status == GS_OK; i++) {
-        if (!w->run[i].ran) continue;
-        cJSON_AddItemToArray(runs, json_run(w, &w->run[i]));
-        status = add_run(report, w, &w->run[i]);
+    cJSON_AddItemToObject(sweep, "seeds", GS_JSON(w->seeds));
+    for (int i = 0; i < w->batches && status == GS_OK; i++) {
+        gs_sweep_line line = gs_sweep_line_of(w, i);
+        if (line.runs == 0) continue;
+        cJSON_AddItemToArray(runs, json_line(&line));
+        status = add_run(report, w, line.middle); /* one curve a batch, or nothing could be seen */
     }
     if (status == GS_OK) status = gs_report_write(report, "gradsum: a sweep over the global batch", path);
     cJSON_Delete(report);

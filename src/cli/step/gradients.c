@@ -64,7 +64,7 @@ static gs_status check_labels(const maker *m) {
 
 static gs_status make(maker *m, gs_step_gradients *g) {
     const gs_settings *s = m->settings;
-    GS_TRY(gs_dataset_load(s->data, GS_TRAIN, &m->set));
+    GS_TRY(gs_dataset_load_labels(s->data, GS_TRAIN, s->labels, &m->set));
     GS_TRY(check(m, g->workers));
     GS_TRY(check_labels(m));
     if (!(m->order = malloc(m->set->count * sizeof *m->order)))

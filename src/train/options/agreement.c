@@ -57,7 +57,7 @@ static bool is_switch(const gs_run_option *o) {
 }
 
 static gs_shown show_option(const gs_run_option *o, const gs_settings *s) {
-    char text[64];
+    char text[GS_OPTION_TEXT_MOST];
     bool usual = gs_run_option_is_default(o, s);
     if (o->agreement == GS_MAY_DIFFER) return show("");
     if (is_switch(o)) return show(usual ? "without" : "with");

@@ -27,21 +27,22 @@ void gs_option_set_number(gs_option_kind kind, void *value, double number) {
 /* ---- names ---- */
 
 #define NAME(name) #name,
-#define WORD(name) " " #name
+#define WORD(name) ", " #name
 #define TABLE(name) &gs_##name,
 
 static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
 
 static const gs_option_names names[] = {
     [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2, "cross_entropy, squared_error"},
+    [GS_OPTION_LABELS] = {{"fine", "coarse"}, 2, "fine, coarse"},
     [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3, "f32, f16, bf16"},
     [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3, "none, linear, sqrt"},
     [GS_OPTION_BIND] = {{"none", "cores"}, 2, "cores, none"},
     [GS_OPTION_KEEP] = {{"last", "best"}, 2, "last, best"},
-    /* [1]: without the space before the first */
+    /* [2]: without the comma before the first */
     [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)},
                          sizeof optimizers / sizeof *optimizers,
-                         &GS_OPTIMIZERS(WORD)[1]},
+                         &GS_OPTIMIZERS(WORD)[2]},
 };
 
 const gs_option_names *gs_option_names_of(gs_option_kind kind) {
@@ -52,8 +53,8 @@ static bool is_bool(gs_option_kind kind) {
     return kind == GS_OPTION_BIND || kind == GS_OPTION_KEEP;
 }
 
-_Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_wire) == sizeof(int) &&
-                   sizeof(gs_lr_rule) == sizeof(int),
+_Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_labels) == sizeof(int) &&
+                   sizeof(gs_wire) == sizeof(int) && sizeof(gs_lr_rule) == sizeof(int),
                "a name's number is stored as an int or as a bool");
 
 void gs_option_set_name(gs_option_kind kind, void *value, int i) {
@@ -116,6 +117,8 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     case GS_OPTION_SHAPE:
         snprintf(text, size, "%s", gs_shape_product(*shape).text);
         break;
+    case GS_OPTION_CHANNELS:
+        return gs_by_channel_text(value, text, size);
     case GS_OPTION_SLOW:
         print_fraction(slow->ms, ms, sizeof ms);
         snprintf(text, size, "%d:%s", slow->ms > 0 ? slow->rank : 0, ms);
@@ -123,6 +126,12 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     case GS_OPTION_RANGE:
         snprintf(text, size, "%" PRIu64 "-%" PRIu64, range->first, range->last);
         break;
+    case GS_OPTION_NORM:
+        return gs_batch_norm_text(value, text, size);
+    case GS_OPTION_JITTER:
+        return gs_jitter_text(value, text, size);
+    case GS_OPTION_LINK:
+        return gs_link_text(value, text, size);
     default:
         print_fraction(gs_option_number(kind, value), text, size);
     }
@@ -133,8 +142,19 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     const char *whole = kind == GS_OPTION_FLOAT || kind == GS_OPTION_DOUBLE ? "" : "whole ";
     if (kind == GS_OPTION_BATCH) return "a whole number of samples from 1 up, or 'all'";
     if (kind == GS_OPTION_SLOW) return "RANK:MS, such as 1:50; at most 1000000 ms";
+    if (kind == GS_OPTION_NORM)
+        return "global, local, or ghost:G with a whole number G of samples, such as ghost:16";
+    if (kind == GS_OPTION_JITTER)
+        return "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s";
+    if (kind == GS_OPTION_LINK)
+        return "LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s), 1B/s to 1000GB/s (B/s, "
+               "kB/s, MB/s, "
+               "GB/s, or kbit/s, Mbit/s, Gbit/s)";
     if (kind == GS_OPTION_RANGE) return "FIRST-LAST, such as 4-7, one step, or none; the first step is 1";
-    if (isfinite(max))
+    if (kind == GS_OPTION_CHANNELS)
+        snprintf(text, size, "a number from %.12g to %.12g, or up to %d with commas, one for each channel",
+                 min, max, GS_CHANNELS);
+    else if (isfinite(max))
         snprintf(text, size, "a %snumber from %.12g to %.12g", whole, min, max);
     else
         snprintf(text, size, "a %snumber, at least %.12g", whole, min);

@@ -7,6 +7,8 @@
 
 #define AT(field) offsetof(gs_settings, field)
 #define WORD(name) " " #name
+#define GS_BETA_MOST 0.999999  /* 1 is a mean that never changes */
+#define GS_EPSILON_LEAST 1e-30 /* 0 is a division by 0 where all gradients have been 0 */
 
 /* In the order of --help. */
 const gs_run_option gs_run_table[] = {
@@ -15,8 +17,11 @@ const gs_run_option gs_run_table[] = {
      "softmax, mlp, lenet, cnn; or layers, in quotes: \"flatten, linear 10\" (default: the model of --load, "
      "else mlp)",
      .agreement = GS_MAY_DIFFER},
-    {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR", "fashion-mnist, fashion-mnist-small, or a folder",
+    {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",
+     "fashion-mnist, fashion-mnist-small, or a folder (MNIST's or CIFAR's files)",
      .usual_text = "fashion-mnist-small", .json = {"data", "data"}, .agreement = GS_MAY_DIFFER},
+    {"labels", GS_OPTION_LABELS, AT(labels), 0, 0, "WHICH", "of CIFAR-100: fine (100 classes) or coarse (20)",
+     .agreement = GS_MAY_DIFFER},
     {"device", GS_OPTION_TEXT, AT(devices), 0, 0, "NAME", "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)",
      .usual_text = "cpu", .agreement = GS_MAY_DIFFER},
     {"devices", GS_OPTION_TEXT, AT(devices), 0, 0, "LIST", "one worker on each: cpu,cpu", .usual_text = "cpu",
@@ -29,11 +34,13 @@ const gs_run_option gs_run_table[] = {
      .agreement = GS_MUST_AGREE},
     {"load", GS_OPTION_TEXT, AT(load), 0, 0, "FILE", "start from these weights (safetensors)",
      .agreement = GS_MAY_DIFFER},
-    {"mean", GS_OPTION_FLOAT, AT(mean), -GS_MEAN_MOST, GS_MEAN_MOST, "X",
-     "images are scaled to (byte / 255 - mean) / std (default: the data's; with --load: the file's, else 0)",
-     .usual = NAN, .json = {"mean", "mean"}},
-    {"std", GS_OPTION_FLOAT, AT(std), GS_STD_LEAST, GS_STD_MOST, "X",
-     "the std in that formula (default: the data's; with --load: the file's, else 1)", .usual = NAN,
+    {"mean", GS_OPTION_CHANNELS, AT(mean), -GS_MEAN_MOST, GS_MEAN_MOST, "X",
+     "images are scaled to (byte / 255 - mean) / std, for each channel: 0.5,0.4,0.4 (default: the data's; "
+     "with "
+     "--load: the file's, else 0)",
+     .json = {"mean", "mean"}},
+    {"std", GS_OPTION_CHANNELS, AT(std), GS_STD_LEAST, GS_STD_MOST, "X",
+     "the std in that formula (default: the data's; with --load: the file's, else 1)",
      .json = {"std", "std"}},
     {"timeout", GS_OPTION_DOUBLE, AT(timeout), 0.1, 86400, "S", "seconds to wait for another worker",
      .usual = GS_TIMEOUT, .agreement = GS_MAY_DIFFER},
@@ -57,9 +64,10 @@ const gs_run_option gs_run_table[] = {
      .usual = 5, .json = {"epochs", "epochs"}},
     {"steps", GS_OPTION_COUNT, AT(steps), 1, 1e15, "N", "end after N steps", GS_TRAINING, .off = "no limit",
      .json = {NULL, "steps"}},
-    {"optimizer", GS_OPTION_OPTIM, AT(optimizer), 0, 0, "NAME", "one of:" GS_OPTIMIZERS(WORD), GS_IF_NAMED,
-     .off = NULL}, /* no command takes it while there is but one */
-    {"lr", GS_OPTION_FLOAT, AT(lr), 0, 1e6, "X", "learning rate", GS_TRAINING, .usual = 0.05,
+    {"optimizer", GS_OPTION_OPTIM, AT(optimizer), 0, 0, "NAME", "one of:" GS_OPTIMIZERS(WORD), GS_TRAINING,
+     .json = {"optimizer", "optimizer.name"}},
+    {"lr", GS_OPTION_FLOAT, AT(lr), 0, 1e6, "X",
+     "learning rate (default: sgd, nesterov 0.05; adam, adamw 0.001)", GS_TRAINING, .usual = NAN,
      .json = {"lr", "optimizer.lr"}},
     {"lr-rule", GS_OPTION_RULE, AT(lr_rule), 0, 0, "RULE",
      "none; linear: lr x batch / base batch; sqrt: lr x the root of that ratio", GS_TRAINING,
@@ -70,10 +78,21 @@ const gs_run_option gs_run_table[] = {
     {"warmup", GS_OPTION_DOUBLE, AT(warmup), 0, 1e6, "E",
      "with --lr-rule: rise from --lr to the new rate in E epochs", GS_TRAINING,
      .json = {NULL, "optimizer.warmup"}, .log_with = "lr-rule"},
-    {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, 1, "X", "momentum of SGD; 0: plain SGD", GS_TRAINING,
-     .usual = 0.9, .json = {"momentum", "optimizer.momentum"}},
-    {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X", "weight decay (L2)", GS_TRAINING,
-     .json = {"weight_decay", "optimizer.weight_decay"}},
+    {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, 1, "X",
+     "sgd, nesterov: momentum; 0: plain SGD (default 0.9)", GS_TRAINING, .usual = NAN,
+     .json = {"momentum", "optimizer.momentum"}},
+    {"beta1", GS_OPTION_FLOAT, AT(beta1), 0, GS_BETA_MOST, "X",
+     "adam, adamw: decay of the mean of gradients (default 0.9)", GS_TRAINING, .usual = NAN,
+     .json = {"beta1", "optimizer.beta1"}},
+    {"beta2", GS_OPTION_FLOAT, AT(beta2), 0, GS_BETA_MOST, "X",
+     "adam, adamw: decay of the mean of their squares (default 0.999)", GS_TRAINING, .usual = NAN,
+     .json = {"beta2", "optimizer.beta2"}},
+    {"epsilon", GS_OPTION_FLOAT, AT(epsilon), GS_EPSILON_LEAST, 1e6, "X",
+     "adam, adamw: what keeps the step from a division by 0 (default 1e-8)", GS_TRAINING, .usual = NAN,
+     .json = {"epsilon", "optimizer.epsilon"}},
+    {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X",
+     "weight decay; L2, but with adamw apart from the gradient (default 0; adamw 0.01)", GS_TRAINING,
+     .usual = NAN, .json = {"weight_decay", "optimizer.weight_decay"}},
     {"seed", GS_OPTION_COUNT, AT(seed), 0, 1e18, "N",
      "seed of the initial weights, the sample order and dropout", GS_TRAINING, .usual = 1,
      .json = {"seed", "seed"}},
@@ -84,8 +103,19 @@ const gs_run_option gs_run_table[] = {
      .null = true, .agreement = GS_MAY_DIFFER},
     {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
      GS_TRAINING, .off = "none", .json = {"slow"}},
+    {"jitter", GS_OPTION_JITTER, AT(jitter), 0, 0, "LIST",
+     "hiccups: 3:20ms@5% lets worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
+     .json = {"jitter", "jitter"}, .null = true},
+    {"link", GS_OPTION_LINK, AT(link), 0, 0, "LATENCY,BANDWIDTH",
+     "a network between the workers: with 50us,125MB/s a message takes 50 us and 1 s per 125 MB", GS_TRAINING,
+     .json = {"link", "link"}, .null = true},
     {"exact", GS_OPTION_FLAG, AT(exact), 0, 0, NULL, "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)",
      GS_TRAINING, .json = {"exact", "exact"}},
+    {"batch-norm", GS_OPTION_NORM, AT(batch_norm), 0, 0, "OVER",
+     "batch_norm takes its statistics over the global batch; local: over what a worker computes at once; "
+     "ghost:G: "
+     "over each G samples",
+     GS_TRAINING, .json = {"batch_norm", "batch_norm"}},
     {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
      "every N steps, stop if the workers' weights differ", GS_TRAINING, .off = "never", .json = {"verify"}},
     {"save", GS_OPTION_TEXT, AT(save), 0, 0, "FILE", "write the weights (safetensors); on all ranks or none",
@@ -135,16 +165,24 @@ gs_settings gs_settings_default(void) {
 
 bool gs_run_option_is_default(const gs_run_option *o, const gs_settings *s) {
     const gs_settings usual = gs_settings_default();
-    char text[64], usual_text[64];
+    char text[GS_OPTION_TEXT_MOST], usual_text[GS_OPTION_TEXT_MOST];
     return strcmp(gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text),
                   gs_option_text(o->kind, (const char *)&usual + o->at, usual_text, sizeof usual_text)) == 0;
 }
 
 gs_settings gs_settings_in_use(const gs_worker *w) {
     gs_settings s = *w->settings;
+    const gs_optimizer_numbers n = gs_settings_numbers(&s);
+    s.lr = n.lr;
+    s.momentum = n.momentum;
+    s.weight_decay = n.weight_decay;
+    s.beta1 = n.beta1;
+    s.beta2 = n.beta2;
+    s.epsilon = n.epsilon;
     s.batch = w->batch;
-    s.mean = w->input.scales ? w->model->scaling.mean : NAN;
-    s.std = w->input.scales ? w->model->scaling.std : NAN;
+    const gs_by_channel none = {0};
+    s.mean = w->input.scales ? w->model->scaling.mean : none;
+    s.std = w->input.scales ? w->model->scaling.std : none;
     if (!s.base_batch) s.base_batch = GS_BASE_BATCH;
     if (s.accumulate < 1) s.accumulate = 1;
     return s;

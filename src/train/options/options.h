@@ -14,23 +14,28 @@
 #include "train/train.h"
 
 typedef enum gs_option_kind {
-    GS_OPTION_FLAG,    /* bool */
-    GS_OPTION_TEXT,    /* const char * */
-    GS_OPTION_INT,     /* int. From here on: numbers */
-    GS_OPTION_COUNT,   /* uint64_t */
-    GS_OPTION_BATCH,   /* size_t: a number, or "all" for 0 */
-    GS_OPTION_FLOAT,   /* float */
-    GS_OPTION_DOUBLE,  /* double */
-    GS_OPTION_SHAPE,   /* gs_shape: CxHxW */
-    GS_OPTION_SLOW,    /* gs_slow: RANK:MS */
-    GS_OPTION_RANGE,   /* gs_step_range: A-B, A, none */
-    GS_OPTION_REFUSED, /* none: this command does not take it, and `help` says what to use */
-    GS_OPTION_LOSS,    /* gs_loss. From here on: one of a few names */
-    GS_OPTION_WIRE,    /* gs_wire: f32, f16, bf16 */
-    GS_OPTION_RULE,    /* gs_lr_rule */
-    GS_OPTION_BIND,    /* bool: cores, none */
-    GS_OPTION_KEEP,    /* bool: best, last */
-    GS_OPTION_OPTIM,   /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
+    GS_OPTION_FLAG,     /* bool */
+    GS_OPTION_TEXT,     /* const char * */
+    GS_OPTION_INT,      /* int. From here on: numbers */
+    GS_OPTION_COUNT,    /* uint64_t */
+    GS_OPTION_BATCH,    /* size_t: a number, or "all" for 0 */
+    GS_OPTION_FLOAT,    /* float */
+    GS_OPTION_DOUBLE,   /* double */
+    GS_OPTION_SHAPE,    /* gs_shape: CxHxW */
+    GS_OPTION_CHANNELS, /* gs_by_channel: a number, or one for each channel with commas */
+    GS_OPTION_SLOW,     /* gs_slow: RANK:MS */
+    GS_OPTION_JITTER,   /* gs_jitter: RANK:TIME@SHARE%, ... */
+    GS_OPTION_LINK,     /* gs_link: LATENCY,BANDWIDTH */
+    GS_OPTION_RANGE,    /* gs_step_range: A-B, A, none */
+    GS_OPTION_NORM,     /* gs_batch_norm_groups: global, local, ghost:G */
+    GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
+    GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
+    GS_OPTION_LABELS,   /* gs_labels: fine, coarse */
+    GS_OPTION_WIRE,     /* gs_wire: f32, f16, bf16 */
+    GS_OPTION_RULE,     /* gs_lr_rule */
+    GS_OPTION_BIND,     /* bool: cores, none */
+    GS_OPTION_KEEP,     /* bool: best, last */
+    GS_OPTION_OPTIM,    /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
 } gs_option_kind;
 
 /* ---- the table ---- */
@@ -70,7 +75,7 @@ typedef struct gs_run_option {
     const char *log_with; /* in run.json only if this other option differs from its default */
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 48 }; /* in the table, at most */
+enum { GS_RUN_OPTIONS = 64 }; /* in the table, at most */
 
 extern const gs_run_option gs_run_table[];
 
@@ -86,6 +91,8 @@ struct cJSON;
 void gs_run_options_json(const gs_settings *, gs_json_place, struct cJSON *); /* adds fields */
 
 /* ---- values ---- */
+
+enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of the text of a value that is no GS_OPTION_TEXT */
 
 static inline bool gs_option_is_number(gs_option_kind kind) {
     return kind >= GS_OPTION_INT && kind <= GS_OPTION_DOUBLE;

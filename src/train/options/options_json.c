@@ -1,4 +1,5 @@
 /* The options of a run as fields of JSON objects. */
+#include "core/decimal.h"
 #include "train/options/options.h"
 
 #include <cjson/cJSON.h>
@@ -14,16 +15,26 @@ static void add_slow(cJSON *o, const char *key, const gs_slow *slow) {
     cJSON_AddNumberToObject(o, name, slow->ms);
 }
 
+/* A number, or an array of one for each channel; nothing where none is given. */
+static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
+    cJSON *all = x->count > 1 ? cJSON_AddArrayToObject(o, key) : NULL;
+    if (x->count == 1) cJSON_AddNumberToObject(o, key, gs_decimal(x->of[0]));
+    for (int c = 0; all && c < x->count; c++)
+        cJSON_AddItemToArray(all, cJSON_CreateNumber(gs_decimal(x->of[c])));
+}
+
 /* Nothing for a number or a range that there is not. */
 static void add(cJSON *o, const char *key, gs_option_kind kind, const void *value) {
     const double number = gs_option_is_number(kind) ? gs_option_number(kind, value) : (double)NAN;
     const gs_step_range *r = value;
-    char room[64];
+    char room[GS_OPTION_TEXT_MOST];
     if (kind == GS_OPTION_SLOW)
         add_slow(o, key, value);
     else if (kind == GS_OPTION_RANGE && r->first)
         cJSON_AddItemToObject(o, key,
                               cJSON_CreateDoubleArray((double[]){(double)r->first, (double)r->last}, 2));
+    else if (kind == GS_OPTION_CHANNELS)
+        add_by_channel(o, key, value);
     else if (kind == GS_OPTION_FLAG)
         cJSON_AddBoolToObject(o, key, *(const bool *)value);
     else if (!isnan(number))

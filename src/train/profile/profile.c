@@ -96,8 +96,8 @@ static gs_status step(profiler *p, double *samples) {
     GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
     GS_TRY(mark(p));
     GS_TRY(gs_optimizer_update(w->optimizer, (double)all * gs_model_answers(w->model)));
-    /* g = scale dw + decay w;  v = m v + g;  w -= lr v:  7 operations, w, v and dw read, w and v written */
-    GS_TRY(part_ends(p, ROW_UPDATE, GS_BACKWARD, 7 * params, 20 * params));
+    const gs_optimizer_ops *optimizer = w->optimizer->ops;
+    GS_TRY(part_ends(p, ROW_UPDATE, GS_BACKWARD, optimizer->flops * params, optimizer->bytes * params));
     w->step++;
     *samples = (double)all;
     return GS_OK;

@@ -84,7 +84,7 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 
 /* ---- the clock beside a step (measure.c) ---- */
 
-/* Around each step. With --slow, the step's beginning is where a worker sleeps. */
+/* Around each step. With --slow or --jitter, the step's beginning is where a worker sleeps. */
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 

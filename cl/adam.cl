@@ -1,0 +1,40 @@
+#include "common.clh"
+
+/* As in backend.h. */
+typedef struct adam_step {
+    float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
+} adam_step;
+
+/* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
+ * w = keep w - rate (m / (root sqrt(v) + epsilon)).
+ * Rounded as in cpu/adam.c, without FMA (sgd.cl says why). Quotients and roots are correctly rounded where the device
+ * can: build.c asks for it. */
+#define GS_ADAM(T, weight, gradient, first, second)                                                          \
+    T g = s.scale * (gradient) + s.l2 * weight;                                                              \
+    first = s.beta1 * first + s.rest1 * g;                                                                   \
+    second = s.beta2 * second + s.rest2 * g * g;                                                             \
+    first = fabs(first) < FLT_MIN ? (T)0 : first;                                                            \
+    second = fabs(second) < FLT_MIN ? (T)0 : second;                                                         \
+    weight = s.keep * weight - s.rate * (first / (s.root * sqrt(second) + s.epsilon));
+
+__kernel GS_OF_VECTORS void adam_update(__global float *w, ulong w_at, __global float *m, ulong m_at,
+                                        __global float *v, ulong v_at, __global const float *dw, ulong dw_at,
+                                        ulong count, adam_step s) {
+#pragma OPENCL FP_CONTRACT OFF
+    w += w_at;
+    m += m_at;
+    v += v_at;
+    dw += dw_at;
+    size_t i = GS_FIRST;
+    if (i + GS_VECTOR <= count) {
+        vec weight = load(w + i), first = load(m + i), second = load(v + i);
+        GS_ADAM(vec, weight, load(dw + i), first, second)
+        store(first, m + i);
+        store(second, v + i);
+        store(weight, w + i);
+    } else {
+        for (; i < count; i++) {
+            GS_ADAM(float, w[i], dw[i], m[i], v[i])
+        }
+    }
+}

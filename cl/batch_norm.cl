@@ -1,0 +1,233 @@
+#include "common.clh"
+
+/* Batch normalisation. The formulas stand in src/backend.h; u = (x - mean) / sqrt(var + eps).
+ *
+ * Sums: one work-group for each channel. On a GPU its SUMMERS work-items share a plane, or, where planes are small, the
+ * samples; on a CPU it is one work-item, which goes through planes by vectors. The sum of a sample is added to the sum
+ * of all: so no sum is of more than a plane or of more than n numbers, and little is lost by rounding. All else: one
+ * work-item for each number of a vector, GS_LANES for each plane of an image. */
+
+typedef struct batch_norm {
+    int c, plane;
+    float eps, momentum;
+} batch_norm;
+
+#ifdef GS_GPU
+#define SUMMERS GS_SUM_ITEMS
+#define OF_SUMMERS __attribute__((reqd_work_group_size(SUMMERS, 1, 1)))
+#else
+#define SUMMERS 1
+#define OF_SUMMERS
+#endif
+#define CHANNEL (get_global_id(0) / SUMMERS)
+#define SUMMER (get_global_id(0) % SUMMERS)
+
+typedef struct two {
+    float a, b;
+} two;
+
+static float sum_of(vec v) {
+#if GS_VECTOR == 1
+    return v;
+#else
+    float each[GS_VECTOR], sum = 0;
+    GS_PASTE(vstore, GS_VECTOR)(v, 0, each);
+    for (int j = 0; j < GS_VECTOR; j++) sum += each[j];
+    return sum;
+#endif
+}
+
+/* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
+ * planes of a channel. The pointers are at the first of them. */
+GS_ONCE two sum_mine(__global const float *x, __global const float *dy, int has_dy, float middle, ulong n,
+                     batch_norm s, size_t id) {
+    const size_t sample = (size_t)s.c * s.plane;
+    two sum = {0, 0};
+    if (s.plane < GS_VECTOR || s.plane < SUMMERS) {
+        for (size_t i = id; i < n; i += SUMMERS)
+            for (int p = 0; p < s.plane; p++) {
+                const float off = x[i * sample + p] - middle, by = has_dy ? dy[i * sample + p] : off;
+                sum.a += by;
+                sum.b += by * off;
+            }
+        return sum;
+    }
+    vec a = 0, b = 0;
+    for (size_t i = 0; i < n; i++, x += sample, dy += sample) {
+        vec plane_a = 0, plane_b = 0;
+        int p = id * GS_VECTOR;
+        for (; p + GS_VECTOR <= s.plane; p += SUMMERS * GS_VECTOR) {
+            const vec off = load(x + p) - middle, by = has_dy ? load(dy + p) : off;
+            plane_a += by;
+            plane_b += by * off;
+        }
+        a += plane_a;
+        b += plane_b;
+        for (; p < s.plane; p++) { /* on a CPU: what is left of the plane */
+            const float off = x[p] - middle, by = has_dy ? dy[p] : off;
+            sum.a += by;
+            sum.b += by * off;
+        }
+    }
+    sum.a += sum_of(a);
+    sum.b += sum_of(b);
+    return sum;
+}
+
+/* The sum of all work-items' parts, in their order, for each of them. */
+static two sum_all(two mine, __local two *part, size_t id) {
+#ifdef GS_GPU
+    two sum = {0, 0};
+    barrier(CLK_LOCAL_MEM_FENCE); /* the last sum has been read */
+    part[id] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < SUMMERS; k++) {
+        sum.a += part[k].a;
+        sum.b += part[k].b;
+    }
+    return sum;
+#else
+    return mine;
+#endif
+}
+
+/* mean = sum x / m;  var = sum (x - mean)^2 / m, by the corrected two-pass algorithm (cpu/batch_norm.c); n > 0 */
+__kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_at, __global float *var,
+                                               ulong var_at, __global const float *x, ulong x_at, ulong n,
+                                               batch_norm s) {
+    __local two part[SUMMERS];
+    const size_t c = CHANNEL, id = SUMMER;
+    if (c >= s.c) return; /* on a GPU there is none */
+    const float m = (float)n * s.plane;
+    x += x_at + c * s.plane;
+    two sum = sum_all(sum_mine(x, x, 0, 0, n, s, id), part, id);
+    const float middle = sum.a / m;
+    sum = sum_all(sum_mine(x, x, 0, middle, n, s, id), part, id);
+    if (id != 0) return;
+    mean[mean_at + c] = middle + sum.a / m;
+    var[var_at + c] = fmax((sum.b - sum.a * (sum.a / m)) / m, 0.0f);
+}
+
+/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean);  dvar alike, with var m / (m - 1) */
+__kernel void batch_norm_running(__global float *dmean, ulong dmean_at, __global float *dvar, ulong dvar_at,
+                                 __global const float *running_mean, ulong running_mean_at,
+                                 __global const float *running_var, ulong running_var_at,
+                                 __global const float *mean, ulong mean_at, __global const float *var,
+                                 ulong var_at, float m, float samples, batch_norm s, int add) {
+    const size_t c = get_global_id(0);
+    if (c >= s.c) return;
+    const float keep = 1 - s.momentum, old = running_var[running_var_at + c];
+    const float unbiased = m > 1 ? var[var_at + c] * (m / (m - 1)) : old;
+    const float next_mean =
+        samples * (keep * running_mean[running_mean_at + c] + s.momentum * mean[mean_at + c]);
+    const float next_var = samples * (keep * old + s.momentum * unbiased);
+    dmean += dmean_at + c;
+    dvar += dvar_at + c;
+    *dmean = add ? *dmean + next_mean : next_mean;
+    *dvar = add ? *dvar + next_var : next_var;
+}
+
+/* forward: y = w u + b, so db = sum dy and dw = sum dy u */
+__kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __global float *dw, ulong dw_at,
+                                         __global float *db, ulong db_at, __global const float *dy,
+                                         ulong dy_at, __global const float *x, ulong x_at,
+                                         __global const float *mean, ulong mean_at, __global const float *var,
+                                         ulong var_at, ulong n, batch_norm s, int add) {
+    __local two part[SUMMERS];
+    const size_t c = CHANNEL, id = SUMMER;
+    if (c >= s.c) return; /* on a GPU there is none */
+    x += x_at + c * s.plane;
+    dy += dy_at + c * s.plane;
+    const two sum = sum_all(sum_mine(x, dy, 1, mean[mean_at + c], n, s, id), part, id);
+    if (id != 0) return;
+    const float with_u = sum.b / sqrt(var[var_at + c] + s.eps);
+    sums[sums_at + c] = sum.a;
+    sums[sums_at + s.c + c] = with_u;
+    db += db_at + c;
+    dw += dw_at + c;
+    *db = add ? *db + sum.a : sum.a;
+    *dw = add ? *dw + with_u : with_u;
+}
+
+/* y = w u + b, of images: work-item (plane GS_LANES + lane) */
+__kernel GS_OF_VECTORS void batch_norm_forward(__global float *y, ulong y_at, __global const float *x,
+                                               ulong x_at, __global const float *w, ulong w_at,
+                                               __global const float *b, ulong b_at,
+                                               __global const float *mean, ulong mean_at,
+                                               __global const float *var, ulong var_at, ulong planes,
+                                               batch_norm s) {
+    const size_t plane = GS_PLANE;
+    if (plane >= planes) return;
+    const size_t c = plane % s.c;
+    const float scale = w[w_at + c] / sqrt(var[var_at + c] + s.eps), middle = mean[mean_at + c],
+                shift = b[b_at + c];
+    y += y_at + plane * s.plane;
+    x += x_at + plane * s.plane;
+    int p = GS_LANE * GS_VECTOR;
+    for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
+        store((load(x + p) - middle) * scale + shift, y + p);
+    for (; p < s.plane; p++) y[p] = (x[p] - middle) * scale + shift;
+}
+
+/* The same of vectors: work-item (channel, first sample) */
+__kernel void batch_norm_forward_vectors(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+                                         __global const float *w, ulong w_at, __global const float *b,
+                                         ulong b_at, __global const float *mean, ulong mean_at,
+                                         __global const float *var, ulong var_at, ulong n, batch_norm s) {
+    const size_t c = get_global_id(0);
+    if (c >= s.c) return;
+    const float scale = w[w_at + c] / sqrt(var[var_at + c] + s.eps);
+    for (size_t sample = get_global_id(1); sample < n; sample += get_global_size(1)) {
+        const size_t i = sample * s.c + c;
+        y[y_at + i] = (x[x_at + i] - mean[mean_at + c]) * scale + b[b_at + c];
+    }
+}
+
+/* forward: y = w u + b, so dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m); without has_sums the sums are
+ * not touched and count as 0 */
+typedef struct factors {
+    float scale, of_dy, of_x, middle;
+} factors;
+
+static factors factors_of(__global const float *w, __global const float *mean, __global const float *var,
+                          __global const float *sums, int has_sums, float m, batch_norm s, size_t c) {
+    const float deviation = sqrt(var[c] + s.eps);
+    const factors f = {w[c] / deviation, has_sums ? sums[c] / m : 0,
+                       has_sums ? sums[s.c + c] / m / deviation : 0, mean[c]};
+    return f;
+}
+
+__kernel GS_OF_VECTORS void batch_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
+                                                ulong dy_at, __global const float *x, ulong x_at,
+                                                __global const float *w, ulong w_at,
+                                                __global const float *mean, ulong mean_at,
+                                                __global const float *var, ulong var_at,
+                                                __global const float *sums, ulong sums_at, int has_sums,
+                                                float m, ulong planes, batch_norm s) {
+    const size_t plane = GS_PLANE;
+    if (plane >= planes) return;
+    const factors f =
+        factors_of(w + w_at, mean + mean_at, var + var_at, sums + sums_at, has_sums, m, s, plane % s.c);
+    dx += dx_at + plane * s.plane;
+    dy += dy_at + plane * s.plane;
+    x += x_at + plane * s.plane;
+    int p = GS_LANE * GS_VECTOR;
+    for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
+        store(f.scale * (load(dy + p) - f.of_dy - (load(x + p) - f.middle) * f.of_x), dx + p);
+    for (; p < s.plane; p++) dx[p] = f.scale * (dy[p] - f.of_dy - (x[p] - f.middle) * f.of_x);
+}
+
+__kernel void batch_norm_backward_vectors(__global float *dx, ulong dx_at, __global const float *dy,
+                                          ulong dy_at, __global const float *x, ulong x_at,
+                                          __global const float *w, ulong w_at, __global const float *mean,
+                                          ulong mean_at, __global const float *var, ulong var_at,
+                                          __global const float *sums, ulong sums_at, int has_sums, float m,
+                                          ulong n, batch_norm s) {
+    const size_t c = get_global_id(0);
+    if (c >= s.c) return;
+    const factors f = factors_of(w + w_at, mean + mean_at, var + var_at, sums + sums_at, has_sums, m, s, c);
+    for (size_t sample = get_global_id(1); sample < n; sample += get_global_size(1)) {
+        const size_t i = sample * s.c + c;
+        dx[dx_at + i] = f.scale * (dy[dy_at + i] - f.of_dy - (x[x_at + i] - f.middle) * f.of_x);
+    }
+}

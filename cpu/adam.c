@@ -1,0 +1,38 @@
+/* The Makefile compiles this file with -fno-math-errno: sqrtf, which no longer sets errno then, is one instruction, and
+ * loops with it become vectors. Its results stay the same. */
+#include "cpu/optimizer.h"
+
+typedef struct gs_adam_work {
+    float *w, *m, *v;
+    const float *dw;
+    size_t count;
+    int parts;
+    gs_adam_step step;
+} gs_adam_work;
+
+static void update_part(void *context, int part) {
+    const gs_adam_work t = *(const gs_adam_work *)context;
+    const gs_adam_step s = t.step;
+    gs_range r = gs_cpu_range(t.count, part, t.parts);
+    float *restrict w = t.w, *restrict m = t.m, *restrict v = t.v;
+    const float *restrict dw = t.dw;
+    for (size_t i = r.begin; i < r.end; i++) {
+        float g = s.scale * dw[i] + s.l2 * w[i];
+        m[i] = or_zero(s.beta1 * m[i] + s.rest1 * g);
+        v[i] = or_zero(s.beta2 * v[i] + s.rest2 * g * g);
+        w[i] = s.keep * w[i] - s.rate * (m[i] / (s.root * sqrtf(v[i]) + s.epsilon));
+    }
+}
+
+gs_status GS_ISA(adam_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
+                              gs_adam_step step) {
+    gs_adam_work t = {gs_cpu_floats(w),
+                      gs_cpu_floats(m),
+                      gs_cpu_floats(v),
+                      gs_cpu_floats(dw),
+                      count,
+                      gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16),
+                      step};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, update_part, &t);
+    return GS_OK;
+}

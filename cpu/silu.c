@@ -1,0 +1,24 @@
+#include "cpu/elementwise.h"
+#include "cpu/exp.h"
+
+/* y = x / (1 + exp(-x)) */
+static void forward(float *y, const float *x, const float *none, size_t n) {
+    (void)none;
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * gs_logistic_of(x[i]).s;
+}
+
+/* forward: y = x s(x), s(x) = 1 / (1 + exp(-x)), so dy/dx = s (1 + x (1 - s)) */
+static void backward(float *dx, const float *dy, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const gs_logistic l = gs_logistic_of(x[i]);
+        dx[i] = dy[i] * (l.s * (1.0f + x[i] * l.rest));
+    }
+}
+
+gs_status GS_ISA(silu_forward)(gs_device *d, gs_mem y, gs_mem x, size_t count) {
+    return gs_cpu_elementwise(d, y, x, GS_NONE, count, forward);
+}
+
+gs_status GS_ISA(silu_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, size_t count) {
+    return gs_cpu_elementwise(d, dx, dy, x, count, backward);
+}

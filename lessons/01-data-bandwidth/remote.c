@@ -1,0 +1,100 @@
+/* How the calls of lab 1 travel. */
+#include "tasks.h"
+
+#include "remote/remote.h"
+
+enum { TOGETHER, AMDAHL, SPEED_UP, DATA_BOUND_FROM, CROSSOVER };
+
+/* Arguments and results of all five: each function has some of them. */
+typedef struct prediction {
+    double loader, step, serial, sum_seconds;
+    int workers;
+    bool shared;
+    double *waits;
+    double result;
+    int from;
+    size_t batch;
+} prediction;
+
+static void pass(lab_wire *w, void *arguments) {
+    prediction *a = arguments;
+    LAB_VALUE(w, a->loader);
+    LAB_VALUE(w, a->step);
+    LAB_VALUE(w, a->serial);
+    LAB_VALUE(w, a->sum_seconds);
+    LAB_VALUE(w, a->workers);
+    LAB_VALUE(w, a->shared);
+    LAB_INOUT(w, a->waits, 1);
+    LAB_RESULT(w, a->result);
+    LAB_RESULT(w, a->from);
+    LAB_RESULT(w, a->batch);
+}
+
+#ifdef LAB_HAND_IN
+
+static void call_together(void *arguments) {
+    prediction *a = arguments;
+    a->result = lab_together(a->loader, a->step, a->waits);
+}
+
+static void call_amdahl(void *arguments) {
+    prediction *a = arguments;
+    a->result = lab_amdahl(a->serial, a->workers);
+}
+
+static void call_speed_up(void *arguments) {
+    prediction *a = arguments;
+    a->result = lab_speed_up(a->loader, a->step, a->workers, a->shared);
+}
+
+static void call_data_bound_from(void *arguments) {
+    prediction *a = arguments;
+    a->from = lab_data_bound_from(a->loader, a->step, a->shared);
+}
+
+static void call_crossover(void *arguments) {
+    prediction *a = arguments;
+    a->batch = lab_crossover(a->step, a->workers, a->sum_seconds);
+}
+
+#else
+
+double lab_together(double loader, double step, double *waits) {
+    prediction a = {.loader = loader, .step = step, .waits = waits};
+    lab_remote(TOGETHER, &a);
+    return a.result;
+}
+
+double lab_amdahl(double serial, int workers) {
+    prediction a = {.serial = serial, .workers = workers};
+    lab_remote(AMDAHL, &a);
+    return a.result;
+}
+
+double lab_speed_up(double loader, double step, int workers, bool shared) {
+    prediction a = {.loader = loader, .step = step, .workers = workers, .shared = shared};
+    lab_remote(SPEED_UP, &a);
+    return a.result;
+}
+
+int lab_data_bound_from(double loader, double step, bool shared) {
+    prediction a = {.loader = loader, .step = step, .shared = shared};
+    lab_remote(DATA_BOUND_FROM, &a);
+    return a.from;
+}
+
+size_t lab_crossover(double step, int workers, double sum_seconds) {
+    prediction a = {.step = step, .workers = workers, .sum_seconds = sum_seconds};
+    lab_remote(CROSSOVER, &a);
+    return a.batch;
+}
+#endif
+
+const lab_function lab_functions[] = {
+    {sizeof(prediction), pass, LAB_THEIRS(call_together)},
+    {sizeof(prediction), pass, LAB_THEIRS(call_amdahl)},
+    {sizeof(prediction), pass, LAB_THEIRS(call_speed_up)},
+    {sizeof(prediction), pass, LAB_THEIRS(call_data_bound_from)},
+    {sizeof(prediction), pass, LAB_THEIRS(call_crossover)},
+    {0},
+};

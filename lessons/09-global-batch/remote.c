@@ -1,0 +1,150 @@
+/* How the calls of lab 9 travel. */
+#include "tasks.h"
+
+#include "remote/remote.h"
+
+enum { SCALED, RATE_AT, LINE_OF, SCALES_UNTIL, FIT, JUDGE };
+
+/* ---- the rates ---- */
+
+typedef struct scaled_call {
+    gs_lr_rule rule;
+    double lr, batch, base_batch, scaled;
+} scaled_call;
+
+static void pass_scaled(lab_wire *w, void *arguments) {
+    scaled_call *a = arguments;
+    LAB_VALUE(w, a->rule);
+    LAB_VALUE(w, a->lr);
+    LAB_VALUE(w, a->batch);
+    LAB_VALUE(w, a->base_batch);
+    LAB_RESULT(w, a->scaled);
+}
+
+typedef struct rate_call {
+    gs_lr_plan plan;
+    uint64_t step;
+    float rate;
+} rate_call;
+
+static void pass_rate(lab_wire *w, void *arguments) {
+    rate_call *a = arguments;
+    LAB_VALUE(w, a->plan);
+    LAB_VALUE(w, a->step);
+    LAB_RESULT(w, a->rate);
+}
+
+/* ---- a sweep ---- */
+
+typedef struct line_call {
+    double batch, *steps;
+    int seeds;
+    lab_line line;
+} line_call;
+
+static void pass_line(lab_wire *w, void *arguments) {
+    line_call *a = arguments;
+    LAB_VALUE(w, a->batch);
+    LAB_VALUE(w, a->seeds);
+    LAB_INOUT(w, a->steps, (size_t)a->seeds); /* the check looks whether they are still the same */
+    LAB_RESULT(w, a->line);
+}
+
+typedef struct sweep_call {
+    const lab_line *line;
+    int lines;
+    double until;
+    lab_law law;
+    lab_judgement judgement;
+} sweep_call;
+
+static void pass_sweep(lab_wire *w, void *arguments) {
+    sweep_call *a = arguments;
+    LAB_VALUE(w, a->lines);
+    LAB_IN(w, a->line, (size_t)a->lines);
+    LAB_RESULT(w, a->until);
+    LAB_RESULT(w, a->law);
+    LAB_RESULT(w, a->judgement);
+}
+
+#ifdef LAB_HAND_IN
+
+static void call_scaled(void *arguments) {
+    scaled_call *a = arguments;
+    a->scaled = gs_lr_scaled(a->rule, a->lr, a->batch, a->base_batch);
+}
+
+static void call_rate(void *arguments) {
+    rate_call *a = arguments;
+    a->rate = gs_lr_at(&a->plan, a->step);
+}
+
+static void call_line(void *arguments) {
+    line_call *a = arguments;
+    a->line = lab_line_of(a->batch, a->steps, a->seeds);
+}
+
+static void call_until(void *arguments) {
+    sweep_call *a = arguments;
+    a->until = lab_scales_until(a->line, a->lines);
+}
+
+static void call_fit(void *arguments) {
+    sweep_call *a = arguments;
+    a->law = lab_fit(a->line, a->lines);
+}
+
+static void call_judge(void *arguments) {
+    sweep_call *a = arguments;
+    a->judgement = lab_judge(a->line, a->lines - 1);
+}
+
+#else
+
+double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch) {
+    scaled_call a = {rule, lr, batch, base_batch, 0};
+    lab_remote(SCALED, &a);
+    return a.scaled;
+}
+
+float gs_lr_at(const gs_lr_plan *p, uint64_t step) {
+    rate_call a = {*p, step, 0};
+    lab_remote(RATE_AT, &a);
+    return a.rate;
+}
+
+lab_line lab_line_of(double batch, const double *steps, int seeds) {
+    line_call a = {.batch = batch, .steps = (double *)steps, .seeds = seeds};
+    lab_remote(LINE_OF, &a);
+    return a.line;
+}
+
+double lab_scales_until(const lab_line *line, int lines) {
+    sweep_call a = {.line = line, .lines = lines};
+    lab_remote(SCALES_UNTIL, &a);
+    return a.until;
+}
+
+lab_law lab_fit(const lab_line *line, int lines) {
+    sweep_call a = {.line = line, .lines = lines};
+    lab_remote(FIT, &a);
+    return a.law;
+}
+
+/* The known lines, and the one to judge. */
+lab_judgement lab_judge(const lab_line *line, int known) {
+    sweep_call a = {.line = line, .lines = known + 1};
+    lab_remote(JUDGE, &a);
+    return a.judgement;
+}
+#endif
+
+const lab_function lab_functions[] = {
+    {sizeof(scaled_call), pass_scaled, LAB_THEIRS(call_scaled)},
+    {sizeof(rate_call), pass_rate, LAB_THEIRS(call_rate)},
+    {sizeof(line_call), pass_line, LAB_THEIRS(call_line)},
+    {sizeof(sweep_call), pass_sweep, LAB_THEIRS(call_until)},
+    {sizeof(sweep_call), pass_sweep, LAB_THEIRS(call_fit)},
+    {sizeof(sweep_call), pass_sweep, LAB_THEIRS(call_judge)},
+    {0},
+};

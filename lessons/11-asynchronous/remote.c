@@ -1,0 +1,188 @@
+/* How the calls of lab 11 travel. */
+#include "tasks.h"
+
+#include "remote/remote.h"
+
+enum { MAY_GO_ON, APPLY, AVERAGE, STEP_ALONE, UPDATE };
+
+/* ---- the server's book ---- */
+
+typedef struct clocks_call {
+    gs_clocks clocks;
+    int rank; /* of MAY_GO_ON */
+    const int *ranks;
+    int n; /* of APPLY */
+    bool may;
+} clocks_call;
+
+/* So stale can a gradient be: each of the others makes 2 K + 1 steps meanwhile. */
+static size_t counts_of(const gs_clocks *c) {
+    return (size_t)(c->workers - 1) * (2 * c->bound + 1) + 1;
+}
+
+static void pass_clocks(lab_wire *w, void *arguments) {
+    clocks_call *a = arguments;
+    gs_clocks *c = &a->clocks;
+    LAB_VALUE(w, c->workers);
+    LAB_VALUE(w, c->bound);
+    LAB_VALUE(w, c->steps);
+    LAB_IN(w, c->clock, (size_t)c->workers);
+    LAB_IN(w, c->read, (size_t)c->workers);
+    LAB_VALUE(w, c->applied);
+    LAB_RESULT(w, c->applied);
+    LAB_INOUT(w, c->count, counts_of(c));
+    LAB_VALUE(w, a->rank);
+    LAB_VALUE(w, a->n);
+    LAB_IN(w, a->ranks, (size_t)a->n);
+    LAB_RESULT(w, a->may);
+}
+
+/* ---- local SGD ---- */
+
+typedef struct average_call {
+    gs_sync *s;
+    float *x;
+    size_t count;
+    double mine, all;
+    gs_status status;
+} average_call;
+
+static void pass_average(lab_wire *w, void *arguments) {
+    average_call *a = arguments;
+    lab_pass_sync(w, &a->s);
+    LAB_VALUE(w, a->count);
+    LAB_INOUT(w, a->x, a->count);
+    LAB_VALUE(w, a->mine);
+    LAB_VALUE(w, a->all);
+    lab_status(w, &a->status);
+}
+
+typedef struct step_call {
+    gs_comm *comm;
+    int every;
+    uint64_t step;
+    way since;
+    size_t mine, all;
+    bool meet;
+    gs_status status;
+} step_call;
+
+static void pass_step(lab_wire *w, void *arguments) {
+    step_call *a = arguments;
+    lab_pass_comm(w, &a->comm);
+    LAB_VALUE(w, a->every);
+    LAB_VALUE(w, a->step);
+    LAB_VALUE(w, a->since);
+    LAB_VALUE(w, a->mine);
+    LAB_VALUE(w, a->all);
+    LAB_RESULT(w, a->since);
+    LAB_RESULT(w, a->meet);
+    lab_status(w, &a->status);
+}
+
+/* gs_optimizer_update, on the optimiser of the worker whose step is under way. */
+typedef struct update_call {
+    double samples;
+    gs_status status;
+} update_call;
+
+static void pass_update(lab_wire *w, void *arguments) {
+    update_call *a = arguments;
+    LAB_VALUE(w, a->samples);
+    lab_status(w, &a->status);
+}
+
+#ifdef LAB_HAND_IN
+
+static void call_may_go_on(void *arguments) {
+    clocks_call *a = arguments;
+    a->may = gs_clocks_may_go_on(&a->clocks, a->rank);
+}
+
+static void call_apply(void *arguments) {
+    clocks_call *a = arguments;
+    gs_clocks_apply(&a->clocks, a->ranks, a->n);
+}
+
+static void call_average(void *arguments) {
+    average_call *a = arguments;
+    a->status = weighted_average(a->s, a->x, a->count, a->mine, a->all);
+}
+
+/* A worker with what step_alone may look at. */
+static void call_step(void *arguments) {
+    step_call *a = arguments;
+    gs_optimizer optimizer = {0};
+    const gs_settings settings = {.every = a->every};
+    gs_worker w = {.settings = &settings, .comm = a->comm, .optimizer = &optimizer, .step = a->step};
+    w.piece.part = a->mine;
+    w.piece.batch = a->all;
+    a->status = step_alone(&w, &a->since, a->mine, a->all, &a->meet);
+}
+
+gs_status gs_optimizer_update(gs_optimizer *o, double samples) {
+    update_call a = {samples, GS_OK};
+    (void)o;
+    lab_remote(UPDATE, &a);
+    return a.status;
+}
+
+/* As in given.c, so that 11.1 need not ask. */
+size_t gs_clocks_slowest(const gs_clocks *c) {
+    size_t slowest = c->clock[0];
+    for (int r = 1; r < c->workers; r++)
+        if (c->clock[r] < slowest) slowest = c->clock[r];
+    return slowest;
+}
+
+#else
+
+bool gs_clocks_may_go_on(const gs_clocks *c, int rank) {
+    clocks_call a = {.clocks = *c, .rank = rank};
+    lab_remote(MAY_GO_ON, &a);
+    return a.may;
+}
+
+void gs_clocks_apply(gs_clocks *c, const int *ranks, int n) {
+    clocks_call a = {.clocks = *c, .ranks = ranks, .n = n};
+    lab_remote(APPLY, &a);
+    c->applied = a.clocks.applied;
+}
+
+gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all) {
+    average_call a = {s, x, count, mine, all, GS_OK};
+    lab_remote(AVERAGE, &a);
+    return a.status;
+}
+
+static _Thread_local gs_optimizer *optimizer; /* each worker is a thread */
+
+gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet) {
+    step_call a = {w->comm, w->settings->every, w->step, *since, mine, all, *meet, GS_OK};
+    optimizer = w->optimizer;
+    lab_remote(STEP_ALONE, &a);
+    optimizer = NULL;
+    *since = a.since;
+    *meet = a.meet;
+    return a.status;
+}
+
+static void call_update(void *arguments) {
+    update_call *a = arguments;
+    if (!optimizer)
+        a->status = gs_fail(GS_E_USAGE, "gs_optimizer_update: called outside of step_alone");
+    else if (!(a->samples > 0))
+        a->status = gs_fail(GS_E_USAGE, "gs_optimizer_update: %g samples; wanted more than 0", a->samples);
+    else
+        a->status = gs_optimizer_update(optimizer, a->samples);
+}
+#endif
+
+const lab_function lab_functions[] = {
+    {sizeof(clocks_call), pass_clocks, LAB_THEIRS(call_may_go_on)},
+    {sizeof(clocks_call), pass_clocks, LAB_THEIRS(call_apply)},
+    {sizeof(average_call), pass_average, LAB_THEIRS(call_average)},
+    {sizeof(step_call), pass_step, LAB_THEIRS(call_step)},
+    {sizeof(update_call), pass_update, LAB_OURS(call_update)},
+    {0},
+};

@@ -1,0 +1,44 @@
+/* CSV for Moodle's gradebook: Grades > Import > CSV file. A line for each student; a column that says who it is, and
+ * two for each lab: the points, and a feedback. Moodle asks which grade item each column belongs to. Both columns have
+ * to be imported: a feedback without its grade clears the grade. (Moodle Docs, "Grade import")
+ */
+#include "lessons/grade/format.h"
+
+#include <string.h>
+
+static void begin(FILE *out, const gs_labs *labs) {
+    gs_csv_field(out, "identifier", gs_labs_next(labs, 0) < 0);
+    for (int n = -1; (n = gs_labs_next(labs, n + 1)) >= 0;) {
+        char name[40];
+        snprintf(name, sizeof name, "lab %02d", n);
+        gs_csv_field(out, name, false);
+        snprintf(name, sizeof name, "lab %02d feedback", n);
+        gs_csv_field(out, name, gs_labs_next(labs, n + 1) < 0);
+    }
+}
+
+/* Moodle shows a feedback as HTML, in which "<float.h>" would not be seen. */
+static void print_feedback(FILE *out, const char *text, bool last) {
+    char html[5 * 4000 + 8] = ""; /* the longest note, of & alone */
+    size_t used = 0;
+    for (; *text && used + 6 < sizeof html; text++) {
+        const char *word = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
+        used += (size_t)snprintf(html + used, sizeof html - used, word ? "%s" : "%.1s", word ? word : text);
+    }
+    gs_csv_field(out, html, last);
+}
+
+static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
+    gs_csv_field(out, gs_mark_text(marks->child, "student"), gs_labs_next(labs, 0) < 0);
+    const cJSON *mark = marks->child;
+    for (int n = -1; (n = gs_labs_next(labs, n + 1)) >= 0 && mark; mark = mark->next) {
+        char points[24], note[4000];
+        snprintf(points, sizeof points, "%g", gs_mark_number(mark, "points"));
+        gs_mark_note(mark, note, sizeof note);
+        gs_csv_field(out, points, false);
+        print_feedback(out, note, gs_labs_next(labs, n + 1) < 0);
+    }
+}
+
+const gs_format gs_format_moodle = {
+    .name = "moodle", .what = "CSV for Moodle's gradebook", .begin = begin, .student = student};

@@ -1,0 +1,20 @@
+/* Where marks go: standard output, a file, or a folder with a file for each student. */
+#pragma once
+
+#include "io/file.h"
+#include "lessons/grade/format.h"
+
+typedef struct gs_marks_output {
+    const gs_format *format;
+    const char *path; /* NULL: standard output */
+    gs_labs labs;     /* that every student has a mark for */
+    gs_file_writer file;
+    cJSON *names; /* of the files so far, in lower case */
+} gs_marks_output;
+
+/* GS_E_USAGE: a file for each student, and nowhere to put them. GS_E_FILE: it cannot be written. */
+gs_status gs_marks_output_open(gs_marks_output *, const gs_format *, const char *path, const gs_labs *,
+                               int students);
+gs_status gs_marks_output_student(gs_marks_output *, const cJSON *marks);
+/* status: of the grading; a file is written only where that is GS_OK. Returns it, or why the file could not be. */
+gs_status gs_marks_output_close(gs_marks_output *, gs_status status);

@@ -1,0 +1,47 @@
+#include "wire.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct lab_room {
+    struct lab_room *next;
+    void *memory;
+    size_t mapped; /* bytes; 0: an ordinary block */
+} lab_room;
+
+enum { WITH_SANITIZER, END_GUARDED, BEGIN_GUARDED, PLACES };
+
+static void *guarded(lab_room *r, size_t bytes, bool at_end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), inside = (bytes + page - 1) / page * page;
+    if (inside == 0) inside = page;
+    r->mapped = inside + 2 * page;
+    char *m = mmap(NULL, r->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED) return NULL;
+    r->memory = m;
+    if (mprotect(m + page, inside, PROT_READ | PROT_WRITE) != 0) return NULL;
+    return m + page + (at_end ? inside - bytes : 0);
+}
+
+void *lab_room_create(lab_room **list, size_t bytes) {
+    static _Thread_local unsigned turn;
+    unsigned place = turn++ % PLACES;
+    lab_room *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->next = *list;
+    *list = r;
+    if (place != WITH_SANITIZER) return guarded(r, bytes, place == END_GUARDED);
+    return r->memory = malloc(bytes > 0 ? bytes : 1);
+}
+
+void lab_rooms_free(lab_room **list) {
+    for (lab_room *r = *list, *next; r; r = next) {
+        next = r->next;
+        if (r->mapped == 0)
+            free(r->memory);
+        else if (r->memory)
+            munmap(r->memory, r->mapped);
+        free(r);
+    }
+    *list = NULL;
+}

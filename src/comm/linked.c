@@ -1,0 +1,167 @@
+/* Real messages over the links of link.h: see gs_comm_linked_create in comm.h.
+ *
+ * A note goes ahead of each message and says when it began to leave its sender. From that the receiver computes when it
+ * arrives, and sleeps until then:
+ *
+ *     sender      send: note, data
+ *     its line              |---- beta b ----|
+ *     receiver    recv: has both . . . sleeps . . . . .  returns
+ *     its line                    alpha  |---- beta b ----|
+ *
+ * So the memory moves at once, on whatever transport is below; only the knowledge of it is late. The core is free
+ * meanwhile: a worker can compute while its messages are under way.
+ */
+#include "comm/port.h"
+#include "comm/transports.h"
+#include "core/clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+typedef struct linked {
+    gs_comm comm, *inner;
+    gs_transport ops;     /* those below, under the name of the inner one */
+    double alpha, beta;   /* in seconds, and seconds per byte */
+    pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
+    gs_port out, in;      /* under the lock */
+} linked;
+
+/* Short enough for the transports to treat it as a short message (their mailbox.c). */
+typedef struct note {
+    double left; /* when the message began to leave */
+} note;
+
+static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
+    pthread_mutex_lock(&k->lock);
+    double begin = gs_port_take(port, earliest, k->beta * (double)bytes);
+    pthread_mutex_unlock(&k->lock);
+    return begin;
+}
+
+static gs_comm *below(const gs_comm *c) {
+    const linked *k = c->state;
+    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
+    return k->inner;
+}
+
+static gs_status linked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    linked *k = c->state;
+    gs_comm *inner = below(c);
+    const note n = {take(k, &k->out, gs_seconds(), bytes)};
+    GS_TRY(inner->ops->send(inner, e, &n, sizeof n));
+    return inner->ops->send(inner, e, data, bytes);
+}
+
+static gs_status takes_too_long(const gs_comm *c, const gs_envelope *e, size_t bytes, double seconds) {
+    const linked *k = c->state;
+    char sentence[GS_LAST_WORDS];
+    snprintf(sentence, sizeof sentence,
+             "rank %d: a message of %zu bytes from rank %d takes another %.4g s over this --link; the "
+             "timeout is %g s",
+             c->rank, bytes, e->from, seconds, c->timeout);
+    k->inner->ops->abort(k->inner, sentence);
+    return gs_fail(GS_E_USAGE, "%s", sentence);
+}
+
+/* The system lets a thread's sleep last 50 us longer, to save energy, unless the thread asks for less. */
+static void sleep_exactly_until(double moment) {
+    static _Thread_local bool asked;
+    if (!asked) asked = prctl(PR_SET_TIMERSLACK, 1 /* ns */) == 0;
+    gs_sleep_until(moment);
+}
+
+static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    linked *k = c->state;
+    gs_comm *inner = below(c);
+    note n;
+    GS_TRY(inner->ops->recv(inner, e, &n, sizeof n));
+    GS_TRY(inner->ops->recv(inner, e, data, bytes));
+    double arrives = take(k, &k->in, n.left + k->alpha, bytes) + k->beta * (double)bytes;
+    double wait = arrives - gs_seconds();
+    if (!(wait <= c->timeout)) return takes_too_long(c, e, bytes, wait);
+    sleep_exactly_until(arrives);
+    return GS_OK;
+}
+
+static void linked_abort(gs_comm *c, const char *message) {
+    const linked *k = c->state;
+    k->inner->ops->abort(k->inner, message);
+}
+
+static void linked_free(gs_comm *c) {
+    linked *k = c->state;
+    gs_comm_free(k->inner);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+static const gs_transport transport_linked = {
+    .send = linked_send,
+    .recv = linked_recv,
+    .collective = gs_collective_by_messages,
+    .abort = linked_abort,
+    .free = linked_free,
+};
+
+gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *link, gs_comm **out) {
+    *out = inner;
+    if (!gs_link_is_there(link) || inner->size == 1) return GS_OK;
+    linked *k = calloc(1, sizeof *k);
+    if (!k) return gs_fail(GS_E_MEMORY, "no memory for the links of %d ranks", inner->size);
+    pthread_mutex_init(&k->lock, NULL);
+    k->inner = inner;
+    k->alpha = link->latency;
+    k->beta = link->bandwidth > 0 ? 1 / link->bandwidth : 0;
+    k->ops = transport_linked;
+    k->ops.name = inner->ops->name;
+    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
+    *out = &k->comm;
+    return GS_OK;
+}
+
+/* ---- before: the same on all processes ---- */
+
+typedef struct wish {
+    gs_link link;
+    char machine[48]; /* since it was started: then its clock began too */
+} wish;
+
+static void find_machine(char *name, size_t size) {
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f && fgets(name, (int)size, f)) name[strcspn(name, "\n")] = '\0';
+    if (f) fclose(f);
+}
+
+static gs_status compare(const wish *all, int size) {
+    for (int p = 1; p < size; p++) {
+        const gs_link *link = &all[p].link, *first = &all[0].link;
+        char theirs[80], ours[80];
+        gs_link_text(link, theirs, sizeof theirs);
+        gs_link_text(first, ours, sizeof ours);
+        if (strcmp(theirs, ours) != 0)
+            return gs_fail(
+                GS_E_USAGE,
+                "process %d and process 0 differ in --link (%s versus %s): start all with the same options",
+                p, theirs, ours);
+        if (gs_link_is_there(first) && memcmp(all[p].machine, all[0].machine, sizeof all[p].machine) != 0)
+            return gs_fail(
+                GS_E_USAGE,
+                "--link needs all processes on one machine: process %d runs on another than process 0", p);
+    }
+    return GS_OK;
+}
+
+gs_status gs_comm_agree_on_link(gs_comm *processes, const gs_link *link) {
+    wish mine, *all = calloc((size_t)processes->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the links of %d processes", processes->size);
+    memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
+    mine.link = *link;
+    find_machine(mine.machine, sizeof mine.machine);
+    gs_status status = gs_comm_all_gather(processes, &mine, all, sizeof mine, GS_U8);
+    if (status == GS_OK) status = compare(all, processes->size);
+    free(all);
+    return status;
+}

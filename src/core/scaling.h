@@ -1,0 +1,46 @@
+/* How the bytes of an image become numbers: x = (byte / 255 - mean) / std, with one mean and std for all channels or
+ * with those of each channel, as torchvision's Normalize has them after ToTensor. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { GS_CHANNELS = 4 }; /* that can have numbers of their own: more share one */
+
+/* A number for all channels of an image, or one for each. */
+typedef struct gs_by_channel {
+    int count; /* 0: not given; 1: of[0] is that of all channels; else one for each, in their order */
+    float of[GS_CHANNELS];
+} gs_by_channel;
+
+#define GS_ALL_CHANNELS(x) ((gs_by_channel){1, {x}})
+
+typedef struct gs_scaling {
+    gs_by_channel mean, std;
+} gs_scaling;
+
+/* Bytes become 0 to 1, and floats stay as they are. */
+#define GS_NOT_SCALED ((gs_scaling){GS_ALL_CHANNELS(0), GS_ALL_CHANNELS(1)})
+
+/* The number of a channel; x.count is not 0. */
+static inline float gs_of_channel(const gs_by_channel *x, int channel) {
+    return x->of[x->count > 1 ? channel : 0];
+}
+
+bool gs_by_channel_same(const gs_by_channel *, const gs_by_channel *);
+
+/* Does it suit images of that many channels? */
+static inline bool gs_by_channel_fits(const gs_by_channel *x, int channels) {
+    return x->count <= 1 || x->count == channels;
+}
+
+/* "0.5", or "0.49,0.48,0.45": each the shortest decimal number that stands for its float; "nan": not given. Returns
+ * `text`, which needs GS_BY_CHANNEL_TEXT bytes. */
+enum { GS_BY_CHANNEL_TEXT = 32 * GS_CHANNELS };
+const char *gs_by_channel_text(const gs_by_channel *, char *text, size_t size);
+
+/* The other way. False, and *out is as it was: it is not 1 to GS_CHANNELS decimal numbers with commas, each finite. */
+bool gs_by_channel_read(const char *text, gs_by_channel *out);
+
+/* Are all of them in low .. high? Compared as the decimal numbers that they stand for. */
+bool gs_by_channel_within(const gs_by_channel *, double low, double high);

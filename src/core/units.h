@@ -1,0 +1,22 @@
+/* Numbers with a unit, as people type them: "50us", "125MB/s". */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct gs_unit {
+    const char *name;
+    double times,
+        per; /* one of it is times / per: both are whole, so that 0.1ms and 100us are the same number */
+} gs_unit;
+
+extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends each table */
+extern const gs_unit gs_units_rate[]; /* in bytes a second: B/s, kB/s, MB/s, GB/s */
+extern const gs_unit gs_units_bits[]; /* the same: bit/s, kbit/s, Mbit/s, Gbit/s */
+
+/* *text begins with a number and, right behind it, one of the units: *value is their value, and *text is moved behind
+ * them. False: it does not. */
+bool gs_unit_read(const char **text, const gs_unit *units, double *value);
+
+/* "50us": in the largest unit of which there is at least one, with as few digits as read back the same. */
+void gs_unit_print(double value, const gs_unit *units, char *text, size_t size);

@@ -1,0 +1,254 @@
+#include "data/cifar.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "data/tar.h"
+#include "io/file.h"
+
+enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5 };
+
+/* One file, and its SHA-256 as loaders of the sets state it: other programs, since the authors give none. */
+typedef struct cifar_file {
+    const char *name, *sha256;
+} cifar_file;
+
+typedef struct family {
+    const char *name, *folder, *archive;
+    int labels;     /* bytes before the pixels */
+    int classes[2]; /* by gs_labels */
+    cifar_file file[FILES];
+    int test; /* file[0 .. test - 1] are for training */
+} family;
+
+static const family families[] = {
+    {"CIFAR-10",
+     "cifar-10-batches-bin",
+     "cifar-10-binary.tar.gz",
+     1,
+     {10, 0},
+     {{"data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+      {"data_batch_2.bin", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+      {"data_batch_3.bin", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+      {"data_batch_4.bin", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+      {"data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+      {"test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
+     5},
+    {"CIFAR-100",
+     "cifar-100-binary",
+     "cifar-100-binary.tar.gz",
+     2,
+     {100, 20},
+     {{"train.bin", "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+      {"test.bin", "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}},
+     1},
+};
+
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* The files of a split, as they were read. */
+typedef struct content {
+    const family *of;
+    const cifar_file *file; /* the split's first */
+    int files;
+    unsigned char *data[MOST_FILES];
+    size_t bytes[MOST_FILES];
+} content;
+
+static content files_of(const family *f, gs_split split) {
+    if (split == GS_TEST) return (content){.of = f, .file = &f->file[f->test], .files = 1};
+    return (content){.of = f, .file = f->file, .files = f->test};
+}
+
+/* ---- where ---- */
+
+static bool is_there(const char *folder, const char *name) {
+    char path[PATH_SIZE];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_SIZE && access(path, F_OK) == 0;
+}
+
+static bool has_files(const char *folder, const family *f) {
+    for (int i = 0; i <= f->test; i++)
+        if (is_there(folder, f->file[i].name)) return true;
+    return false;
+}
+
+static bool is_archive(const char *where) {
+    struct stat s;
+    const char *slash = strrchr(where, '/');
+    return stat(where, &s) == 0 && S_ISREG(s.st_mode) && strstr(slash ? slash : where, ".tar") != NULL;
+}
+
+/* Where the set lies; *of NULL: it is an archive, whose files will say what it is. */
+static bool find(const char *where, char path[PATH_SIZE], const family **of) {
+    *of = NULL;
+    if (snprintf(path, PATH_SIZE, "%s", where) >= PATH_SIZE) return false;
+    if (is_archive(where)) return true;
+    for (*of = families; *of < families + FAMILIES; (*of)++)
+        if (has_files(where, *of)) return true;
+    for (*of = families; *of < families + FAMILIES; (*of)++)
+        if (snprintf(path, PATH_SIZE, "%s/%s", where, (*of)->folder) < PATH_SIZE && has_files(path, *of))
+            return true;
+    *of = NULL;
+    for (int i = 0; i < FAMILIES; i++)
+        if (snprintf(path, PATH_SIZE, "%s/%s", where, families[i].archive) < PATH_SIZE && is_archive(path))
+            return true;
+    return false;
+}
+
+bool gs_cifar_is_at(const char *where) {
+    char path[PATH_SIZE];
+    const family *of;
+    return find(where, path, &of);
+}
+
+/* ---- read ---- */
+
+static gs_status read_folder(const char *folder, content *c) {
+    for (int i = 0; i < c->files; i++) {
+        char path[PATH_SIZE + 32], *data;
+        if (!is_there(folder, c->file[i].name))
+            return gs_fail(GS_E_FILE, "%s has no %s, one of the files of %s", folder, c->file[i].name,
+                           c->of->name);
+        snprintf(path, sizeof path, "%s/%s", folder, c->file[i].name);
+        GS_TRY(gs_file_read(path, INT32_MAX, &data, &c->bytes[i]));
+        c->data[i] = (unsigned char *)data;
+    }
+    return GS_OK;
+}
+
+/* Which set has a file of this name? */
+static const family *family_of(const char *name) {
+    for (int f = 0; f < FAMILIES; f++)
+        for (int i = 0; i <= families[f].test; i++)
+            if (strcmp(families[f].file[i].name, name) == 0) return &families[f];
+    return NULL;
+}
+
+/* A file of the archive: of the split, of the other one, or none of ours. */
+static gs_status take(gs_tar *tar, const char *path, const char *name, size_t bytes, gs_split split,
+                      content *c) {
+    const family *of = family_of(name);
+    if (!of) return GS_OK;
+    if (!c->of) *c = files_of(of, split);
+    if (c->of != of)
+        return gs_fail(GS_E_FORMAT, "%s has files of %s and of %s; wanted one set", path, c->of->name,
+                       of->name);
+    for (int i = 0; i < c->files; i++) {
+        if (strcmp(c->file[i].name, name) != 0) continue;
+        if (c->data[i]) return gs_fail(GS_E_FORMAT, "%s has two files %s; wanted one", path, c->file[i].name);
+        c->bytes[i] = bytes;
+        return gs_tar_read(tar, &c->data[i]);
+    }
+    return GS_OK;
+}
+
+static gs_status read_entries(gs_tar *tar, const char *path, gs_split split, content *c) {
+    const char *name;
+    size_t bytes;
+    do {
+        GS_TRY(gs_tar_next(tar, &name, &bytes));
+        if (name) GS_TRY(take(tar, path, name, bytes, split, c));
+    } while (name);
+    if (!c->of)
+        return gs_fail(GS_E_FORMAT, "%s has no file of CIFAR-10 or CIFAR-100, such as %s or %s", path,
+                       families[0].file[0].name, families[1].file[0].name);
+    for (int i = 0; i < c->files; i++)
+        if (!c->data[i])
+            return gs_fail(GS_E_FORMAT, "%s has no %s, one of the files of %s", path, c->file[i].name,
+                           c->of->name);
+    return GS_OK;
+}
+
+static gs_status read_archive(const char *path, gs_split split, content *c) {
+    gs_tar *tar;
+    GS_TRY(gs_tar_open(path, &tar));
+    gs_status status = read_entries(tar, path, split, c);
+    gs_tar_close(tar);
+    return status;
+}
+
+/* ---- from records to samples ---- */
+
+static gs_status check_label(const char *path, const cifar_file *file, size_t record, const char *what,
+                             int label, int classes) {
+    if (label < classes) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d", path, what,
+                   record, file->name, label, classes - 1);
+}
+
+/* CIFAR-100 has the coarse label first. */
+static gs_status copy_record(const char *path, const content *c, int file, size_t record, gs_labels labels,
+                             gs_dataset *d) {
+    const family *f = c->of;
+    const unsigned char *from = c->data[file] + record * (size_t)(f->labels + PIXELS);
+    const bool two = f->labels == 2;
+    const int fine = from[two ? 1 : 0];
+    GS_TRY(check_label(path, &c->file[file], record, two ? "fine " : "", fine, f->classes[GS_LABELS_FINE]));
+    if (two)
+        GS_TRY(check_label(path, &c->file[file], record, "coarse ", from[0], f->classes[GS_LABELS_COARSE]));
+    const int label = labels == GS_LABELS_COARSE ? from[0] : fine;
+    d->labels[d->count] = (unsigned char)label;
+    if (label >= d->classes) d->classes = label + 1;
+    memcpy(d->images + d->count++ * PIXELS, from + f->labels, PIXELS);
+    return GS_OK;
+}
+
+/* How many samples: each file has whole records, and at least one. */
+static gs_status count_records(const char *path, const content *c, size_t *samples) {
+    const size_t record = (size_t)c->of->labels + PIXELS;
+    *samples = 0;
+    for (int i = 0; i < c->files; i++) {
+        if (c->bytes[i] == 0 || c->bytes[i] % record != 0)
+            return gs_fail(GS_E_FORMAT,
+                           "%s: %s has %zu bytes; wanted a multiple of the %zu that a sample of %s has", path,
+                           c->file[i].name, c->bytes[i], record, c->of->name);
+        *samples += c->bytes[i] / record;
+    }
+    if (*samples * PIXELS <= INT32_MAX) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s: %zu samples; at most %d are allowed", path, *samples,
+                   INT32_MAX / PIXELS);
+}
+
+static bool is_as_published(const content *c) {
+    char hex[65];
+    for (int i = 0; i < c->files; i++) {
+        gs_sha256(c->data[i], c->bytes[i], hex);
+        if (strcmp(hex, c->file[i].sha256) != 0) return false;
+    }
+    return true;
+}
+
+static gs_status make_samples(const char *path, const content *c, gs_labels labels, gs_dataset *d) {
+    size_t samples;
+    if (labels == GS_LABELS_COARSE && c->of->classes[labels] == 0)
+        return gs_fail(GS_E_USAGE,
+                       "%s is %s, which has one label for each image: coarse labels has CIFAR-100", path,
+                       c->of->name);
+    GS_TRY(count_records(path, c, &samples));
+    d->shape = (gs_shape){3, 32, 32, 0};
+    d->images = malloc(samples * PIXELS + 1);
+    d->labels = malloc(samples + 1);
+    if (!d->images || !d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu samples", path, samples);
+    for (int i = 0; i < c->files; i++)
+        for (size_t r = 0; r < c->bytes[i] / ((size_t)c->of->labels + PIXELS); r++)
+            GS_TRY(copy_record(path, c, i, r, labels, d));
+    snprintf(d->kind, sizeof d->kind, "%s%s%s", c->of->name,
+             is_as_published(c) ? ", as published" : "'s format, other content",
+             labels == GS_LABELS_COARSE ? ", coarse labels" : "");
+    return GS_OK;
+}
+
+gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
+    char path[PATH_SIZE];
+    const family *of;
+    if (!find(where, path, &of)) return gs_fail(GS_E_FILE, "%s has no files of CIFAR-10 or CIFAR-100", where);
+    content c = {0};
+    if (of) c = files_of(of, split);
+    gs_status status = of ? read_folder(path, &c) : read_archive(path, split, &c);
+    if (status == GS_OK) status = make_samples(path, &c, labels, d);
+    for (int i = 0; i < MOST_FILES; i++) free(c.data[i]);
+    return status;
+}

@@ -1,0 +1,154 @@
+#include "train/batch_norm.h"
+#include "train/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- as text ---- */
+
+enum { GROUP_MOST = 1000000000 };
+
+bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out) {
+    static const char ghost[] = "ghost:";
+    const char *digits = text + strlen(ghost);
+    *out = (gs_batch_norm_groups){GS_BATCH_NORM_GLOBAL, 0};
+    if (strcmp(text, "global") == 0) return true;
+    out->over = GS_BATCH_NORM_LOCAL;
+    if (strcmp(text, "local") == 0) return true;
+    out->over = GS_BATCH_NORM_GHOST;
+    if (strncmp(text, ghost, strlen(ghost)) != 0) return false;
+    size_t length = strlen(digits);
+    if (length < 1 || length > 10 || strspn(digits, "0123456789") != length) return false;
+    out->group = strtoul(digits, NULL, 10);
+    return gs_batch_norm_is_valid(out);
+}
+
+const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t size) {
+    if (g->over == GS_BATCH_NORM_GLOBAL) return "global";
+    if (g->over == GS_BATCH_NORM_LOCAL) return "local";
+    snprintf(text, size, "ghost:%zu", g->group);
+    return text;
+}
+
+bool gs_batch_norm_is_valid(const gs_batch_norm_groups *g) {
+    if (g->over == GS_BATCH_NORM_GLOBAL || g->over == GS_BATCH_NORM_LOCAL) return g->group == 0;
+    return g->over == GS_BATCH_NORM_GHOST && g->group >= 1 && g->group <= GROUP_MOST;
+}
+
+/* ---- what goes together ---- */
+
+static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G samples) or local";
+
+/* All samples of a global batch must be there at the same time, on workers that wait for each other. */
+static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
+    const gs_way *way = gs_way_of(s);
+    size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+    size_t part = (batch + (size_t)workers - 1) / (size_t)workers;
+    if (way->parts)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: %s computes %d virtual shards of a batch one after the other, and "
+            "statistics of the global batch need all of them at once; %s",
+            way->option, way->parts, advice);
+    if (way->apart && workers > 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: with %s the %d workers do not wait for each other in each step, so "
+            "they cannot share statistics; %s",
+            way->option, workers, advice);
+    if (gs_passes(s) > 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: --accumulate %d computes a batch in %d passes, and statistics of the "
+            "global batch need all samples at once; %s",
+            s->accumulate, s->accumulate, advice);
+    if (part > most)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: --batch %zu gives a worker %zu samples, which it computes in pieces "
+            "of %zu, and statistics of the global batch need all samples at once; wanted a batch of at "
+            "most %zu; or %s",
+            batch, part, most, most * (size_t)workers, advice + strlen("wanted "));
+    if (s->bucket && workers > 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: with --bucket gradients are summed during backward by another thread, "
+            "and sums of statistics would come in between; %s, or no --bucket",
+            advice);
+    return GS_OK;
+}
+
+static size_t greatest_common_divisor(size_t a, size_t b) {
+    while (b) {
+        size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The greatest common divisor of `cuts` and all places where a batch of this size is cut; *at: one that G does not
+ * divide, if there is one. */
+static size_t cuts_of(gs_schedule schedule, size_t samples, size_t group, size_t cuts, size_t *at) {
+    gs_schedule_place place = {0};
+    gs_piece piece;
+    schedule.most = gs_schedule_largest(&schedule);
+    schedule.count = schedule.batch = samples;
+    while (gs_schedule_next(&schedule, &place, &piece)) {
+        if (piece.n == 0) continue;
+        cuts = greatest_common_divisor(piece.place, cuts);
+        if (*at == 0 && piece.place % group != 0) *at = piece.place;
+    }
+    return cuts;
+}
+
+/* No group may lie on both sides of a cut, in a whole batch or in the last one of an epoch. */
+static gs_status check_ghost(const gs_settings *s, size_t count, size_t batch, int workers) {
+    const int parts = gs_way_of(s)->parts > 0 ? gs_way_of(s)->parts : workers;
+    const size_t group = s->batch_norm.group, size[2] = {batch, count % batch};
+    const gs_schedule schedule = {.count = batch,
+                                  .batch = batch,
+                                  .parts = parts,
+                                  .mine = parts,
+                                  .passes = gs_passes(s),
+                                  .most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH,
+                                  .epochs = 1};
+    size_t cuts = 0, at[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        if (size[i] > 0) cuts = cuts_of(schedule, size[i], group, cuts, &at[i]);
+    const int wrong = at[0] ? 0 : 1;
+    if (!at[wrong]) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--batch-norm ghost:%zu: a batch of %zu samples%s is cut at sample %zu, which is within a group "
+        "of %zu; wanted a G that divides %zu",
+        group, size[wrong], wrong ? ", the last of an epoch," : "", at[wrong], group, cuts);
+}
+
+gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int workers) {
+    const size_t batch = s->batch ? s->batch : set->count;
+    gs_model *plan;
+    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    const bool has = gs_layer_of_batch(plan->net);
+    gs_model_free(plan);
+    if (has && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return check_global(s, batch, workers);
+    if (has && s->batch_norm.over == GS_BATCH_NORM_GHOST) return check_ghost(s, set->count, batch, workers);
+    return GS_OK;
+}
+
+/* ---- in a step ---- */
+
+static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
+    const gs_worker *w = worker;
+    return gs_comm_all_reduce(w->comm, numbers, count, GS_F64, GS_SUM);
+}
+
+void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {
+    const gs_batch_norm_groups *g = &w->settings->batch_norm;
+    pass->group = g->group;
+    if (g->over != GS_BATCH_NORM_GLOBAL || w->comm->size == 1 || w->way->apart) return;
+    if (!gs_layer_of_batch(w->model->net)) return;
+    pass->sum_over_workers = sum_over_workers;
+    pass->sum_context = w;
+}

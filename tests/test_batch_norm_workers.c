@@ -1,0 +1,268 @@
+/* --batch-norm: statistics over the samples of all workers, of each worker, of each few. */
+#include <math.h>
+#include "tests/devices.h"
+#include "tests/training.h"
+
+/* The last of its 28 batches of 222 has 6 of 6000 samples, so that of 8 workers two have none; then epoch 2 begins. */
+enum { BATCH = 222, STEPS = 30, PARAMS = 4 * 9 + 8 + (4 * 49 + 1) * 8 + 16 + 90, STATE = 2 * (4 + 8) };
+static const char MODEL[] =
+    "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2 stride 2 pad 0, flatten, "
+    "linear 8, batch_norm, tanh, linear 10";
+
+static gs_settings settings(const char *devices) {
+    gs_settings s = gs_test_settings(devices);
+    s.model = MODEL;
+    s.batch = BATCH;
+    s.steps = STEPS;
+    s.verify = 1; /* weights and running statistics, after each step */
+    return s;
+}
+
+/* Of weights and running statistics. */
+static double difference(const gs_result *a, const gs_result *b) {
+    double largest = 0;
+    for (size_t i = 0; i < a->params + STATE; i++) {
+        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+static void assert_within(const gs_result *a, const gs_result *b, double most, const char *what) {
+    assert_int_equal(a->params, b->params);
+    if (!(difference(a, b) <= most))
+        fail_msg("%s: weights or statistics differ by %g, wanted at most %g", what, difference(a, b), most);
+}
+
+static void assert_apart(const gs_result *a, const gs_result *b, const char *what) {
+    if (!(difference(a, b) > 1e-3))
+        fail_msg("%s: weights and statistics differ by only %g", what, difference(a, b));
+}
+
+/* Rounding. Seen: 7e-7. */
+static const double ROUNDING = 1e-5;
+
+static void global_is_that_of_one_worker(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    gs_settings s = settings("cpu");
+    gs_result one = gs_test_train(&s);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        s.devices = devices[i];
+        gs_result r = gs_test_train(&s);
+        assert_within(&r, &one, ROUNDING, devices[i]);
+        assert_near(r.test_loss, one.test_loss, 1e-4, 0);
+        gs_result_free(&r);
+    }
+    s.devices = "cpu,cpu,cpu";
+    s.sync = "sharded-update";
+    gs_result r = gs_test_train(&s);
+    assert_within(&r, &one, ROUNDING, s.sync);
+    gs_result_free(&r);
+    gs_result_free(&one);
+}
+
+static void global_on_an_opencl_device(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = settings("cpu");
+    s.steps = 6;
+    gs_result one = gs_test_train(&s);
+    s.devices = "cpu,cl";
+    gs_result r = gs_test_train(&s);
+    assert_within(&r, &one, ROUNDING, s.devices);
+    gs_result_free(&r);
+    gs_result_free(&one);
+}
+
+static void local_is_that_of_each_worker(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu");
+    s.steps = 10;
+    gs_result one = gs_test_train(&s);
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    gs_result alone = gs_test_train(&s);
+    assert_within(&alone, &one, 0, "one worker, local");
+    s.devices = "cpu,cpu";
+    gs_result two = gs_test_train(&s);
+    assert_apart(&two, &one, "two workers, local");
+    s.bucket = 1;
+    gs_result buckets = gs_test_train(&s);
+    assert_within(&buckets, &two, ROUNDING, "two workers, local, --bucket 1");
+    gs_result_free(&buckets);
+    gs_result_free(&two);
+    gs_result_free(&alone);
+    gs_result_free(&one);
+}
+
+/* Groups of 10 samples: batches of 240, cut for workers, passes and pieces. */
+static void ghosts_do_not_depend_on_the_cut(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu");
+    s.steps = 27; /* two of the second epoch */
+    s.batch = 240;
+    gs_result global = gs_test_train(&s);
+    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 240};
+    gs_result whole = gs_test_train(&s);
+    assert_within(&whole, &global, 0, "one group");
+    s.batch_norm.group = 10;
+    gs_result one = gs_test_train(&s);
+    assert_apart(&one, &global, "groups of 10");
+    const struct {
+        const char *devices;
+        int accumulate;
+        size_t micro_batch;
+        bool exact;
+    } cuts[] = {{"cpu,cpu", 0, 0, false},
+                {"cpu,cpu,cpu", 2, 0, false},
+                {"cpu,cpu", 0, 30, false},
+                {"cpu", 3, 0, false},
+                {"cpu", 0, 0, true}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        s.devices = cuts[i].devices;
+        s.accumulate = cuts[i].accumulate;
+        s.micro_batch = cuts[i].micro_batch;
+        s.exact = cuts[i].exact;
+        gs_result r = gs_test_train(&s);
+        assert_within(&r, &one, ROUNDING, cuts[i].devices);
+        gs_result_free(&r);
+    }
+    gs_result_free(&one);
+    gs_result_free(&whole);
+    gs_result_free(&global);
+}
+
+/* With statistics of what is computed at once, and with those of ghosts. */
+static void exact_to_the_bit(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
+                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    gs_settings s = settings("cpu");
+    s.steps = 5;
+    s.exact = true;
+    for (int ghost = 0; ghost < 2; ghost++) {
+        s.batch = ghost ? 240 : BATCH;
+        s.batch_norm = ghost ? (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 10}
+                             : (gs_batch_norm_groups){GS_BATCH_NORM_LOCAL, 0};
+        s.devices = "cpu";
+        gs_result one = gs_test_train(&s);
+        for (size_t i = 1; i < sizeof devices / sizeof *devices; i++) {
+            s.devices = devices[i];
+            gs_result r = gs_test_train(&s);
+            assert_within(&r, &one, 0, devices[i]);
+            gs_result_free(&r);
+        }
+        gs_result_free(&one);
+    }
+}
+
+static void workers_that_are_apart(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu,cpu");
+    s.verify = 0;
+    s.steps = 10;
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    gs_result together = gs_test_train(&s);
+    s.sync = "async";
+    s.staleness = 0;
+    gs_result async = gs_test_train(&s);
+    assert_within(&async, &together, ROUNDING, "async");
+    s.sync = "local";
+    s.staleness = -1;
+    s.every = 2;
+    gs_result local = gs_test_train(&s);
+    for (size_t i = 0; i < PARAMS + STATE; i++) assert_true(isfinite(local.weights[i]));
+    gs_result_free(&local);
+    gs_result_free(&async);
+    gs_result_free(&together);
+}
+
+static void assert_refused(gs_settings s, const char *wanted) {
+    gs_result r;
+    assert_fails(GS_E_USAGE, wanted, gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+}
+
+static void what_cannot_be_is_refused(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu,cpu");
+    gs_settings t = s;
+    t.verify = 0;
+    t.sync = "local";
+    t.every = 3;
+    assert_refused(t, "with --sync local the 2 workers do not wait for each other in each step");
+    t = s;
+    t.exact = true;
+    assert_refused(t, "--exact computes 8 virtual shards of a batch one after the other");
+    t = s;
+    t.accumulate = 2;
+    assert_refused(t, "--accumulate 2 computes a batch in 2 passes");
+    t = s;
+    t.batch = 1000;
+    assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in pieces of 256");
+    t = s;
+    t.bucket = 8;
+    assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
+    t.devices = "cpu"; /* alone nothing is summed */
+    gs_result alone = gs_test_train(&t);
+    gs_result_free(&alone);
+
+    t = s; /* two parts of 111 samples; of the last batch, 3 */
+    t.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 10};
+    assert_refused(
+        t, "a batch of 222 samples is cut at sample 111, which is within a group of 10; wanted a G that "
+           "divides 3");
+    t.batch_norm.group = 37;
+    assert_refused(t, "a batch of 6 samples, the last of an epoch, is cut at sample 3");
+    t.batch_norm.group = 0;
+    assert_refused(t, "--batch-norm: 'ghost:0' is not global, local, or ghost:G");
+    t = s;
+    t.batch_norm.group = 3;
+    assert_refused(t, "is not global, local, or ghost:G");
+}
+
+static void what_a_user_types(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--batch-norm: 'ghost:' is not global, local, or ghost:G",
+                           "train --batch-norm ghost:");
+    gs_test_program_prints(2, "'ghost:0' is not", "train --batch-norm ghost:0");
+    gs_test_program_prints(2, "'ghost:1x' is not", "train --batch-norm ghost:1x");
+    char *output;
+    int status =
+        gs_test_shell(&output,
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                      "G='%s/gradsum train --model softmax --steps 3 --threads 1'; "
+                      "GRADSUM_RANK=0 $G & GRADSUM_RANK=1 $G --batch-norm local; S=$?; wait; exit $S",
+                      gs_test_folder(), GS_BUILD_DIR);
+    if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --batch-norm (local versus global)"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+/* What was saved gives the same loss again, which needs the running statistics. */
+static void saved_with_the_weights(void **state) {
+    (void)state;
+    char path[300];
+    snprintf(path, sizeof path, "%s/norm.safetensors", gs_test_folder());
+    gs_settings s = settings("cpu,cpu");
+    s.save = path;
+    gs_result trained = gs_test_train(&s), loaded;
+    assert_int_equal(trained.params, PARAMS);
+    for (size_t i = 0; i < 4; i++) { /* of the first layer: far from 0 and 1, where they began */
+        assert_true(fabsf(trained.weights[PARAMS + i]) > 0);
+        assert_true(trained.weights[PARAMS + 4 + i] > 0 &&
+                    fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);
+    }
+    gs_settings e = gs_settings_default();
+    e.load = path;
+    assert_ok(gs_eval(&e, &loaded));
+    assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
+    gs_result_free(&loaded);
+    gs_result_free(&trained);
+}
+
+GS_TESTS(batch_norm_workers, cmocka_unit_test(global_is_that_of_one_worker),
+         cmocka_unit_test(global_on_an_opencl_device), cmocka_unit_test(local_is_that_of_each_worker),
+         cmocka_unit_test(ghosts_do_not_depend_on_the_cut), cmocka_unit_test(exact_to_the_bit),
+         cmocka_unit_test(workers_that_are_apart), cmocka_unit_test(what_cannot_be_is_refused),
+         cmocka_unit_test(what_a_user_types), cmocka_unit_test(saved_with_the_weights))

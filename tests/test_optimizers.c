@@ -1,0 +1,301 @@
+/* Optimisers that are more than sgd: five updates against PyTorch, on every device and by the plain loops; the same
+ * bits everywhere; in every way to train. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "tests/devices.h"
+#include "tests/golden.h"
+#include "tests/operators.h"
+#include "tests/training.h"
+
+/* Elements may differ by TOLERANCE * (|wanted| + root mean square of the tensor). */
+static const double TOLERANCE = 1e-5;
+
+enum { STEPS = 5 };
+
+typedef struct updates {
+    bool small;
+    const gs_optimizer_ops *ops;
+    const char *name; /* as in the golden file */
+    int in, out;
+    double samples;
+    float lr, beta1, beta2, epsilon, weight_decay; /* beta1: or the momentum */
+} updates;
+
+#define UPDATES(small, name, in, out, samples, lr, beta1, beta2, epsilon, decay)                             \
+    {small,                                                                                                  \
+     &gs_##name,                                                                                             \
+     #name " " #in " " #out " " #samples " " #lr " " #beta1 " " #beta2 " " #epsilon " " #decay,              \
+     in,                                                                                                     \
+     out,                                                                                                    \
+     samples,                                                                                                \
+     (float)(lr),                                                                                            \
+     (float)(beta1),                                                                                         \
+     (float)(beta2),                                                                                         \
+     (float)(epsilon),                                                                                       \
+     (float)(decay)},
+static const updates cases[] = {
+#include "tests/optimizer_cases.h"
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- against PyTorch ---- */
+
+static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt) {
+    float *x = malloc((count + 1) * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt);
+    assert_ok(d->ops->write(d, to, x, count * sizeof *x));
+    free(x);
+}
+
+static void check_values(gs_device *d, const updates *u, const char *tensor, gs_mem from, size_t count) {
+    float *x = malloc((count + 1) * sizeof *x);
+    assert_non_null(x);
+    assert_ok(d->ops->read(d, x, from, count * sizeof *x));
+    golden_check("optimizers", u->name, tensor, x, count, TOLERANCE, d->name);
+    free(x);
+}
+
+/* In two parts, cut where no vector ends, or whole. */
+static void update(gs_optimizer *o, double samples, bool parts) {
+    size_t count = o->model->params, cut = count / 3;
+    if (!parts) {
+        assert_ok(gs_optimizer_update(o, samples));
+        return;
+    }
+    assert_ok(gs_optimizer_update_part(o, samples, cut, count - cut));
+    assert_ok(gs_optimizer_update_part(o, samples, 0, cut));
+    assert_ok(gs_optimizer_end_update(o, samples));
+}
+
+static void update_five_times(gs_device *d, const updates *u, bool parts) {
+    char net[80];
+    gs_model *m;
+    gs_optimizer *o;
+    snprintf(net, sizeof net, "flatten, linear %d, linear 3", u->out);
+    assert_ok(gs_model_create(d, net, (gs_shape){1, 1, u->in, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_ok(gs_optimizer_create(u->ops, m, u->lr, u->beta1, u->weight_decay, &o));
+    if (u->ops->usual.beta1 > 0) {
+        o->beta1 = u->beta1;
+        o->beta2 = u->beta2;
+        o->epsilon = u->epsilon;
+    }
+    write_values(d, m->weights, m->params, SALT_W);
+    assert_ok(gs_optimizer_warm_up(o)); /* changes nothing */
+    for (uint32_t step = 0; step < STEPS; step++) {
+        write_values(d, m->gradients, m->params, SALT_DY + 10 * step);
+        update(o, u->samples, parts);
+    }
+    check_values(d, u, "w", m->weights, m->params);
+    for (int i = 0; i < o->vectors; i++) check_values(d, u, u->ops->vector[i], o->vector[i], m->params);
+    gs_optimizer_free(o);
+    gs_model_free(m);
+}
+
+static void as_pytorch(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count), *plain = gs_test_open_plain();
+    for (int i = 0; i < CASES; i++) {
+        if (gs_test_small() && !cases[i].small) continue;
+        for (int d = 0; d < count; d++)
+            for (int parts = 0; parts < 2; parts++) update_five_times(devices[d], &cases[i], parts);
+        update_five_times(plain, &cases[i], true);
+    }
+    gs_device_close(plain);
+}
+
+/* ---- moments and velocities end at 0 ---- */
+
+enum { N = 19 /* vectors and single ones */ };
+
+/* Just below FLT_MIN after a decay by 0.9, or just above it. */
+static float near_the_end(int i) {
+    return (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
+}
+
+static void check_end(const float *x, const char *name, const char *device, float decay) {
+    for (int i = 0; i < N; i++) {
+        float want = decay * near_the_end(i);
+        if (fabsf(want) < FLT_MIN) want = 0;
+        if (!(fabsf(x[i] - want) <= 0.01f * FLT_MIN))
+            fail_msg("%s: %s[%d] is %a, wanted %a", device, name, i, (double)x[i], (double)want);
+    }
+}
+
+static void vectors_end_at_zero(void **state) {
+    (void)state;
+    static const gs_adam_step step = {.scale = 1,
+                                      .rate = 0.1f,
+                                      .beta1 = 0.9f,
+                                      .rest1 = 0.1f,
+                                      .beta2 = 0.9f,
+                                      .rest2 = 0.1f,
+                                      .root = 1,
+                                      .epsilon = 1,
+                                      .keep = 1};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++) {
+        const gs_backend *ops = devices[d]->ops;
+        gs_mem place[4]; /* w, m, v, dw */
+        float x[N];
+        for (int i = 0; i < N; i++) x[i] = near_the_end(i);
+        for (int i = 0; i < 4; i++) {
+            assert_ok(ops->alloc(devices[d], sizeof x, &place[i]));
+            assert_ok(ops->fill(devices[d], place[i], 0, N));
+        }
+        assert_ok(ops->write(devices[d], place[1], x, sizeof x));
+        for (int i = 0; i < N; i++) x[i] = near_the_end(i);
+        assert_ok(ops->write(devices[d], place[2], x, sizeof x));
+        assert_ok(ops->nesterov_update(devices[d], place[0], place[2], place[3], N, 1, 0.05f, 0.9f, 0));
+        assert_ok(ops->read(devices[d], x, place[2], sizeof x));
+        check_end(x, "velocity", devices[d]->name, 0.9f);
+        assert_ok(ops->adam_update(devices[d], place[0], place[1], place[2], place[3], N, step));
+        assert_ok(ops->read(devices[d], x, place[1], sizeof x));
+        check_end(x, "first_moment", devices[d]->name, 0.9f);
+        for (int i = 0; i < 4; i++) ops->free(devices[d], place[i]);
+    }
+}
+
+/* ---- in runs ---- */
+
+static const gs_optimizer_ops *const all[] = {&gs_nesterov, &gs_adam, &gs_adamw};
+enum { ALL = sizeof all / sizeof *all };
+
+static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices) {
+    gs_settings s = gs_test_settings(devices);
+    s.optimizer = ops;
+    return s;
+}
+
+/* N workers against one: a root of tiny squares magnifies rounding, as in the gradients of seldom-used weights. */
+static void several_workers(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    for (int i = 0; i < ALL; i++) {
+        gs_settings s = settings_for(all[i], "cpu");
+        gs_result one = gs_test_train(&s);
+        s.devices = "cpu,cpu,cpu";
+        s.verify = 1;
+        s.bucket = 1;
+        s.accumulate = 2;
+        gs_result several = gs_test_train(&s);
+        assert_near(several.train_loss, one.train_loss, 0, 1e-3);
+        s.bucket = s.accumulate = 0;
+        gs_result whole = gs_test_train(&s);
+        s.sync = "sharded-update";
+        gs_result sharded = gs_test_train(&s);
+        assert_same_bits(&whole, &sharded, all[i]->name);
+        gs_result *results[] = {&one, &several, &whole, &sharded};
+        for (int k = 0; k < 4; k++) gs_result_free(results[k]);
+    }
+}
+
+static void exact(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    for (int i = 0; i < ALL; i++) {
+        gs_settings s = settings_for(all[i], "cpu");
+        s.exact = true;
+        gs_result one = gs_test_train(&s);
+        s.devices = "cpu,cpu,cpu,cpu";
+        gs_result four = gs_test_train(&s);
+        assert_same_bits(&one, &four, all[i]->name);
+        gs_result_free(&one);
+        gs_result_free(&four);
+    }
+}
+
+/* Local SGD averages the optimiser's vectors too. */
+static void local_and_async(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    for (int i = 0; i < ALL; i++) {
+        gs_settings s = settings_for(all[i], "cpu,cpu");
+        gs_result r = {0};
+        s.sync = "local";
+        s.every = 4;
+        s.verify = 4;
+        r = gs_test_train(&s);
+        assert_true(isfinite(r.train_loss) && r.train_loss < log(10));
+        gs_result_free(&r);
+        s.verify = 0;
+        s.every = 0;
+        s.sync = "async";
+        s.staleness = 1;
+        assert_fails(GS_E_USAGE, "which is defined only for sgd; the optimiser is", gs_train(&s, NULL, &r));
+    }
+}
+
+/* All workers keep the same weights though each has another kind of device: --verify would stop the run. */
+static void mixed_devices(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    gs_test_need_opencl();
+    for (int i = 0; i < ALL; i++) {
+        gs_settings s = settings_for(all[i], "cpu,cl");
+        s.verify = 1;
+        s.steps = 6;
+        gs_result r = gs_test_train(&s);
+        gs_result_free(&r);
+    }
+}
+
+/* ---- options ---- */
+
+static void check_numbers(gs_worker *w) {
+    const gs_optimizer *o = w->optimizer;
+    assert_true(o->lr == 0.125f && o->weight_decay == 0.5f && o->beta1 == 0.75f);
+    assert_true(o->beta2 == 0.875f && o->epsilon == 0.25f);
+}
+
+static void numbers_reach_the_optimiser(void **state) {
+    (void)state;
+    gs_settings s = settings_for(&gs_adam, "cpu");
+    s.lr = 0.125f;
+    s.weight_decay = 0.5f;
+    s.beta1 = 0.75f;
+    s.beta2 = 0.875f;
+    s.epsilon = 0.25f;
+    s.steps = 2;
+    s.test_hook = check_numbers;
+    gs_result r = gs_test_train(&s);
+    gs_result_free(&r);
+}
+
+static void usual_numbers(void **state) {
+    (void)state;
+    static const char run[] = "train --model softmax --steps 1 --optimizer";
+    gs_test_program_prints(0, "SGD lr 0.05, momentum 0.9, weight decay 0,", "%s sgd", run);
+    gs_test_program_prints(0, "Nesterov lr 0.05, momentum 0.9, weight decay 0,", "%s nesterov", run);
+    gs_test_program_prints(0, "Adam lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08, weight decay 0,",
+                           "%s adam", run);
+    gs_test_program_prints(0, "AdamW lr 0.002, beta1 0.9, beta2 0.99, epsilon 1e-08, weight decay 0.01,",
+                           "%s adamw --lr 0.002 --beta2 0.99", run);
+    gs_test_program_prints(0, "\"optimizer\":\"adam\",\"lr\":0.001", "%s adam --json", run);
+}
+
+static void what_an_optimiser_does_not_take(void **state) {
+    (void)state;
+    gs_test_program_prints(2,
+                           "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, "
+                           "nesterov",
+                           "train --optimizer adam --momentum 0.9");
+    gs_test_program_prints(
+        2, "--beta1 0.5: the optimiser sgd does not take it; it is for --optimizer adam, adamw",
+        "train --beta1 0.5");
+    gs_test_program_prints(2, "--epsilon 1e-06: the optimiser nesterov does not take it",
+                           "train --optimizer nesterov --epsilon 1e-6");
+    gs_test_program_prints(2, "unknown --optimizer 'adm'; choose one of: sgd, nesterov, adam",
+                           "train --optimizer adm");
+    gs_test_program_prints(2, "--beta2: '1' is not a number from 0 to 0.999999",
+                           "train --optimizer adam --beta2 1");
+    gs_test_program_prints(2, "--epsilon: '0' is not a number", "train --optimizer adam --epsilon 0");
+}
+
+GS_TESTS(optimizers, cmocka_unit_test(as_pytorch), cmocka_unit_test(vectors_end_at_zero),
+         cmocka_unit_test(several_workers), cmocka_unit_test(exact), cmocka_unit_test(local_and_async),
+         cmocka_unit_test(mixed_devices), cmocka_unit_test(numbers_reach_the_optimiser),
+         cmocka_unit_test(usual_numbers), cmocka_unit_test(what_an_optimiser_does_not_take))

@@ -1,0 +1,378 @@
+/* The room in which hand-ins run, and what they may contain: what gets out of it, or past it, is a mistake. The
+ * commands below are what an attacker would do first. tests/labs.sh has whole hand-ins that try to cheat.
+ */
+#include "tests/test.h"
+
+#include "lessons/contain.h"
+#include "lessons/sandbox.h"
+#include "lessons/source_check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the room ---- */
+
+static lab_sandbox room;
+static char folder[4096], headers[4096];
+static const lab_limits LIMITS = {5, (size_t)256 << 20, 1 << 20};
+
+/* A sandbox with a folder of its own, or why there is none on this machine. */
+static bool make_room(void) {
+    if (*folder) return true;
+    snprintf(folder, sizeof folder, "%s/hand-in", gs_test_folder());
+    snprintf(headers, sizeof headers, "%s/headers", gs_test_folder());
+    mkdir(folder, 0777);
+    mkdir(headers, 0777);
+    if (lab_sandbox_create(&room, folder, headers) == GS_OK) return true;
+    *folder = '\0';
+    return false;
+}
+#define need_room()                                                                                          \
+    do {                                                                                                     \
+        if (!make_room()) {                                                                                  \
+            if (getenv("GRADSUM_SANDBOX")) fail_msg("%s", gs_message());                                     \
+            skip_because("%s", gs_message());                                                                \
+        }                                                                                                    \
+    } while (0)
+
+/* A shell's script, inside or outside. Free with lab_job_free. */
+static lab_job run_script(const char *script, bool inside, bool writable) {
+    const char *words[LAB_SANDBOX_WORDS + 4];
+    int count = inside ? lab_sandbox_words(&room, writable, NULL, words) : 0;
+    words[count++] = "bash";
+    words[count++] = "-c";
+    words[count++] = script;
+    words[count] = NULL;
+    lab_job job = {.command = (char *const *)words, .limits = LIMITS};
+    assert_ok(lab_contain(&job, 1, 1));
+    return job;
+}
+
+static void assert_script(const char *script, bool inside, bool succeeds, const char *prints) {
+    lab_job job = run_script(script, inside, false);
+    bool success = job.end == LAB_EXITED && job.code == 0;
+    if (success != succeeds || !strstr(job.output, prints))
+        fail_msg("%s, %s: end %d, code %d, printed: %s", script, inside ? "inside" : "outside", (int)job.end,
+                 job.code, job.output);
+    lab_job_free(&job);
+}
+
+static void programs_run(void **state) {
+    (void)state;
+    need_room();
+    assert_script("echo here; pwd", true, true, "here\n/tree");
+    assert_script("cd /work", true, true, "");
+}
+
+/* A file of ours that everybody may read and write. */
+static void other_files_are_not_there(void **state) {
+    (void)state;
+    need_room();
+    char script[4300], path[4200];
+    snprintf(path, sizeof path, "%s/neighbour", gs_test_folder());
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("9 of 10", f);
+    fclose(f);
+    chmod(path, 0666);
+    snprintf(script, sizeof script, "cat %s", path);
+    assert_script(script, false, true, "9 of 10");
+    assert_script(script, true, false, "No such file");
+    assert_script("ls -A /home /root /etc/passwd /var", true, false, "No such file");
+}
+
+static void nothing_can_be_changed(void **state) {
+    (void)state;
+    need_room();
+    assert_script("touch /usr/bin/x", true, false, "");
+    assert_script("touch /tree/x", true, false, "");
+    assert_script("touch /work/x", true, false, "");
+    assert_script("rm -rf --no-preserve-root /usr/bin/env", true, false, "");
+    assert_script("echo x >/tmp/x && cat /tmp/x", true, true, "x");
+    lab_job job = run_script("echo x >/work/x", true, true); /* where it is compiled */
+    assert_int_equal(job.code, 0);
+    lab_job_free(&job);
+}
+
+static void temporary_files_have_a_limit(void **state) {
+    (void)state;
+    need_room();
+    assert_script("for i in 1 2 3 4; do head -c 30000000 /dev/zero >/tmp/$i || exit 1; done", true, false,
+                  "No space left");
+}
+
+/* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */
+static void other_processes_are_not_there(void **state) {
+    (void)state;
+    need_room();
+    char script[200];
+    snprintf(script, sizeof script, "kill -9 %d %d", (int)getpid(), (int)getppid());
+    assert_script(script, true, false, "No such process");
+    assert_script("kill -9 -1; exit 1", true, false, "");
+    assert_script("n=$(ls /proc | grep -c '^[0-9]'); test $n -lt 8 || echo $n", true, true, "");
+    assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and ls's own */
+}
+
+static void the_user_is_nobody(void **state) {
+    (void)state;
+    need_room();
+    assert_script("test $(id -u) -ge 60000 || id", true, true, "");
+    assert_script("chown 0 /tmp", true, false, "");
+    assert_script("mount -t tmpfs x /tmp", true, false, "");
+}
+
+static void the_environment_is_empty(void **state) {
+    (void)state;
+    need_room();
+    setenv("GRADSUM_TEST_SECRET", "tell nobody", 1);
+    assert_script("echo $GRADSUM_TEST_SECRET", false, true, "tell nobody");
+    assert_script("! cat /proc/*/environ 2>/dev/null | grep -q 'tell nobody' && ! env | grep SECRET", true,
+                  true, "");
+    unsetenv("GRADSUM_TEST_SECRET");
+}
+
+static void there_is_no_network(void **state) {
+    (void)state;
+    need_room();
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &size), 0);
+    char script[100];
+    snprintf(script, sizeof script, "echo hello >/dev/tcp/127.0.0.1/%d", ntohs(a.sin_port));
+    assert_script(script, false, true, "");
+    assert_script(script, true, false, "");
+    close(listener);
+}
+
+/* What is left behind ends, also what has left its session and its parent, and holds the output open. */
+static void children_end_with_it(void **state) {
+    (void)state;
+    need_room();
+    lab_job job = run_script(
+        "setsid sleep 1000 & setsid bash -c 'trap \"\" TERM HUP; sleep 1000' & echo done", true, false);
+    assert_int_equal(job.end, LAB_EXITED);
+    assert_int_equal(job.code, 0);
+    assert_true(job.seconds < 5); /* the limit: else it would have been killed for it */
+    lab_job_free(&job);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG),
+                     -1); /* no process of it is left, of which we would be the parent */
+    assert_int_equal(errno, ECHILD);
+}
+
+/* Three programs that hold 120 MB each until their pipes are closed. */
+#define HOLD_MEMORY                                                                                          \
+    "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 3) | tail -n 1 >/dev/null & done; wait"
+
+static void memory_of_children_counts(void **state) {
+    (void)state;
+    need_room();
+    lab_job job = run_script(HOLD_MEMORY, true, false);
+    assert_int_equal(job.end, LAB_TOO_LARGE);
+    lab_job_free(&job);
+}
+
+/* A child of a child, and so on: what is deeper than the grader looks is refused, however little it has. */
+static void memory_of_deep_children_counts(void **state) {
+    (void)state;
+    need_room();
+    lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
+                             "; else (deep $(($1 - 1)); true); fi; }; deep 24; true",
+                             true, false);
+    assert_int_equal(job.end, LAB_TOO_LARGE);
+    lab_job_free(&job);
+    job = run_script("deep() { if test $1 = 0; then sleep 2; else (deep $(($1 - 1)); true); fi; }; deep 80",
+                     true, false);
+    assert_int_equal(job.end, LAB_TOO_LARGE);
+    lab_job_free(&job);
+}
+
+/* The children of a thread are not those of its process's first one. */
+static void memory_of_a_threads_children_counts(void **state) {
+    (void)state;
+    need_room();
+    lab_job job = run_script(
+        "cat >/tmp/x.c <<'END'\n"
+        "#include <pthread.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n"
+        "static void *run(void *n) {\n"
+        "    for (int i = 0; i < 4; i++)\n"
+        "        if (fork() == 0) { memset(malloc(100000000), 1, 100000000); sleep(3); _exit(0); }\n"
+        "    sleep(3);\n"
+        "    return n;\n"
+        "}\n"
+        "int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); }\n"
+        "END\n"
+        "cc -o /tmp/x /tmp/x.c -lpthread && /tmp/x",
+        true, false);
+    assert_int_equal(job.end, LAB_TOO_LARGE);
+    lab_job_free(&job);
+}
+
+static void time_of_children_counts(void **state) {
+    (void)state;
+    need_room();
+    lab_job job = run_script("(while :; do :; done) & (while :; do :; done) & wait", true, false);
+    assert_int_equal(job.end, LAB_TOO_LONG);
+    lab_job_free(&job);
+}
+
+static void without_bubblewrap_it_says_so(void **state) {
+    (void)state;
+    char *path = strdup(getenv("PATH"));
+    lab_sandbox none;
+    setenv("PATH", "/nowhere", 1);
+    gs_status status = lab_sandbox_create(&none, gs_test_folder(), gs_test_folder());
+    setenv("PATH", path, 1);
+    free(path);
+    assert_int_equal(status, GS_E_DEVICE);
+    assert_non_null(strstr(gs_message(), "no sandbox here (bubblewrap)"));
+}
+
+/* ---- what a hand-in may contain ---- */
+
+static void assert_words(const char *says, const char *own) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "# 0 \"lab.c\"\n# 0 \"<built-in>\"\n# 0 \"<command-line>\"\n# 1 \"/usr/include/stdc-predef.h\" "
+             "1 3 4\n"
+             "int asm_in_a_header __attribute__((used));\n# 0 \"<command-line>\" 2\n# 1 \"lab.c\"\n"
+             "# 1 \"src/x.h\" 1\nextern int x __attribute__((unused));\n# 2 \"lab.c\" 2\n%s\n",
+             own);
+    const char *got = lab_check_words(text, "lab.c");
+    bool right = got && says ? strstr(got, says) != NULL : got == says;
+    if (!right) fail_msg("%s: got %s, wanted %s", own, got ? got : "nothing", says ? says : "nothing");
+}
+
+static void words_of_a_hand_in(void **state) {
+    (void)state;
+    assert_words(NULL, "int main(void) { return x; }");
+    assert_words(NULL, "const char *a = \"asm __attribute__ \\\" asm\"; int c = '\"'; int asmara, _asm_;");
+    assert_words("line 2: it uses __attribute__", "__attribute__((constructor)) void f(void) {}");
+    assert_words("line 3: it uses asm", "int y;\nvoid f(void) { asm(\"nop\"); }");
+    assert_words("__asm__", "char q = '\\''; void f(void) { __asm__ volatile(\"syscall\"); }");
+    assert_words("an attribute", "[[gnu::constructor]] void f(void) {}");
+    assert_words("#pragma", "#pragma GCC optimize 3");
+    assert_words("__asan_", "const char *__asan_default_options(void) { return 0; }");
+    assert_words("a #line says", "# 7 \"/usr/include/stdio.h\"\nvoid f(void) { asm(\"nop\"); }");
+    assert_words("a #line says", "# 7 \"<x>\"\nvoid f(void) { asm(\"nop\"); }");
+    assert_words("a #line says", "# 7 \"<built-in>\"\nvoid f(void) { asm(\"nop\"); }");
+    assert_words(NULL, "# 40 \"lab.c\"\nint z;");
+    assert_words(NULL, "#define N 3\nint z[N];");
+    assert_words("__attribute__", "#define FIRST __attribute__((constructor))");
+    assert_words("behind a #define", "#define lab_blank x\n# 1 \"src/y.h\" 1\nint y;\n# 3 \"lab.c\" 2");
+    assert_words("line 41: it uses asm", "# 40 \"lab.c\"\nint z;\nasm(\"nop\");");
+}
+
+static void files_that_a_hand_in_includes(void **state) {
+    (void)state;
+    assert_null(lab_check_includes(
+        "x/lab.o: x/lab.c lessons/lab.h src/sync/sync.h \\\n /usr/include/math.h "
+        "/usr/lib/gcc/x86_64/12/../../../../include/a.h /usr/bin/../lib/gcc/x86_64/12/include/b.h\n",
+        "x/lab.c"));
+    static const char *const others[] = {"src/sync/ring.c",
+                                         "../bob/lab.c",
+                                         "/home/bob/lab.c",
+                                         "lessons/../../bob/lab.h",
+                                         "/usr/include/../../etc/passwd",
+                                         "/usr/lib/gcc/../../../proc/self/environ",
+                                         "/usr/lib/gcc/../../../work/lab.c",
+                                         "/usr/lib/llvm/../gcc/../../../../x.h",
+                                         "/usr/lib/..",
+                                         "/proc/self/environ",
+                                         "other/lab.c",
+                                         "/work/other.c",
+                                         "lab.h"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char list[300];
+        snprintf(list, sizeof list, "x/lab.o: x/lab.c \\\n lessons/lab.h %s\n", others[i]);
+        const char *got = lab_check_includes(list, "x/lab.c");
+        if (!got || !strstr(got, "it includes") || !strstr(got, others[i]))
+            fail_msg("%s: %s", others[i], got ? got : "nothing");
+    }
+    assert_string_equal(lab_check_includes("x: x/lab.c lessons/07-all-reduce/solution.c", "x/lab.c"),
+                        "it includes a solution");
+}
+
+static void symbols_of_a_hand_in(void **state) {
+    (void)state;
+    static const char *const may[] = {"gs_sync_send", NULL};
+    const char *wanted = "ring U  \nlab_remote U  \ncall_ring t 0 10\n";
+    const char *fine =
+        "ring T 0 10\nhelp t 10 20\nmalloc U  \nsqrtf U  \ngs_sync_send U  \n__asan_load4 U  \n"
+        "lab_blank U  \nmine T 30 1\n";
+    assert_null(lab_check_symbols(fine, may, wanted));
+    assert_string_equal(lab_check_symbols("ring T 0 10\ngs_fail T 0 10\n", may, wanted),
+                        "it defines gs_fail, which is the library's");
+    assert_string_equal(lab_check_symbols("lab_wire_here T 0 10\n", may, wanted),
+                        "it defines lab_wire_here, which is the library's");
+    assert_string_equal(lab_check_symbols("fork U  \n", may, wanted),
+                        "it uses fork, which it does not define and this lab does not need");
+    assert_string_equal(lab_check_symbols("dlsym@GLIBC_2.34 U  \n", may, wanted),
+                        "it uses dlsym, which it does not define and this lab does not need");
+    assert_non_null(strstr(lab_check_symbols("gs_sync_ring U  \n", may, wanted), "it uses gs_sync_ring"));
+    assert_non_null(
+        strstr(lab_check_symbols("lab_remote U  \n", may, wanted ? "ring U  \n" : ""), "lab_remote"));
+    assert_non_null(lab_check_symbols("system w  \n", may, wanted));
+}
+
+/* ---- what kernels may contain ---- */
+
+static void assert_kernels(const char *says, const char *text) {
+    const char *got = lab_check_kernels(text);
+    bool right = got && says ? strstr(got, says) != NULL : got == says;
+    if (!right) fail_msg("%s: got %s, wanted %s", text, got ? got : "nothing", says ? says : "nothing");
+}
+
+static void words_of_kernels(void **state) {
+    (void)state;
+    assert_kernels(NULL, "#define TILE 16\nkernel void k(global float *c) { c[get_global_id(0)] %= TILE; }");
+    assert_kernels("line 2: it uses include", "\n#include \"/etc/passwd\"");
+    assert_kernels("include", "# \t include <x>");
+    assert_kernels("include", "#\\\ninclude <x>");
+    assert_kernels("include", "#inc\\ \r\nlude <x>");
+    assert_kernels("include_next", "#include_next <x>");
+    assert_kernels("a comment behind #", "# /* */ include <x>");
+    assert_kernels("asm", "void f() { asm(\"nop\"); }");
+    assert_kernels("__asm__", "void f() { __as\\\nm__(\"nop\"); }");
+    assert_kernels("printf", "void f() { printf(\"read 3\"); }");
+    assert_kernels("__builtin_printf", "void f() { __builtin_printf(\"read 3\"); }");
+    assert_kernels("##", "#define P(a, b) a##b\nvoid f() { P(prin, tf)(\"\"); }");
+    assert_kernels("##", "#define P(a, b) a#\\\n#b");
+    assert_kernels("%:", "%:include <x>");
+    assert_kernels("??", "?\?=include <x>");
+}
+
+static void solutions_with_kernels(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    static const char *const files[] = {"lessons/04-a-kernel/solution.cl", "lessons/04-a-kernel/lab.cl"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        FILE *f = fopen(files[i], "r");
+        if (!f) {
+            skip_because("%s is not here", files[i]);
+            return;
+        }
+        text[fread(text, 1, sizeof text - 1, f)] = '\0';
+        fclose(f);
+        assert_kernels(NULL, text);
+    }
+}
+
+GS_TESTS(sandbox, cmocka_unit_test(words_of_kernels), cmocka_unit_test(solutions_with_kernels),
+         cmocka_unit_test(programs_run), cmocka_unit_test(other_files_are_not_there),
+         cmocka_unit_test(nothing_can_be_changed), cmocka_unit_test(temporary_files_have_a_limit),
+         cmocka_unit_test(other_processes_are_not_there), cmocka_unit_test(the_user_is_nobody),
+         cmocka_unit_test(the_environment_is_empty), cmocka_unit_test(there_is_no_network),
+         cmocka_unit_test(children_end_with_it), cmocka_unit_test(memory_of_children_counts),
+         cmocka_unit_test(memory_of_deep_children_counts),
+         cmocka_unit_test(memory_of_a_threads_children_counts), cmocka_unit_test(time_of_children_counts),
+         cmocka_unit_test(without_bubblewrap_it_says_so), cmocka_unit_test(words_of_a_hand_in),
+         cmocka_unit_test(files_that_a_hand_in_includes), cmocka_unit_test(symbols_of_a_hand_in))
