@@ -78,13 +78,15 @@ while read -r command; do
     page=$man/gradsum-$command.1
     grep -q "gradsum.-$command (1)" "$man/gradsum.1" || fail "gradsum.1 does not name $command"
     "$prefix/bin/gradsum" "$command" --help >help
-    sed -n 's/^  *\(-o, \)*\(-[-a-z]*\).*/\2/p' help | grep -v '^--help$' >options
+    sed -n 's/^  *\(-o, \)*\(-[-a-z0-9]*\).*/\2/p' help | grep -v '^--help$' >options
     sed 's/\\-/-/g; s/\\f.//g' "$page" >plain
     while read -r option; do
         grep -q "^\(-o, \)*$option\( \|\$\)" plain || fail "the page of $command does not name $option"
     done <options
 done <commands
-sed 's/\\//g' "$man/gradsum-train.1" | grep -q '^learning rate (default 0.05)' || fail "gradsum-train.1 has no default of --lr"
+sed 's/\\//g' "$man/gradsum-train.1" >train
+grep -q '^learning rate (default: sgd, nesterov 0.05; adam, adamw 0.001)' train || fail "gradsum-train.1: no default of --lr"
+grep -q '^sgd, nesterov: momentum; 0: plain SGD (default 0.9)' train || fail "gradsum-train.1: no default of --momentum"
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
 else
@@ -123,7 +125,7 @@ END
     zsh_finds gradsum t | grep -q '^train:train a model' || fail "zsh does not complete commands"
     zsh_finds gradsum h | grep -q '^help:the help of a command' || fail "zsh does not complete help"
     zsh_finds gradsum help t | grep -q '^train:train a model' || fail "zsh does not complete help train"
-    zsh_finds gradsum train --mo | grep -q '^--momentum:momentum of SGD' || fail "zsh does not complete options"
+    zsh_finds gradsum train --mo | grep -q '^--momentum:sgd, nesterov: momentum' || fail "zsh does not complete options"
     zsh_finds gradsum launch -n 2 -- train --mo | grep -q '^--momentum:' || fail "zsh does not complete launch -- train"
     test "$(zsh_finds gradsum train --load w)" = FILES || fail "zsh does not complete the value of --load"
 else
