@@ -65,6 +65,11 @@ typedef struct place {
     char file[DEPTH][NAME];
 } place;
 
+static const char *renamed(const char *file) {
+    snprintf(sentence, sizeof sentence, "a #line says that it is \"%s\"; no lab needs one", file);
+    return sentence;
+}
+
 static const char *read_marker(place *p, const char *at) {
     char file[NAME] = "";
     int line = 0, flag = 0;
@@ -79,9 +84,7 @@ static const char *read_marker(place *p, const char *at) {
     }
     /* <built-in> and <command-line> come before the file's own lines */
     bool same = strcmp(p->file[p->depth], file) == 0 || *file == '<';
-    if (same || flag == 1) return NULL;
-    snprintf(sentence, sizeof sentence, "a #line says that it is \"%s\"; no lab needs one", file);
-    return sentence;
+    return same || flag == 1 ? NULL : renamed(file);
 }
 
 const char *lab_check_words(const char *text, const char *file) {
@@ -95,11 +98,7 @@ const char *lab_check_words(const char *text, const char *file) {
             if (defined && p.depth > 0)
                 return "it includes a file behind a #define, which would change what is in it";
             bool own = strcmp(p.file[p.depth], file) == 0;
-            if (seen && p.depth == 0 && !own) {
-                snprintf(sentence, sizeof sentence, "a #line says that it is \"%s\"; no lab needs one",
-                         p.file[0]);
-                return sentence;
-            }
+            if (seen && p.depth == 0 && !own) return renamed(p.file[0]);
             seen = seen || (own && p.line > 0); /* gcc begins with line 0 */
             continue;
         }

@@ -8,6 +8,7 @@ void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
     static const int workers[] = {1, 2, 4, 8};
     double waits = 0, rate = lab_together(p->loader, p->step, &waits);
     char own[80] = "", one[80] = "";
+    const int from = lab_data_bound_from(p->loader, p->step, true);
     for (size_t i = 0, a = 0, b = 0; i < sizeof workers / sizeof *workers; i++) {
         double with_own = lab_speed_up(p->loader, p->step, workers[i], false);
         double with_one = lab_speed_up(p->loader, p->step, workers[i], true);
@@ -19,6 +20,6 @@ void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
              "speed-up with workers    1      2      4      8\n"
              "a disk for each     %s\n"
              "one disk for all    %s\n"
-             "With one disk somebody waits from %d workers on (0: never).",
-             rate, 100 * waits, own, one, lab_data_bound_from(p->loader, p->step, true));
+             "With one disk somebody waits from %d worker%s on (0: never).",
+             rate, 100 * waits, own, one, from, gs_s(from));
 }

@@ -17,8 +17,8 @@
 gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out);
 
 /* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Both are ADDED to: they hold the sum of
- * this step's passes so far, and zeros in the first pass (given.c sees to that; do not clear them). db is NULL for
- * a layer without bias. Returns GS_OK. */
+ * this step's passes so far. Clear nothing: given.c fills both with 0 before the first pass of a step. db is NULL for a
+ * layer without bias. Returns GS_OK. */
 gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
                        size_t out);
 
@@ -38,8 +38,9 @@ double lab_difference(double (*f)(void *context), void *context, float *x, float
 
 /* Task 2.5. Two operators of the backend, made of the functions above: with these, layers compute in the whole program.
  * A gs_mem is a place in a device's memory; GS_NONE, where there is nothing, is NULL for the functions above. What each
- * place holds is as above. (In src/backend.h they take a device too, and an `add` that says whether dw and db hold
- * anything yet. given.c sees to that: here they always do.) */
+ * place holds is as above. (In src/backend.h they take a device too, and linear_backward an `add`, which is false where
+ * dw and db hold nothing yet. There given.c fills them with 0 before it calls you: so here you always add, and clear
+ * nothing.) */
 gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,
                           int out);
 gs_status softmax_cross_entropy_backward(gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes);

@@ -11,8 +11,9 @@
  *     gs_sync_recv_add(s, data, chunk, from)    receive it and add it to what is there
  *     gs_sync_cost_add(&cost, a, chunk)     for formulas: one more message, with this chunk (none if it is empty)
  *
- * Sending, receiving and adding can fail; GS_TRY(call) passes the failure on. The others return nothing. A send does
- * not wait for its receiver, so all may send first and receive then.
+ * gs_sync_send, gs_sync_recv and gs_sync_recv_add can fail, and return a gs_status: GS_TRY(call) passes a failure on.
+ * gs_sync_round and gs_sync_cost_add return nothing. A send does not wait for its receiver, so all may send first and
+ * receive then.
  */
 #pragma once
 
