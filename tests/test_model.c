@@ -11,24 +11,72 @@ static const gs_shape mnist = {1, 28, 28, 0};
 
 static void named_models(void **state) {
     (void)state;
+    const gs_shape small = {3, 32, 32, 0}, large = {3, 224, 224, 0};
     const struct {
         const char *name;
+        gs_shape in;
+        int classes;
         size_t params; /* of the same networks in PyTorch */
         double flops;  /* forward and backward, in millions */
-    } want[] = {{"softmax", 7850, 0.03}, {"mlp", 535818, 2.4}, {"lenet", 61706, 2.3}, {"cnn", 1625866, 97}};
+        double about;  /* how far from it, as a part of it */
+    } want[] = {
+        {"softmax", mnist, 10, 7850, 0.03, 0.05},
+        {"mlp", mnist, 10, 535818, 2.4, 0.05},
+        {"lenet", mnist, 10, 61706, 2.3, 0.05},
+        {"cnn", mnist, 10, 1625866, 97, 0.05},
+        /* Published are the multiply-adds of the forward pass: all else, such as normalising, is within `about`. */
+        {"resnet20", small, 10, 272474, 6 * 41.0, 0.03},
+        {"resnet56", small, 10, 855770, 6 * 126.0, 0.03},
+        {"resnet18", large, 1000, 11689512, 6 * 1814.0, 0.03},
+        {"resnet50", large, 1000, 25557032, 6 * 4089.0, 0.03},
+        {"vgg11", large, 1000, 132863336, 6 * 7609.0, 0.03},
+    };
     size_t names = 0;
     while (gs_model_names()[names]) names++;
-    assert_int_equal(names, 4);
-    for (int i = 0; i < 4; i++) {
+    assert_int_equal(names, sizeof want / sizeof *want);
+    for (size_t i = 0; i < names; i++) {
         gs_model *m;
-        assert_ok(gs_model_plan(want[i].name, mnist, &m));
+        assert_ok(gs_model_plan(want[i].name, want[i].in, &m));
         assert_string_equal(gs_model_names()[i], want[i].name);
         assert_int_equal(m->params, want[i].params);
-        assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, 0.05);
-        assert_int_equal(m->out.c, 10);
+        assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, want[i].about);
+        assert_int_equal(m->out.c, want[i].classes);
         assert_null(m->device);
         gs_model_free(m);
     }
+}
+
+/* The shapes within resnet50, as in table 1 of the paper: after each stage, and of a shortcut. */
+static gs_status stage(gs_layer *l, void *context) {
+    char *list = context;
+    size_t used = strlen(list);
+    if (strcmp(l->ops->name, "residual") == 0)
+        snprintf(list + used, 256 - used, "%d:%d ", l->out.c, l->out.h);
+    return GS_OK;
+}
+
+static void stages_of_resnet50(void **state) {
+    (void)state;
+    gs_model *m;
+    char list[256] = "";
+    assert_ok(gs_model_plan("resnet50", (gs_shape){3, 224, 224, 0}, &m));
+    gs_layer_walk(m->net, stage, list);
+    assert_string_equal(list,
+                        "256:56 256:56 256:56 512:28 512:28 512:28 512:28 1024:14 1024:14 1024:14 1024:14 "
+                        "1024:14 1024:14 2048:7 2048:7 2048:7 ");
+    gs_model_free(m);
+}
+
+/* A number behind a name is that of the classes, and the saved text has it. */
+static void classes_of_a_name(void **state) {
+    (void)state;
+    gs_model *m;
+    assert_ok(gs_model_plan(" lenet  26", mnist, &m));
+    assert_int_equal(m->out.c, 26);
+    assert_string_equal(m->text,
+                        "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, "
+                        "linear 120, relu, linear 84, relu, linear 26");
+    gs_model_free(m);
 }
 
 static gs_status list_layer(gs_layer *l, void *context) {
@@ -367,7 +415,8 @@ static void empty_batch(void **state) {
         }
 }
 
-GS_TESTS(model, cmocka_unit_test(named_models), cmocka_unit_test(names_and_shapes),
+GS_TESTS(model, cmocka_unit_test(named_models), cmocka_unit_test(stages_of_resnet50),
+         cmocka_unit_test(classes_of_a_name), cmocka_unit_test(names_and_shapes),
          cmocka_unit_test(shapes_that_do_not_fit), cmocka_unit_test(numbers_out_of_range),
          cmocka_unit_test(create_fails), cmocka_unit_test(initial_values), cmocka_unit_test(training),
          cmocka_unit_test(empty_batch))

@@ -18,6 +18,7 @@ static void good_texts(void **state) {
     } good[] = {
         {"softmax", "sequential; flatten; linear 10"},
         {"linear 10", "sequential; linear 10"},
+        {"softmax 3", "sequential; flatten; linear 3"},
         {"  linear\t10\n,\r\nrelu ", "sequential; linear 10; relu"},
         {"flatten,linear 007 no_bias,tanh,sigmoid,relu",
          "sequential; flatten; linear 7 no_bias; tanh; sigmoid; relu"},
@@ -108,7 +109,12 @@ static void bad_texts(void **state) {
         {"transformer, relu", "word 1 ('transformer', column 1): unknown layer; expected one of " LAYERS},
         {"lent", "word 1 ('lent', column 1): unknown model or layer; did you mean lenet? expected a model "
                  "(softmax, mlp, "
-                 "lenet, cnn) or layers, each one of " LAYERS},
+                 "lenet, cnn, resnet20, resnet56, resnet18, resnet50, vgg11) or layers, each one of " LAYERS},
+        {"mlp relu", "word 2 ('relu', column 5): expected the end, or the number of classes, a whole number"},
+        {"mlp 0", "word 2 ('0', column 5): expected the end, or the number of classes, a whole number"},
+        {"mlp 10 10", "word 3 ('10', column 8): expected the end after the number of classes"},
+        {"mlp, relu", "',' after word 1 (column 4): expected the end, or the number of classes"},
+        {"resnet21", "word 1 ('resnet21', column 1): unknown model or layer; did you mean resnet20?"},
         {"mpl", "word 1 ('mpl', column 1): unknown model or layer; did you mean mlp?"},
         {"Mlp", "word 1 ('Mlp', column 1): unknown model or layer; did you mean mlp?"},
         {"5", "word 1 ('5', column 1): unknown model or layer; expected a model"},

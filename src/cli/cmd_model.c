@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void shape_text(gs_shape s, char *text, size_t size) {
@@ -46,22 +47,45 @@ static gs_status print_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* A named model and its text, in lines of up to 80 columns. */
-static void print_name(const char *name) {
-    enum { MARGIN = 12, COLUMNS = 80 };
-    int column = printf("  %-9s ", name);
-    for (const char *from = gs_model_text(name); *from;) {
+/* A text in lines of up to 80 columns, a block on a line of its own. The first line has used `column` of them. */
+static void print_text(const char *text, int column, int margin) {
+    enum { COLUMNS = 80 };
+    bool new_line = true;
+    for (const char *from = text; *from;) {
         int length = (int)strcspn(from, ",;");
-        bool more = from[length] != '\0';
-        if (column > MARGIN && column + 1 + length + 1 > COLUMNS) {
-            printf("\n%*s", MARGIN, "");
-            column = MARGIN;
+        bool more = from[length] != '\0', ends = from[length] == ';';
+        if (!new_line && column + 1 + length + 1 > COLUMNS) {
+            printf("\n%*s", margin, "");
+            column = margin;
+            new_line = true;
         }
-        column += printf("%s%.*s", column > MARGIN ? " " : "", length + more, from);
+        column += printf("%s%.*s", new_line ? "" : " ", length + more, from);
+        new_line = ends;
+        if (ends) printf("\n%*s", margin, "");
+        if (ends) column = margin;
         from += length + more;
         from += strspn(from, " ");
     }
     putchar('\n');
+}
+
+/* A named model and its text, or, where that takes a page, for what it is. */
+static void print_name(const char *name) {
+    enum { MARGIN = 12 };
+    static const struct {
+        const char *name, *what;
+    } long_text[] = {{"resnet20", "residual blocks, for images of 32x32"},
+                     {"resnet56", "the same, deeper"},
+                     {"resnet18", "residual blocks, for images of 224x224"},
+                     {"resnet50", "the same, deeper, with bottlenecks"},
+                     {"vgg11", "plain convolutions, for images of 224x224"}};
+    int column = printf("  %-9s ", name);
+    for (size_t i = 0; i < sizeof long_text / sizeof *long_text; i++)
+        if (strcmp(name, long_text[i].name) == 0) {
+            puts(long_text[i].what);
+            return;
+        }
+    print_text(gs_model_text(name), column, MARGIN);
 }
 
 /* Names and grammar (model/model_text.h). */
@@ -70,6 +94,7 @@ static void print_grammar(void) {
     const char *usage, *what;
     printf("\nnames:\n");
     for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
+    printf("  A number behind a name is that of the classes: \"resnet20 100\".\n");
     printf("\nlayers, separated by commas; a new line counts as a space:\n");
     for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
         bool fits = strlen(usage) <= USAGE;
@@ -84,7 +109,7 @@ static void print_grammar(void) {
            "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
-/* "softmax, mlp, lenet, cnn" */
+/* "softmax, mlp, ..." */
 static const char *names_of_models(char *list, size_t size) {
     size_t used = 0;
     *list = '\0';
@@ -104,20 +129,33 @@ static gs_status one_word(int words) {
                    names_of_models(list, sizeof list));
 }
 
+static int show_text(const char *name_or_text) {
+    char *text;
+    gs_status status = gs_model_full_text(name_or_text, &text);
+    if (status != GS_OK) return gs_failed("model", status);
+    print_text(text, 0, 0);
+    free(text);
+    return GS_EXIT_OK;
+}
+
 int gs_cmd_model(int argc, char **argv) {
     gs_shape in = {1, 28, 28, 0};
+    bool only_text = false;
     int words, exit_status;
     const gs_option options[] = {
         {"input", GS_OPTION_SHAPE, &in, 0, 0, "CxHxW", "shape of one image"},
+        {"text", GS_OPTION_FLAG, &only_text, 0, 0, NULL,
+         "print the text that the name stands for, and no table"},
         {0},
     };
     const gs_help help = {
-        "model NAME|TEXT [--input CxHxW]",
+        "model NAME|TEXT [--input CxHxW | --text]",
         "Show the layers of a model: the output shape of each, its parameters, and the\nfloating-point "
         "operations of one sample's forward pass (a multiply-add is 2).",
         "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", print_grammar};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status = one_word(words);
+    if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
     if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);
     if (status != GS_OK) return gs_failed("model", status);

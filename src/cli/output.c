@@ -150,7 +150,7 @@ static void print_step(const gs_settings *s, const gs_worker *w) {
 }
 
 static void text_start(const gs_settings *s, const gs_worker *w) {
-    bool named = s->model && gs_model_text(s->model) != s->model;
+    bool named = s->model && gs_model_is_name(s->model);
     printf("model    %s, %s parameters\n", named ? s->model : w->model->text,
            gs_thousands((double)w->model->params));
     const char *kind = w->train_set->kind;

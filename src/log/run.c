@@ -107,7 +107,7 @@ static cJSON *describe(const gs_log_run *run) {
                               GS_FIELD("program", "gradsum " GRADSUM_VERSION));
     add_command(o, run);
     GS_JSON_ADD(o, GS_FIELD("started", run->started), GS_FIELD("host_cores", gs_cpu_cores()));
-    bool named = s->model && gs_model_text(s->model) != s->model;
+    bool named = s->model && gs_model_is_name(s->model);
     GS_JSON_ADD(o, GS_FIELD("model", named ? s->model : w->model->text),
                 GS_FIELD("model_text", w->model->text), GS_FIELD("parameters", w->model->params),
                 GS_FIELD("train_samples", count), GS_FIELD("test_samples", w->test_set->count),

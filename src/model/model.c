@@ -82,13 +82,17 @@ static void one_blank(char *text) {
 }
 
 gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out) {
-    const char *text = gs_model_text(name_or_text);
     gs_layer *net;
+    char *text;
     *out = NULL;
-    GS_TRY(gs_model_parse(text, &net));
-    char *copy = strdup(text);
-    if (copy) one_blank(copy);
-    return plan_net(copy, net, in, out);
+    GS_TRY(gs_model_parse(name_or_text, &net));
+    gs_status st = gs_model_full_text(name_or_text, &text);
+    if (st != GS_OK) {
+        gs_layer_free(net);
+        return st;
+    }
+    one_blank(text);
+    return plan_net(text, net, in, out);
 }
 
 gs_status gs_model_plan_net(gs_layer *net, gs_shape in, gs_model **out) {

@@ -182,10 +182,13 @@ static gs_status parse_text(gs_parser *p, gs_layer **net) {
 }
 
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
-    gs_parser p = {.words.text = gs_model_text(name_or_text)};
+    char *text;
     *net = NULL;
-    gs_words_begin(&p.words, p.words.text);
+    GS_TRY(gs_model_full_text(name_or_text, &text));
+    gs_parser p = {.words.text = text};
+    gs_words_begin(&p.words, text);
     gs_status st = parse_text(&p, net);
+    free(text);
     if (st == GS_OK) return GS_OK;
     gs_layer_free(*net);
     *net = NULL;

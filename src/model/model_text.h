@@ -2,7 +2,8 @@
  *
  *     conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10
  *
- *     text     = { "block" NAME { PARAM } "=" model ";" } model
+ *     text     = NAME [ CLASSES ]                        a model that has a name; `gradsum model --help` lists them
+ *              | { "block" NAME { PARAM } "=" model ";" } model
  *     model    = item { "," item }
  *     item     = layer
  *              | N "x" item | N "x" "(" model ")"             N times
@@ -27,8 +28,15 @@
 
 #include "layer/layer.h"
 
-/* A name ("softmax", "mlp", "lenet", "cnn") -> the text it stands for; any other text comes back as it is. */
-const char *gs_model_text(const char *name_or_text);
+/* The text that a name ("softmax", "lenet", "resnet20") stands for; NULL: no model has this name. */
+const char *gs_model_text(const char *name);
+
+/* Does this begin with the name of a model? "resnet20", or "resnet20 100" with another number of classes. */
+bool gs_model_is_name(const char *name_or_text);
+
+/* What it stands for, to be freed with free(): of "resnet20 100" resnet20's text with 100 outputs, of a text a copy.
+ * GS_E_MODEL: behind a name stands something else than one number. GS_E_MEMORY. */
+gs_status gs_model_full_text(const char *name_or_text, char **text);
 
 /* The names, ending with NULL. */
 const char *const *gs_model_names(void);

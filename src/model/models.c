@@ -1,17 +1,22 @@
 /* The models that have a name. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "model/model_text.h"
+#include "model/words.h"
 
-enum { MODELS = 4 };
+enum { MODELS = 9 };
 
-static const char *const names[MODELS + 1] = {"softmax", "mlp", "lenet", "cnn", NULL};
+static const char *const names[MODELS + 1] = {"softmax",  "mlp",      "lenet",    "cnn",   "resnet20",
+                                              "resnet56", "resnet18", "resnet50", "vgg11", NULL};
 
+/* A text ends with the number of classes of the data that the model is known for. */
 static const char *const texts[MODELS] = {
     /* Softmax regression, the simplest classifier: one weight for each pixel and class. */
-    "flatten, linear 10",
+    ("flatten, linear 10"),
 
     /* A multi-layer perceptron. */
-    "flatten, linear 512, relu, linear 256, relu, linear 10",
+    ("flatten, linear 512, relu, linear 256, relu, linear 10"),
 
     /* LeNet-5 with relu and max pooling in place of its sigmoids and means. LeCun, Bottou, Bengio, Haffner,
      * "Gradient-based learning applied to document recognition" (Proceedings of the IEEE, 1998). */
@@ -19,15 +24,81 @@ static const char *const texts[MODELS] = {
      "flatten, linear 120, relu, linear 84, relu, linear 10"),
 
     /* A plain convolutional network: most of its work lies in one convolution. */
-    "conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, relu, linear 10",
-};
+    ("conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, relu, linear 10"),
 
-const char *gs_model_text(const char *name_or_text) {
-    for (int i = 0; i < MODELS; i++)
-        if (strcmp(name_or_text, names[i]) == 0) return texts[i];
-    return name_or_text;
-}
+/* He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016). `same` keeps the shape; `down`
+ * halves the image, and its shortcut is a convolution of 1x1 (option B of the paper). */
+#define NORMED "block normed C K S P = conv C K stride S pad P no_bias, batch_norm; "
+#define BASIC                                                                                                \
+    NORMED "block same C = residual (normed C 3 1 1, relu, normed C 3 1 1), relu; "                          \
+           "block down C = residual (normed C 3 2 1, relu, normed C 3 1 1 | normed C 1 2 0), relu; "
+
+/* For images of 32 x 32, with 6n + 2 layers: n = 3 and 9. */
+#define SMALL(n, n_1)                                                                                        \
+    BASIC "normed 16 3 1 1, relu, " n " x same 16, down 32, " n_1 " x same 32, down 64, " n_1                \
+          " x same 64, global_avg_pool, flatten, linear 10"
+    (SMALL("3", "2")),
+    (SMALL("9", "8")),
+
+/* For images of 224 x 224. */
+#define STEM "normed 64 7 2 3, relu, max_pool 3 stride 2 pad 1, "
+    (BASIC STEM "2 x same 64, down 128, same 128, down 256, same 256, down 512, same 512, "
+                "global_avg_pool, flatten, linear 1000"),
+
+    /* Three convolutions in a block: to C channels, 3x3 with stride S, and to W = 4 C channels. */
+    (NORMED "block body C W S = normed C 1 1 0, relu, normed C 3 S 1, relu, normed W 1 1 0; "
+            "block same C W = residual (body C W 1), relu; "
+            "block first C W S = residual (body C W S | normed W 1 S 0), relu; " STEM
+            "first 64 256 1, 2 x same 64 256, first 128 512 2, 3 x same 128 512, first 256 1024 2, "
+            "5 x same 256 1024, first 512 2048 2, 2 x same 512 2048, global_avg_pool, flatten, linear 1000"),
+
+    /* Simonyan, Zisserman, "Very deep convolutional networks for large-scale image recognition" (ICLR 2015). For
+     * images of 224 x 224. */
+    ("block c C = conv C 3 pad 1, relu; block f N = linear N, relu, dropout 0.5; "
+     "c 64, max_pool 2, c 128, max_pool 2, 2 x c 256, max_pool 2, 2 x c 512, max_pool 2, "
+     "2 x c 512, max_pool 2, flatten, f 4096, f 4096, linear 1000"),
+};
 
 const char *const *gs_model_names(void) {
     return names;
+}
+
+const char *gs_model_text(const char *name) {
+    for (int i = 0; i < MODELS; i++)
+        if (strcmp(name, names[i]) == 0) return texts[i];
+    return NULL;
+}
+
+/* The model whose name is the text's first word; -1: there is none. What follows it is *rest. */
+static int find(const char *text, gs_words *rest) {
+    *rest = (gs_words){.text = text};
+    gs_words_begin(rest, text);
+    for (int i = 0; i < MODELS; i++)
+        if (gs_words_accept(rest, names[i])) return i;
+    return -1;
+}
+
+bool gs_model_is_name(const char *name_or_text) {
+    gs_words rest;
+    return find(name_or_text, &rest) >= 0;
+}
+
+gs_status gs_model_full_text(const char *name_or_text, char **text) {
+    gs_words rest;
+    const int i = find(name_or_text, &rest);
+    const char *from = i < 0 ? name_or_text : texts[i];
+    int classes = 0;
+    *text = NULL;
+    if (i >= 0 && rest.here.length > 0) {
+        GS_TRY(gs_words_count(&rest, "the end, or the number of classes", &classes));
+        if (rest.here.length > 0)
+            return gs_words_wrong(&rest, "expected the end after the number of classes");
+    }
+    enum { DIGITS = 12 };
+    char *copy = malloc(strlen(from) + DIGITS);
+    if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
+    memcpy(copy, from, strlen(from) + 1);
+    if (classes > 0) snprintf(strrchr(copy, ' ') + 1, DIGITS, "%d", classes);
+    *text = copy;
+    return GS_OK;
 }

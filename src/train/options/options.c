@@ -14,7 +14,8 @@
 const gs_run_option gs_run_table[] = {
     /* ---- of any run ---- */
     {"model", GS_OPTION_TEXT, AT(model), 0, 0, "NAME|TEXT",
-     "softmax, mlp, lenet, cnn; or layers, in quotes: \"flatten, linear 10\" (default: the model of --load, "
+     "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, linear 10\" (default: the "
+     "model of --load, "
      "else mlp)",
      .agreement = GS_MAY_DIFFER},
     {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",

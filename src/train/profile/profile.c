@@ -211,7 +211,7 @@ static gs_status prepare(profiler *p, const gs_settings *s) {
     gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers);
     p->pieces = (w->batch + piece - 1) / piece;
     gs_profile *out = p->out;
-    bool named = gs_model_text(s->model) != s->model;
+    bool named = gs_model_is_name(s->model);
     snprintf(out->model, sizeof out->model, "%s", named ? s->model : w->model->text);
     snprintf(out->device, sizeof out->device, "%s: %s", w->device->name, w->device->description);
     out->params = w->model->params;
