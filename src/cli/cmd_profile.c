@@ -157,8 +157,8 @@ int gs_cmd_profile(int argc, char **argv) {
     bool plain = false, json = false;
     int exit_status;
     const gs_option own[] = {
-        GS_RUN_OPTION("model",
-                      "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, linear 10\" (default mlp)"),
+        GS_RUN_OPTION("model", "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, "
+                               "linear 10\" (default mlp)"),
         GS_RUN_OPTION("batch", "samples per step; all: the whole set"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
         GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
