@@ -25,6 +25,7 @@ extern "C" {
 #include "comm/device.h"           /* the same, on device memory */
 #include "optim/optimizer.h"       /* update */
 #include "optim/lr_rule.h"         /* learning rate by batch, warm-up */
+#include "optim/lr_schedule.h"     /* and in the course of a run */
 #include "log/log.h"               /* a record of a run */
 #include "io/npy.h"                /* arrays in a file */
 #include "io/cache.h"              /* files worth keeping from run to run */

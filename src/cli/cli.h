@@ -158,7 +158,7 @@ gs_observer gs_progress_observer(gs_progress *);
 const char *gs_modes_sum(const gs_settings *);
 /* A line for each other option that was chosen. */
 void gs_modes_print(const gs_settings *, int workers);
-/* A line with the learning rates of --lr-rule, where there is a rule. */
+/* A line with the learning rates, where there is a rule, a warm-up or a schedule. */
 void gs_modes_print_rates(const gs_settings *, const gs_worker *);
 
 /* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */

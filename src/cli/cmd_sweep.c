@@ -7,6 +7,7 @@
 #include "train/sweep_line.h"
 #include "io/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static uint64_t base_batch_of(const gs_settings *s) {
 static void json_start(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
     const gs_optimizer_numbers n = gs_settings_numbers(s);
+    char schedule[GS_LR_SCHEDULE_TEXT];
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
         GS_FIELD("data", s->data), GS_FIELD("train_samples", w->samples), GS_FIELD("devices", s->devices),
@@ -28,8 +30,10 @@ static void json_start(const gs_sweep *w) {
         GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed), GS_FIELD("seeds", w->seeds),
         GS_FIELD("optimizer", s->optimizer->name), GS_FIELD("lr", gs_decimal(n.lr)),
         GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)), GS_FIELD("base_batch", base_batch_of(s)),
-        GS_FIELD("warmup_epochs", s->warmup), GS_FIELD("momentum", gs_decimal(n.momentum)),
-        GS_FIELD("weight_decay", gs_decimal(n.weight_decay)));
+        GS_FIELD("warmup_epochs", s->warmup),
+        GS_FIELD("schedule", gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule)),
+        GS_FIELD("final_lr", isnan(s->final_lr) ? 0 : gs_decimal(s->final_lr)),
+        GS_FIELD("momentum", gs_decimal(n.momentum)), GS_FIELD("weight_decay", gs_decimal(n.weight_decay)));
     cJSON *batches = cJSON_AddArrayToObject(o, "batches");
     for (int i = 0; i < w->batches; i++) cJSON_AddItemToArray(batches, GS_JSON(w->batch[i]));
     gs_json_print(o);
@@ -43,10 +47,10 @@ static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step)
 static void json_run(const gs_sweep *w, const gs_sweep_run *r) {
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "run"), GS_FIELD("batch", r->batch), GS_FIELD("seed", r->seed),
-        GS_FIELD("workers", r->result.workers), GS_FIELD("lr_first", gs_decimal((float)r->rates.first)),
-        GS_FIELD("lr_scaled", gs_decimal((float)r->rates.scaled)), GS_FIELD("warmup_steps", r->rates.warmup),
-        GS_FIELD("reached", r->reached), GS_FIELD("diverged", r->diverged),
-        GS_FIELD("steps_to_target", r->reached ? (double)r->at.step : NAN),
+        GS_FIELD("workers", r->result.workers), GS_FIELD("lr_first", gs_decimal(gs_lr_of_step(&r->rates, 0))),
+        GS_FIELD("lr_scaled", gs_decimal((float)r->rates.plan.scaled)),
+        GS_FIELD("warmup_steps", r->rates.warmup), GS_FIELD("reached", r->reached),
+        GS_FIELD("diverged", r->diverged), GS_FIELD("steps_to_target", r->reached ? (double)r->at.step : NAN),
         GS_FIELD("epochs_to_target", r->reached ? epochs_of(w, r, r->at.step) : NAN),
         GS_FIELD("seconds_to_target", r->reached ? r->at.seconds : NAN), GS_FIELD("steps", r->result.steps),
         GS_FIELD("train_loss", r->result.train_loss), GS_FIELD("test_loss", r->result.test_loss),
@@ -97,7 +101,7 @@ static void one_head(const gs_sweep *w) {
 }
 
 static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *screen) {
-    printf("%7zu %8.4g  ", r->batch, r->rates.scaled);
+    printf("%7zu %8.4g  ", r->batch, r->rates.plan.scaled);
     if (r->reached)
         printf("%6llu %7.2f %7.2f", (unsigned long long)r->at.step, epochs_of(w, r, r->at.step),
                r->at.seconds);
@@ -132,7 +136,7 @@ static void text_line(const gs_sweep_line *l, const gs_screen *screen) {
         snprintf(epochs, sizeof epochs, "%.2f", l->epochs.median);
         snprintf(seconds, sizeof seconds, "%.2f", l->seconds.median);
     }
-    printf("%7zu %8.4g %7s %6s %11s %7s", l->batch, l->rates.scaled, reached, steps, range, epochs);
+    printf("%7zu %8.4g %7s %6s %11s %7s", l->batch, l->rates.plan.scaled, reached, steps, range, epochs);
     if (screen->width >= WITH_SECONDS) printf(" %7s", seconds);
     printf(" %8.2f", 100 * l->accuracy.median);
     if (screen->width >= GS_SCREEN_DEFAULT && l->diverged > 0) printf(" %d diverged", l->diverged);
@@ -141,12 +145,16 @@ static void text_line(const gs_sweep_line *l, const gs_screen *screen) {
 }
 
 static void text_start(const gs_sweep *w, const gs_screen *screen) {
+    char schedule[GS_LR_SCHEDULE_TEXT];
     const gs_settings *s = &w->settings;
     printf("model    %s on %s, %s\n", s->model ? s->model : "mlp", s->data, s->devices);
     printf("rate     lr %g", (double)gs_settings_numbers(s).lr);
     if (s->lr_rule != GS_LR_NONE)
         printf(" at batch %llu, %s rule", (unsigned long long)base_batch_of(s), gs_lr_rule_name(s->lr_rule));
-    if (s->lr_rule != GS_LR_NONE && s->warmup > 0) printf(", warm-up %g epochs", s->warmup);
+    if (s->warmup > 0) printf(", warm-up %g epochs", s->warmup);
+    if (s->warmup_steps) printf(", warm-up %" PRIu64 " steps", s->warmup_steps);
+    if (s->schedule.kind != GS_SCHEDULE_CONSTANT)
+        printf(", %s", gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule));
     printf("\n\n");
     w->seeds > 1 ? seeds_head(w, screen) : one_head(w);
     fflush(stdout);

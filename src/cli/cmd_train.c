@@ -94,7 +94,8 @@ int gs_cmd_train(int argc, char **argv) {
         "train [options]",
         "Train a model on one worker or several. The learning rate can follow the\n"
         "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
-        "times the number of workers\" if the base batch is that of one worker.\n"
+        "times the number of workers\" if the base batch is that of one worker. Over the\n"
+        "run it can rise in a --warmup and fall by a --schedule.\n"
         "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto)\n"
         "and event files (for TensorBoard). If the record cannot be completed, training\n"
         "goes on, the weights are saved, and the exit status is 1.\n"

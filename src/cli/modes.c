@@ -11,15 +11,31 @@ const char *gs_modes_sum(const gs_settings *s) {
     return way->describe ? text : way->summary;
 }
 
+/* What follows the warm-up. */
+static void print_schedule(const gs_lr_course *c) {
+    const gs_lr_schedule *s = &c->schedule;
+    if (gs_lr_schedule_falls(s))
+        printf("; %s to %g at step %.0f", s->kind == GS_SCHEDULE_COSINE ? "along a cosine" : "linearly",
+               c->final_lr, c->steps);
+    for (int i = 0; i < s->drops; i++)
+        printf("%s %g", i > 0 ? "," : s->drops > 1 ? "; after epochs" : "; after epoch", s->drop[i]);
+    if (s->drops > 0) printf(" x %g", s->factor);
+}
+
 void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
-    if (s->lr_rule == GS_LR_NONE) return;
-    const gs_lr_plan *p = &w->rates;
+    const gs_lr_course *c = &w->rates;
+    const gs_lr_plan *p = &c->plan;
+    const bool ruled = s->lr_rule != GS_LR_NONE, root = s->lr_rule == GS_LR_SQRT;
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
-    bool root = s->lr_rule == GS_LR_SQRT;
-    printf("rate     lr %.4g (%s rule: %g x %s%zu/%" PRIu64 "%s)", p->scaled, gs_lr_rule_name(s->lr_rule),
-           (double)gs_settings_numbers(s).lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
+    if (!ruled && !(c->warmup > 0) && s->schedule.kind == GS_SCHEDULE_CONSTANT) return;
+    printf("rate     lr %.4g", p->scaled);
+    if (ruled)
+        printf(" (%s rule: %g x %s%zu/%" PRIu64 "%s)", gs_lr_rule_name(s->lr_rule),
+               (double)gs_settings_numbers(s).lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
     if (p->warmup > 0) printf(", after a warm-up from %.4g over %g steps", p->first, p->warmup);
-    if (s->warmup > 0 && !(p->warmup > 0)) printf("; not higher: no warm-up");
+    if (!ruled && c->warmup > 0) printf(", after a warm-up over %g steps", c->warmup);
+    if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0)) printf("; not higher: no warm-up");
+    print_schedule(c);
     printf("\n");
 }
 

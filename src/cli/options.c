@@ -79,6 +79,10 @@ static gs_status parse_batch_norm(const gs_option *o, const char *text) {
     return gs_batch_norm_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
 
+static gs_status parse_schedule(const gs_option *o, const char *text) {
+    return gs_lr_schedule_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
 static gs_status parse_range(const gs_option *o, const char *text) {
     gs_step_range r = {0, 0};
     char *end = NULL;
@@ -128,6 +132,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_link(o, text);
     case GS_OPTION_NORM:
         return parse_batch_norm(o, text);
+    case GS_OPTION_SCHEDULE:
+        return parse_schedule(o, text);
     case GS_OPTION_RANGE:
         return parse_range(o, text);
     default:

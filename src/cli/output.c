@@ -52,8 +52,8 @@ static void json_start(const gs_worker *w) {
                               GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
     if (*w->sync->why)
         GS_JSON_ADD(o, GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sync_why", w->sync->why));
-    GS_JSON_ADD(o, GS_FIELD("lr_first", gs_decimal((float)w->rates.first)),
-                GS_FIELD("lr_scaled", gs_decimal((float)w->rates.scaled)),
+    GS_JSON_ADD(o, GS_FIELD("lr_first", gs_decimal(gs_lr_of_step(&w->rates, 0))),
+                GS_FIELD("lr_scaled", gs_decimal((float)w->rates.plan.scaled)),
                 GS_FIELD("warmup_steps", w->rates.warmup));
     gs_run_options_json(&in_use, GS_JSON_START, o);
     gs_json_print(o);

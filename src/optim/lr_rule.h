@@ -9,7 +9,7 @@
  * t: steps done, from 0. T: steps of the warm-up, epochs of it times steps an epoch, which need not be whole. So
  * the first step is made with `first`, and the first one after the warm-up with `scaled`. There is no warm-up if
  * none is asked for, or if the scaled rate is not higher than lr, as for a batch smaller than the base batch. Then
- * T = 0, first = scaled, and every step is made with the scaled rate.
+ * T = 0, first = scaled, and every step is made with the scaled rate. (Without a rule the warm-up is lr_schedule.h's.)
  *
  * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch
  * each, as long as the gradient changes little in between. In the first epochs it changes much, hence the warm-up.

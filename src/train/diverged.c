@@ -30,18 +30,24 @@ static double without_sign(double x) {
     return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN too */
 }
 
-/* What to do about it. With --lr-rule the step's rate is not --lr: the text gives both. step: from 1. */
+/* What to do about it. With a rule or a schedule the step's rate is not --lr: the text gives both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
     const double lr = (double)gs_settings_numbers(s).lr;
+    const bool ruled = s->lr_rule != GS_LR_NONE;
+    const bool warmed = !ruled && w->rates.warmup > 0, scheduled = s->schedule.kind != GS_SCHEDULE_CONSTANT;
+    char schedule[GS_LR_SCHEDULE_TEXT];
     if (w->diverged.loaded_bad)
         snprintf(text, size, "%s (--load) already holds %s", s->load, w->diverged.loaded_bad_value);
-    else if (s->lr_rule == GS_LR_NONE)
+    else if (!ruled && !warmed && !scheduled)
         snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else
         snprintf(text, size,
-                 "this step's rate was %g, from --lr %g and --lr-rule %s: try a smaller one, or --keep-going",
-                 (double)gs_lr_at(&w->rates, step > 0 ? step - 1 : 0), lr, gs_lr_rule_name(s->lr_rule));
+                 "this step's rate was %g, from --lr %g%s%s%s%s%s: try a smaller one, or --keep-going",
+                 (double)gs_lr_of_step(&w->rates, step > 0 ? step - 1 : 0), lr,
+                 ruled ? " and --lr-rule " : "", ruled ? gs_lr_rule_name(s->lr_rule) : "",
+                 warmed ? " and a warm-up" : "", scheduled ? " and --schedule " : "",
+                 scheduled ? gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule) : "");
 }
 
 static gs_status fail(const gs_worker *w, uint64_t step, const char *what, double found) {

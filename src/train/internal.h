@@ -57,8 +57,16 @@ gs_status gs_check_batch_norm(const gs_settings *, const gs_dataset *train_set, 
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);
 
+/* ---- rates.c ---- */
+
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
-gs_lr_plan gs_rates_of(const gs_settings *, size_t batch, size_t samples);
+gs_lr_course gs_rates_of(const gs_settings *, size_t batch, size_t samples);
+
+/* GS_E_USAGE: settings of the learning rate that do not go together; what can be known without the data ... */
+gs_status gs_check_lr(const gs_settings *);
+
+/* ... and what depends on the size of the training set. */
+gs_status gs_check_rates(const gs_settings *, size_t samples);
 
 /* ---- worker_report.c ---- */
 

@@ -133,7 +133,10 @@ static gs_status prepare(gs_run *run) {
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));
         run->worker[i].cpus = gs_worker_share(s, i, run->local, &run->worker[i].share);
     }
-    if (run->job == JOB_TRAIN) GS_TRY(check_sizes(run, run->local));
+    if (run->job == JOB_TRAIN) {
+        GS_TRY(check_sizes(run, run->local));
+        GS_TRY(gs_check_rates(s, run->train_set->count));
+    }
     if (s->save) GS_TRY(gs_file_check_target(s->save));
     return GS_OK;
 }

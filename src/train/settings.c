@@ -53,9 +53,10 @@ static gs_status check_slow(const gs_run_option *o, const gs_slow *slow) {
 
 static gs_status check_pair(const gs_run_option *o, const void *value) {
     char text[GS_OPTION_TEXT_MOST];
-    bool valid = o->kind == GS_OPTION_LINK   ? gs_link_is_valid(value)
-                 : o->kind == GS_OPTION_NORM ? gs_batch_norm_is_valid(value)
-                                             : gs_jitter_is_valid(value);
+    bool valid = o->kind == GS_OPTION_LINK       ? gs_link_is_valid(value)
+                 : o->kind == GS_OPTION_NORM     ? gs_batch_norm_is_valid(value)
+                 : o->kind == GS_OPTION_SCHEDULE ? gs_lr_schedule_is_valid(value)
+                                                 : gs_jitter_is_valid(value);
     return valid ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
 }
 
@@ -85,7 +86,8 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (gs_option_names_of(o->kind)) GS_TRY(check_name(o, value));
         if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
         if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
-        if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM)
+        if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM ||
+            o->kind == GS_OPTION_SCHEDULE)
             GS_TRY(check_pair(o, value));
         if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
         if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));
@@ -144,21 +146,6 @@ static gs_status check_optimizer(const gs_settings *s) {
 
 /* ---- together ---- */
 
-static gs_status check_lr_rule(const gs_settings *s) {
-    if (s->lr_rule != GS_LR_NONE) return GS_OK;
-    if (s->base_batch)
-        return gs_fail(GS_E_USAGE,
-                       "--base-batch %llu needs --lr-rule linear or sqrt: without a rule the "
-                       "learning rate does not follow the batch",
-                       (unsigned long long)s->base_batch);
-    if (s->warmup > 0)
-        return gs_fail(GS_E_USAGE,
-                       "--warmup %g needs --lr-rule linear or sqrt: without a rule there is no "
-                       "higher learning rate to warm up to",
-                       s->warmup);
-    return GS_OK;
-}
-
 /* What a link would have to slow is hidden in the transport. */
 static gs_status check_link(const gs_settings *s) {
     bool hidden = strcmp(s->sync, gs_sync_gloo.name) == 0 || strcmp(s->sync, gs_sync_hierarchical.name) == 0;
@@ -170,13 +157,6 @@ static gs_status check_link(const gs_settings *s) {
                    s->sync);
 }
 
-gs_lr_plan gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
-    uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
-    size_t steps = (samples + batch - 1) / batch;
-    const double lr = (double)gs_settings_numbers(s).lr;
-    return gs_lr_plan_of(s->lr_rule, lr, (double)batch, (double)base, s->warmup, (double)steps);
-}
-
 gs_status gs_check_settings(const gs_settings *s) {
     const gs_way *chosen = gs_way_of(s);
     if (s->bucket && chosen->no_bucket)
@@ -186,7 +166,7 @@ gs_status gs_check_settings(const gs_settings *s) {
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", chosen->option, chosen->no_wire,
                        gs_wire_name(s->wire));
     GS_TRY(check_optimizer(s));
-    GS_TRY(check_lr_rule(s));
+    GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
     for (const gs_way *const *way = gs_ways(); *way; way++)
         if ((*way)->check) GS_TRY((*way)->check(s, *way == chosen));

@@ -48,7 +48,7 @@ gs_status gs_gradient(gs_worker *w) {
 /* One step, in the way that the settings choose, with the clock around it. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
-    w->optimizer->lr = gs_lr_at(&w->rates, w->step);
+    w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
     GS_TRY(w->way->step(w, score));
     gs_step_ends(w);
     w->step++;

@@ -22,7 +22,7 @@ enum {
 typedef struct gs_sweep_run {
     size_t batch;
     uint64_t seed;
-    gs_lr_plan rates;
+    gs_lr_course rates;
     gs_result result; /* without weights */
     bool ran;         /* to its end */
     bool diverged;    /* its loss became infinite or no number */

@@ -15,7 +15,7 @@ typedef struct gs_spread {
 
 typedef struct gs_sweep_line {
     size_t batch;
-    gs_lr_plan rates;
+    gs_lr_course rates;
     int runs; /* that were whole; the other fields are of those */
     int reached, diverged;
     gs_spread steps, epochs, seconds; /* to the target */

@@ -11,6 +11,7 @@
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
  *     settings.c    which settings are allowed, and which go together
+ *     rates.c       the learning rates that they make
  *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
@@ -33,7 +34,7 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "model/model.h"
-#include "optim/lr_rule.h"
+#include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 #include "comm/comm.h"
 #include "sync/sync.h"
@@ -73,7 +74,10 @@ typedef struct gs_settings {
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
     gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
     uint64_t base_batch;     /* of the rule: the batch that lr is for; 0: GS_BASE_BATCH */
-    double warmup;           /* of the rule: epochs from the rate lr to the scaled one */
+    double warmup;           /* epochs in which the rate rises; 0: it does not */
+    uint64_t warmup_steps;   /* or steps; one of the two */
+    gs_lr_schedule schedule; /* how the rate falls then (optim/lr_schedule.h) */
+    float final_lr;          /* where the schedule ends, if it falls to a rate; NAN: 0 */
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
@@ -176,7 +180,7 @@ typedef struct gs_worker {
     gs_model *model;
     gs_input input;
     gs_optimizer *optimizer;      /* NULL where nothing is trained */
-    gs_lr_plan rates;             /* of its steps */
+    gs_lr_course rates;           /* of its steps */
     const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
     gs_sync *sync;                /* NULL until training begins */
     size_t sync_most;             /* floats in the largest sum that it makes */

@@ -17,7 +17,7 @@ static cJSON *json_spread(gs_spread s) {
 /* A row of the table: what report_sweep.js reads. */
 static cJSON *json_line(const gs_sweep_line *l) {
     return GS_JSON_OBJECT(
-        GS_FIELD("batch", l->batch), GS_FIELD("lr", gs_report_number(l->rates.scaled)),
+        GS_FIELD("batch", l->batch), GS_FIELD("lr", gs_report_number(l->rates.plan.scaled)),
         GS_FIELD("seeds", l->runs), GS_FIELD("seeds_reached", l->reached),
         GS_FIELD("seeds_diverged", l->diverged), GS_FIELD("reached", (bool)isfinite(l->steps.median)),
         GS_FIELD("steps", json_spread(l->steps)), GS_FIELD("epochs", json_spread(l->epochs)),
@@ -55,7 +55,7 @@ static void add_devices(cJSON *about, const gs_settings *s) {
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     const gs_settings *s = &w->settings;
     cJSON *optimizer =
-        GS_JSON_OBJECT(GS_FIELD("lr", gs_report_number(r->rates.scaled)),
+        GS_JSON_OBJECT(GS_FIELD("lr", gs_report_number(r->rates.plan.scaled)),
                        GS_FIELD("momentum", gs_report_number((double)gs_settings_numbers(s).momentum)),
                        GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)));
     cJSON *ended =

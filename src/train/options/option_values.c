@@ -128,6 +128,8 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
         break;
     case GS_OPTION_NORM:
         return gs_batch_norm_text(value, text, size);
+    case GS_OPTION_SCHEDULE:
+        return gs_lr_schedule_text(value, text, size);
     case GS_OPTION_JITTER:
         return gs_jitter_text(value, text, size);
     case GS_OPTION_LINK:
@@ -144,6 +146,9 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_SLOW) return "RANK:MS, such as 1:50; at most 1000000 ms";
     if (kind == GS_OPTION_NORM)
         return "global, local, or ghost:G with a whole number G of samples, such as ghost:16";
+    if (kind == GS_OPTION_SCHEDULE)
+        return "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
+               "grow, the factor above 0 and at most 1";
     if (kind == GS_OPTION_JITTER)
         return "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s";
     if (kind == GS_OPTION_LINK)

@@ -77,8 +77,17 @@ const gs_run_option gs_run_table[] = {
      "with --lr-rule: the batch that --lr is meant for (default 128)", GS_TRAINING,
      .json = {"base_batch", "optimizer.base_batch"}, .log_with = "lr-rule"},
     {"warmup", GS_OPTION_DOUBLE, AT(warmup), 0, 1e6, "E",
-     "with --lr-rule: rise from --lr to the new rate in E epochs", GS_TRAINING,
-     .json = {NULL, "optimizer.warmup"}, .log_with = "lr-rule"},
+     "rise to the rate in E epochs; with --lr-rule: from --lr to the new rate", GS_TRAINING,
+     .json = {NULL, "optimizer.warmup"}, .log_with = "warmup"},
+    {"warmup-steps", GS_OPTION_COUNT, AT(warmup_steps), 1, 1e15, "N", "the same in N steps", GS_TRAINING,
+     .off = "none", .json = {NULL, "optimizer.warmup_steps"}, .log_with = "warmup-steps"},
+    {"schedule", GS_OPTION_SCHEDULE, AT(schedule), 0, 0, "NAME",
+     "the rate behind the warm-up: constant; linear, cosine: down to --final-lr; step:30,60@0.1: x 0.1 after "
+     "30 epochs, and after 60",
+     GS_TRAINING, .json = {"schedule", "optimizer.schedule"}, .log_with = "schedule"},
+    {"final-lr", GS_OPTION_FLOAT, AT(final_lr), 0, 1e6, "X",
+     "with --schedule linear or cosine: the rate at the end (default 0)", GS_TRAINING, .usual = NAN,
+     .json = {"final_lr", "optimizer.final_lr"}, .log_with = "schedule"},
     {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, 1, "X",
      "sgd, nesterov: momentum; 0: plain SGD (default 0.9)", GS_TRAINING, .usual = NAN,
      .json = {"momentum", "optimizer.momentum"}},
@@ -186,5 +195,6 @@ gs_settings gs_settings_in_use(const gs_worker *w) {
     s.std = w->input.scales ? w->model->scaling.std : none;
     if (!s.base_batch) s.base_batch = GS_BASE_BATCH;
     if (s.accumulate < 1) s.accumulate = 1;
+    if (isnan(s.final_lr) && gs_lr_schedule_falls(&s.schedule)) s.final_lr = 0;
     return s;
 }

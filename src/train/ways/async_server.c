@@ -17,7 +17,7 @@ struct gs_server {
     size_t params, saved;  /* of the model: without the state, and with it */
     size_t samples, batch; /* numbers of the training set and of a global batch */
     int answers;           /* of each sample */
-    gs_lr_plan rates;
+    gs_lr_course rates;
     float momentum, weight_decay;
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient, while it waits to be applied */
@@ -186,7 +186,7 @@ static gs_status apply(gs_server *s, size_t step) {
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
     float momentum = powf(s->momentum, share);
     float rate = s->momentum < 1 ? (1 - momentum) / (1 - s->momentum) : share;
-    float lr = gs_lr_at(&s->rates, s->before + step);
+    float lr = gs_lr_of_step(&s->rates, s->before + step);
     for (size_t i = 0; i < s->saved - s->params; i++)
         s->state[i] = (1 - share) * s->state[i] + sum[s->params + i] / (float)batch;
     GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
@@ -209,7 +209,7 @@ static gs_status read_expected(gs_server *s, size_t step, bool later, float *dat
     memcpy(data + s->params, s->state, (s->saved - s->params) * sizeof *data);
     if (!later || s->clocks.bound == 0 || !(s->momentum < 1)) return GS_OK;
     float q = powf(s->momentum, 1 / (float)s->clocks.workers);
-    float far = gs_lr_at(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
+    float far = gs_lr_of_step(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
     void *velocity;
     GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));
     add_scaled(data, velocity, -far, s->params);
