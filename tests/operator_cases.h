@@ -104,6 +104,17 @@ CASE(batch_norm, 19, 33, 2, 1)
 CASE(batch_norm, 17, 7, 63, 0)
 CASE(batch_norm, 129, 37, 1, 0)
 
+/*    layer_norm  n, c */
+SMALL(layer_norm, 1, 4)
+SMALL(layer_norm, 3, 7)
+SMALL(layer_norm, 5, 19)
+SMALL(layer_norm, 35, 65)
+SMALL(layer_norm, 0, 5)
+CASE(layer_norm, 129, 16)
+CASE(layer_norm, 65, 257)
+CASE(layer_norm, 5001, 9)
+CASE(layer_norm, 2, 2049)
+
 /*    element-wise  count */
 SMALL(relu, 1)
 SMALL(relu, 7)

@@ -301,5 +301,7 @@ static const operator_test operators[] = {
 const operator_test *operator_of_name(const char *name) {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         if (strcmp(operators[i].name, name) == 0) return &operators[i];
+    for (const operator_test *op = sequence_operators; op->name; op++)
+        if (strcmp(op->name, name) == 0) return op;
     gs_bug("operator_cases.h names '%s'", name);
 }

@@ -48,6 +48,9 @@ struct instance {
     gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
 };
 
+/* The end of that table, in operator_sequences.c; a row without a name ends it. */
+extern const operator_test sequence_operators[];
+
 /* Its row of the table in operator_table.c; a name that is not there is a bug. */
 const operator_test *operator_of_name(const char *);
 

@@ -152,6 +152,8 @@ static void shapes_that_do_not_fit(void **state) {
         {"relu, residual (conv 4 3x3)",
          "layer 1 (residual): the body gives (4,26,26), but the input is (1,28,28): they "
          "cannot be added; a shortcut can bring the input to the body's shape"},
+        {"layer_norm",
+         "layer 0 (layer_norm): the input is (1,28,28), layer_norm needs vectors: put flatten before it"},
         {"residual (relu, linear 3)", "layer 0.body.1 (linear 3): the input is (1,28,28)"},
         {"conv 1000000 1 pad 1000000", "its output would be (1000000,2000028,2000028) for each sample; at "
                                        "most 2147483647 numbers are allowed"},

@@ -23,6 +23,7 @@ static void good_texts(void **state) {
         {"flatten,linear 007 no_bias,tanh,sigmoid,relu",
          "sequential; flatten; linear 7 no_bias; tanh; sigmoid; relu"},
         {"gelu, gelu tanh, silu", "sequential; gelu; gelu tanh; silu"},
+        {"layer_norm", "sequential; layer_norm"},
         {"conv 32 3", "sequential; conv 32 3x3"},
         {"conv 32 3x5 stride 2 pad 1x0 no_bias", "sequential; conv 32 3x5 stride 2 pad 1x0 no_bias"},
         {"conv 8 1 stride 2x3, conv 8 2 pad 1", "sequential; conv 8 1x1 stride 2x3; conv 8 2x2 pad 1"},
@@ -78,6 +79,7 @@ static void descriptions_can_be_parsed(void **state) {
                           gs_tanh(),
                           gs_sigmoid(),
                           gs_silu(),
+                          gs_layer_norm(),
                           gs_gelu(false),
                           gs_gelu(true)};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {

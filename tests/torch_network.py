@@ -42,6 +42,8 @@ def module(words, shape):
         return nn.GELU(approximate="tanh" if "tanh" in words else "none")
     if op == "batch_norm":
         return nn.BatchNorm2d(shape[0]) if len(shape) == 3 else nn.BatchNorm1d(shape[0])
+    if op == "layer_norm":
+        return nn.LayerNorm(shape[-1])
     if op == "dropout":
         return nn.Dropout(float(words[1]))
     return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid,

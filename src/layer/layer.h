@@ -122,6 +122,7 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 #define GS_WORD_LAYERS(X) \
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
     X(batch_norm, "gives channels mean 0 and variance 1") \
+    X(layer_norm, "gives each vector mean 0 and variance 1") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
     X(tanh, "tanh(x)") \

@@ -90,6 +90,11 @@ def batch_norm(n, c, plane, training):
     return y, {"dx": x, "dw": w, "db": b}
 
 
+def layer_norm(n, c):
+    x, w, b = leaf(4 * values(n * c, X), n, c), leaf(values(c, W), c), leaf(values(c, B), c)
+    return F.layer_norm(x, (c,), w, b, float(np.float32(1e-5))), {"dx": x, "dw": w, "db": b}
+
+
 def relu(count):
     x = leaf(away_from_0(count, X), count)
     return F.relu(x), {"dx": x}

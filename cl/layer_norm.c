@@ -1,0 +1,33 @@
+#include "cl/cl.h"
+
+/* The grid of a kernel with one work-group for each row. */
+static gs_cl_grid rows_of(gs_device *d, size_t n) {
+    size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1;
+    return gs_cl_items(n * each, each);
+}
+
+gs_status gs_cl_layer_norm_forward(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x, gs_mem w,
+                                   gs_mem b, size_t n, int c, float eps) {
+    return GS_CL_RUN(d, "layer_norm", "layer_norm_forward", rows_of(d, n), GS_ARG(y), GS_ARG(mean),
+                     GS_ARG(rstd), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(n), GS_ARG(c), GS_ARG(eps));
+}
+
+/* dw and db in two steps: of chunks of rows, cut by their number alone; then of all chunks, in their order. */
+gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                    gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add) {
+    enum { LEAST_ROWS = 32, MOST_CHUNKS = 128 };
+    const size_t width = (size_t)c, cut = gs_cl_parts(n, MOST_CHUNKS),
+                 rows = cut > LEAST_ROWS ? cut : LEAST_ROWS, chunks = gs_cl_parts(n, rows);
+    gs_mem part;
+    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, width, db, width);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
+    gs_cl_grid grid = gs_cl_items(width, 64);
+    grid.groups[1] = chunks;
+    GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_chunks", grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x),
+                     GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(rows), GS_ARG(c)));
+    GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_sums", gs_cl_items(width, 64), GS_ARG(dw), GS_ARG(db),
+                     GS_ARG_BUFFER(part), GS_ARG(chunks), GS_ARG(c), GS_ARG((int)add)));
+    if (!dx.base) return GS_OK;
+    return GS_CL_RUN(d, "layer_norm", "layer_norm_backward", rows_of(d, n), GS_ARG(dx), GS_ARG(dy), GS_ARG(x),
+                     GS_ARG(w), GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(c));
+}

@@ -1,0 +1,164 @@
+#include "common.clh"
+
+/* Layer normalisation. The formulas stand in src/backend.h; u = (x - mean) rstd.
+ *
+ * One work-group for each row: on a GPU its SUMMERS work-items share the row, on a CPU it is one work-item, which goes
+ * through it by vectors. dw and db: one work-item for each column of a chunk of rows, and then one for each column. */
+
+#ifdef GS_GPU
+#define SUMMERS GS_SUM_ITEMS
+#define OF_SUMMERS __attribute__((reqd_work_group_size(SUMMERS, 1, 1)))
+#else
+#define SUMMERS 1
+#define OF_SUMMERS
+#endif
+#define ROW (get_global_id(0) / SUMMERS)
+#define SUMMER ((int)(get_global_id(0) % SUMMERS))
+/* What of a row a work-item has: every SUMMERS-th vector, and on a CPU what is left after the last one. */
+#define EACH_VECTOR(k) for (k = id * GS_VECTOR; k + GS_VECTOR <= c; k += SUMMERS * GS_VECTOR)
+
+typedef struct two {
+    float a, b;
+} two;
+
+static float sum_of(vec v) {
+#if GS_VECTOR == 1
+    return v;
+#else
+    float each[GS_VECTOR], sum = 0;
+    GS_PASTE(vstore, GS_VECTOR)(v, 0, each);
+    for (int j = 0; j < GS_VECTOR; j++) sum += each[j];
+    return sum;
+#endif
+}
+
+/* The sum of all work-items' parts, in their order, for each of them. */
+static two sum_all(two mine, __local two *part, int id) {
+#ifdef GS_GPU
+    two sum = {0, 0};
+    barrier(CLK_LOCAL_MEM_FENCE); /* the last sum has been read */
+    part[id] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < SUMMERS; k++) {
+        sum.a += part[k].a;
+        sum.b += part[k].b;
+    }
+    return sum;
+#else
+    return mine;
+#endif
+}
+
+/* This work-item's part of (sum (x - middle), sum (x - middle)^2) */
+static two deviations(__global const float *x, float middle, int c, int id) {
+    vec a = 0, b = 0;
+    int k;
+    EACH_VECTOR(k) {
+        const vec off = load(x + k) - middle;
+        a += off;
+        b += off * off;
+    }
+    two sum = {sum_of(a), sum_of(b)};
+    for (; k < c; k++) {
+        const float off = x[k] - middle;
+        sum.a += off;
+        sum.b += off * off;
+    }
+    return sum;
+}
+
+/* y = w u + b; mean and rstd by the corrected two-pass algorithm (cpu/batch_norm.c) */
+__kernel OF_SUMMERS void layer_norm_forward(__global float *y, ulong y_at, __global float *mean,
+                                            ulong mean_at, __global float *rstd, ulong rstd_at,
+                                            __global const float *x, ulong x_at, __global const float *w,
+                                            ulong w_at, __global const float *b, ulong b_at, ulong n, int c,
+                                            float eps) {
+    __local two part[SUMMERS];
+    const size_t row = ROW;
+    const int id = SUMMER;
+    int k;
+    if (row >= n) return; /* on a GPU there is none */
+    x += x_at + row * c;
+    y += y_at + row * c;
+    w += w_at;
+    b += b_at;
+    two sum = sum_all(deviations(x, 0, c, id), part, id);
+    const float first = sum.a / c;
+    sum = sum_all(deviations(x, first, c, id), part, id);
+    const float middle = first + sum.a / c, var = (sum.b - sum.a * (sum.a / c)) / c;
+    const float scale = 1.0f / sqrt((var < 0 ? 0 : var) + eps); /* a NaN stays one */
+    EACH_VECTOR(k) store(load(w + k) * ((load(x + k) - middle) * scale) + load(b + k), y + k);
+    for (; k < c; k++) y[k] = w[k] * ((x[k] - middle) * scale) + b[k];
+    if (id != 0) return;
+    mean[mean_at + row] = middle;
+    rstd[rstd_at + row] = scale;
+}
+
+/* part = of each chunk sum dy u (c), sum dy (c) */
+__kernel void layer_norm_chunks(__global float *part, __global const float *dy, ulong dy_at,
+                                __global const float *x, ulong x_at, __global const float *mean,
+                                ulong mean_at, __global const float *rstd, ulong rstd_at, ulong n, ulong rows,
+                                int c) {
+    const size_t k = get_global_id(0), chunk = get_global_id(1), begin = chunk * rows,
+                 end = min((ulong)(begin + rows), n);
+    float dw = 0, db = 0;
+    if (k >= c) return;
+    for (size_t i = begin; i < end; i++) {
+        const float from = dy[dy_at + i * c + k];
+        dw += from * ((x[x_at + i * c + k] - mean[mean_at + i]) * rstd[rstd_at + i]);
+        db += from;
+    }
+    part[chunk * 2 * c + k] = dw;
+    part[chunk * 2 * c + c + k] = db;
+}
+
+/* forward: y = w u + b, so db = sum dy and dw = sum dy u */
+__kernel void layer_norm_sums(__global float *dw, ulong dw_at, __global float *db, ulong db_at,
+                              __global const float *part, ulong chunks, int c, int add) {
+    const size_t k = get_global_id(0);
+    float with_u = 0, sum = 0;
+    if (k >= c) return;
+    for (size_t chunk = 0; chunk < chunks; chunk++) {
+        with_u += part[chunk * 2 * c + k];
+        sum += part[chunk * 2 * c + c + k];
+    }
+    dw += dw_at + k;
+    db += db_at + k;
+    *dw = add ? *dw + with_u : with_u;
+    *db = add ? *db + sum : sum;
+}
+
+/* and dx = rstd (g - sum g / c - u sum g u / c), g = dy w */
+__kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
+                                             ulong dy_at, __global const float *x, ulong x_at,
+                                             __global const float *w, ulong w_at, __global const float *mean,
+                                             ulong mean_at, __global const float *rstd, ulong rstd_at,
+                                             ulong n, int c) {
+    __local two part[SUMMERS];
+    const size_t row = ROW;
+    const int id = SUMMER;
+    vec a = 0, b = 0;
+    int k;
+    if (row >= n) return; /* on a GPU there is none */
+    dx += dx_at + row * c;
+    dy += dy_at + row * c;
+    x += x_at + row * c;
+    w += w_at;
+    const float middle = mean[mean_at + row], scale = rstd[rstd_at + row];
+    EACH_VECTOR(k) {
+        const vec g = load(dy + k) * load(w + k);
+        a += g;
+        b += g * ((load(x + k) - middle) * scale);
+    }
+    two mine = {sum_of(a), sum_of(b)};
+    for (; k < c; k++) {
+        const float g = dy[k] * w[k];
+        mine.a += g;
+        mine.b += g * ((x[k] - middle) * scale);
+    }
+    const two sum = sum_all(mine, part, id);
+    const float of_g = sum.a / c, of_gu = sum.b / c;
+    EACH_VECTOR(k)
+    store(scale * (load(dy + k) * load(w + k) - of_g - (load(x + k) - middle) * scale * of_gu), dx + k);
+    for (; k < c; k++) dx[k] = scale * (dy[k] * w[k] - of_g - (x[k] - middle) * scale * of_gu);
+}

@@ -1,0 +1,90 @@
+/* Devices: an open one, those that this machine has, and what to do before the first is opened. What a device can
+ * compute is in backend.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+
+typedef struct gs_backend gs_backend;
+typedef struct gs_device gs_device;
+
+/* An open device. Each worker opens its own. */
+struct gs_device {
+    const gs_backend *ops;
+    char name[48];         /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
+    char description[160]; /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
+    bool steady;           /* inference: forward gives the same bits for any number of threads */
+    void *state;           /* the backend's own */
+};
+
+/* One line of `gradsum devices`. */
+typedef struct gs_device_info {
+    char name[48];         /* as --device takes it */
+    char description[160]; /* the device's own name */
+    char kind[16];         /* "cpu", "gpu", "accelerator" */
+    int units;             /* cores or compute units */
+    size_t memory;         /* bytes */
+    int sub_devices;       /* into how many equal parts it can be split; 0: not at all */
+    char note[200];        /* OpenBLAS's kernels, or the OpenCL platform and driver */
+} gs_device_info;
+
+/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P,
+ * both from 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on
+ * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is no such device;
+ * the message lists those that exist. */
+gs_status gs_device_open(const char *name, int threads, gs_device **out);
+
+/* Close a device; NULL is allowed. */
+void gs_device_close(gs_device *);
+
+/* All devices of this machine, cpu first. *out is to be freed with free(). A broken OpenCL platform is no
+ * failure: it is left out, and *problem (if not NULL; static or "" ) says so. */
+gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
+
+/* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the
+ * speed, or worse. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
+ * and start again: call this first in main(), with main's argv; it returns if there is nothing to correct or
+ * the variable is set. */
+void gs_cpu_choose_kernels(char **argv);
+/* The decision alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
+const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
+bool gs_cpu_has_avx512(void);
+/* How many cores this process may use (its affinity), at least 1. */
+int gs_cpu_cores(void);
+
+/* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the
+ * beginning of main(); without it everything works if PATH leads to a linker, but more slowly.
+ *   PATH=...:/usr/local/bin:/usr/bin:/bin
+ *       Only where no folder of PATH has the linker `ld`, which PoCL starts.
+ *   POCL_WORK_GROUP_SPECIALIZATION=0
+ *       Otherwise PoCL compiles a kernel anew for each work-group size it meets. One version for all sizes is as fast
+ *       here, and the binary that is kept for the next run is complete.
+ *   POCL_AFFINITY=1
+ *       Thread i stays on core i. PoCL's threads sleep after each kernel, and Linux tends to wake two of them on one
+ *       core while another is idle. Only if this process is `alone` (not one of several of a run) and may use all
+ *       cores. */
+void gs_cl_choose_settings(bool alone);
+
+/* Make sure that PoCL can write its compiled kernels: call this at the beginning of main(), before any thread is
+ * started. If its folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) cannot be written to or has no 8 MB free,
+ * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR becomes a new folder in TMPDIR, which is removed when this process
+ * ends. Where that fails too, opening a device of PoCL is GS_E_FILE and says why. */
+void gs_cl_choose_cache(void);
+
+/* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's;
+ * NULL: the library's own again. `edit` sees the library's own table, even when it is not the first. To try an operator
+ * in the running framework (lessons/): call it before any other thread is started. Where `edit` replaces an operator
+ * that takes part in an epilogue (linear, conv2d, relu, max_pool2d), `fuses` says no to all of them: each layer calls
+ * its own operator, and `then` is always empty. */
+void gs_backend_replace(void (*edit)(gs_backend *));
+
+/* An `edit` for it: the plain loops, which cpu/plain/plain.h explains. */
+void gs_cpu_plain(gs_backend *);
+
+/* The entry points of the two backends, only for device.c. */
+gs_status gs_cpu_open(gs_device *device, int threads);
+gs_status gs_cpu_info(gs_device_info *info);
+gs_status gs_cl_open(gs_device *device); /* device->name says which */
+gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);

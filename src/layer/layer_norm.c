@@ -1,0 +1,73 @@
+/* Each vector gets mean 0 and variance 1 over its own numbers, then a scale and a shift that are learned:
+ *
+ *     y = weight (x - mean) / sqrt(var + eps) + bias
+ *
+ * Where a sample is a sequence, each of its vectors is one. No vector's y depends on another's x, so training and
+ * evaluation compute the same, for any batch and any number of workers. eps is 1e-5.
+ *
+ * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
+ */
+#include "layer/make.h"
+
+typedef struct layer_norm {
+    gs_layer base;
+    gs_mem mean, rstd; /* of each vector: mean, 1 / sqrt(var + eps) */
+} layer_norm;
+
+enum { WEIGHT, BIAS };
+
+static gs_status layer_norm_plan(gs_layer *l, gs_shape in) {
+    const int dims[] = {in.c};
+    if (in.h != 1 || in.w != 1)
+        return gs_layer_refuse(l, "the input is %s, layer_norm needs vectors: put flatten before it",
+                               gs_shape_tuple(in).text);
+    l->out = in;
+    l->flops = 8.0 * (double)gs_shape_size(in); /* mean, variance, y: 1 + 3 + 4 */
+    GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
+    return gs_layer_parameter_filled(l, "bias", 1, dims, 0);
+}
+
+static gs_status layer_norm_bind(gs_layer *l, size_t max_batch) {
+    layer_norm *me = (layer_norm *)l;
+    const gs_shape one = {gs_shape_tokens(l->in), 1, 1, 0};
+    GS_TRY(gs_layer_alloc(l, max_batch, one, &me->mean));
+    return gs_layer_alloc(l, max_batch, one, &me->rstd);
+}
+
+static void layer_norm_unbind(gs_layer *l) {
+    const layer_norm *me = (const layer_norm *)l;
+    l->device->ops->free(l->device, me->mean);
+    l->device->ops->free(l->device, me->rstd);
+}
+
+static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const layer_norm *me = (const layer_norm *)l;
+    l->x = x;
+    *y = l->y;
+    return l->device->ops->layer_norm_forward(l->device, l->y, me->mean, me->rstd, x, l->param[WEIGHT].w,
+                                              l->param[BIAS].w, gs_layer_tokens(l, pass), l->in.c, 1e-5f);
+}
+
+/* Of y = w u + b, where mean and var depend on x too: see layer_norm_backward in backend.h. */
+static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const layer_norm *me = (const layer_norm *)l;
+    *dx = l->dx;
+    return l->device->ops->layer_norm_backward(l->device, l->dx, l->param[WEIGHT].dw, l->param[BIAS].dw, dy,
+                                               l->x, l->param[WEIGHT].w, me->mean, me->rstd,
+                                               gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
+}
+
+static const gs_layer_ops layer_norm_ops = {
+    .name = "layer_norm",
+    .buffers = GS_OWN,
+    .also_reads = 1, /* x */
+    .plan = layer_norm_plan,
+    .bind = layer_norm_bind,
+    .forward = layer_norm_forward,
+    .backward = layer_norm_backward,
+    .unbind = layer_norm_unbind,
+};
+
+gs_layer *gs_layer_norm(void) {
+    return gs_layer_new(&layer_norm_ops, sizeof(layer_norm), 0);
+}
