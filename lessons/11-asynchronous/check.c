@@ -1,8 +1,9 @@
 /* Lesson 11: the list of its tasks, and the checks of the server's book. It is first judged in a simulation: workers of
- * different speeds, whose messages arrive in an order that is the same each time. Then in training. check_local.c has
- * local SGD. */
+ * different speeds, whose messages arrive in an order that is the same each time. Then in training. The simulation also
+ * has the times for 11.3. check_local.c has local SGD. */
 #include "check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ typedef struct simulation {
     uint64_t read[MOST_WORKERS], count[MOST_GRADIENTS];
     bool waits[MOST_WORKERS];
     long done[MOST_WORKERS];
+    long times[MOST_GRADIENTS]; /* [rank * steps + step]: when it was done */
     int arrived
         [MOST_GRADIENTS]; /* whose gradients have been applied, in their order: the record that we keep */
     size_t gradients;
@@ -90,6 +92,7 @@ static gs_status run(simulation *s, const race *k, bool rule, bool book) {
     begin(s, k);
     for (int r; (r = next_arrival(s)) >= 0;) {
         long now = s->done[r];
+        s->times[(size_t)r * k->steps + s->clock[r]] = now;
         s->wanted[s->gradients - s->read_at[r]]++;
         s->arrived[s->gradients++] = r;
         if (book)
@@ -112,6 +115,7 @@ static const race races[] = {
     {2, 0, 3, {5, 5}, 0},
     {2, 1, 6, {5, 5}, 0},
     {2, 1, 6, {1, 4}, 0},
+    {2, 1, 4, {1, 2}, 4},
     {2, 3, 12, {1, 4}, 0},
     {3, 2, 12, {3, 3, 10}, 0},
     {4, 4, 30, {7, 8, 9, 31}, 0},
@@ -291,18 +295,66 @@ static gs_status how_stale(void) {
     return check_async_training();
 }
 
+/* ---- 11.3 ---- */
+
+/* The first steps of each worker. */
+static const char *epoch_text(const race *k) {
+    static char text[400];
+    snprintf(text, sizeof text, "%d worker%s, K = %zu, %zu step%s that take", k->workers, gs_s(k->workers),
+             k->bound, k->steps, gs_s(k->steps));
+    for (int r = 0; r < k->workers; r++) {
+        for (size_t i = 0; i < k->steps && i < 6; i++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %d", duration_of(k, r, i));
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s (worker %d)%s",
+                 k->steps > 6 ? " ..." : "", r, r + 1 < k->workers ? "," : "");
+    }
+    return text;
+}
+
+static gs_status check_epoch(const race *k) {
+    simulation s;
+    double takes[MOST_GRADIENTS], done[MOST_GRADIENTS];
+    epoch e = {k->workers, k->bound, k->steps, takes};
+    long over = 0;
+    for (int r = 0; r < k->workers; r++)
+        for (size_t i = 0; i < k->steps; i++) {
+            takes[(size_t)r * k->steps + i] = duration_of(k, r, i);
+            done[(size_t)r * k->steps + i] = -1;
+        }
+    GS_TRY(run(&s, k, false, false));
+    double got = epoch_takes(&e, done);
+    for (size_t i = 0; i < k->steps; i++)
+        for (int r = 0; r < k->workers; r++) {
+            size_t at = (size_t)r * k->steps + i;
+            LAB_CHECK(fabs(done[at] - (double)s.times[at]) <= 1e-9,
+                      "%s: worker %d has done its step %zu after %g s, expected %ld s", epoch_text(k), r, i,
+                      done[at], s.times[at]);
+            if (s.times[at] > over) over = s.times[at];
+        }
+    LAB_CHECK(fabs(got - (double)over) <= 1e-9, "%s: the epoch takes %g s, expected %ld s", epoch_text(k),
+              got, over);
+    return GS_OK;
+}
+
+static gs_status how_long(void) {
+    for (size_t i = 0; i < RACES + DRAWN_RACES; i++) {
+        race k = race_of(i);
+        GS_TRY(check_epoch(&k));
+    }
+    return GS_OK;
+}
+
 const char *const lab_may_call[] = {
-    "gs_clocks_slowest", "gs_optimizer_update", "gs_sync_run", "gs_call_run", "gs_shard_of",
-    "gs_fail",           "gs_context",          NULL};
+    "gs_clocks_slowest", "gs_optimizer_update", "gs_call_run", "gs_shard_of", "gs_fail", "gs_context", NULL};
 
 const lab_task lab_tasks[] = {
     {"11.1", "bounded staleness: who may go on", 3, who_may_go_on,
      "at most K ahead of the slowest is allowed, K itself too; at the end of an epoch 0"},
     {"11.2", "the distribution of staleness; training with the book", 3, how_stale,
      "all gradients of one update are as stale as they were before it. The training needs 11.1 too"},
-    {"11.3", "an average weighted by samples", 2, lab_check_average,
-     "multiply what this worker has by its own share, then sum: not the other way round"},
+    {"11.3", "what the bound costs: who waits for whom", 2, how_long,
+     "a worker at step i has the clock i. How many steps must everybody have done before it may begin?"},
     {"11.4", "local SGD: a step alone, and when to meet", 2, lab_check_steps_alone,
-     "divide by this worker's own samples; the H-th step is the one with w->step = H - 1. It needs 11.3 too"},
+     "divide by this worker's own samples; the H-th step is the one with w->step = H - 1."},
     {0},
 };

@@ -1,72 +1,9 @@
-/* Lesson 11: the checks of local SGD. The average is compared with double precision, H = 1 with synchronous training;
- * and when workers have the same weights tells when they met. */
+/* Lesson 11: the checks of local SGD. H = 1 is compared with synchronous training; and when workers have the same
+ * weights tells when they met. */
 #include "check.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-/* Rows of drawn numbers (lab_number, lab_pick); values: one row for each rank. */
-enum { WORKERS_ROW = 100, SAMPLES_ROW, EVERY_ROW, VALUES_ROW };
-
-/* ---- 11.3 ---- */
-
-typedef struct parts {
-    int workers;
-    double samples[4];
-} parts;
-
-static double number(int rank, size_t i) {
-    return i == 0 ? 1 + 4 * rank : (double)lab_number(VALUES_ROW + (unsigned)rank, i) * (double)(1 + i % 13);
-}
-
-static gs_status check_average(gs_comm *c, void *context) {
-    const parts *p = context;
-    enum { COUNT = 50 };
-    float x[COUNT];
-    double all = 0;
-    gs_sync *s;
-    for (int r = 0; r < p->workers; r++) all += p->samples[r];
-    for (size_t i = 0; i < COUNT; i++) x[i] = (float)number(c->rank, i);
-    GS_TRY(gs_sync_create(&gs_sync_ps, c, COUNT, &s));
-    gs_status status = weighted_average(s, x, COUNT, p->samples[c->rank], all);
-    gs_sync_free(s);
-    GS_TRY(status);
-    for (size_t i = 0; i < COUNT; i++) {
-        double wanted = 0;
-        char text[60] = "";
-        for (int r = 0; r < p->workers; r++) {
-            wanted += p->samples[r] / all * (double)(float)number(r, i);
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%g", r > 0 ? ", " : "",
-                     p->samples[r]);
-        }
-        LAB_CHECK(fabs((double)x[i] - wanted) <= 1e-5,
-                  "workers with %s samples%s: element %zu is %.7g, expected %.7g", text,
-                  i == 0 ? " that have 1, 5, 9, ..." : "", i, x[i], wanted);
-    }
-    return GS_OK;
-}
-
-static gs_status check_parts(const parts *p) {
-    return gs_context(lab_run_ranks(p->workers, check_average, (void *)p), "%d worker%s", p->workers,
-                      gs_s(p->workers));
-}
-
-gs_status lab_check_average(void) {
-    static const parts cases[] = {{1, {3}},       {2, {2, 2}},       {2, {3, 1}},          {2, {2, 0}},
-                                  {3, {0, 4, 1}}, {4, {1, 1, 1, 0}}, {4, {84, 83, 83, 83}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_parts(&cases[i]));
-    for (size_t i = 0; i < 12; i++) {
-        parts drawn = {1 + (int)lab_pick(WORKERS_ROW, i, 4), {0}};
-        for (int r = 0; r < drawn.workers; r++)
-            drawn.samples[r] = (double)lab_pick(SAMPLES_ROW, 4 * i + (size_t)r, i < 6 ? 5 : 200);
-        drawn.samples[i % (size_t)drawn.workers]++; /* somebody has one */
-        GS_TRY(check_parts(&drawn));
-    }
-    return GS_OK;
-}
-
-/* ---- 11.4 ---- */
+/* A row of drawn numbers (lab_pick). */
+enum { EVERY_ROW = 100 };
 
 /* H = 1 is the synchronous step: the mean of (W - lr mean gradient of a part), weighted, is W - lr mean gradient. */
 static gs_status check_h_1(const char *devices, float momentum) {

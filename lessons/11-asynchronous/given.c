@@ -33,6 +33,13 @@ static void free_local(gs_worker *w) {
     free(w->way_state);
 }
 
+/* The average of what the workers have in x, weighted by the samples that each has seen: x = sum over workers of
+ * (mine / all) x. `mine` are this worker's, perhaps 0; `all` those of all together. */
+static gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all) {
+    for (size_t i = 0; i < count; i++) x[i] *= (float)(mine / all);
+    return gs_sync_run(s, x, count);
+}
+
 /* The average of an array of this worker's device. The gradients, which are free between two steps, carry it. */
 static gs_status average(gs_worker *w, gs_mem x) {
     const gs_backend *ops = w->device->ops;

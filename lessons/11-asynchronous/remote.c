@@ -3,7 +3,7 @@
 
 #include "remote/remote.h"
 
-enum { MAY_GO_ON, APPLY, AVERAGE, STEP_ALONE, UPDATE };
+enum { MAY_GO_ON, APPLY, EPOCH, STEP_ALONE, UPDATE };
 
 /* ---- the server's book ---- */
 
@@ -37,25 +37,22 @@ static void pass_clocks(lab_wire *w, void *arguments) {
     LAB_RESULT(w, a->may);
 }
 
-/* ---- local SGD ---- */
+typedef struct epoch_call {
+    epoch epoch;
+    double *done, over;
+} epoch_call;
 
-typedef struct average_call {
-    gs_sync *s;
-    float *x;
-    size_t count;
-    double mine, all;
-    gs_status status;
-} average_call;
-
-static void pass_average(lab_wire *w, void *arguments) {
-    average_call *a = arguments;
-    lab_pass_sync(w, &a->s);
-    LAB_VALUE(w, a->count);
-    LAB_INOUT(w, a->x, a->count);
-    LAB_VALUE(w, a->mine);
-    LAB_VALUE(w, a->all);
-    lab_status(w, &a->status);
+static void pass_epoch(lab_wire *w, void *arguments) {
+    epoch_call *a = arguments;
+    LAB_VALUE(w, a->epoch.workers);
+    LAB_VALUE(w, a->epoch.bound);
+    LAB_VALUE(w, a->epoch.steps);
+    LAB_IN(w, a->epoch.takes, (size_t)a->epoch.workers * a->epoch.steps);
+    LAB_INOUT(w, a->done, (size_t)a->epoch.workers * a->epoch.steps);
+    LAB_RESULT(w, a->over);
 }
+
+/* ---- local SGD ---- */
 
 typedef struct step_call {
     gs_comm *comm;
@@ -104,9 +101,9 @@ static void call_apply(void *arguments) {
     gs_clocks_apply(&a->clocks, a->ranks, a->n);
 }
 
-static void call_average(void *arguments) {
-    average_call *a = arguments;
-    a->status = weighted_average(a->s, a->x, a->count, a->mine, a->all);
+static void call_epoch(void *arguments) {
+    epoch_call *a = arguments;
+    a->over = epoch_takes(&a->epoch, a->done);
 }
 
 /* A worker with what step_alone may look at. */
@@ -149,10 +146,10 @@ void gs_clocks_apply(gs_clocks *c, const int *ranks, int n) {
     c->applied = a.clocks.applied;
 }
 
-gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all) {
-    average_call a = {s, x, count, mine, all, GS_OK};
-    lab_remote(AVERAGE, &a);
-    return a.status;
+double epoch_takes(const epoch *e, double *done) {
+    epoch_call a = {*e, done, 0};
+    lab_remote(EPOCH, &a);
+    return a.over;
 }
 
 static _Thread_local gs_optimizer *optimizer; /* each worker is a thread */
@@ -181,7 +178,7 @@ static void call_update(void *arguments) {
 const lab_function lab_functions[] = {
     {sizeof(clocks_call), pass_clocks, LAB_THEIRS(call_may_go_on)},
     {sizeof(clocks_call), pass_clocks, LAB_THEIRS(call_apply)},
-    {sizeof(average_call), pass_average, LAB_THEIRS(call_average)},
+    {sizeof(epoch_call), pass_epoch, LAB_THEIRS(call_epoch)},
     {sizeof(step_call), pass_step, LAB_THEIRS(call_step)},
     {sizeof(update_call), pass_update, LAB_OURS(call_update)},
     {0},

@@ -5,12 +5,10 @@
  *     11.1   gs_clocks_may_go_on   who may begin the next step
  *     11.2   gs_clocks_apply       how stale is each gradient
  *
- * gs_clocks_slowest, the lowest clock, is given.
+ * gs_clocks_slowest, the lowest clock, is given. The other two are below:
  *
- * Tasks 11.3 and 11.4 are local SGD, as README.md explains it:
- *
- *     11.3   weighted_average      below
- *     11.4   step_alone            below
+ *     11.3   epoch_takes           what the bound costs: who waits for whom, and how long
+ *     11.4   step_alone            a step of local SGD, as README.md explains it
  */
 #pragma once
 
@@ -18,10 +16,18 @@
 #include "train/ways/clocks.h"
 #include "train/internal.h"
 
-/* Task 11.3. x[i] = sum over workers of (mine / all) x[i], on every worker: the average of what the workers have,
- * weighted by the samples that each has seen. `mine` are this worker's, perhaps 0; `all` those of all together, which
- * are more than 0. gs_sync_run(s, x, count) sums x over the workers; for the rest this worker's x is enough. */
-gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all);
+/* An epoch in which each worker makes `steps` steps. Workers and steps count from 0: step i of worker r takes
+ * takes[r * steps + i] seconds. Messages take no time. */
+typedef struct epoch {
+    int workers;
+    size_t bound, steps; /* bound: K */
+    const double *takes;
+} epoch;
+
+/* Task 11.3. All begin at 0. Each begins its next step as soon as the rule of 11.1 allows it. done[r * steps + i] = the
+ * moment at which worker r has done its step i; there is room for all. Returns the moment at which the last worker has
+ * done its last step: then all meet. workers >= 1, steps >= 1. */
+double epoch_takes(const epoch *e, double *done);
 
 /* Local SGD between two averages, as one worker sees it. */
 typedef struct way {
