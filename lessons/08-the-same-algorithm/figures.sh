@@ -1,20 +1,24 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about two minutes. $GRADSUM: the program, if it is not
-# build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [bits] [drift] [seeds] [curves]; without a word
+# all of them, in about five minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/08-the-same-algorithm
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+words=$*
+wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 
 # 1. what the runs of the experiment print
-for mode in "" " --exact"; do
-    for devices in cpu cpu,cpu cpu,cpu,cpu,cpu; do
-        run="train --model lenet --epochs 2 --threads 1 --devices $devices$mode"
-        echo "\$ gradsum $run"
-        $gradsum $run > "$work/out" || exit 1
-        sed -n 's/  *[0-9,]* samples.s$//; /^epoch 2/p; /^weights/p' "$work/out"
+wanted bits && {
+    for mode in "" " --exact"; do
+        for devices in cpu cpu,cpu cpu,cpu,cpu,cpu; do
+            run="train --model lenet --epochs 2 --threads 1 --devices $devices$mode"
+            echo "\$ gradsum $run"
+            $gradsum $run > "$work/out" || exit 1
+            sed -n 's/  *[0-9,]* samples.s$//; /^epoch 2/p; /^weights/p' "$work/out"
+        done
     done
-done > "$here/figure-bits.txt"
+} > "$here/figure-bits.txt"
 
 # 2. how far apart the weights of 1 and of 4 workers are, after so many steps
 weights() { # FILE: its floats, one a line; the first 8 bytes are the length of the text before them
@@ -24,14 +28,17 @@ weights() { # FILE: its floats, one a line; the first 8 bytes are the length of 
 after() { # STEPS FILE OPTIONS...
     steps=$1 file=$2
     shift 2
-    $gradsum train --model "$model" --epochs 1000 --threads 1 --steps $steps --save "$work/$file" "$@" > "$work/out" || exit 1
+    $gradsum train --model "$model" --epochs 1000 --threads 1 --steps $steps --save "$work/$file" "$@" \
+        > "$work/out" || exit 1
     weights "$work/$file" > "$work/$file.txt"
 }
 largest() { # the largest difference of two columns
-    paste "$work/$1.txt" "$work/$2.txt" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { print most + 0 }'
+    paste "$work/$1.txt" "$work/$2.txt" |
+        awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { print most + 0 }'
 }
-smooth="conv 6 5x5 pad 2, tanh, avg_pool 2, conv 16 5x5, tanh, avg_pool 2, flatten, linear 120, tanh, linear 84, tanh, linear 10"
-{
+smooth="conv 6 5x5 pad 2, tanh, avg_pool 2, conv 16 5x5, tanh, avg_pool 2, flatten"
+smooth="$smooth, linear 120, tanh, linear 84, tanh, linear 10"
+wanted drift && {
     echo "# largest difference of any weight from those of 1 worker, after so many steps"
     echo "# lenet, but for \`smooth\`: tanh for relu, average for largest"
     echo "#          4 workers  1 worker in   4 workers   4 workers,     1 worker,"
@@ -52,6 +59,39 @@ smooth="conv 6 5x5 pad 2, tanh, avg_pool 2, conv 16 5x5, tanh, avg_pool 2, flatt
     done | awk '{ printf "%7d %12.1e %12.1e %11.1e %13.1e %12.1e\n", $1, $2, $3, $4, $5, $6 }'
 } > "$here/figure-drift.txt"
 
+# 3. both with five seeds: the accuracies of 1, 2 and 4 workers, and how far apart the weights are
+wanted seeds && {
+    echo "# gradsum train --model lenet --epochs 2 --threads 1 --seed S --devices cpu,...: test accuracy in %"
+    echo "# seed  1 worker  2 workers  4 workers  most - least"
+    for seed in 1 2 3 4 5; do
+        echo $seed
+        for devices in cpu cpu,cpu cpu,cpu,cpu,cpu; do
+            $gradsum train --model lenet --epochs 2 --threads 1 --seed $seed --devices $devices |
+                sed -n 's/^done.*accuracy \([0-9.]*\) %.*/\1/p'
+        done
+    done | paste - - - - | awk '{
+        least = most = $2
+        for (i = 3; i <= 4; i++) { if ($i < least) least = $i; if ($i > most) most = $i }
+        printf "%6d %9.2f %10.2f %10.2f %13.2f\n", $1, $2, $3, $4, most - least }'
+} > "$here/figure-bits-seeds.txt"
+wanted seeds && {
+    model=lenet
+    echo "# lenet: largest difference of any weight from those of 1 worker with the same seed, after so many steps"
+    echo "#       ------------ 4 workers -----------   ------ 1 worker in 2 passes -----"
+    echo "# seed   5 steps        50       400           5 steps        50       400"
+    for seed in 1 2 3 4 5; do
+        echo $seed
+        for steps in 5 50 400; do
+            after $steps one --seed $seed
+            after $steps four --devices cpu,cpu,cpu,cpu --seed $seed
+            after $steps cut --accumulate 2 --seed $seed
+            echo "$(largest one four) $(largest one cut)"
+        done
+    done | paste - - - - |
+        awk '{ printf "%6d %9.1e %9.1e %9.1e %17.1e %9.1e %9.1e\n", $1, $2, $4, $6, $3, $5, $7 }'
+} > "$here/figure-drift-seeds.txt"
+
+wanted curves || exit 0
 command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
 gnuplot << PLOT
 set terminal svg size 640,400 font "sans-serif,13" background "white"

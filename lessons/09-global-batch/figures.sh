@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [warmup] [curves]; without a word all of
-# them, in about five minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [rates] [warmup] [curves]; without a
+# word all of them, in about six minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
 work=$(mktemp -d) || exit 1
@@ -21,6 +21,15 @@ wanted sweeps && {
     sweep figure-linear.txt $batches --lr-rule linear --base-batch 32
     sweep figure-sqrt.txt $batches --lr-rule sqrt --base-batch 32
 }
+
+# One batch, three rates
+wanted rates && {
+    for lr in 0.1 0.2 0.3; do
+        echo "\$ gradsum sweep --batch 1024 --seeds 5 --lr $lr"
+        $gradsum sweep --batch 1024 --seeds 5 --lr $lr --jobs 2 --threads 1 > "$work/sweep" || exit 1
+        sed -n '/^  batch/,/^$/p' "$work/sweep"
+    done
+} > "$here/figure-rates.txt"
 
 # A warm-up, where it is of no use and where nothing works without it
 warmup() { # FILE, MODEL AS TYPED, OPTIONS...
