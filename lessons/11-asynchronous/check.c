@@ -111,16 +111,11 @@ static gs_status run(simulation *s, const race *k, bool rule, bool book) {
 }
 
 static const race races[] = {
-    {1, 0, 3, {5}, 0},
-    {2, 0, 3, {5, 5}, 0},
-    {2, 1, 6, {5, 5}, 0},
-    {2, 1, 6, {1, 4}, 0},
-    {2, 1, 4, {1, 2}, 4},
-    {2, 3, 12, {1, 4}, 0},
-    {3, 2, 12, {3, 3, 10}, 0},
-    {4, 4, 30, {7, 8, 9, 31}, 0},
-    {4, 2, 30, {5, 5, 5, 5}, 9},
-    {6, 3, 30, {10, 11, 12, 13, 14, 40}, 20},
+    {1, 0, 3, {5}, 0},           {2, 0, 3, {5, 5}, 0},
+    {2, 1, 6, {5, 5}, 0},        {2, 1, 6, {1, 4}, 0},
+    {2, 1, 4, {1, 2}, 4},        {2, 3, 12, {1, 4}, 0},
+    {3, 2, 12, {3, 3, 10}, 0},   {4, 4, 30, {7, 8, 9, 31}, 0},
+    {4, 2, 30, {5, 5, 5, 5}, 9}, {6, 3, 30, {10, 11, 12, 13, 14, 40}, 20},
 };
 enum { RACES = sizeof races / sizeof *races, DRAWN_RACES = 20 };
 
@@ -344,8 +339,8 @@ static gs_status how_long(void) {
     return GS_OK;
 }
 
-const char *const lab_may_call[] = {
-    "gs_clocks_slowest", "gs_optimizer_update", "gs_call_run", "gs_shard_of", "gs_fail", "gs_context", NULL};
+const char *const lab_may_call[] = {"gs_clocks_slowest", "gs_optimizer_update", "gs_call_run", "gs_shard_of",
+                                    "gs_fail",           "gs_context",          NULL};
 
 const lab_task lab_tasks[] = {
     {"11.1", "bounded staleness: who may go on", 3, who_may_go_on,
