@@ -62,6 +62,20 @@ static void global_is_that_of_one_worker(void **state) {
     gs_result_free(&one);
 }
 
+/* Without batch_norm, a worker would compute 1000 samples in pieces of 256. */
+static void global_of_a_large_batch(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu");
+    s.steps = 7;
+    s.batch = 1000;
+    gs_result one = gs_test_train(&s);
+    s.devices = "cpu,cpu,cpu";
+    gs_result r = gs_test_train(&s);
+    assert_within(&r, &one, ROUNDING, "a batch of 1000");
+    gs_result_free(&r);
+    gs_result_free(&one);
+}
+
 static void global_on_an_opencl_device(void **state) {
     (void)state;
     gs_test_need_opencl();
@@ -199,7 +213,12 @@ static void what_cannot_be_is_refused(void **state) {
     assert_refused(t, "--accumulate 2 computes a batch in 2 passes");
     t = s;
     t.batch = 1000;
+    t.micro_batch = 256;
     assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in pieces of 256");
+    t.batch = 6000;
+    t.micro_batch = 0;
+    t.devices = "cpu";
+    assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in pieces of 4096");
     t = s;
     t.bucket = 8;
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
@@ -262,7 +281,8 @@ static void saved_with_the_weights(void **state) {
 }
 
 GS_TESTS(batch_norm_workers, cmocka_unit_test(global_is_that_of_one_worker),
-         cmocka_unit_test(global_on_an_opencl_device), cmocka_unit_test(local_is_that_of_each_worker),
-         cmocka_unit_test(ghosts_do_not_depend_on_the_cut), cmocka_unit_test(exact_to_the_bit),
-         cmocka_unit_test(workers_that_are_apart), cmocka_unit_test(what_cannot_be_is_refused),
-         cmocka_unit_test(what_a_user_types), cmocka_unit_test(saved_with_the_weights))
+         cmocka_unit_test(global_of_a_large_batch), cmocka_unit_test(global_on_an_opencl_device),
+         cmocka_unit_test(local_is_that_of_each_worker), cmocka_unit_test(ghosts_do_not_depend_on_the_cut),
+         cmocka_unit_test(exact_to_the_bit), cmocka_unit_test(workers_that_are_apart),
+         cmocka_unit_test(what_cannot_be_is_refused), cmocka_unit_test(what_a_user_types),
+         cmocka_unit_test(saved_with_the_weights))

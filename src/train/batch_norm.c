@@ -40,10 +40,29 @@ bool gs_batch_norm_is_valid(const gs_batch_norm_groups *g) {
 
 static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G samples) or local";
 
+enum { GLOBAL_MOST = 4096 }; /* samples in memory: resnet20 takes 3 MB for each */
+
+/* Has the model a layer of the batch? */
+static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
+    gs_model *plan;
+    GS_TRY(gs_model_plan(s->model, in, &plan));
+    *has = gs_layer_of_batch(plan->net);
+    gs_model_free(plan);
+    return GS_OK;
+}
+
+gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
+    bool has = false;
+    *most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+    if (s->batch_norm.over == GS_BATCH_NORM_GLOBAL) GS_TRY(has_layer(s, in, &has));
+    if (has && !s->micro_batch) *most = GLOBAL_MOST;
+    return GS_OK;
+}
+
 /* All samples of a global batch must be there at the same time, on workers that wait for each other. */
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_way *way = gs_way_of(s);
-    size_t most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+    size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     size_t part = (batch + (size_t)workers - 1) / (size_t)workers;
     if (way->parts)
         return gs_fail(
@@ -128,10 +147,8 @@ static gs_status check_ghost(const gs_settings *s, size_t count, size_t batch, i
 
 gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int workers) {
     const size_t batch = s->batch ? s->batch : set->count;
-    gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
-    const bool has = gs_layer_of_batch(plan->net);
-    gs_model_free(plan);
+    bool has;
+    GS_TRY(has_layer(s, set->shape, &has));
     if (has && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return check_global(s, batch, workers);
     if (has && s->batch_norm.over == GS_BATCH_NORM_GHOST) return check_ghost(s, set->count, batch, workers);
     return GS_OK;

@@ -54,6 +54,10 @@ gs_status gs_check_workers(const gs_settings *, int workers);
 /* GS_E_USAGE: the model has a batch_norm, and its samples are not together as settings->batch_norm needs them. */
 gs_status gs_check_batch_norm(const gs_settings *, const gs_dataset *train_set, int workers);
 
+/* The most samples that a worker computes at once: micro_batch, or what is usual; more where a layer takes statistics
+ * of the global batch. `in`: the shape of a sample. */
+gs_status gs_largest_piece(const gs_settings *, gs_shape in, size_t *most);
+
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);
 

@@ -41,7 +41,7 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
 }
 
 /* Its part of each batch; or, where the way to train cuts batches otherwise, its parts, one after the other. */
-static gs_schedule schedule_of(const gs_worker *w) {
+static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
     int parts = w->way->parts > 0 ? w->way->parts : w->comm->size, mine = parts / w->comm->size;
     gs_schedule schedule = {.count = w->train_set->count,
@@ -50,7 +50,7 @@ static gs_schedule schedule_of(const gs_worker *w) {
                             .first_part = w->comm->rank * mine,
                             .mine = mine,
                             .passes = gs_passes(s),
-                            .most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH,
+                            .most = most,
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
@@ -73,9 +73,11 @@ static gs_status create_for_training(gs_worker *w) {
 static gs_status create(gs_worker *w, const char *device, int threads) {
     const gs_settings *s = w->settings;
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
+    size_t most;
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
-        w->schedule = schedule_of(w);
+        GS_TRY(gs_largest_piece(s, data->shape, &most));
+        w->schedule = schedule_of(w, most);
     }
     w->input.most = w->schedule.most > GS_EVAL_BLOCK ? w->schedule.most : GS_EVAL_BLOCK;
     GS_TRY(gs_find_scheme(s, &w->scheme));
