@@ -16,6 +16,8 @@ const gs_command gs_commands[] = {
     {"devices", gs_cmd_devices, COMPUTES, "gradsum devices", "list the devices of this machine"},
     {"model", gs_cmd_model, NOTHING, "gradsum model NAME",
      "show the layers, shapes, parameters and FLOPs of a model"},
+    {"dataset", gs_cmd_dataset, NOTHING, "gradsum dataset NAME DIR",
+     "make a data set in colour, in CIFAR-10's format"},
     {"train", gs_cmd_train, COMPUTES, NULL, "train a model on one worker or several"},
     {"eval", gs_cmd_eval, COMPUTES, NULL, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, COMPUTES, "gradsum predict --load FILE -o OUT.npy",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/nearest.h"
 #include "data/cifar.h"
+#include "data/colour.h"
 #include "data/idx.h"
 #include "io/file.h"
 
@@ -86,10 +87,12 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
             "--data; or use fashion-mnist-small, which is included and has the same format",
             where, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
             file_names[GS_TEST][LABELS]);
-    static const char *const names[] = {"fashion-mnist", "fashion-mnist-small", NULL};
+    static const char *const names[] = {"fashion-mnist", "fashion-mnist-small", "colour-fashion",
+                                        "colour-fashion-small", NULL};
     if (error)
         return gs_fail(GS_E_FILE,
-                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, or a folder with "
+                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
+                       "colour-fashion-small, or a folder with "
                        "MNIST-format files or those of CIFAR (also as .tar.gz)%s",
                        where, strerror(error), gs_did_you_mean(where, names));
     snprintf(folder, PATH_SIZE, "%s", where);
@@ -119,14 +122,14 @@ static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
 
 static gs_status load_from(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
     char folder[PATH_SIZE];
-    const bool cifar = gs_cifar_is_at(where);
-    if (!cifar) GS_TRY(find_folder(where, folder));
+    const bool colour = gs_colour_is_name(where), cifar = !colour && gs_cifar_is_at(where);
+    if (!colour && !cifar) GS_TRY(find_folder(where, folder));
     if (cifar && !is_mnist(where)) return gs_cifar_load(where, split, labels, d);
     if (cifar)
         return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
     if (labels == GS_LABELS_COARSE)
         return gs_fail(GS_E_USAGE, "%s has one label for each image: coarse labels has CIFAR-100", where);
-    return load_mnist(folder, split, d);
+    return colour ? gs_colour_load(where, split, d) : load_mnist(folder, split, d);
 }
 
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {

@@ -91,7 +91,7 @@ static bool remove_oldest(const char *folder, const char *keep, off_t most) {
 }
 
 bool gs_cache_write(const char *name, const void *data, size_t bytes) {
-    enum { MOST = 128 << 20 };
+    enum { MOST = 512 << 20 }; /* colour-fashion has 184 MB */
     char folder[PATH_MAX], path[PATH_MAX], header[HEADER];
     gs_file_writer w;
     if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;

@@ -23,7 +23,7 @@ typedef enum gs_cache_state { GS_CACHE_FOUND, GS_CACHE_MISSING, GS_CACHE_DAMAGED
 /* The bytes of an entry, with an uncounted 0 after them; to be freed with free(). */
 gs_cache_state gs_cache_read(const char *name, void **data, size_t *bytes);
 
-/* Write an entry, and remove the oldest ones while they exceed 128 MB together. false: it could not be written. */
+/* Write an entry, and remove the oldest ones while they exceed 512 MB together. false: it could not be written. */
 bool gs_cache_write(const char *name, const void *data, size_t bytes);
 
 /* A lock that one process or thread holds at a time, for what is not in the entries. It ends with the process. Waits

@@ -1,0 +1,345 @@
+/* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache, the command. */
+#include "tests/files.h"
+#include "tests/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include "data/colour.h"
+
+enum { PICTURE = GS_COLOUR_PICTURE, PLANE = 32 * 32 };
+
+/* Every test has a cache of its own. */
+static const char *new_cache(void) {
+    static char folder[400];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    setenv("GRADSUM_CACHE", folder, 1);
+    return folder;
+}
+
+static int no_cache(void **state) {
+    (void)state;
+    unsetenv("GRADSUM_CACHE");
+    return 0;
+}
+
+/* ---- bytes ---- */
+
+static void check_made(const char *name, gs_split split, uint64_t seed, size_t count, const char *sha256) {
+    gs_dataset d = {0};
+    char hex[65];
+    assert_ok(gs_colour_make(name, split, seed, &d));
+    assert_int_equal(d.count, count);
+    assert_true(gs_shape_same(d.shape, (gs_shape){3, 32, 32, 0}));
+    assert_int_equal(d.classes, 10);
+    gs_sha256(d.images, count * PICTURE, hex);
+    if (strcmp(hex, sha256) != 0) fail_msg("%s, seed %d: %s, wanted %s", name, (int)seed, hex, sha256);
+    free(d.images);
+    free(d.labels);
+}
+
+/* On every machine, by every compiler. */
+static void the_same_bytes_everywhere(void **state) {
+    (void)state;
+    check_made("colour-fashion-small", GS_TRAIN, 1, 6000,
+               "42c86bebb20c10282eff0d1058b20349adfbc6f3be86d7e0a473aa299343f358");
+    check_made("colour-fashion-small", GS_TEST, 1, 1000,
+               "56594d4ad73a88aeb785216df02e386bdc5a872d4cee0120dd3c4e606c40278b");
+    check_made("colour-fashion-small", GS_TEST, 2, 1000,
+               "1e4049723d50b180053a387969c627209846c9c25a4732ab43e143d516ba90c6");
+    gs_dataset d = {0};
+    if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
+        assert_fails(
+            GS_E_FILE,
+            "colour-fashion is made of fashion-mnist (colour-fashion-small of what comes with gradsum): "
+            "fashion-mnist is not installed (no folder /usr/share/datasets/fashion-mnist): apt-get install "
+            "dataset-fashion-mnist",
+            gs_colour_make("colour-fashion", GS_TRAIN, 1, &d));
+        return;
+    }
+    check_made("colour-fashion", GS_TRAIN, 1, 50000,
+               "6b98016865962719b001b5718d18696f6f5d24a4058a2e6251f4ba3cd52247d7");
+    check_made("colour-fashion", GS_TEST, 1, 10000,
+               "f1c632515bb9d90fb27d5a703824530d3e5ba6b84207f2609e7f6f85e63ad104");
+}
+
+/* Where a white square has been laid: the one place of 25 that has a single colour. */
+static bool is_plain(const unsigned char *picture, int down, int right) {
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 28; i++)
+            for (int j = 0; j < 28; j++)
+                if (picture[c * PLANE + (i + down) * 32 + j + right] !=
+                    picture[c * PLANE + down * 32 + right])
+                    return false;
+    return true;
+}
+
+/* All 25 places are drawn, about equally often: 2,500 draws give each 100, give or take 10. */
+static void places_are_drawn(void **state) {
+    (void)state;
+    enum { DRAWS = 2500 };
+    unsigned char white[GS_COLOUR_GREY], picture[PICTURE];
+    int at[5][5] = {{0}};
+    memset(white, 255, sizeof white);
+    for (uint32_t n = 0; n < DRAWS; n++) {
+        int found = 0;
+        gs_colour_picture(3, GS_TRAIN, n, white, picture);
+        for (int place = 0; place < 25; place++)
+            if (is_plain(picture, place / 5, place % 5)) {
+                at[place / 5][place % 5]++;
+                found++;
+            }
+        assert_int_equal(found, 1);
+    }
+    for (int place = 0; place < 25; place++)
+        if (at[place / 5][place % 5] < 60 || at[place / 5][place % 5] > 140)
+            fail_msg("%d down, %d right: %d times of %d", place / 5, place % 5, at[place / 5][place % 5],
+                     DRAWS);
+}
+
+/* What a linear model could use: the mean of a byte where there is object, and where there is none. They are the same
+ * up to the error of a mean of DRAWS draws, each of which is at most 128 from the middle: 4 standard errors. */
+static void the_mean_tells_nothing(void **state) {
+    (void)state;
+    enum { DRAWS = 20000, AT = 16 * 32 + 16 };
+    unsigned char white[GS_COLOUR_GREY], black[GS_COLOUR_GREY] = {0}, picture[PICTURE];
+    double object[3] = {0}, ground[3] = {0};
+    memset(white, 255, sizeof white);
+    for (uint32_t n = 0; n < DRAWS; n++)
+        for (int c = 0; c < 3; c++) {
+            gs_colour_picture(3, GS_TRAIN, n, white, picture);
+            object[c] += picture[c * PLANE + AT];
+            gs_colour_picture(3, GS_TRAIN, n, black, picture);
+            ground[c] += picture[c * PLANE + AT];
+        }
+    for (int c = 0; c < 3; c++) assert_near(object[c] / DRAWS, ground[c] / DRAWS, 4 * 128 / 141.4, 0);
+}
+
+/* Neither split nor number nor seed has the pictures of another. */
+static void each_has_its_own_draws(void **state) {
+    (void)state;
+    unsigned char black[GS_COLOUR_GREY] = {0}, picture[5][PICTURE];
+    gs_colour_picture(1, GS_TRAIN, 0, black, picture[0]);
+    gs_colour_picture(1, GS_TRAIN, 1, black, picture[1]);
+    gs_colour_picture(1, GS_TEST, 0, black, picture[2]);
+    gs_colour_picture(2, GS_TRAIN, 0, black, picture[3]);
+    gs_colour_picture(1, GS_TRAIN, 0, black, picture[4]);
+    for (int i = 1; i < 4; i++) assert_true(memcmp(picture[0], picture[i], PICTURE) != 0);
+    assert_memory_equal(picture[0], picture[4], PICTURE);
+}
+
+/* ---- what is learned ---- */
+
+static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
+    gs_settings s = gs_settings_default();
+    gs_result r;
+    s.data = "colour-fashion-small";
+    s.model = model;
+    s.epochs = epochs;
+    s.lr = lr;
+    s.seed = seed;
+    s.threads = 1;
+    assert_ok(gs_train(&s, NULL, &r));
+    const double got = r.test_accuracy;
+    gs_result_free(&r);
+    return got;
+}
+
+/* Chance is 10 %. Softmax stays near it, and a convolution that is small does not. */
+static void form_alone_tells_the_class(void **state) {
+    (void)state;
+    new_cache();
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        const double linear = accuracy("softmax", 3, 0.01f, seed);
+        if (linear > 0.2) fail_msg("softmax, seed %d: %.1f %%", (int)seed, 100 * linear);
+    }
+    const double lenet = accuracy("lenet", 3, 0.05f, 1);
+    if (lenet < 0.5) fail_msg("lenet: %.1f %%", 100 * lenet);
+}
+
+/* ---- the cache ---- */
+
+static void load_and_free(gs_split split, char hex[65]) {
+    gs_dataset *d;
+    assert_ok(gs_dataset_load("colour-fashion-small", split, &d));
+    gs_sha256(d->images, d->count * PICTURE, hex);
+    for (size_t i = 0; i < d->count; i++) assert_true(d->labels[i] < 10);
+    gs_dataset_free(d);
+}
+
+static void kept_from_run_to_run(void **state) {
+    (void)state;
+    const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
+    char first[65], again[65];
+    struct stat before, after;
+    load_and_free(GS_TEST, first);
+    assert_int_equal(entries(folder), 1);
+    assert_int_equal(stat(entry, &before), 0);
+    load_and_free(GS_TEST, again);
+    assert_string_equal(first, again);
+    assert_int_equal(stat(entry, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino); /* read, and not written again */
+    setenv("GRADSUM_CACHE", "off", 1);
+    load_and_free(GS_TEST, again);
+    assert_string_equal(first, again);
+}
+
+/* Cut off anywhere, or with another byte: never taken for data, and mended. */
+static void damaged_entries_are_made_again(void **state) {
+    (void)state;
+    const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
+    char first[65], again[65];
+    load_and_free(GS_TEST, first);
+    static const long cuts[] = {0, 30, 1000, 3000000};
+    for (int i = 0; i < 5; i++) {
+        FILE *f = fopen(entry, "r+b");
+        assert_non_null(f);
+        if (i == 4) assert_int_equal(fseek(f, 2000000, SEEK_SET), 0);
+        const int byte = i == 4 ? fgetc(f) : 0;
+        if (i == 4) assert_int_equal(fseek(f, 2000000, SEEK_SET), 0);
+        if (i == 4) fputc(byte ^ 1, f);
+        fclose(f);
+        if (i < 4) assert_int_equal(truncate(entry, cuts[i]), 0);
+        gs_dataset *d;
+        gs_test_catch_stderr();
+        gs_status status = gs_dataset_load("colour-fashion-small", GS_TEST, &d);
+        char *said = gs_test_caught();
+        assert_ok(status);
+        assert_string_equal(
+            said, "gradsum: colour-fashion-small-1-test in the cache is damaged, and is made again\n");
+        free(said);
+        gs_dataset_free(d);
+        load_and_free(GS_TEST, again); /* and says nothing */
+        assert_string_equal(first, again);
+    }
+}
+
+/* Processes that all make it at once. */
+static void made_by_several_at_once(void **state) {
+    (void)state;
+    const char *folder = new_cache();
+    char *output, hex[65];
+    int status =
+        gs_test_shell(&output,
+                      "for i in 1 2 3 4; do GRADSUM_CACHE=%s %s/gradsum train --data colour-fashion-small "
+                      "--model softmax --steps 2 --threads 1 & p=\"$p $!\"; done; "
+                      "for i in $p; do wait $i || exit 1; done",
+                      folder, GS_BUILD_DIR);
+    if (status != 0) fail_msg("%s", output);
+    const char *first = strstr(output, "weights  sha256 "), *next = first;
+    for (int i = 0; i < 4; i++, next = strstr(next + 1, "weights  sha256 ")) {
+        assert_non_null(next);
+        assert_memory_equal(next, first, 16 + 64);
+    }
+    free(output);
+    assert_int_equal(entries(folder), 2);
+    load_and_free(GS_TEST, hex);
+    assert_string_equal(hex, "56594d4ad73a88aeb785216df02e386bdc5a872d4cee0120dd3c4e606c40278b");
+}
+
+/* ---- the command ---- */
+
+static void check_file(const char *folder, const char *name, const char *sha256) {
+    char *bytes, hex[65];
+    size_t size;
+    assert_ok(gs_file_read(in_folder(folder, name), 1 << 23, &bytes, &size));
+    gs_sha256(bytes, size, hex);
+    free(bytes);
+    if (strcmp(hex, sha256) != 0) fail_msg("%s: %s", name, hex);
+}
+
+static void writes_files_of_cifar(void **state) {
+    (void)state;
+    new_cache();
+    char folder[500];
+    snprintf(folder, sizeof folder, "%s/new/data", gs_test_folder());
+    gs_test_program_prints(0, "made     colour-fashion-small of seed 1, as CIFAR-10's files in ",
+                           "dataset colour-fashion-small %s", folder);
+    assert_int_equal(entries(folder), 8);
+    check_file(folder, "data_batch_1.bin",
+               "b50ce68662a07eb1ddd90fcb9eb09f277f50318964cf7dac9f95cad9ea777e54");
+    check_file(folder, "data_batch_5.bin",
+               "825e237a355ff15eb054b4a062389ddafd00ae3a4bfa7df7e66d880736c504d2");
+    check_file(folder, "test_batch.bin", "6a05598d3971331412fbbd4bf0abcddc350a6d63ac7f9ffb2aa0fb36be49136c");
+    check_file(folder, "batches.meta.txt",
+               "c05cbe764897f8f34d28f45aa4669357a728c2bd56e7610475ae1594e478a8c7");
+    for (int split = 0; split < 2; split++) {
+        gs_dataset *made, *read;
+        assert_ok(gs_dataset_load("colour-fashion-small", split ? GS_TEST : GS_TRAIN, &made));
+        assert_ok(gs_dataset_load(folder, split ? GS_TEST : GS_TRAIN, &read));
+        assert_int_equal(made->count, read->count);
+        assert_memory_equal(made->images, read->images, made->count * PICTURE);
+        assert_memory_equal(made->labels, read->labels, made->count);
+        gs_dataset_free(made);
+        gs_dataset_free(read);
+    }
+    gs_test_program_prints(0, "6,000 images to train on, 1,000 to test",
+                           "train --data %s --model softmax --steps 1", folder);
+    char *output; /* another seed, other pictures, the same labels */
+    int status = gs_test_shell(
+        &output,
+        "cd %s && mkdir two && %s/gradsum dataset --seed 2 colour-fashion-small two && "
+        "cmp two/batches.meta.txt batches.meta.txt && ! cmp -s two/test_batch.bin test_batch.bin "
+        "&& cmp -n 1 two/test_batch.bin test_batch.bin",
+        folder, GS_BUILD_DIR);
+    if (status != 0) fail_msg("%s", output);
+    free(output);
+}
+
+static void bad_words(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    write_text(in_folder(folder, "file"), "mine");
+    gs_test_program_prints(2, "which data set, and where to? As in gradsum dataset colour-fashion DIR",
+                           "dataset");
+    gs_test_program_prints(2, "where to? As in gradsum dataset colour-fashion DIR", "dataset colour-fashion");
+    gs_test_program_prints(2, "'x' is too much: wanted a data set and a folder",
+                           "dataset colour-fashion %s/d x", folder);
+    gs_test_program_prints(2, "the name of the folder is empty", "dataset colour-fashion ''");
+    gs_test_program_prints(
+        2,
+        "unknown data set 'color-fashion'; choose one of: colour-fashion, colour-fashion-small; "
+        "did you mean colour-fashion?",
+        "dataset color-fashion %s/d", folder);
+    gs_test_program_prints(2, "--seed: '-1' is not a whole number from 0",
+                           "dataset colour-fashion d --seed=-1");
+    gs_test_program_prints(2, "--seed needs a value: N", "dataset colour-fashion d --seed");
+    gs_test_program_prints(1, "is not empty: it has file; wanted a new or an empty one",
+                           "dataset colour-fashion-small %s", folder);
+    gs_test_program_prints(1, "/file: it is not a folder; wanted a new or an empty one",
+                           "dataset colour-fashion-small %s/file", folder);
+    gs_test_program_prints(1, "/file/d: Not a directory", "dataset colour-fashion-small %s/file/d", folder);
+    assert_int_equal(entries(folder), 1);
+    check_holds(in_folder(folder, "file"), "mine");
+    gs_test_program_prints(1, "did you mean colour-fashion?", "train --data color-fashion");
+    gs_test_program_prints(2,
+                           "colour-fashion-small has one label for each image: coarse labels has CIFAR-100",
+                           "train --data colour-fashion-small --labels coarse");
+    gs_test_program_prints(2, "gradsum dataset NAME DIR", "launch -n 2 -- dataset colour-fashion d");
+}
+
+/* A disk that is full half-way (a limit on the size of files): no file stays, nor a folder that was not there. */
+static void a_full_disk(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    for (int there = 0; there < 2; there++) {
+        char *output;
+        int status = gs_test_shell(&output,
+                                   "cd %s && if [ %d = 1 ]; then mkdir d; fi; ulimit -f 100; "
+                                   "%s/gradsum dataset colour-fashion-small d",
+                                   folder, there, GS_BUILD_DIR);
+        if (status != 1 || !strstr(output, "cannot write d/data_batch_1.bin: File too large"))
+            fail_msg("%d: %s", status, output);
+        free(output);
+        assert_int_equal(entries(folder), there);
+        if (there) assert_int_equal(entries(in_folder(folder, "d")), 0);
+    }
+}
+
+GS_TESTS(colour, cmocka_unit_test(the_same_bytes_everywhere), cmocka_unit_test(places_are_drawn),
+         cmocka_unit_test(the_mean_tells_nothing), cmocka_unit_test(each_has_its_own_draws),
+         cmocka_unit_test_teardown(form_alone_tells_the_class, no_cache),
+         cmocka_unit_test_teardown(kept_from_run_to_run, no_cache),
+         cmocka_unit_test_teardown(damaged_entries_are_made_again, no_cache),
+         cmocka_unit_test_teardown(made_by_several_at_once, no_cache),
+         cmocka_unit_test_teardown(writes_files_of_cifar, no_cache), cmocka_unit_test(bad_words),
+         cmocka_unit_test(a_full_disk))
