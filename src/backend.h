@@ -10,7 +10,7 @@
  *   by the global number of samples happens once, in sgd_update.
  * - dx may be GS_NONE if it is not needed (the first layer); b and db may be GS_NONE for a layer without bias.
  * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
- *   read, read_end, map and finish wait. Work is done in the order of the calls.
+ *   read, read_end, map, finish and squares wait. Work is done in the order of the calls.
  * - Returns: GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error.
  */
 #pragma once
@@ -99,6 +99,13 @@ typedef struct gs_adam_step {
     float epsilon;
     float l2, keep; /* weight decay: as a part of the gradient; or of each weight what is kept, 1: all */
 } gs_adam_step;
+
+/* Of an array: the bits of its largest |x|, and the sum of its squares in fixed point (high 2^32 + low, in units that
+ * follow from `top`): optim/norm.h. */
+typedef struct gs_squares {
+    uint32_t largest, top; /* top: the exponent bits that the units are made for */
+    uint64_t high, low;
+} gs_squares;
 
 /* The tail of the gradient array: floats that one sum over the workers carries along. The loss operators add to the
  * first three; the fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
@@ -280,6 +287,8 @@ typedef struct gs_backend {
      * workers on other devices. */
     gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                              gs_adam_step);
+    /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
+    gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 
     /* ---- the device's limits, for measuring (train/profile/profile.c) ---- */
 
@@ -313,7 +322,7 @@ typedef struct gs_backend {
     X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update) X(nesterov_update) X(adam_update)
+    X(sgd_update) X(nesterov_update) X(adam_update) X(squares)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)

@@ -24,6 +24,7 @@ extern "C" {
 #include "sync/sync.h"             /* sum: the schemes */
 #include "comm/comm.h"             /* messages between workers */
 #include "comm/device.h"           /* the same, on device memory */
+#include "optim/norm.h"            /* the norm of an array, exactly */
 #include "optim/optimizer.h"       /* update */
 #include "optim/lr_rule.h"         /* learning rate by batch, warm-up */
 #include "optim/lr_schedule.h"     /* and in the course of a run */

@@ -48,6 +48,7 @@ void gs_modes_print(const gs_settings *s, int workers) {
         printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
     if ((s->bucket || s->wire != GS_WIRE_F32 || gs_link_is_there(&s->link)) && workers == 1)
         printf("alone    one worker has nobody to sum with: --bucket, --wire and --link change nothing\n");
+    if (s->clip > 0) printf("clip     gradients are shortened to a norm of at most %g\n", (double)s->clip);
     if (s->accumulate > 1)
         printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
     if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);

@@ -65,6 +65,7 @@ static void json_epoch(const gs_epoch_report *r) {
                        GS_FIELD("train_loss", r->train_loss), GS_FIELD("train_accuracy", r->train_accuracy),
                        GS_FIELD("test_loss", r->test_loss), GS_FIELD("test_accuracy", r->test_accuracy),
                        GS_FIELD("samples_per_s", r->samples_per_s));
+    if (!isnan(r->gradient_norm)) cJSON_AddNumberToObject(o, "gradient_norm", r->gradient_norm);
     gs_json_print(o);
 }
 

@@ -42,6 +42,7 @@ typedef struct gs_log_step {
     uint64_t step;
     int epoch, worker; /* worker: -1, or the one that the numbers are of alone */
     double time, loss, accuracy, lr, samples_per_s;
+    double gradient_norm; /* negative: it was not asked for */
     bool has_share;
     double share[GS_PHASES];
 } gs_log_step;

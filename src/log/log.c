@@ -170,6 +170,7 @@ static void write_step(gs_log *log) {
                      .lr = gs_decimal(log->rank0->optimizer->lr),
                      .samples_per_s =
                          log->samples / gs_model_answers(log->rank0->model) / (log->time - log->since)};
+    s.gradient_norm = log->rank0->settings->clip > 0 ? log->rank0->optimizer->norm : -1;
     s.has_share = take_share(log, s.share);
     gs_status status = gs_metrics_step(log->metrics, &s);
     if (status == GS_OK) status = gs_events_step(log->events, &s);

@@ -38,6 +38,7 @@ gs_status gs_metrics_step(FILE *f, const gs_log_step *s) {
     add_number(f, "accuracy", s->accuracy);
     add_number(f, "lr", s->lr);
     add_number(f, "samples_per_s", s->samples_per_s);
+    if (!(s->gradient_norm < 0)) add_number(f, "gradient_norm", s->gradient_norm);
     if (s->has_share) add_share(f, s->share);
     return end_line(f);
 }
@@ -59,6 +60,7 @@ gs_status gs_metrics_epoch(FILE *f, double time, const gs_epoch_report *r) {
     add_number(f, "test_loss", r->test_loss);
     add_number(f, "test_accuracy", r->test_accuracy);
     add_number(f, "samples_per_s", r->samples_per_s);
+    if (!isnan(r->gradient_norm)) add_number(f, "gradient_norm", r->gradient_norm);
     return end_line(f);
 }
 

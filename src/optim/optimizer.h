@@ -39,8 +39,12 @@ struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
     float beta1, beta2, epsilon; /* its usual ones, unless the caller sets others before the first update */
-    uint64_t updates;            /* done so far */
-    int vectors;                 /* how many it keeps; 0 where it needs none */
+    float
+        clip; /* the largest norm of a gradient, as gs_optimizer_clip has it; 0, unless the caller sets it: any */
+    double norm;   /* with clip: that of the last update's gradient, before it was made shorter */
+    double shrink; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
+    uint64_t updates; /* done so far */
+    int vectors;      /* how many it keeps; 0 where it needs none */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
     gs_model *model; /* not owned */
 };
@@ -50,17 +54,29 @@ gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float l
                               float weight_decay, gs_optimizer **out);
 void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
 
-/* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. */
+/* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. Where clip is
+ * not 0 it comes first, from the norm of all gradients. */
 gs_status gs_optimizer_update(gs_optimizer *, double samples);
 
-/* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. */
+/* Clipping by the global norm: dw = dw min(1, clip / (norm + 1e-6)), with norm = |dw| / samples over all parameters; as
+ * torch.nn.utils.clip_grad_norm_. The factor becomes part of the next update's scale, so model->gradients stay as they
+ * are. |dw|: optim/norm.h, so that all workers find the same bits. A norm that is infinite or NaN makes the weights NaN
+ * where a gradient was, and the run diverges.
+ *
+ * Without it one batch with an unusually large gradient can throw the weights far away from all that was learned; the
+ * direction of the step stays. Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural
+ * networks" (ICML 2013). */
+void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
+
+/* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. Whoever
+ * updates in parts clips before the first of them. */
 gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
 
 /* After the last part of an update: the layers' state follows, and the update is counted. */
 gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 
 /* Before the first step: an update by 0, from gradients of 0, which leaves weights and vectors as they are. On OpenCL
- * it has the kernel built. */
+ * it has the kernels built. */
 gs_status gs_optimizer_warm_up(gs_optimizer *);
 
 /* Vector i from parameter `first` on; GS_NONE if it keeps none. */

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Measures the seconds of training, without those of evaluations. */
@@ -109,6 +110,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         gs_score train, score;
         double waited_before = gs_loader_waited(w->loader);
         gs_measured before = w->measured;
+        const uint64_t done_before = w->step;
         stopwatch watch = {.before = seconds, .started = gs_seconds()};
         gs_step_times_begin(&w->measured.times, watch.started);
         GS_TRY(one_epoch(w, epoch, &watch, observer, &train));
@@ -119,6 +121,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         samples += trained;
         result->interrupted = train.stop;
         result->train_loss = train.loss / train.samples;
+        double norms = w->measured.norms - before.norms, steps = (double)(w->step - done_before);
         if (train.stop) {
             GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, true));
             break;
@@ -136,7 +139,8 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
                                   train.correct / train.samples,
                                   result->test_loss,
                                   result->test_accuracy,
-                                  trained / took};
+                                  trained / took,
+                                  s->clip > 0 ? norms / steps : (double)NAN};
         if (observer->epoch) observer->epoch(observer->context, &report);
     }
     result->steps = w->step;

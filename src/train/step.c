@@ -50,6 +50,7 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
     GS_TRY(w->way->step(w, score));
+    w->measured.norms += w->optimizer->norm;
     gs_step_ends(w);
     w->step++;
     return GS_OK;

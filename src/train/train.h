@@ -72,6 +72,7 @@ typedef struct gs_settings {
     const gs_optimizer_ops *optimizer; /* &gs_sgd, another of the library's, or one of the caller's */
     /* NAN: what the optimiser usually takes (optim/optimizer.h). A number that it does not take must be NAN. */
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
+    float clip;              /* the largest norm of a gradient (gs_optimizer_clip); 0: any */
     gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
     uint64_t base_batch;     /* of the rule: the batch that lr is for; 0: GS_BASE_BATCH */
     double warmup;           /* epochs in which the rate rises; 0: it does not */
@@ -154,6 +155,7 @@ typedef struct gs_measured {
     double sent;             /* bytes of gradients, by its own messages */
     double phase[GS_PHASES]; /* seconds in the steps that were measured */
     uint64_t steps;          /* how many steps those were */
+    double norms;            /* with settings->clip: the sum of gs_optimizer.norm of all its steps */
     double phase_start;
     gs_step_times times; /* of its steps */
 } gs_measured;
@@ -251,6 +253,8 @@ typedef struct gs_epoch_report {
     int epoch; /* from 1 */
     uint64_t steps;
     double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
+    double
+        gradient_norm; /* with settings->clip: the mean over the steps (of rank 0), before clipping; else NAN */
 } gs_epoch_report;
 
 /* A worker's device, and the host that it is in. */

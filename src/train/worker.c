@@ -67,6 +67,7 @@ static gs_status create_for_training(gs_worker *w) {
     w->optimizer->beta1 = n.beta1;
     w->optimizer->beta2 = n.beta2;
     w->optimizer->epsilon = n.epsilon;
+    w->optimizer->clip = s->clip;
     return gs_loader_create(w->train_set, &w->schedule, s->seed, 1e6 * s->throttle, &w->loader);
 }
 

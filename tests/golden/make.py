@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Make the golden values: ask PyTorch, in f64, for the results of every case in tests/operator_cases.h, for a
-training of the models in tests/model_cases.h, and for the updates in tests/optimizer_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
+training of the models in tests/model_cases.h, for the updates in
+tests/optimizer_cases.h and those in tests/clip_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
 
     /usr/bin/python3 tests/golden/make.py
 
@@ -258,6 +259,28 @@ def optimizers():
                 write(file, vector, torch.cat([optimizer.state[p][theirs].reshape(-1) for p in w]))
 
 
+def clippings():
+    """Five updates by SGD, each from a gradient that is first made no longer than a given norm."""
+    file = open(HERE + "/clip.txt", "w")
+    for numbers in re.findall(r"^CLIP\((.*)\)", open(HERE + "/../clip_cases.h").read(), re.M):
+        inputs, out, samples, lr, momentum, decay, most = [float(n) for n in numbers.split(", ")]
+        inputs, out = int(inputs), int(out)
+        sizes = [(out, inputs), (out,), (3, out), (3,)]
+        count = sum(size(*s) for s in sizes)
+        w = [p.requires_grad_() for p in split(values(count, W), sizes)]
+        optimizer = torch.optim.SGD(w, lr=lr, momentum=momentum, weight_decay=decay)
+        norms = []
+        for step in range(5):
+            for p, dw in zip(w, split(values(count, DY + 10 * step) * (step + 1), sizes)):
+                p.grad = dw / samples
+            norms.append(torch.nn.utils.clip_grad_norm_(w, most))
+            optimizer.step()
+        file.write("case clip " + " ".join(numbers.split(", ")) + "\n")
+        write(file, "w", torch.cat([p.reshape(-1) for p in w]))
+        write(file, "norms", torch.stack(norms))
+
+
 operators()
 trainings()
 optimizers()
+clippings()

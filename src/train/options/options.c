@@ -8,6 +8,7 @@
 #define AT(field) offsetof(gs_settings, field)
 #define WORD(name) " " #name
 #define GS_BETA_MOST 0.999999  /* 1 is a mean that never changes */
+#define GS_CLIP_LEAST 1e-6     /* what is added to the norm: less would be another gradient */
 #define GS_EPSILON_LEAST 1e-30 /* 0 is a division by 0 where all gradients have been 0 */
 
 /* In the order of --help. */
@@ -103,6 +104,9 @@ const gs_run_option gs_run_table[] = {
     {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X",
      "weight decay; L2, but with adamw apart from the gradient (default 0; adamw 0.01)", GS_TRAINING,
      .usual = NAN, .json = {"weight_decay", "optimizer.weight_decay"}},
+    {"clip", GS_OPTION_FLOAT, AT(clip), GS_CLIP_LEAST, 1e6, "X",
+     "shorten each step's gradient to a norm of at most X, over all parameters", GS_TRAINING, .off = "none",
+     .json = {"clip", "clip"}, .null = true, .log_with = "clip"},
     {"seed", GS_OPTION_COUNT, AT(seed), 0, 1e18, "N",
      "seed of the initial weights, the sample order and dropout", GS_TRAINING, .usual = 1,
      .json = {"seed", "seed"}},

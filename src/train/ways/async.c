@@ -193,6 +193,12 @@ static gs_status check(const gs_settings *s, bool chosen) {
                        "--sync async predicts how far momentum will move the weights, which is defined only "
                        "for sgd; the optimiser is '%s'",
                        s->optimizer->name);
+    if (s->clip > 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--clip %g: --sync async makes an update from each worker's gradient as it comes, so there "
+            "is no sum over all workers whose norm could be limited",
+            (double)s->clip);
     if (s->staleness < 0)
         return gs_fail(
             GS_E_USAGE,

@@ -18,6 +18,7 @@
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020): its first stage.
  */
+#include "optim/norm.h"
 #include "train/ways/way.h"
 
 /* Of the parameters, which lie in one array: this worker's part, and what is everybody's. */
@@ -45,6 +46,29 @@ static gs_status sum_gradients(gs_worker *w, const parts *p) {
     return status == GS_OK ? unmapped : status;
 }
 
+/* The norm of all gradients, of which each worker has its own part and what is common to all. The units that suit the
+ * largest of them all make the parts' sums whole numbers that can be added. */
+static gs_status clip(gs_worker *w, const parts *p, double samples) {
+    const gs_backend *ops = w->device->ops;
+    const gs_mem mine = gs_at(w->model->gradients, p->own_first),
+                 rest = gs_at(w->model->gradients, p->common_first);
+    gs_squares own, common;
+    if (!(w->optimizer->clip > 0)) return GS_OK;
+    GS_TRY(ops->squares(w->device, mine, p->own, 0, &own));
+    GS_TRY(ops->squares(w->device, rest, p->common, own.top, &common));
+    int64_t largest = own.largest > common.largest ? own.largest : common.largest;
+    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
+    const uint32_t top = (uint32_t)(largest >> 23);
+    GS_TRY(ops->squares(w->device, mine, p->own, top, &own));
+    GS_TRY(ops->squares(w->device, rest, p->common, top, &common));
+    int64_t sums[2] = {(int64_t)own.high, (int64_t)own.low};
+    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
+    const gs_squares all = {(uint32_t)largest, common.top, (uint64_t)sums[0] + common.high,
+                            (uint64_t)sums[1] + common.low};
+    gs_optimizer_clip(w->optimizer, gs_norm_of(&all), samples);
+    return GS_OK;
+}
+
 static gs_status gather_weights(gs_worker *w, const parts *p) {
     const gs_backend *ops = w->device->ops;
     gs_comm *c = w->comm;
@@ -64,6 +88,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
+    GS_TRY(clip(w, &p, score->samples));
     GS_TRY(gs_optimizer_update_part(w->optimizer, score->samples, p.own_first, p.own));
     GS_TRY(gs_optimizer_update_part(w->optimizer, score->samples, p.common_first, p.common));
     GS_TRY(gs_optimizer_end_update(w->optimizer, score->samples));

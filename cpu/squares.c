@@ -1,0 +1,58 @@
+/* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Any order gives the same sum, so each thread
+ * adds its part to the result when it has it. */
+#include "cpu/cpu.h"
+
+#include <string.h>
+
+typedef struct gs_squares_work {
+    const float *x;
+    size_t count;
+    int parts;
+    gs_squares *out;
+} gs_squares_work;
+
+static inline uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+static void largest_part(void *context, int part) {
+    const gs_squares_work *t = context;
+    const gs_range r = gs_cpu_range(t->count, part, t->parts);
+    const float *restrict x = t->x;
+    uint32_t mine = 0;
+    for (size_t i = r.begin; i < r.end; i++) mine = bits_of(x[i]) > mine ? bits_of(x[i]) : mine;
+    uint32_t seen = __atomic_load_n(&t->out->largest, __ATOMIC_RELAXED);
+    while (seen < mine && !__atomic_compare_exchange_n(&t->out->largest, &seen, mine, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED)) {
+    }
+}
+
+/* No branches, so that the compiler makes vectors of it. */
+static void sum_part(void *context, int part) {
+    const gs_squares_work *t = context;
+    const gs_range r = gs_cpu_range(t->count, part, t->parts);
+    const float *restrict x = t->x;
+    const uint32_t top = t->out->top;
+    uint64_t high = 0, low = 0;
+    for (size_t i = r.begin; i < r.end; i++) {
+        const uint32_t bits = bits_of(x[i]), e = bits >> 23;
+        const uint64_t m = (bits & 0x7fffff) | (e > 0 ? 0x800000 : 0);
+        const uint32_t far = 2 * (top - (e > 0 ? e : 1)), shift = far < 63 ? far : 63; /* m^2 2^14 < 2^62 */
+        const uint64_t square = (m * m << 14) >> shift;
+        high += square >> 32;
+        low += square & 0xffffffff;
+    }
+    __atomic_fetch_add(&t->out->high, high, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&t->out->low, low, __ATOMIC_RELAXED);
+}
+
+gs_status GS_ISA(squares)(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
+    gs_squares_work t = {gs_cpu_floats(x), count, gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16), out};
+    *out = (gs_squares){.top = top > 1 ? top : 1};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);
+    if (out->largest >> 23 > out->top) out->top = out->largest >> 23;
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, sum_part, &t);
+    return GS_OK;
+}

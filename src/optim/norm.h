@@ -1,0 +1,29 @@
+/* The Euclidean norm of an array, sqrt(sum x^2), with the same bits on every device, for any number of threads, and for
+ * any number of workers that hold the same array, or parts of it.
+ *
+ * A sum of floats depends on its order, and each device has another. A sum of whole numbers does not. So:
+ *
+ *     largest   the bits of the largest |x|: those of floats without sign grow as the floats do, so this is a
+ *               comparison of whole numbers. NaN is above infinity, and both are above all numbers
+ *     top       its exponent bits, at least 1
+ *     x^2       a float is M 2^(E - 150), M < 2^24, with exponent bits E. M^2 is exact in 48 bits. In units of
+ *               2^(2 top - 314) the square is M^2 2^14 / 4^(top - E), below 2^62: a shift by 14 to the left, and by
+ *               2 (top - E) to the right, which drops what is below 2^-62 of the largest
+ *     sum       its upper and its lower 32 bits are added each by themselves, in 64 bits: that holds for 2^32 elements
+ *
+ * There is no rounding but this one, so the sum is exact to about 2^-60 of the largest square for each element: far
+ * better than a sum of floats. No multiplication of floats is needed, so it does not matter whether a device has
+ * doubles, or flushes subnormal floats to zero.
+ *
+ * Parts of an array, by themselves: the parts' largest `top` goes into a second call for each, and high and low are
+ * added (train/ways/sharded_update.c).
+ */
+#pragma once
+
+#include "backend.h"
+
+/* sqrt(sum x^2); infinity or NaN if an x is. */
+double gs_norm_of(const gs_squares *);
+
+/* The same of x[0] .. x[count - 1], on the device. GS_E_OPENCL. */
+gs_status gs_norm(gs_device *, gs_mem x, size_t count, double *norm);
