@@ -243,6 +243,17 @@ typedef struct gs_backend {
     gs_status (*layer_norm_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
+    /* Rows of a table by their numbers: y[i] = w[x[i]], i < n. x: n floats that hold whole numbers from 0 to rows - 1;
+     * w (rows, c), y (n, c). Where x[i] is anything else, y[i] is NaN, and backward leaves it out. */
+    gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c);
+    /* dw[r] (+)= sum of dy[i] over the i with x[i] = r, in the order of i: the same bits each time */
+    gs_status (*embedding_backward)(gs_device *, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
+                                    bool add);
+    /* The same numbers added to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
+    gs_status (*positions_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count);
+    /* dw[k] (+)= sum_i dy[i][k], in the order of i; dx is dy itself */
+    gs_status (*positions_backward)(gs_device *, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add);
+
     /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
      * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
@@ -313,6 +324,8 @@ typedef struct gs_backend {
     X(batch_norm_statistics) X(batch_norm_running) X(batch_norm_forward) \
     X(batch_norm_sums) X(batch_norm_backward) \
     X(layer_norm_forward) X(layer_norm_backward) \
+    X(embedding_forward) X(embedding_backward) \
+    X(positions_forward) X(positions_backward) \
     X(relu_forward) X(relu_backward) \
     X(tanh_forward) X(tanh_backward) \
     X(sigmoid_forward) X(sigmoid_backward) \

@@ -115,6 +115,23 @@ CASE(layer_norm, 65, 257)
 CASE(layer_norm, 5001, 9)
 CASE(layer_norm, 2, 2049)
 
+/*    embedding  n, rows, c */
+SMALL(embedding, 1, 1, 1)
+SMALL(embedding, 9, 4, 7)
+SMALL(embedding, 5, 40, 18)
+SMALL(embedding, 0, 3, 4)
+CASE(embedding, 1001, 5, 16)
+CASE(embedding, 257, 300, 65)
+CASE(embedding, 3000, 257, 33)
+
+/*    positions  n, count */
+SMALL(positions, 1, 1)
+SMALL(positions, 3, 7)
+SMALL(positions, 2, 35)
+SMALL(positions, 0, 6)
+CASE(positions, 33, 257)
+CASE(positions, 129, 2048)
+
 /*    element-wise  count */
 SMALL(relu, 1)
 SMALL(relu, 7)

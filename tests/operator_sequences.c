@@ -42,8 +42,60 @@ static gs_status layer_norm_backward(const instance *t) {
     return status;
 }
 
+/* ---- embedding  n, rows, c: token numbers have no gradient ---- */
+
+static void embedding_counts(const int *a, size_t *count) {
+    count[X] = (size_t)a[0];
+    count[W] = count[DW] = (size_t)(a[1] * a[2]);
+    count[Y] = count[DY] = (size_t)(a[0] * a[2]);
+}
+
+static int embedding_summands(const int *a, tensor output) {
+    return output == DW ? a[0] : 1;
+}
+
+static gs_status embedding_forward(const instance *t) {
+    const int *a = t->c->arg;
+    const gs_mem *p = t->place;
+    return t->device->ops->embedding_forward(t->device, p[Y], p[X], p[W], (size_t)a[0], a[1], a[2]);
+}
+
+static gs_status embedding_backward(const instance *t) {
+    const int *a = t->c->arg;
+    const gs_mem *p = t->place;
+    return t->device->ops->embedding_backward(t->device, p[DW], p[DY], p[X], (size_t)a[0], a[1], a[2],
+                                              t->add);
+}
+
+/* ---- positions  n, count: dx is dy ---- */
+
+static void positions_counts(const int *a, size_t *count) {
+    count[X] = count[Y] = count[DY] = (size_t)(a[0] * a[1]);
+    count[W] = count[DW] = (size_t)a[1];
+}
+
+static int positions_summands(const int *a, tensor output) {
+    return output == DW ? a[0] : 2;
+}
+
+static gs_status positions_forward(const instance *t) {
+    const int *a = t->c->arg;
+    const gs_mem *p = t->place;
+    return t->device->ops->positions_forward(t->device, p[Y], p[X], p[W], (size_t)a[0], (size_t)a[1]);
+}
+
+static gs_status positions_backward(const instance *t) {
+    const int *a = t->c->arg;
+    return t->device->ops->positions_backward(t->device, t->place[DW], t->place[DY], (size_t)a[0],
+                                              (size_t)a[1], t->add);
+}
+
 const operator_test sequence_operators[] = {
     {"layer_norm", 2, layer_norm_counts, layer_norm_forward, layer_norm_backward, WIDE, 1 / 8.0f, false,
      false, layer_norm_summands, false},
+    {"embedding", 3, embedding_counts, embedding_forward, embedding_backward, TOKENS, 1, false, false,
+     embedding_summands, false},
+    {"positions", 2, positions_counts, positions_forward, positions_backward, ANYWHERE, 1, false, false,
+     positions_summands, false},
     {0},
 };

@@ -61,6 +61,8 @@ static float x_value(const instance *t, size_t i) {
         return v < 0 ? v - 0.25f : v + 0.25f;
     case DISTINCT: /* no two closer than 1/64: a permutation, since 7919 is prime */
         return (float)(((int64_t)i * 7919 + 13) % count - count / 2) / 64.0f;
+    case TOKENS: /* whole numbers below the second number of the case */
+        return (float)(test_hash(i, SALT_X) % (uint32_t)t->c->arg[1]);
     default:
         return v;
     }

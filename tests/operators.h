@@ -26,7 +26,7 @@ typedef struct operator_test {
     gs_status (*forward)(const instance *);
     gs_status (*backward)(const instance *);
     /* What x must avoid, so that results and finite differences are well defined. */
-    enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT } x;
+    enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT, TOKENS } x;
     float step;        /* of finite differences, see test_operators.c */
     bool element_wise; /* y may be x, dx may be dy */
     bool is_loss;      /* the scalar to differentiate is the loss itself, and there is no dy */

@@ -172,7 +172,8 @@ static void gradients(void **state) {
          "batch_norm), flatten, linear 4",
          {2, 6, 6, 0},
          1 / 128.0f},
-        {"linear 5, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout 0.2, linear 7, "
+        {"linear 5, positions, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout 0.2, linear "
+         "7, "
          "layer_norm",
          {6, 1, 1, 3},
          1 / 64.0f},

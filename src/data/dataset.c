@@ -168,6 +168,25 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
     return GS_OK;
 }
 
+gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
+    const size_t each = gs_shape_size(d->shape);
+    if (!d->inputs)
+        return gs_fail(GS_E_USAGE,
+                       "%s holds bytes of images, but the model's embedding takes token numbers: floats from "
+                       "memory (gs_dataset_from_token_labels)",
+                       d->name);
+    for (size_t i = 0; i < d->count * each; i++) {
+        const float x = d->inputs[i];
+        if (!(x >= 0 && x < (float)vocabulary) || (float)(int)x != x)
+            return gs_fail(
+                GS_E_FORMAT,
+                "%s: number %zu of sample %zu is %g; the model's embedding takes whole numbers from "
+                "0 to %d",
+                d->name, i % each, i / each, (double)x, vocabulary - 1);
+    }
+    return GS_OK;
+}
+
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     if (d->inputs) return GS_NOT_SCALED;
     const int channels = d->shape.c <= GS_CHANNELS ? d->shape.c : 1;

@@ -77,6 +77,10 @@ static inline size_t gs_dataset_answer_bytes(const gs_dataset *d) {
 /* GS_E_FORMAT names the first sample whose label is not below `classes`. Not for a set with targets. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
+/* Are the inputs token numbers, whole numbers from 0 to vocabulary - 1? GS_E_FORMAT names the first that is not;
+ * GS_E_USAGE: they are bytes, which are scaled before a model gets them. */
+gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
+
 /* Mean and standard deviation of the pixels of each channel, as x = byte / 255 (std 1 if all are equal); images of more
  * than GS_CHANNELS channels have one of each for all. With them the inputs have mean 0 and variance 1, which training
  * with one learning rate for all layers wants (LeCun et al., "Efficient BackProp", 1998, section 4.3). For a set from

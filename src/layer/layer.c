@@ -64,6 +64,12 @@ bool gs_layer_of_batch(const gs_layer *l) {
     return found;
 }
 
+int gs_layer_vocabulary(const gs_layer *l) {
+    int found = l->ops->vocabulary ? l->ops->vocabulary(l) : 0;
+    for (int i = 0; i < l->children && found == 0; i++) found = gs_layer_vocabulary(l->child[i]);
+    return found;
+}
+
 /* ---- plan ---- */
 
 void gs_layer_describe(const gs_layer *l, char *text, size_t size) {

@@ -79,6 +79,8 @@ typedef struct gs_layer_ops {
     size_t epilogue;
     /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
     bool (*join)(const gs_layer *, gs_epilogue *);
+    /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
+    int (*vocabulary)(const gs_layer *);
     bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
     int also_writes, also_reads;
@@ -123,6 +125,7 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
     X(batch_norm, "gives channels mean 0 and variance 1") \
     X(layer_norm, "gives each vector mean 0 and variance 1") \
+    X(positions, "adds a learned vector to each token, by its place") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
     X(tanh, "tanh(x)") \
@@ -132,6 +135,8 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 #define GS_DECLARE(name, what) gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
+/* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
+gs_layer *gs_embedding(int rows, int width);
 /* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
 gs_layer *gs_gelu(bool with_tanh);
 gs_layer *gs_dropout(float p);
@@ -162,6 +167,8 @@ void gs_layer_describe(const gs_layer *, char *text, size_t size);
 /* The layer and all inside it: their numbers are below this. */
 size_t gs_layer_count(const gs_layer *);
 
+/* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
+int gs_layer_vocabulary(const gs_layer *);
 bool gs_layer_of_batch(const gs_layer *); /* is it, or is one inside it, of_batch? */
 /* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);

@@ -56,6 +56,14 @@ static gs_status parse_avg_pool(gs_parser *p, gs_layer **l) {
     return parse_pool(p, gs_avg_pool2d, l);
 }
 
+static gs_status parse_embedding(gs_parser *p, gs_layer **l) {
+    int rows, width;
+    GS_TRY(gs_words_count(&p->words, "the number of vectors of embedding", &rows));
+    GS_TRY(gs_words_count(&p->words, "the width of embedding's vectors", &width));
+    *l = gs_embedding(rows, width);
+    return GS_OK;
+}
+
 static gs_status parse_gelu(gs_parser *p, gs_layer **l) {
     *l = gs_gelu(gs_words_accept(&p->words, "tanh"));
     return GS_OK;
@@ -107,6 +115,7 @@ static const struct {
     /* clang-format off */
     GS_WORD_LAYERS(WORD)
     /* clang-format on */
+    {"embedding", "embedding V D", parse_embedding, NULL, "token numbers below V become vectors of D"},
     {"gelu", "gelu [tanh]", parse_gelu, NULL, "x Phi(x); tanh: nearly that, as in GPT-2"},
     {"dropout", "dropout P", parse_dropout, NULL, "in training, clears each with probability P"},
     {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,

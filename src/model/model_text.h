@@ -12,6 +12,7 @@
  *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["no_bias"]
  *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: the window's size if not given
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
+ *              | "embedding" V D                              V vectors of D numbers
  *              | "gelu" ["tanh"]
  *              | "dropout" P
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself

@@ -19,7 +19,9 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
     GS_TRY(gs_model_plan(s->model, set->shape, &plan));
     int outputs = (int)gs_shape_size(plan->out), answers = gs_model_answers(plan);
+    int vocabulary = gs_layer_vocabulary(plan->net);
     gs_model_free(plan);
+    if (vocabulary > 0) GS_TRY(gs_dataset_check_tokens(set, vocabulary));
     bool targets = s->loss == GS_REGRESSION;
     if (targets != (set->targets != NULL))
         return gs_fail(

@@ -96,6 +96,16 @@ def layer_norm(n, c):
     return F.layer_norm(x, (c,), w, b, float(np.float32(1e-5))), {"dx": x, "dw": w, "db": b}
 
 
+def embedding(n, rows, c):
+    x, w = torch.tensor((hashed(n, X) % rows).astype(np.int64)), leaf(values(rows * c, W), rows, c)
+    return F.embedding(x, w), {"dw": w}
+
+
+def positions(n, count):
+    x, w = leaf(values(n * count, X), n, count), leaf(values(count, W), count)
+    return x + w, {"dw": w}
+
+
 def relu(count):
     x = leaf(away_from_0(count, X), count)
     return F.relu(x), {"dx": x}

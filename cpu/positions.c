@@ -1,0 +1,56 @@
+/* The same numbers added to each sample: cpu/plain/positions.c says what is computed. */
+#include "cpu/cpu.h"
+
+typedef struct positions_work {
+    float *y, *dw;
+    const float *x, *w, *dy;
+    size_t n, count;
+    bool add;
+    int parts;
+} positions_work;
+
+static void forward_part(void *context, int part) {
+    const positions_work *t = context;
+    const gs_range r = gs_cpu_range(t->count, part, t->parts);
+    for (size_t i = 0; i < t->n; i++) {
+        const float *x = t->x + i * t->count, *w = t->w;
+        float *y = t->y + i * t->count; /* may be x */
+        for (size_t k = r.begin; k < r.end; k++) y[k] = x[k] + w[k];
+    }
+}
+
+/* y = x + w */
+gs_status GS_ISA(positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count) {
+    positions_work t = {.y = gs_cpu_floats(y),
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .n = n,
+                        .count = count,
+                        .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    return GS_OK;
+}
+
+/* In the order of the samples, whatever the number of threads. */
+static void backward_part(void *context, int part) {
+    const positions_work *t = context;
+    const gs_range r = gs_cpu_range(t->count, part, t->parts);
+    float *restrict dw = t->dw;
+    for (size_t k = r.begin; k < r.end && !t->add; k++) dw[k] = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const float *dy = t->dy + i * t->count;
+        for (size_t k = r.begin; k < r.end; k++) dw[k] += dy[k];
+    }
+}
+
+/* forward: y = x + w, so dw[k] = sum_i dy[i][k] */
+gs_status GS_ISA(positions_backward)(gs_device *d, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add) {
+    positions_work t = {.dw = gs_cpu_floats(dw),
+                        .dy = gs_cpu_floats(dy),
+                        .n = n,
+                        .count = count,
+                        .add = add,
+                        .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
+    return GS_OK;
+}

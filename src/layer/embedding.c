@@ -1,0 +1,95 @@
+/* A vector for each token number: y = weight[x], one row of a table that is learned.
+ *
+ *     x   2 0 2          weight   0  a a a         y   c c c
+ *                                 1  b b b             a a a
+ *                                 2  c c c             c c c
+ *
+ * A sample is a row of numbers, or a sequence of tokens with one number each; y is a sequence. A number is a float that
+ * holds a whole number from 0 to rows - 1; train/sets.c checks that before a run begins. It has no gradient, so the
+ * layer comes first in a model.
+ *
+ * Initial values are uniform in (-k, k), k = 1 / sqrt(width): vectors of about the same length for any width. (PyTorch
+ * draws from the normal distribution with deviation 1.)
+ *
+ * Source: Bengio, Ducharme, Vincent, Jauvin, "A neural probabilistic language model" (JMLR 2003).
+ */
+#include <stdio.h>
+#include "layer/make.h"
+
+enum { MOST = 1 << 24 /* up to here a float holds every whole number */ };
+
+typedef struct embedding {
+    gs_layer base;
+    int rows, width;
+} embedding;
+
+/* Layers are numbered depth first: only those that hold it come before the first one. */
+static bool is_first(const gs_layer *l) {
+    int holders = l->name[0] ? 1 : 0;
+    for (const char *c = l->name; *c; c++) holders += *c == '.';
+    return l->number == holders;
+}
+
+static gs_status embedding_plan(gs_layer *l, gs_shape in) {
+    const embedding *me = (const embedding *)l;
+    const int tokens = gs_shape_tokens(in);
+    if (me->rows < 1 || me->rows > MOST)
+        return gs_layer_refuse(l, "the number of vectors is %d; wanted 1 to %d", me->rows, MOST);
+    if (me->width < 1)
+        return gs_layer_refuse(l, "the width of the vectors is %d; it must be at least 1", me->width);
+    if (in.h != 1 || in.w != 1 || (in.c != 1 && tokens != 1))
+        return gs_layer_refuse(
+            l, "the input is %s, embedding needs a row of token numbers, such as (20,1,1) or (20,1,1,1)",
+            gs_shape_tuple(in).text);
+    if (!is_first(l))
+        return gs_layer_refuse(
+            l, "another layer comes before it, but only data hold token numbers: put it first");
+    l->out = (gs_shape){me->width, 1, 1, in.c * tokens};
+    return gs_layer_parameter(l, "weight", 2, (int[]){me->rows, me->width}, me->width);
+}
+
+static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const embedding *me = (const embedding *)l;
+    l->x = x;
+    *y = l->y;
+    return l->device->ops->embedding_forward(l->device, l->y, x, l->param[0].w,
+                                             pass->n * gs_shape_size(l->in), me->rows, me->width);
+}
+
+/* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
+ * somebody asks for it. */
+static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const embedding *me = (const embedding *)l;
+    const size_t count = pass->n * gs_shape_size(l->in);
+    *dx = l->dx;
+    if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
+    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->rows, me->width,
+                                              !pass->fresh);
+}
+
+static void embedding_describe(const gs_layer *l, char *text, size_t size) {
+    const embedding *me = (const embedding *)l;
+    snprintf(text, size, "embedding %d %d", me->rows, me->width);
+}
+
+static int embedding_vocabulary(const gs_layer *l) {
+    return ((const embedding *)l)->rows;
+}
+
+static const gs_layer_ops embedding_ops = {
+    .name = "embedding",
+    .buffers = GS_OWN,
+    .plan = embedding_plan,
+    .forward = embedding_forward,
+    .backward = embedding_backward,
+    .vocabulary = embedding_vocabulary,
+    .describe = embedding_describe,
+};
+
+gs_layer *gs_embedding(int rows, int width) {
+    embedding *me = (embedding *)gs_layer_new(&embedding_ops, sizeof(embedding), 0);
+    if (!me) return NULL;
+    me->rows = rows;
+    me->width = width;
+    return &me->base;
+}

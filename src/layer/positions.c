@@ -1,0 +1,41 @@
+/* Where a token stands: a vector for each place of a sequence, learned, is added to the token there: y = x + weight.
+ *
+ * Without it, attention would not know the order of its tokens. The table is as long as the sequences are. Its initial
+ * values are drawn as those of an embedding.
+ *
+ * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017).
+ */
+#include "layer/make.h"
+
+static gs_status positions_plan(gs_layer *l, gs_shape in) {
+    if (in.h != 1 || in.w != 1)
+        return gs_layer_refuse(l, "the input is %s, positions needs a sequence of vectors",
+                               gs_shape_tuple(in).text);
+    l->out = in;
+    l->flops = (double)gs_shape_size(in);
+    return gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c);
+}
+
+static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    *y = gs_layer_y(l, x);
+    return l->device->ops->positions_forward(l->device, *y, x, l->param[0].w, pass->n, gs_shape_size(l->in));
+}
+
+/* Of y = x + w: dx = dy, which is handed on; dw = the sum of dy over the samples. */
+static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    *dx = l->needs_dx ? dy : GS_NONE;
+    return l->device->ops->positions_backward(l->device, l->param[0].dw, dy, pass->n, gs_shape_size(l->in),
+                                              !pass->fresh);
+}
+
+static const gs_layer_ops positions_ops = {
+    .name = "positions",
+    .buffers = GS_ELEMENT_WISE,
+    .plan = positions_plan,
+    .forward = positions_forward,
+    .backward = positions_backward,
+};
+
+gs_layer *gs_positions(void) {
+    return gs_layer_new(&positions_ops, sizeof(gs_layer), 0);
+}
