@@ -29,7 +29,7 @@ ELSEWHERE         = $(if $(OPEN),,$(filter-out $(shell uname -m),$(FOR)))
 PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
                     $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
 PACKAGES_install  = mandoc zsh
-PACKAGES_torch    = python3-torch
+PACKAGES_torch    = python3-torch python3-torchvision
 PACKAGES_kill     = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
@@ -351,6 +351,7 @@ MODELS = 60
 test-torch: all $(B)/torch-models
 	/usr/bin/python3 -B tests/torch_models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
+	/usr/bin/python3 -B tests/torch_names.py $(B)/gradsum $(B)/torch/names
 	/usr/bin/python3 -B tests/torch_runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
 

@@ -285,9 +285,9 @@ static void bad_headers(void **state) {
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8},
         {GS_E_FORMAT, "0.bias is I32; wanted F32, F16 or BF16",
          "{" CONV_W ",\"0.bias\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32},
-        {GS_E_SHAPE, "1.num_batches_tracked (0) is in ",
+        {GS_E_SHAPE, "1.num_batches (0) is in ",
          "{" CONV_W "," CONV_B "," LINEAR_W
-         ",\"1.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[64,64]}}",
+         ",\"1.num_batches\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[64,64]}}",
          64},
         {GS_E_FORMAT, "0.bias lies at bytes 0 to 8 of the data, which has 7",
          "{\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7},

@@ -104,6 +104,9 @@ int gs_cmd_train(int argc, char **argv) {
         "\"steps\" done and a \"message\", but no results.",
         "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (s.names != GS_NAMES_OWN && !s.save)
+        return gs_failed("train",
+                         gs_fail(GS_E_USAGE, "--names says how --save names the weights: it needs --save"));
     if (s.keep_best && !s.save)
         return gs_failed("train",
                          gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));

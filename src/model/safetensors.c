@@ -10,6 +10,7 @@
 #include "core/version.h"
 #include "core/text.h"
 #include "io/file.h"
+#include "model/names.h"
 #include "model/safetensors_file.h"
 #include "sync/wire.h" /* the conversions */
 
@@ -171,43 +172,72 @@ static int length_in_front(const char *name, const char *of) {
 }
 
 /* What all tensors have in front of the model's names: the shortest beginning behind which one of them has the name
- * of the first parameter. Empty where there is none. */
-static prefix find_prefix(const gs_tensor_file *f, const gs_model *model) {
-    prefix best = {"", 0};
-    if (model->saved_count == 0) return best;
-    const char *first = model->param[0]->name;
+ * of the first parameter. False: there is none. */
+static bool find_prefix(const gs_tensor_file *f, const char *first, prefix *best) {
+    *best = (prefix){"", 0};
+    bool found = false;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
         int length = length_in_front(name, first);
         prefix here = {name, (size_t)length};
-        if (length == 0) return here;
         if (length < 0 || !all_begin_with(f, here)) continue;
-        if (best.length == 0 || here.length < best.length) best = here;
+        if (!found || here.length < best->length) *best = here;
+        found = true;
     }
-    return best;
+    return found;
 }
 
-static const gs_param *find_param(const gs_model *model, const char *name) {
-    for (int i = 0; i < model->saved_count; i++)
-        if (strcmp(model->param[i]->name, name) == 0) return model->param[i];
-    return NULL;
+/* The tensors of a file that are the model's, under its own names or those of others. */
+typedef struct match {
+    const gs_tensor_file *file;
+    const gs_model *model;
+    gs_name *name; /* of each parameter */
+    prefix before;
+} match;
+
+/* Which names has the file? Its own, unless the first parameter is there under another one alone. */
+static gs_status match_begin(match *m, const gs_tensor_file *f, const gs_model *model) {
+    const int count = model->saved_count;
+    *m = (match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
+    if (!m->name) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %d tensors", f->path, count);
+    GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
+    if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
+    if (model->net && gs_names_of(model, GS_NAMES_TORCHVISION, m->name) == GS_OK &&
+        find_prefix(f, m->name[0].text, &m->before))
+        return GS_OK;
+    m->before.length = 0;
+    return gs_names_of(model, GS_NAMES_OWN, m->name);
+}
+
+static bool is_parameter(const match *m, const char *name) {
+    for (int i = 0; i < m->model->saved_count; i++)
+        if (strcmp(m->name[i].text, name) == 0) return true;
+    return false;
+}
+
+/* PyTorch counts the batches that batch_norm has seen, and computes nothing from it. */
+static bool is_counter(const char *name) {
+    static const char counter[] = "num_batches_tracked";
+    const char *last = strrchr(name, '.');
+    return last && strcmp(last + 1, counter) == 0;
 }
 
 /* The same for any of the model's names. */
-static int front_of(const gs_model *model, const char *name) {
+static int front_of(const match *m, const char *name) {
     int length = -1;
-    for (int i = 0; i < model->saved_count && length < 0; i++)
-        length = length_in_front(name, model->param[i]->name);
+    for (int i = 0; i < m->model->saved_count && length < 0; i++)
+        length = length_in_front(name, m->name[i].text);
     return length;
 }
 
 /* "model.1.weight", "module.1.bias": GS_E_SHAPE. */
-static gs_status check_fronts(const gs_tensor_file *f, const gs_model *model) {
+static gs_status check_fronts(const match *m) {
+    const gs_tensor_file *f = m->file;
     const char *first = NULL;
     int length = 0;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
-        int here = front_of(model, name);
+        int here = front_of(m, name);
         bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
         if (here < 0 || same) continue;
         if (first)
@@ -221,26 +251,27 @@ static gs_status check_fronts(const gs_tensor_file *f, const gs_model *model) {
     return GS_OK;
 }
 
-static gs_status missing(const gs_tensor_file *f, const gs_model *model, const char *name,
-                         const char *wanted) {
+static gs_status missing(const match *m, const char *name, const char *wanted) {
+    const gs_tensor_file *f = m->file;
     char others[120] = "";
-    GS_TRY(check_fronts(f, model));
+    GS_TRY(check_fronts(m));
     if (f->count > 0)
         snprintf(others, sizeof others, "; what is there begins with %s", gs_printable(f->tensors[0].name));
     return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
 }
 
 /* The file's tensors are exactly the model's. */
-static gs_status check_model(const gs_tensor_file *f, const gs_model *model, prefix before) {
+static gs_status check_model(const match *m) {
+    const gs_tensor_file *f = m->file;
     char found[200], wanted[200];
-    for (int i = 0; i < model->saved_count; i++) {
-        const gs_param *p = model->param[i];
-        const gs_tensor *t = find_tensor(f, before, p->name);
+    for (int i = 0; i < m->model->saved_count; i++) {
+        const gs_param *p = m->model->param[i];
+        const gs_tensor *t = find_tensor(f, m->before, m->name[i].text);
         size_t used = 0;
         for (int d = 0; d < p->ndim; d++)
             used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%d", d ? "," : "(", p->dims[d]);
         strcpy(wanted + used, ")");
-        if (!t) return missing(f, model, p->name, wanted);
+        if (!t) return missing(m, m->name[i].text, wanted);
         if (strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) != 0)
             return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name), found,
                            f->path, wanted);
@@ -250,7 +281,7 @@ static gs_status check_model(const gs_tensor_file *f, const gs_model *model, pre
     }
     for (size_t i = 0; i < f->count; i++) {
         const gs_tensor *t = &f->tensors[i];
-        if (!find_param(model, t->name + before.length)) /* all begin with it */
+        if (!is_parameter(m, t->name + m->before.length) && !is_counter(t->name)) /* all begin with it */
             return gs_fail(GS_E_SHAPE, "%s %s is in %s, but the model has no such parameter",
                            gs_printable(t->name), gs_tensor_shape(t->shape, found, sizeof found), f->path);
     }
@@ -259,8 +290,11 @@ static gs_status check_model(const gs_tensor_file *f, const gs_model *model, pre
 
 gs_status gs_safetensors_check(const char *path, const gs_model *model) {
     gs_tensor_file f;
+    match m = {0};
     gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = check_model(&f, model, find_prefix(&f, model));
+    if (st == GS_OK) st = match_begin(&m, &f, model);
+    if (st == GS_OK) st = check_model(&m);
+    free(m.name);
     gs_tensor_file_close(&f);
     return st;
 }
@@ -282,14 +316,15 @@ static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, s
 
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
     gs_tensor_file f;
+    match m = {0};
     gs_status st = gs_tensor_file_open(path, &f);
-    prefix before = {"", 0};
-    if (st == GS_OK) before = find_prefix(&f, model);
-    if (st == GS_OK) st = check_model(&f, model, before);
+    if (st == GS_OK) st = match_begin(&m, &f, model);
+    if (st == GS_OK) st = check_model(&m);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
         const gs_param *p = model->param[i];
-        st = read_values(&f, find_tensor(&f, before, p->name), host + p->at, p->count);
+        st = read_values(&f, find_tensor(&f, m.before, m.name[i].text), host + p->at, p->count);
     }
+    free(m.name);
     gs_tensor_file_close(&f);
     return st;
 }

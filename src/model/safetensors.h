@@ -40,5 +40,6 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model);
 /* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
  * share a prefix ("model.0.weight"). GS_E_FORMAT: truncated, absurd header length, bad JSON, offsets that
  * overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor that is missing, that the model lacks,
- * or whose shape differs from the model's: the message names it and both shapes. */
+ * or whose shape differs from the model's: the message names it and both shapes. A file may have the names of others
+ * (model/names.h), and PyTorch's num_batches_tracked, which is not read. */
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);

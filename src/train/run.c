@@ -101,6 +101,15 @@ static gs_status check_scaling(const gs_run *run) {
     return check_by_channel(run, "std", &run->settings.std, &run->scaling.std);
 }
 
+/* The model with the names that the file is to have. */
+static gs_status plan_to_save(const gs_run *run, gs_model **plan) {
+    const gs_settings *s = &run->settings;
+    GS_TRY(gs_model_plan(s->model, run->train_set->shape, plan));
+    gs_status status = gs_context(gs_names_rename(*plan, s->names), "--names");
+    if (status != GS_OK) gs_model_free(*plan);
+    return status;
+}
+
 static gs_status prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
@@ -138,6 +147,10 @@ static gs_status prepare(gs_run *run) {
         GS_TRY(gs_check_rates(s, run->train_set->count));
     }
     if (s->save) GS_TRY(gs_file_check_target(s->save));
+    if (!s->save) return GS_OK;
+    gs_model *plan; /* have all its tensors the names that are wanted? */
+    GS_TRY(plan_to_save(run, &plan));
+    gs_model_free(plan);
     return GS_OK;
 }
 
@@ -272,7 +285,7 @@ static gs_status save_weights(gs_run *run) {
     const gs_result *first = &run->worker[0].result;
     if (!s->save || first->rank != 0) return GS_OK;
     gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, run->train_set->shape, &plan));
+    GS_TRY(plan_to_save(run, &plan));
     plan->scaling = run->scaling;
     gs_status status = gs_safetensors_save(s->save, plan, first->weights);
     gs_model_free(plan);

@@ -34,6 +34,7 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "model/model.h"
+#include "model/names.h"
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 #include "comm/comm.h"
@@ -82,6 +83,7 @@ typedef struct gs_settings {
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
     size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
+    gs_names names;          /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;

@@ -35,6 +35,7 @@ static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
 static const gs_option_names names[] = {
     [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2, "cross_entropy, squared_error"},
     [GS_OPTION_LABELS] = {{"fine", "coarse"}, 2, "fine, coarse"},
+    [GS_OPTION_NAMES] = {{"own", "torchvision"}, 2, "own, torchvision"},
     [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3, "f32, f16, bf16"},
     [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3, "none, linear, sqrt"},
     [GS_OPTION_BIND] = {{"none", "cores"}, 2, "cores, none"},
@@ -54,7 +55,8 @@ static bool is_bool(gs_option_kind kind) {
 }
 
 _Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_labels) == sizeof(int) &&
-                   sizeof(gs_wire) == sizeof(int) && sizeof(gs_lr_rule) == sizeof(int),
+                   sizeof(gs_names) == sizeof(int) && sizeof(gs_wire) == sizeof(int) &&
+                   sizeof(gs_lr_rule) == sizeof(int),
                "a name's number is stored as an int or as a bool");
 
 void gs_option_set_name(gs_option_kind kind, void *value, int i) {

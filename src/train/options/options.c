@@ -135,6 +135,10 @@ const gs_run_option gs_run_table[] = {
     {"save", GS_OPTION_TEXT, AT(save), 0, 0, "FILE", "write the weights (safetensors); on all ranks or none",
      GS_TRAINING, .agreement = GS_ALL_OR_NONE},
 
+    {"names", GS_OPTION_NAMES, AT(names), 0, 0, "WHOSE",
+     "how --save names the weights: own, or torchvision (ResNet, VGG); --load takes both", GS_TRAINING,
+     .agreement = GS_MAY_DIFFER},
+
     /* ---- of the commands that name one ---- */
     {"keep", GS_OPTION_KEEP, AT(keep_best), 0, 0, "WHICH",
      "which weights to --save: last, or best (of the epoch with the highest test accuracy)", GS_IF_NAMED,

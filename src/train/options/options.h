@@ -32,6 +32,7 @@ typedef enum gs_option_kind {
     GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
     GS_OPTION_LABELS,   /* gs_labels: fine, coarse */
+    GS_OPTION_NAMES,    /* gs_names: own, torchvision */
     GS_OPTION_WIRE,     /* gs_wire: f32, f16, bf16 */
     GS_OPTION_RULE,     /* gs_lr_rule */
     GS_OPTION_BIND,     /* bool: cores, none */

@@ -1,0 +1,175 @@
+/* Weights with the names of torchvision (model/names.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/names.h"
+#include "model/safetensors.h"
+#include "tests/files.h"
+#include "tests/test.h"
+
+static const gs_shape LARGE = {3, 224, 224, 0};
+
+static const char *shape_of(const gs_param *p, char *text, size_t size) {
+    size_t used = 0;
+    *text = '\0';
+    for (int d = 0; d < p->ndim; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%d", d ? "," : "", p->dims[d]);
+    return text;
+}
+
+/* The names and shapes of tests/golden/torchvision.txt, which torchvision has written. */
+static void names_are_torchvisions(void **state) {
+    (void)state;
+    static const char *const models[] = {"resnet18", "resnet50", "vgg11"};
+    char line[200], model[20], name[100], shape[60], ours[60];
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        FILE *golden = fopen("tests/golden/torchvision.txt", "r");
+        gs_model *m;
+        int found = 0;
+        assert_non_null(golden);
+        assert_ok(gs_model_plan(models[i], LARGE, &m));
+        assert_ok(gs_names_rename(m, GS_NAMES_TORCHVISION));
+        while (fgets(line, sizeof line, golden)) {
+            assert_int_equal(sscanf(line, "%19s %99s %59s", model, name, shape), 3);
+            if (strcmp(model, models[i]) != 0) continue;
+            int at = 0;
+            while (at < m->saved_count && strcmp(m->param[at]->name, name) != 0) at++;
+            if (at == m->saved_count) fail_msg("%s: no tensor is called %s", model, name);
+            assert_string_equal(shape_of(m->param[at], ours, sizeof ours), shape);
+            found++;
+        }
+        fclose(golden);
+        assert_int_equal(found, m->saved_count);
+        gs_model_free(m);
+    }
+}
+
+/* ---- files ---- */
+
+static const char SMALL[] =
+    "conv 2 3 pad 1 no_bias, batch_norm, relu, residual (conv 2 3 pad 1, batch_norm), relu, "
+    "residual (conv 3 3 stride 2 pad 1 | conv 3 1 stride 2, batch_norm), relu, residual (conv 3 1), "
+    "global_avg_pool, flatten, linear 2";
+enum { ROOM = 400 };
+
+static gs_model *small(gs_names names, float *values) {
+    gs_model *m;
+    assert_ok(gs_model_plan(SMALL, (gs_shape){1, 4, 4, 0}, &m));
+    assert_ok(gs_names_rename(m, names));
+    assert_true(m->saved <= ROOM);
+    for (size_t i = 0; i < m->saved; i++) values[i] = (float)i;
+    return m;
+}
+
+static const char *file_in_folder(void) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    return path;
+}
+
+static void stages_and_blocks(void **state) {
+    (void)state;
+    static const char *const want[] = {"conv1.weight",
+                                       "bn1.weight",
+                                       "bn1.bias",
+                                       "layer1.0.conv1.weight",
+                                       "layer1.0.conv1.bias",
+                                       "layer1.0.bn1.weight",
+                                       "layer1.0.bn1.bias",
+                                       "layer2.0.conv1.weight",
+                                       "layer2.0.conv1.bias",
+                                       "layer2.0.downsample.0.weight",
+                                       "layer2.0.downsample.0.bias",
+                                       "layer2.0.downsample.1.weight",
+                                       "layer2.0.downsample.1.bias",
+                                       "layer2.1.conv1.weight",
+                                       "layer2.1.conv1.bias",
+                                       "fc.weight",
+                                       "fc.bias"};
+    float values[ROOM];
+    gs_model *m = small(GS_NAMES_TORCHVISION, values);
+    assert_int_equal(m->param_count, sizeof want / sizeof *want);
+    for (int i = 0; i < m->param_count; i++) assert_string_equal(m->param[i]->name, want[i]);
+    gs_model_free(m);
+}
+
+/* A file with either names gives the model the same numbers, whatever stands in front of them. */
+static void either_names_load(void **state) {
+    (void)state;
+    const char *path = file_in_folder();
+    float values[ROOM], back[ROOM];
+    gs_model *own = small(GS_NAMES_OWN, values);
+    for (int i = 0; i < 3; i++) {
+        gs_model *m = small(i == 0 ? GS_NAMES_OWN : GS_NAMES_TORCHVISION, values);
+        for (int p = 0; i == 2 && p < m->saved_count; p++) {
+            char name[GS_PARAM_NAME];
+            snprintf(name, sizeof name, "module.%.50s", m->param[p]->name);
+            memcpy(m->param[p]->name, name, sizeof name);
+        }
+        assert_ok(gs_safetensors_save(path, m, values));
+        assert_ok(gs_safetensors_check(path, own));
+        memset(back, 0, sizeof back);
+        assert_ok(gs_safetensors_load(path, own, back));
+        assert_memory_equal(back, values, own->saved * sizeof *values);
+        gs_model_free(m);
+    }
+    gs_model_free(own);
+}
+
+/* The counter that PyTorch keeps is no parameter; another unknown tensor is refused. */
+static void counters_of_pytorch(void **state) {
+    (void)state;
+    const char *path = file_in_folder();
+    const struct {
+        const char *name;
+        bool taken;
+    } extra[] = {{"1.num_batches_tracked", true}, {"1.num_batches", false}};
+    gs_model *m;
+    assert_ok(gs_model_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0}, &m));
+    for (int i = 0; i < 2; i++) {
+        char text[300];
+        float one = 3, back = 0;
+        snprintf(text, sizeof text,
+                 "{\"1.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},"
+                 "\"%s\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}",
+                 extra[i].name);
+        FILE *f = fopen(path, "wb");
+        const uint64_t length = strlen(text), count = 7;
+        assert_non_null(f);
+        fwrite(&length, sizeof length, 1, f);
+        fputs(text, f);
+        fwrite(&one, sizeof one, 1, f);
+        fwrite(&count, sizeof count, 1, f);
+        assert_int_equal(fclose(f), 0);
+        if (extra[i].taken)
+            assert_ok(gs_safetensors_load(path, m, &back));
+        else
+            assert_fails(GS_E_SHAPE, "1.num_batches () is in", gs_safetensors_load(path, m, &back));
+        assert_true(!extra[i].taken || back == one);
+    }
+    gs_model_free(m);
+}
+
+/* ---- models that have no such names ---- */
+
+static void models_without_names(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"residual (flatten, linear 9, flatten | flatten), linear 1", "for layer 0.body.1, linear"},
+        {"conv 2 1, residual (relu), conv 2 1, flatten, linear 1", "for layer 2, conv2d"},
+        {"residual (residual (relu)), flatten, linear 1", "for layer 0.body.0, residual"},
+        {"flatten, linear 2, batch_norm, linear 1", "for layer 2, batch_norm"},
+        {"flatten, linear 2, conv 2 1, flatten, linear 1", "for layer 2, conv2d"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_model *m;
+        assert_ok(gs_model_plan(wrong[i][0], (gs_shape){1, 3, 3, 0}, &m));
+        assert_fails(GS_E_USAGE, wrong[i][1], gs_names_rename(m, GS_NAMES_TORCHVISION));
+        assert_true(strncmp(m->param[0]->name, "layer", 5) != 0); /* nothing is renamed */
+        gs_model_free(m);
+    }
+}
+
+GS_TESTS(names, cmocka_unit_test(names_are_torchvisions), cmocka_unit_test(stages_and_blocks),
+         cmocka_unit_test(either_names_load), cmocka_unit_test(counters_of_pytorch),
+         cmocka_unit_test(models_without_names))

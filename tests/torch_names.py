@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Weights with the names of torchvision: a part of `make test-torch`.
+
+    torch_names.py GRADSUM FOLDER      random weights of torchvision's ResNets, loaded and saved by gradsum: the same
+                                       logits, and the same tensors back
+    torch_names.py --golden            write tests/golden/torchvision.txt: the names and shapes of torchvision's tensors
+
+Running statistics are random too, so that each tensor counts. Images are 32 x 32, in CIFAR-10's binary format: ResNets
+take any size. Weights and images are the same in both programs, so logits differ by rounding: allowed is 1e-4 of the
+largest. Seen: 1.5e-6.
+"""
+import json, os, struct, subprocess, sys
+
+try:
+    import numpy as np
+    import torch
+    import torchvision
+except ImportError as error:
+    print("test-torch: names: skipped:", error)
+    sys.exit(os.environ.get("GRADSUM_TORCH") == "required")
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOLERANCE, IMAGES, CLASSES = 1e-4, 24, 10
+
+
+def tensors_of(model):
+    return {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
+
+
+def golden():
+    with open(HERE + "/golden/torchvision.txt", "w") as out:
+        for name in ("resnet18", "resnet50", "vgg11"):
+            for k, v in tensors_of(getattr(torchvision.models, name)()).items():
+                out.write("%s %s %s\n" % (name, k, ",".join(map(str, v.shape))))
+
+
+def save(path, state):
+    """A safetensors file of a whole state_dict, with the counters that only PyTorch has."""
+    header, data = {}, b""
+    for k, v in state.items():
+        numbers = v.numpy().tobytes()
+        kind = "I64" if v.dtype == torch.int64 else "F32"
+        header[k] = {"dtype": kind, "shape": list(v.shape), "data_offsets": [len(data), len(data) + len(numbers)]}
+        data += numbers
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def load(path):
+    with open(path, "rb") as f:
+        length = struct.unpack("<Q", f.read(8))[0]
+        header, data = json.loads(f.read(length)), f.read()
+    header.pop("__metadata__")
+    return {k: np.frombuffer(data[v["data_offsets"][0]:v["data_offsets"][1]], np.float32).reshape(v["shape"])
+            for k, v in header.items()}
+
+
+def gradsum(program, *words):
+    r = subprocess.run([program, *words], capture_output=True, text=True)
+    if r.returncode != 0:
+        sys.exit("torch_names.py: %s: %s" % (" ".join(words), r.stderr))
+
+
+def compare(program, folder, name, images):
+    torch.manual_seed(len(name))
+    model = getattr(torchvision.models, name)(num_classes=CLASSES)
+    for k, v in model.state_dict().items():
+        if k.endswith("running_mean"):
+            v.normal_(0, 0.2)
+        elif k.endswith("running_var"):
+            v.uniform_(0.5, 2)
+    model.eval()
+    theirs, ours, again = folder + "/theirs.safetensors", folder + "/logits.npy", folder + "/ours.safetensors"
+    save(theirs, model.state_dict())
+    options = ["--model", "%s %d" % (name, CLASSES), "--data", folder, "--load", theirs, "--mean", "0", "--std", "1"]
+    gradsum(program, "predict", *options, "-o", ours)
+    with torch.no_grad():
+        wanted = model(torch.tensor(images) / 255).numpy()
+    error = np.abs(np.load(ours) - wanted).max() / np.abs(wanted).max()
+    if not error < TOLERANCE:
+        sys.exit("torch_names.py: %s: logits differ by %g of the largest, allowed is %g" % (name, error, TOLERANCE))
+    # A rate of 0: what is saved is what was loaded, but for the running statistics.
+    gradsum(program, "train", *options, "--lr", "0", "--steps", "1", "--batch", "8", "--save", again, "--names",
+            "torchvision")
+    saved = load(again)
+    if set(saved) != set(tensors_of(model)):
+        sys.exit("torch_names.py: %s: other names: %s" % (name, sorted(set(saved) ^ set(tensors_of(model)))[:4]))
+    for k, v in tensors_of(model).items():
+        if saved[k].shape != tuple(v.shape) or ("running" not in k and not np.array_equal(saved[k], v.numpy())):
+            sys.exit("torch_names.py: %s: %s is not what was loaded" % (name, k))
+    print("test-torch: names: %s: %d tensors; logits of %d images differ by at most %.1e of the largest"
+          % (name, len(saved), len(images), error))
+
+
+def main(program, folder):
+    os.makedirs(folder, exist_ok=True)
+    rows = np.random.default_rng(1).integers(0, 256, (IMAGES, 3073), dtype=np.uint8)
+    rows[:, 0] = np.arange(IMAGES) % CLASSES
+    for batch in range(1, 6):
+        rows.tofile("%s/data_batch_%d.bin" % (folder, batch))
+    rows.tofile(folder + "/test_batch.bin")
+    for name in ("resnet18", "resnet50"):
+        compare(program, folder, name, rows[:, 1:].reshape(IMAGES, 3, 32, 32).astype(np.float32))
+
+
+if __name__ == "__main__":
+    golden() if sys.argv[1:] == ["--golden"] else main(*sys.argv[1:])
