@@ -82,6 +82,7 @@ _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
     verdict.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (verdict.code > 128) verdict.signal = verdict.code - 128; /* of one in a sandbox */
     snprintf(verdict.message, sizeof verdict.message, "%s", why);
+    snprintf(verdict.called, sizeof verdict.called, "%s", w->called);
     send_verdict();
 }
 
@@ -144,7 +145,10 @@ static bool look_for_leaks(void) {
 
 static void *check(void *nothing) {
     verdict.passed = task->check() == GS_OK;
-    if (!verdict.passed) snprintf(verdict.message, sizeof verdict.message, "%s", gs_message());
+    if (!verdict.passed) {
+        snprintf(verdict.message, sizeof verdict.message, "%s", gs_message());
+        snprintf(verdict.hint, sizeof verdict.hint, "%s", lab_hint_of_failure());
+    }
     pthread_mutex_lock(&lock);
     finished = true;
     pthread_cond_broadcast(&changed);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -31,7 +32,8 @@ typedef struct running {
     int output, verdict; /* our ends; -1: closed */
     size_t kept, printed;
     char word[LAB_WORD];
-    double started;
+    double started, looked; /* when it began; when it was looked at */
+    lab_time time;
     bool killed; /* job->end says why */
 } running;
 
@@ -76,6 +78,7 @@ static void shut(int *fd) {
 static gs_status start(running *r, lab_job *job) {
     int output[2] = {-1, -1}, verdict[2] = {-1, -1};
     *r = (running){.job = job, .output = -1, .verdict = -1, .started = gs_seconds()};
+    r->looked = r->started;
     job->output = calloc(1, KEPT + 1);
     pid_t parent = getpid(), pid = -1;
     bool ready = job->output && pipe2(output, O_CLOEXEC) == 0 && fcntl(output[0], F_SETFL, O_NONBLOCK) == 0 &&
@@ -158,28 +161,52 @@ static void read_verdict(running *r) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n == sizeof v && memcmp(v.word, r->word, sizeof v.word) == 0) {
         v.message[sizeof v.message - 1] = v.blank[sizeof v.blank - 1] = '\0';
+        v.called[sizeof v.called - 1] = v.hint[sizeof v.hint - 1] = '\0';
         r->job->verdict = v;
         r->job->has_verdict = true;
     }
     shut(&r->verdict); /* one verdict, the first */
 }
 
-static void add_use(pid_t pid, int depth, size_t *memory, double *cpu);
+/* What a process uses, with all that it has started. */
+typedef struct use {
+    size_t memory; /* bytes */
+    double cpu;    /* seconds */
+    bool awake;    /* a thread computes, waits for a processor, or for a disk */
+} use;
+
+static void add_use(pid_t pid, int depth, use *u);
 
 /* Of what one thread has started. */
-static void add_children(const char *children, int depth, size_t *memory, double *cpu) {
+static void add_children(const char *children, int depth, use *u) {
     int child;
     FILE *f = fopen(children, "r");
-    while (f && fscanf(f, "%d", &child) == 1) add_use(child, depth, memory, cpu);
+    while (f && fscanf(f, "%d", &child) == 1) add_use(child, depth, u);
     if (f) fclose(f);
 }
 
-/* Add the bytes in memory and the seconds of CPU time of a process, all its threads together, and of all that it has
- * started. What cannot be read any more counts nothing; what is too deep to be looked at is too much. */
-static void add_use(pid_t pid, int depth, size_t *memory, double *cpu) {
+/* What follows the name in a file "stat" of /proc; NULL: it cannot be read any more. */
+static const char *read_stat(const char *path, char *line, int size) {
+    FILE *f = fopen(path, "r");
+    const char *name_end = f && fgets(line, size, f) ? strrchr(line, ')') : NULL;
+    if (f) fclose(f);
+    return name_end;
+}
+
+static void add_thread(pid_t pid, const char *thread, int depth, use *u) {
+    char path[64], line[1024], state;
+    snprintf(path, sizeof path, "/proc/%d/task/%.16s/stat", (int)pid, thread);
+    const char *stat = read_stat(path, line, sizeof line);
+    if (stat && sscanf(stat, ") %c", &state) == 1) u->awake = u->awake || state == 'R' || state == 'D';
+    snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, thread);
+    add_children(path, depth + 1, u);
+}
+
+/* What cannot be read any more counts nothing; what is too deep to be looked at is too much. */
+static void add_use(pid_t pid, int depth, use *u) {
     enum { DEEPEST = 64 };
     if (depth > DEEPEST) {
-        *memory = SIZE_MAX / 2;
+        u->memory = SIZE_MAX / 2;
         return;
     }
     char path[64], line[1024] = "";
@@ -188,32 +215,38 @@ static void add_use(pid_t pid, int depth, size_t *memory, double *cpu) {
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
     FILE *f = fopen(path, "r");
     if (f && fscanf(f, "%lu %lu", &total, &resident) == 2)
-        *memory += resident * (size_t)sysconf(_SC_PAGESIZE);
+        u->memory += resident * (size_t)sysconf(_SC_PAGESIZE);
     if (f) fclose(f);
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    f = fopen(path, "r");
-    const char *name_end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    bool found = name_end && sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
-                                    &user, &kernel, &children_user, &children_kernel) == 4;
-    if (found)
-        *cpu += (double)(user + kernel + (unsigned long)children_user + (unsigned long)children_kernel) /
-                (double)sysconf(_SC_CLK_TCK);
-    if (f) fclose(f);
+    const char *stat = read_stat(path, line, sizeof line);
+    if (stat && sscanf(stat, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &kernel,
+                       &children_user, &children_kernel) == 4)
+        u->cpu += (double)(user + kernel + (unsigned long)children_user + (unsigned long)children_kernel) /
+                  (double)sysconf(_SC_CLK_TCK);
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *threads = opendir(path);
-    for (const struct dirent *e; threads && (e = readdir(threads));) {
-        if (*e->d_name == '.') continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, e->d_name);
-        add_children(path, depth + 1, memory, cpu);
-    }
+    for (const struct dirent *e; threads && (e = readdir(threads));)
+        if (*e->d_name != '.') add_thread(pid, e->d_name, depth, u);
     if (threads) closedir(threads);
 }
 
-/* A loop is known by the CPU time that it takes, a wait by taking none. What has had little of a machine that is busy
- * with other things may take three times as long. */
-static bool too_long(const lab_job *job, double cpu) {
-    double limit = job->limits.seconds;
-    return cpu > limit || job->seconds > 3 * limit || (job->seconds > limit && cpu < job->seconds / 20);
+bool lab_is_too_long(const lab_limits *limits, const lab_time *t) {
+    return t->cpu > limits->seconds || t->asleep > limits->seconds ||
+           t->clock > LAB_BY_THE_CLOCK * limits->seconds;
+}
+
+/* A look is a moment: two processes that talk to each other may both be found asleep in it. So a sleep is one in which
+ * no look has found anybody awake, and no time of a processor was used. Nor does it count what was not looked at for
+ * long, because this process had to wait for a processor itself. */
+static void look_at_time(running *r, const use *u) {
+    const double now = gs_seconds(), passed = fmin(now - r->looked, 5e-3 * POLL_MS);
+    const bool slept = !u->awake && u->cpu == r->time.cpu;
+    r->time = (lab_time){u->cpu, slept ? r->time.asleep + passed : 0, now - r->started};
+    r->looked = now;
+    r->job->seconds = r->time.clock;
+    if (!lab_is_too_long(&r->job->limits, &r->time) || r->killed) return;
+    r->job->slept = r->time.asleep > r->job->limits.seconds;
+    stop(r, LAB_TOO_LONG);
 }
 
 /* True when it has ended. */
@@ -221,12 +254,10 @@ static bool watch(running *r) {
     lab_job *job = r->job;
     read_output(r);
     if (job->judged) read_verdict(r);
-    job->seconds = gs_seconds() - r->started;
-    size_t memory = 0;
-    double cpu = 0;
-    add_use(r->pid, 0, &memory, &cpu);
-    if (too_long(job, cpu)) stop(r, LAB_TOO_LONG);
-    if (memory > job->limits.memory) stop(r, LAB_TOO_LARGE);
+    use u = {0};
+    add_use(r->pid, 0, &u);
+    look_at_time(r, &u);
+    if (u.memory > job->limits.memory) stop(r, LAB_TOO_LARGE);
     int status;
     pid_t ended = waitpid(r->pid, &status, WNOHANG);
     if (ended == 0 || (ended < 0 && errno == EINTR)) return false;

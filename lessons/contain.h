@@ -14,8 +14,12 @@ typedef enum lab_end {
     LAB_TOO_TALKATIVE /* output */
 } lab_end;
 
+enum { LAB_BY_THE_CLOCK = 10 };
+
 typedef struct lab_limits {
-    double seconds; /* of CPU time, all its processes together; or by the clock, where they hardly use any */
+    double
+        seconds; /* of CPU time, all its processes together; of an uninterrupted sleep of all of them, too; and
+                     * LAB_BY_THE_CLOCK times as much by the clock, because others may need the machine */
     size_t memory; /* bytes that all its processes may have in memory (they may reserve more: AddressSanitizer
                       * reserves terabytes) */
     size_t output; /* bytes that it may print */
@@ -30,7 +34,8 @@ typedef struct lab_job {
     /* what became of it: */
     lab_end end;
     int code;
-    double seconds;
+    bool slept;     /* LAB_TOO_LONG: it was not computing, but waiting for something */
+    double seconds; /* by the clock */
     char *
         output; /* standard output and error; the last part of it where there is much; free with lab_job_free */
     bool has_verdict;
@@ -42,3 +47,12 @@ typedef struct lab_job {
 gs_status lab_contain(lab_job *jobs, int count, int at_once);
 
 void lab_job_free(lab_job *);
+
+/* How long a command has been at it: CPU time, asleep until now without a break, by the clock. */
+typedef struct lab_time {
+    double cpu, asleep, clock;
+} lab_time;
+
+/* Is that too long? A loop is known by the CPU time that it takes, a wait by taking none although it could have some.
+ * Who waits for a processor does neither. */
+bool lab_is_too_long(const lab_limits *, const lab_time *);

@@ -28,7 +28,7 @@ typedef struct lab_grading {
 typedef struct lab_outcome {
     int points;
     char note[LAB_TEXT]; /* why not all points; "" where there are all */
-    bool hint;           /* the task's hint helps here */
+    char hint[LAB_HINT]; /* where to look; "" */
 } lab_outcome;
 
 typedef struct lab_grade {

@@ -57,12 +57,24 @@ size_t lab_pick(unsigned row, size_t i, size_t below);
         if (!(condition)) return gs_fail(GS_E_SHAPE, __VA_ARGS__);                                           \
     } while (0)
 
+/* The failure that a check is about to tell of has this hint, and not its task's, which is about something else. */
+void lab_hint(const char *);
+const char *lab_hint_of_failure(void); /* the last one, or "" */
+
+#define LAB_CHECK_HINT(condition, hint, ...)                                                                 \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            lab_hint(hint);                                                                                  \
+            return gs_fail(GS_E_SHAPE, __VA_ARGS__);                                                         \
+        }                                                                                                    \
+    } while (0)
+
 enum { LAB_RANKS = 16 /* most in one lab_run_ranks */ };
 
 /* Run `body` as ranks 0 .. ranks-1: threads with a comm each, in the checking mode, that wait LAB_WAIT seconds for each
  * other at most. The first rank that failed on its own, and not because another one did, gives the message: "rank 2:
  * ...". */
-enum { LAB_WAIT = 5 };
+enum { LAB_WAIT = 8 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
 /* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */

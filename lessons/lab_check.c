@@ -124,6 +124,16 @@ double lab_largest_difference(const gs_result *a, const gs_result *b) {
 
 /* ---- messages ---- */
 
+static _Atomic(const char *) hint = ""; /* ranks are threads */
+
+void lab_hint(const char *text) {
+    hint = text;
+}
+
+const char *lab_hint_of_failure(void) {
+    return hint;
+}
+
 const char *lab_floats(const float *x, size_t count) {
     enum { SHOWN = 12 };
     static _Thread_local char results[4][SHOWN * 16 + 8];

@@ -176,8 +176,12 @@ static gs_status check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *
     const gs_sync_array a = {.count = count};
     for (int rank = 0; rank < ranks; rank++) {
         gs_sync_cost got = cost(ranks, rank, &a), wanted = scheme->cost(ranks, rank, &a);
-        LAB_CHECK(
+        const bool floats = got.bytes * sizeof(float) == wanted.bytes && got.rounds == wanted.rounds;
+        LAB_CHECK_HINT(
             got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
+            floats
+                ? "cost.bytes counts bytes, and a float has 4 of them; gs_sync_cost_add counts them for you."
+                : "",
             "rank %d of %d, %zu float%s: %s counts %zu round%s, %zu message%s, %zu byte%s; your formula "
             "says %zu, %zu, %zu",
             rank, ranks, count, gs_s(count), scheme->name, wanted.rounds, gs_s(wanted.rounds),
@@ -201,9 +205,12 @@ gs_status lab_check_cost(gs_sync_cost (*cost)(int, int, const gs_sync_array *),
 static gs_status check_time(double (*time)(int, double, const gs_sync_model *), const gs_sync_scheme *wanted,
                             int ranks, const gs_sync_model *m) {
     double bytes = 64 * ranks, got = time(ranks, bytes, m), right = wanted->time(ranks, bytes, m);
-    LAB_CHECK(fabs(got - right) < 1e-9 * right,
-              "%d ranks, %g bytes, alpha %g, beta %g, gamma %g: expected the time %g, got %g", ranks, bytes,
-              m->alpha, m->beta, m->gamma, right, got);
+    LAB_CHECK_HINT(fabs(got - right) < 1e-9 * right,
+                   "a message of B bytes takes alpha + beta B, and adding B bytes gamma B. How many rounds "
+                   "does one rank send in, "
+                   "and in how many does it add? `bytes` are those of the whole array.",
+                   "%d ranks, %g bytes, alpha %g, beta %g, gamma %g: expected the time %g, got %g", ranks,
+                   bytes, m->alpha, m->beta, m->gamma, right, got);
     return GS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* From what a task's process did to points and a sentence. */
 #include "grader.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,48 @@ static bool compiler_errors(const char *output, char *text, size_t size) {
     return found > 0;
 }
 
+/* ---- hints: a task's own one says how the task is done, which helps nobody whose program crashes ---- */
+
+/* Is the number `name`, "nan" or "inf", among the words of `text`? Also "-nan", "(inf" and "nan,". */
+static bool has_number(const char *text, const char *name) {
+    for (const char *at = text; (at = strcasestr(at, name)); at++) {
+        const bool begins = at == text || !isalnum((unsigned char)at[-1]);
+        if (begins && !isalnum((unsigned char)at[strlen(name)])) return true;
+    }
+    return false;
+}
+
+/* The command with which a student sees more. Of what ran in the sandbox no such program is made. */
+static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome *o, const char *before,
+                        const char *after) {
+    if (!g->sandbox)
+        snprintf(o->hint, sizeof o->hint, "%s%s/gradsum grade-task %s%s", before, g->folder, task->number,
+                 after);
+}
+
+/* Of a check that has failed, by what has come out. What is expected is never NaN, but it may be infinite. */
+static const char *hint_for(const lab_task *task, const lab_verdict *v) {
+    const char *got = strstr(v->message, "got ");
+    if (has_number(v->message, "nan"))
+        return "nan (not a number) is what 0/0 gives, and inf - inf: what is divided by what in this case, "
+               "and is "
+               "the divisor 0?";
+    if (got && has_number(got, "inf"))
+        return "inf (infinite) is what a number divided by 0 gives, or one that is too large for its type: "
+               "is a "
+               "divisor 0 in this case?";
+    if (strstr(v->message, " waits for message "))
+        return "who sends this message, and in which round? Write down for each rank what it sends and "
+               "receives, in "
+               "order: a message that nobody sends never comes.";
+    if (*v->hint) return v->hint;
+    return task->hint ? task->hint : "";
+}
+
+/* ---- how a process has ended ---- */
+
 /* The hand-in has ended before its check was through, or the checker has. */
-static void without_verdict(const lab_job *job, const char *file, lab_outcome *o) {
+static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
     const char *bug = bug_in(job->output, &length);
     bool ended = job->has_verdict && job->verdict.ended;
@@ -49,6 +90,40 @@ static void without_verdict(const lab_job *job, const char *file, lab_outcome *o
                  ended ? job->verdict.code : job->code);
 }
 
+static void without_verdict(const lab_grading *g, const lab_task *task, const lab_job *job, const char *file,
+                            lab_outcome *o) {
+    tell_the_end(job, file, o);
+    const size_t used = strlen(o->note);
+    if (job->has_verdict && *job->verdict.called)
+        snprintf(o->note + used, sizeof o->note - used, "; it was called with %s", job->verdict.called);
+    if (strncmp(o->note, "it exited", 9) == 0)
+        snprintf(o->hint, sizeof o->hint, "leave your function with return: the check goes on after it.");
+    else
+        hint_to_run(g, task, o, "`",
+                    "` shows the whole report; in gdb (`gdb --args` before it) `bt` shows the calls.");
+}
+
+static void too_long(const lab_grading *g, const lab_task *task, const lab_job *job, lab_outcome *o) {
+    const double seconds = job->limits.seconds;
+    if (g->kernels)
+        snprintf(o->note, sizeof o->note,
+                 "did not end within %g s: an endless loop, or a wait for work-items that never come to the "
+                 "barrier",
+                 seconds);
+    else if (job->slept)
+        snprintf(o->note, sizeof o->note,
+                 "did not end: it slept for %g s, and waits for a message that nobody sends, or for a clock",
+                 seconds);
+    else if (job->seconds > LAB_BY_THE_CLOCK * seconds)
+        snprintf(o->note, sizeof o->note,
+                 "did not end within %g s by the clock: an endless loop, or a wait that never ends",
+                 LAB_BY_THE_CLOCK * seconds);
+    else
+        snprintf(o->note, sizeof o->note, "did not end within %g s: an endless loop", seconds);
+    hint_to_run(g, task, o, "`gdb --args ",
+                "`, then `run`, Ctrl-C and `thread apply all bt` show where it is.");
+}
+
 void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, const char *file,
                lab_outcome *o) {
     const lab_verdict *v = &job->verdict;
@@ -56,21 +131,18 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
     if (job->has_verdict && *v->blank) {
         snprintf(o->note, sizeof o->note, "not written yet: task %s", v->blank);
     } else if (job->end == LAB_TOO_LONG) {
-        o->hint = true;
-        snprintf(o->note, sizeof o->note, "did not end within %g s: an endless loop, or a wait for %s",
-                 g->seconds,
-                 g->kernels ? "work-items that never come to the barrier" : "a message that nobody sends");
+        too_long(g, task, job, o);
     } else if (job->end == LAB_TOO_LARGE) {
         snprintf(o->note, sizeof o->note, "needed more than %zu MB of memory", job->limits.memory >> 20);
     } else if (job->end == LAB_TOO_TALKATIVE) {
         snprintf(o->note, sizeof o->note, "printed more than %zu KB: a loop that prints?",
                  job->limits.output >> 10);
     } else if (!job->has_verdict || v->ended) {
-        o->hint = true;
-        without_verdict(job, file, o);
+        without_verdict(g, task, job, file, o);
     } else if (!v->passed) {
-        o->hint = !compiler_errors(job->output, o->note, sizeof o->note);
-        if (o->hint) snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
+        if (compiler_errors(job->output, o->note, sizeof o->note)) return;
+        snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
+        snprintf(o->hint, sizeof o->hint, "%s", hint_for(task, v));
     } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
         /* the result is right, but the memory is gone */
     } else {

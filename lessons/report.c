@@ -33,7 +33,7 @@ static void print_wrapped(const char *first, const char *text) {
 static void print_task(const lab_task *task, const lab_outcome *o) {
     printf("  %-5s %d/%d  %s\n", task->number, o->points, task->points, task->what);
     if (*o->note) print_wrapped("", o->note);
-    if (o->hint && task->hint) print_wrapped("hint: ", task->hint);
+    if (*o->hint) print_wrapped("hint: ", o->hint);
 }
 
 void lab_print(const lab_grading *g, const lab_grade *grade) {

@@ -64,7 +64,8 @@ static void add_region(const char *report, char *text, size_t size) {
                         : strcmp(direction, "left") == 0 ? "before"
                                                          : "inside";
     size_t used = strlen(text);
-    snprintf(text + used, size - used, ", %lu bytes %s a block of %lu bytes", bytes, where, region);
+    snprintf(text + used, size - used, ", %lu byte%s %s a block of %lu byte%s", bytes, gs_s(bytes), where,
+             region, gs_s(region));
 }
 
 static bool address_report(const char *output, const char *file, char *text, size_t size) {
@@ -78,8 +79,9 @@ static bool address_report(const char *output, const char *file, char *text, siz
     if (!at) at = strstr(kind, "\nWRITE of size ");
     if (at && (!end || at < end)) {
         bool reads = at[1] == 'R';
-        snprintf(access, sizeof access, "; %s %d bytes", reads ? "reads" : "writes",
-                 atoi(strstr(at, "size ") + 5));
+        const int bytes = atoi(strstr(at, "size ") + 5);
+        snprintf(access, sizeof access, "; %s %d byte%s", reads ? "reads" : "writes", bytes,
+                 gs_s((unsigned)bytes));
     }
     snprintf(text, size, "%s%s%.*s%s%s%s%s", place, *place ? ": " : "", (int)strcspn(kind, " :\n("), kind,
              what ? " (" : "", what ? what : "", what ? ")" : "", access);
@@ -109,7 +111,8 @@ bool lab_leak_report(const char *output, const char *file, char *text, size_t si
     char place[400] = "";
     const char *end = strstr(leak, "\n\n");
     frame_in(leak, end ? end : leak + strlen(leak), file, place, sizeof place);
-    snprintf(text, size, "%s%s%lu bytes are never freed", place, *place ? ": " : "",
-             strtoul(leak + strlen("irect leak of "), NULL, 10));
+    const unsigned long bytes = strtoul(leak + strlen("irect leak of "), NULL, 10);
+    snprintf(text, size, "%s%s%lu byte%s never freed", place, *place ? ": " : "", bytes,
+             bytes == 1 ? " is" : "s are");
     return true;
 }

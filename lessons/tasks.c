@@ -130,7 +130,7 @@ static void judge_simulated(const lab_task *task, const lab_job *job, const char
                        : told                     ? job->verdict.message
                                                   : "it ended before its check had finished";
     o->points = 0;
-    o->hint = task->hint != NULL;
+    snprintf(o->hint, sizeof o->hint, "%s", task->hint ? task->hint : "");
     snprintf(o->note, sizeof o->note, "right on the device, but the simulator Oclgrind says: %s", what);
 }
 

@@ -7,7 +7,7 @@
 
 #define LAB_VERDICT_FD "GRADSUM_LAB_FD"
 
-enum { LAB_WORD = 32, LAB_MESSAGE = 1024 };
+enum { LAB_WORD = 32, LAB_MESSAGE = 1024, LAB_HINT = 400 };
 
 typedef struct lab_verdict {
     char word[LAB_WORD];
@@ -17,4 +17,6 @@ typedef struct lab_verdict {
     int signal, code;          /* by this signal (0: none), with this exit status */
     char blank[48];            /* the task of a blank that was met, or "" */
     char message[LAB_MESSAGE]; /* of the check; or why the hand-in was broken off */
+    char called[200];          /* with what numbers the call that did not return was made, or "" */
+    char hint[LAB_HINT];       /* of the check, in place of its task's; or "" */
 } lab_verdict;

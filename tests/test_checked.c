@@ -123,6 +123,29 @@ static gs_status one_aborts(gs_comm *c, void *context) {
     return GS_OK;
 }
 
+/* The last rank wants a second message of rank 0, which sends only one. */
+static gs_status wait_in_vain(gs_comm *c, void *context) {
+    (void)context;
+    char data[400] = {0}, wanted[120];
+    const int last = c->size - 1;
+    c->timeout = 0.3;
+    if (c->rank == 0) GS_TRY(gs_comm_send(c, data, 100, last));
+    if (c->rank != last) return GS_OK;
+    GS_TRY(gs_comm_recv(c, data, 100, 0));
+    snprintf(wanted, sizeof wanted, "rank %d waits for message 2 from rank 0 (400 bytes): ", last);
+    RANK_CHECK(gs_comm_recv(c, data, 400, 0) == GS_E_PEER, "a second message came");
+    RANK_CHECK(strncmp(gs_message(), wanted, strlen(wanted)) == 0, "wanted '%s', got '%s'", wanted,
+               gs_message());
+    RANK_CHECK(!strstr(gs_message(), "recv of 16"), "it speaks of the note: '%s'", gs_message());
+    return GS_OK;
+}
+
+static void who_waits_in_vain_says_for_what(void **state) {
+    (void)state;
+    gs_test_ranks_checked_ok(&layouts[0], wait_in_vain, NULL);
+    gs_test_ranks_checked_ok(&layouts[1], wait_in_vain, NULL);
+}
+
 static void failures_pass_through(void **state) {
     (void)state;
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], one_aborts, NULL);
@@ -183,4 +206,5 @@ static void all_processes_check_or_none(void **state) {
 GS_TESTS(checked, cmocka_unit_test(every_rank_names_both_sides),
          cmocka_unit_test(messages_of_other_lengths_end_both_sides),
          cmocka_unit_test(two_messages_may_be_under_way), cmocka_unit_test(failures_pass_through),
-         cmocka_unit_test(the_environment_turns_it_on), cmocka_unit_test(all_processes_check_or_none))
+         cmocka_unit_test(who_waits_in_vain_says_for_what), cmocka_unit_test(the_environment_turns_it_on),
+         cmocka_unit_test(all_processes_check_or_none))

@@ -224,6 +224,49 @@ static void time_of_children_counts(void **state) {
     lab_job_free(&job);
 }
 
+/* Of a limit of 10 s. */
+static void time_is_cpu_time_or_sleep(void **state) {
+    (void)state;
+    static const struct {
+        lab_time time;
+        bool too_long;
+    } cases[] = {
+        {{9, 0, 9}, false},    {{11, 0, 11}, true},   {{0.1, 9, 9}, false},
+        {{0.1, 11, 11}, true}, {{0.1, 0, 99}, false}, /* the machine was busy with others */
+        {{9, 5, 99}, false},   {{9, 0, 101}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (lab_is_too_long(&(lab_limits){.seconds = 10}, &cases[i].time) != cases[i].too_long)
+            fail_msg("case %zu", i);
+}
+
+static lab_job run_for(const char *script, double seconds) {
+    const char *const words[] = {"bash", "-c", script, NULL};
+    lab_job job = {.command = (char *const *)words, .limits = LIMITS};
+    job.limits.seconds = seconds;
+    assert_ok(lab_contain(&job, 1, 1));
+    lab_job_free(&job);
+    return job;
+}
+
+static void sleep_ends(void **state) {
+    (void)state;
+    lab_job job = run_for("sleep 1000", 0.5);
+    assert_int_equal(job.end, LAB_TOO_LONG);
+    assert_true(job.slept);
+    job = run_for("while :; do :; done", 0.5);
+    assert_int_equal(job.end, LAB_TOO_LONG);
+    assert_false(job.slept);
+}
+
+/* It sleeps for longer than three times its limit, but works in between. */
+static void naps_do_not_add_up(void **state) {
+    (void)state;
+    lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
+    assert_int_equal(job.end, LAB_EXITED);
+    assert_int_equal(job.code, 0);
+}
+
 static void without_bubblewrap_it_says_so(void **state) {
     (void)state;
     char *path = strdup(getenv("PATH"));
@@ -374,5 +417,7 @@ GS_TESTS(sandbox, cmocka_unit_test(words_of_kernels), cmocka_unit_test(solutions
          cmocka_unit_test(children_end_with_it), cmocka_unit_test(memory_of_children_counts),
          cmocka_unit_test(memory_of_deep_children_counts),
          cmocka_unit_test(memory_of_a_threads_children_counts), cmocka_unit_test(time_of_children_counts),
-         cmocka_unit_test(without_bubblewrap_it_says_so), cmocka_unit_test(words_of_a_hand_in),
-         cmocka_unit_test(files_that_a_hand_in_includes), cmocka_unit_test(symbols_of_a_hand_in))
+         cmocka_unit_test(time_is_cpu_time_or_sleep), cmocka_unit_test(sleep_ends),
+         cmocka_unit_test(naps_do_not_add_up), cmocka_unit_test(without_bubblewrap_it_says_so),
+         cmocka_unit_test(words_of_a_hand_in), cmocka_unit_test(files_that_a_hand_in_includes),
+         cmocka_unit_test(symbols_of_a_hand_in))

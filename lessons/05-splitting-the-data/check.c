@@ -208,6 +208,10 @@ static gs_status check_epochs(void) {
 
 /* ---- 5.4 ---- */
 
+static const char ONCE[] =
+    "every sample belongs to exactly one of the two arrays. Write both down for 4 samples, of "
+    "which 1 is held out, in the epochs 1 and 2.";
+
 static gs_status check_split_of(uint64_t seed, size_t n, size_t held_out) {
     uint32_t room[MOST], train[MOST], validation[MOST], first[MOST], before[MOST];
     size_t m = n - held_out;
@@ -221,19 +225,21 @@ static gs_status check_split_of(uint64_t seed, size_t n, size_t held_out) {
                   "samples that are to judge it",
                   n, gs_s(n), held_out, numbers(first, held_out), numbers(validation, held_out), (int)epoch);
         for (size_t i = 0; i < held_out; i++) {
-            LAB_CHECK(validation[i] < n && !held[validation[i]], "%zu sample%s, %zu held out: they are %s", n,
-                      gs_s(n), held_out, numbers(validation, held_out));
+            LAB_CHECK_HINT(validation[i] < n && !held[validation[i]], ONCE,
+                           "%zu sample%s, %zu held out: they are %s", n, gs_s(n), held_out,
+                           numbers(validation, held_out));
             held[validation[i]] = true;
         }
         for (size_t i = 0; i < m; i++) {
-            LAB_CHECK(train[i] < n && !held[train[i]] && !seen[train[i]],
-                      "%zu sample%s, %zu held out (%s): epoch %d trains on %s", n, gs_s(n), held_out,
-                      numbers(validation, held_out), (int)epoch, numbers(train, m));
+            LAB_CHECK_HINT(train[i] < n && !held[train[i]] && !seen[train[i]], ONCE,
+                           "%zu sample%s, %zu held out (%s): epoch %d trains on %s", n, gs_s(n), held_out,
+                           numbers(validation, held_out), (int)epoch, numbers(train, m));
             seen[train[i]] = true;
         }
-        LAB_CHECK(epoch == 1 || m < 8 || memcmp(before, train, m * sizeof *train) != 0,
-                  "%zu sample%s, %zu held out: epochs %d and %d train in the same order, %s", n, gs_s(n),
-                  held_out, (int)epoch - 1, (int)epoch, numbers(train, m));
+        LAB_CHECK_HINT(epoch == 1 || m < 8 || memcmp(before, train, m * sizeof *train) != 0,
+                       "which samples are for training is the same in each epoch, but not their order.",
+                       "%zu sample%s, %zu held out: epochs %d and %d train in the same order, %s", n, gs_s(n),
+                       held_out, (int)epoch - 1, (int)epoch, numbers(train, m));
         memcpy(before, train, m * sizeof *train);
     }
     return GS_OK;
@@ -250,8 +256,9 @@ static gs_status check_split(void) {
     }
     lab_split(1, 1, 50, 5, turned, room, train, one);
     lab_split(2, 1, 50, 5, turned, room, train, other);
-    LAB_CHECK(memcmp(one, other, 5 * sizeof *one) != 0,
-              "50 samples, 5 held out: with seed 1 and with seed 2 they are %s", numbers(one, 5));
+    LAB_CHECK_HINT(memcmp(one, other, 5 * sizeof *one) != 0,
+                   "another seed holds out other samples: what in your code depends on the seed?",
+                   "50 samples, 5 held out: with seed 1 and with seed 2 they are %s", numbers(one, 5));
     return GS_OK;
 }
 

@@ -101,6 +101,17 @@ static gs_status counted_send(gs_comm *c, const gs_envelope *e, const void *data
     return inner[c->rank]->send(c, e, data, size);
 }
 
+/* A worker that sends `count` bytes has sent a quarter of its floats. */
+static gs_status check_bytes(const gs_comm *c, size_t count) {
+    const size_t sent = bytes[c->rank], each = count * sizeof(float);
+    LAB_CHECK_HINT(
+        messages[c->rank] == 0 || sent != messages[c->rank] * count,
+        "gs_comm_send and gs_comm_recv want bytes, and a float has 4 of them: count * sizeof *sum.",
+        "a message of %zu float%s has %zu bytes, got %zu", count, gs_s(count), each,
+        sent / messages[c->rank]);
+    return GS_OK;
+}
+
 static gs_status check_across(gs_comm *c, void *context) {
     size_t count = *(const size_t *)context;
     int leaves = 8 / c->size;
@@ -112,6 +123,7 @@ static gs_status check_across(gs_comm *c, void *context) {
     gs_comm mine = *c;
     mine.ops = &counting;
     gs_status status = tree_across(&mine, sum, arrived, count);
+    if (status == GS_OK) status = check_bytes(c, count);
     for (size_t i = 0; i < count && status == GS_OK; i++) {
         float wanted = reference(0, 8, i);
         if (!same_bits(sum[i], wanted))

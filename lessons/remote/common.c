@@ -23,6 +23,7 @@ void lab_pass_comm(lab_wire *w, gs_comm **c) {
     if (w->way == LAB_ASKS) {
         shape = (shape_of_comm){(*c)->rank, (*c)->size, (*c)->timeout};
         w->comm = *c;
+        lab_wire_note(w, "rank %d of %d", shape.rank, shape.size);
     }
     LAB_VALUE(w, shape);
     if (w->way != LAB_IS_ASKED) return;

@@ -56,11 +56,36 @@ void lab_remote(int index, void *arguments);
 
 /* ---- how arguments travel: for `pass` ---- */
 
-/* A value that the caller gives; one that the callee gives back. */
+/* A value that the caller gives; one that the callee gives back. A number that the checker gives is noted with its
+ * name: where the call never returns, the student reads "called with n = 0, epoch = 1". */
 void lab_value(lab_wire *, void *value, size_t bytes);
 void lab_result(lab_wire *, void *value, size_t bytes);
-#define LAB_VALUE(w, x) lab_value(w, &(x), sizeof(x))
+#define LAB_VALUE(w, x) (lab_value(w, &(x), sizeof(x)), lab_note_value(w, #x, LAB_KIND_OF(x), &(x)))
 #define LAB_RESULT(w, x) lab_result(w, &(x), sizeof(x))
+
+typedef enum lab_kind {
+    LAB_NO_NUMBER,
+    LAB_BOOL,
+    LAB_INT,
+    LAB_UNSIGNED,
+    LAB_LONG,
+    LAB_UNSIGNED_LONG,
+    LAB_FLOAT,
+    LAB_DOUBLE
+} lab_kind;
+#define LAB_KIND_OF(x)                                                                                       \
+    _Generic((x), bool                                                                                       \
+             : LAB_BOOL, int                                                                                 \
+             : LAB_INT, unsigned                                                                             \
+             : LAB_UNSIGNED, long                                                                            \
+             : LAB_LONG, unsigned long                                                                       \
+             : LAB_UNSIGNED_LONG, float                                                                      \
+             : LAB_FLOAT, double                                                                             \
+             : LAB_DOUBLE, default                                                                           \
+             : LAB_NO_NUMBER)
+
+/* `name` is "a->count": what follows the last arrow is noted; a name without an arrow is nobody's argument. */
+void lab_note_value(lab_wire *, const char *name, lab_kind, const void *value);
 
 /* An array, NULL or not. The hand-in gets it in memory that has not one byte more. */
 void lab_array(lab_wire *, void **array, size_t bytes, bool comes_back);

@@ -1,6 +1,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,50 @@ void lab_value(lab_wire *w, void *value, size_t bytes) {
 void lab_result(lab_wire *w, void *value, size_t bytes) {
     if (w->way == LAB_ANSWERS) lab_wire_write(w, value, bytes);
     if (w->way == LAB_IS_ANSWERED) lab_wire_read(w, value, bytes);
+}
+
+void lab_wire_note(lab_wire *w, const char *format, ...) {
+    if (w->way != LAB_ASKS) return;
+    const size_t used = strlen(w->called);
+    char note[80];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(note, sizeof note, format, arguments);
+    va_end(arguments);
+    if (used + strlen(note) + 3 < sizeof w->called)
+        snprintf(w->called + used, sizeof w->called - used, "%s%s", used > 0 ? ", " : "", note);
+}
+
+void lab_note_value(lab_wire *w, const char *name, lab_kind kind, const void *value) {
+    const char *arrow = strstr(name, "->");
+    if (!arrow) return;
+    for (const char *next; (next = strstr(arrow + 2, "->"));) arrow = next;
+    name = arrow + 2;
+    switch (kind) {
+    case LAB_NO_NUMBER:
+        break;
+    case LAB_BOOL:
+        lab_wire_note(w, "%s = %s", name, *(const bool *)value ? "true" : "false");
+        break;
+    case LAB_INT:
+        lab_wire_note(w, "%s = %d", name, *(const int *)value);
+        break;
+    case LAB_UNSIGNED:
+        lab_wire_note(w, "%s = %u", name, *(const unsigned *)value);
+        break;
+    case LAB_LONG:
+        lab_wire_note(w, "%s = %ld", name, *(const long *)value);
+        break;
+    case LAB_UNSIGNED_LONG:
+        lab_wire_note(w, "%s = %lu", name, *(const unsigned long *)value);
+        break;
+    case LAB_FLOAT:
+        lab_wire_note(w, "%s = %g", name, (double)*(const float *)value);
+        break;
+    case LAB_DOUBLE:
+        lab_wire_note(w, "%s = %g", name, *(const double *)value);
+        break;
+    }
 }
 
 void lab_array(lab_wire *w, void **array, size_t bytes, bool comes_back) {
@@ -161,7 +206,9 @@ void lab_wire_ask(lab_wire *w, int index, void *arguments) {
     const lab_way way = w->way;
     struct gs_sync *const sync = w->sync;
     struct gs_comm *const comm = w->comm;
-    char tag = LAB_CALL;
+    char tag = LAB_CALL, outer[LAB_NOTE];
+    memcpy(outer, w->called, sizeof outer);
+    *w->called = '\0';
     if (w->nested++ == LAB_MOST_NESTED) lab_wire_lost(w, "its calls are nested too deep");
     w->sync = NULL; /* until this call passes one: that of another call may be gone */
     w->comm = NULL;
@@ -185,6 +232,7 @@ void lab_wire_ask(lab_wire *w, int index, void *arguments) {
     w->way = way;
     w->sync = sync;
     w->comm = comm;
+    memcpy(w->called, outer, sizeof outer);
     w->nested--;
 }
 

@@ -9,6 +9,7 @@ enum {
     LAB_MOST_ARRAY = 1 << 28,  /* bytes of an array that somebody sends */
     LAB_MOST_RANKS = 64,
     LAB_MOST_NESTED = 16, /* calls that wait for each other */
+    LAB_NOTE = 200,       /* letters about a call's arguments */
     LAB_COMMON = 1000     /* function numbers from here on: remote/common.c, the same for all labs */
 };
 
@@ -21,6 +22,7 @@ struct lab_wire {
     struct gs_sync *sync; /* the checker's, of the call under way; NULL: it has none */
     struct gs_comm *comm;
     struct lab_room *rooms; /* arrays that came in with the call under way */
+    char called[LAB_NOTE];  /* the numbers that the call under way was asked with: "n = 0, epoch = 1" */
     size_t out_used, in_used, in_end;
     unsigned char out[LAB_WIRE_BUFFER], in[LAB_WIRE_BUFFER];
 };
@@ -48,6 +50,9 @@ bool lab_wire_serve(lab_wire *);
 /* What begins each message; after LAB_BLANK comes the blank's text. */
 enum { LAB_BLANK_TEXT = 48 };
 typedef enum lab_tag { LAB_CALL = 'c', LAB_ANSWER = 'a', LAB_BLANK = 'b' } lab_tag;
+
+/* Add to what is noted of the call under way, if this program asks; a comma comes between two notes. */
+void lab_wire_note(lab_wire *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void lab_wire_write(lab_wire *, const void *, size_t bytes);
 void lab_wire_read(lab_wire *, void *, size_t bytes);

@@ -115,13 +115,23 @@ static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data
     return keep(k, gs_comm_send(k->inner, data, bytes, to));
 }
 
+/* What was waited for, and why it did not come; without the note's "recv of 16 bytes: ", which nobody has called. */
+static gs_status no_message(gs_status status, int rank, int from, const note *wanted) {
+    char call[32], cause[1024];
+    snprintf(call, sizeof call, "recv of %zu bytes", sizeof *wanted);
+    const char *at = strstr(gs_message(), call), *end = at ? strstr(at, ": ") : NULL;
+    snprintf(cause, sizeof cause, "%s", end ? end + 2 : gs_message());
+    return gs_fail(status, "rank %d waits for message %" PRId64 " from rank %d (%" PRId64 " byte%s): %s",
+                   rank, wanted->number, from, wanted->bytes, gs_s((unsigned long long)wanted->bytes), cause);
+}
+
 static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     checked *k = c->state;
     int from = e->peer;
     note n, wanted = {(int64_t)bytes, k->got[from] + 1};
     GS_TRY(enter(c));
     gs_status status = gs_comm_recv(k->inner, &n, sizeof n, from);
-    if (status != GS_OK) return keep(k, gs_context(status, "the note before recv of %zu bytes", bytes));
+    if (status != GS_OK) return keep(k, no_message(status, c->rank, from, &wanted));
     k->got[from]++;
     if (n.bytes == wanted.bytes && n.number == wanted.number)
         return keep(k, gs_comm_recv(k->inner, data, bytes, from));
