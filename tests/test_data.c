@@ -381,16 +381,18 @@ static void gather(void **state) {
 static void promises_too_much(void **state) {
     (void)state;
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
-    const char *plain = good_folder(), *gzipped = good_folder();
+    const char *folder = good_folder();
     gs_dataset *d;
-    write_bytes(plain, TRAIN_LABELS, labels, sizeof labels);
+    write_bytes(folder, TRAIN_LABELS, labels, sizeof labels);
     assert_fails(GS_E_FORMAT, "is truncated: it has 11 bytes; wanted 2147483655 (2147483647)",
-                 gs_dataset_load(plain, GS_TRAIN, &d));
-    unlink(in_folder(gzipped, TRAIN_LABELS));
-    size_t size = write_gzip(gzipped, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+
+    folder = good_folder();
+    unlink(in_folder(folder, TRAIN_LABELS));
+    size_t size = write_gzip(folder, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
     char wanted[120];
     snprintf(wanted, sizeof wanted, "is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
-    assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(gzipped, GS_TRAIN, &d));
+    assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
 GS_TESTS(data, cmocka_unit_test(promises_too_much), cmocka_unit_test(loads_plain_and_gzipped),

@@ -31,7 +31,7 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
     uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
     for (;;) {
-        uint64_t next = b * b / a; /* both are at most 2^32: a training set's order has 32 bits */
+        uint64_t next = b * b / a; /* both are below 2^32: a training set's order has 32 bits */
         if (next >= end && (next > end || b * b % a != 0))
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
