@@ -384,8 +384,9 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "YAML and JSON" && yamllint -s -d '{extends: relaxed, rules: {line-length: {max: 120}}}' lessons/github-actions.yml && \
 	    jq empty .devcontainer/devcontainer.json
 	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
-	@echo "columns" && awk 'length > 120 { print FILENAME ":" FNR ": " length " columns, at most 120 are allowed"; wrong = 1 } END { exit wrong }' \
-	    $(filter-out tests/%_cases.h,$(SOURCES_ALL))
+	@echo "columns" && awk 'length > 120 { print FILENAME ":" FNR ": " length " columns, at most 120 are allowed"; \
+	    wrong = 1 } END { exit wrong }' $(filter-out tests/%_cases.h,$(SOURCES_ALL)) \
+	    $(wildcard datasets/*.sh lessons/*.sh lessons/*/*.sh lessons/*.mk lessons/*/*.mk tests/*.sh)
 	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
 	@echo "cppcheck" && cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability -j 2 \
 	    --inline-suppr --suppress=missingIncludeSystem --suppress=invalidPointerCast --error-exitcode=1 \

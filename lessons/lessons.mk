@@ -4,10 +4,11 @@
 #     checker     check.c, which calls the student's functions in another process (remote/remote.h)
 #     hand-in     that process: lab.c, and of the library only what lab.c may call
 #
-# The grader compiles lab.c, links gradsum and hand-in, and runs the checker once for each task. It knows a lab by the list
-# of tasks in its check.c, and nothing that a student has written.
+# The grader compiles lab.c, links gradsum and hand-in, and runs the checker once for each task. It knows a lab by the
+# list of tasks in its check.c, and nothing that a student has written.
 #
-#     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for scripts
+#     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for
+#                                 scripts
 #     make labs                   all of them; SOLUTIONS=1: the solutions
 #     make test-labs              what must hold for all labs (tests/labs.sh)
 #     make handout OUT=DIR        the students' copy: no solutions, no answers; what gives them away as objects
@@ -68,12 +69,16 @@ LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -I
 LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) $(if $(IS_CLANG),,-static-libasan -static-libubsan)
 LAB_FIVE     = $(if $(IS_CLANG),-ferror-limit=5,-fmax-errors=5)
 LAB_CHECK    = $(addprefix $(B)/,lessons/lab_check.o lessons/lab_half.o tests/scheme_checks.o)
-LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_loads.o lessons/main.o) $(LAB_CHECK) $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
-LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons/remote/rooms.o lessons/remote/common.o) $(LAB_CHECK)
+LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_loads.o lessons/main.o) $(LAB_CHECK) \
+               $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
+LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons/remote/rooms.o) \
+               $(B)/lessons/remote/common.o $(LAB_CHECK)
 LAB_HAND_IN  = $(addprefix $(B)/lessons/hand-in/,hand_in.o wire.o rooms.o common.o)
 # What a hand-in may call runs in its own process too; what sends, sums or counts does not (remote/common.c).
-LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/shard.o core/philox.o sync/chunk.o sync/fold.o comm/call.o comm/types.o)
-OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o kernel_check.o outcome.o report.o sandbox.o sanitizer.o source_check.o tasks.o)
+LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/shard.o core/philox.o) \
+               $(addprefix $(B)/src/,sync/chunk.o sync/fold.o comm/call.o comm/types.o)
+OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o kernel_check.o outcome.o) \
+               $(addprefix $(B)/lessons/,report.o sandbox.o sanitizer.o source_check.o tasks.o)
 
 $(B)/lessons/%.o: EXTRA = -Ilessons
 
@@ -135,7 +140,8 @@ $$(B)/lessons/$(1)/grade: LESSON = $(2)
 $$(B)/lessons/$(1)/grade: LAB_WITH = $(3) $(4)
 
 lab-$(1): $$(B)/lessons/$(1)/grade
-	@$$< $$(or $$(LAB),lessons/$(2)/$$(if $$(SOLUTIONS),solution,lab).$(call lab_file,$(2))) $$(B)/lessons/$(1) $$(if $$(JSON),--json)
+	@$$< $$(or $$(LAB),lessons/$(2)/$$(if $$(SOLUTIONS),solution,lab).$(call lab_file,$(2))) $$(B)/lessons/$(1) \
+	    $$(if $$(JSON),--json)
 .PHONY: lab-$(1)
 -include $$(wildcard $$(B)/lessons/$(1)/*.d) $$(patsubst %.c,$$(B)/%.d,$$(LAB_$(1)_WITH))
 endef
@@ -143,8 +149,8 @@ endef
 # Written by make itself, so that no shell takes the quotes out of the commands.
 define LAB_SCRIPT
 #!/bin/sh
-# grade FILE FOLDER [--json] [--sandbox]: grade FILE as lab $(LAB_NUMBER), and build its programs in FOLDER. Run it in the
-# source tree.
+# grade FILE FOLDER [--json] [--sandbox]: grade FILE as lab $(LAB_NUMBER), and build its programs in FOLDER. Run it in
+# the source tree.
 LAB_PREPROCESS=$$(cat <<'END'
 $(LAB_PREPROCESS_$(call lab_file,$(LESSON)))
 END
@@ -170,8 +176,9 @@ file=$$1 folder=$$2
 shift 2
 mkdir -p "$$folder" || exit 1
 exec $(B)/lessons/$(LAB_NUMBER)/grader --lab $(LAB_NUMBER) --title $(LESSON:$(LAB_NUMBER)-%=%) --source "$$file" \
-    --given lessons/$(LESSON)/lab.$(call lab_file,$(LESSON)) --folder "$$folder" --checker $(B)/lessons/$(LAB_NUMBER)/checker \
-    --headers $(B)/lessons/headers $(LAB_FLAGS_$(call lab_file,$(LESSON))) "$$@"
+    --given lessons/$(LESSON)/lab.$(call lab_file,$(LESSON)) --folder "$$folder" \
+    --checker $(B)/lessons/$(LAB_NUMBER)/checker --headers $(B)/lessons/headers \
+    $(LAB_FLAGS_$(call lab_file,$(LESSON))) "$$@"
 endef
 
 # Shell commands; $1 is the student's file, $2 the folder for what is built. The first two run in the sandbox.
@@ -181,23 +188,25 @@ LAB_PREPROCESS_c = $(LAB_CC) -g0 -Ilessons/$(LESSON) -MD -MF "$$2/lab.d" -E -dD 
                  sed -E 's/^\#(define|undef) .*//' "$$2/lab.macros" >"$$2/lab.i"
 LAB_COMPILE_c  = $(LAB_CC) $(if $(IS_CLANG),-Wno-unused-command-line-argument) $(LAB_SANITIZE) $(LAB_FIVE) \
                  -Ilessons/$(LESSON) -c -o "$$2/lab.o" "$$2/lab.i"
-LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o >"$$2/wanted.symbols"
-LAB_LINK_c     = $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o $(LAB_HAND_IN) \
-                 $(B)/lessons/hand-in/may_call.a -lm
+LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && \
+                 nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o >"$$2/wanted.symbols"
+LAB_LINK_c     = $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
+                 $(LAB_HAND_IN) $(B)/lessons/hand-in/may_call.a -lm
 LAB_PROGRAM    = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 # Kernels: the hand-in is the library with OpenCL, which finds lab.cl beside it.
 LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp "$$1" "$$2/cl/lab.cl"
 LAB_LINK_cl    = cp lessons/$(LESSON)/kernels/* "$$2/cl" && \
                  $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c && \
-                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o $(LAB_HAND_IN) \
-                 $(B)/lessons/lab_loads.o $(LAB_LIBS)
+                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
+                 $(LAB_HAND_IN) $(B)/lessons/lab_loads.o $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels
 
 lab_objects = $(patsubst lessons/$(1)/%.c,$(B)/lessons/$(call lab_number,$(1))/%.o,$(wildcard lessons/$(1)/check*.c)) \
               $(addprefix $(B)/,$(filter lessons/$(call lab_number,$(1))/check%.o,$(SEALED_OBJ))) \
               $(patsubst %.c,$(B)/%.o,$(LAB_$(call lab_number,$(1))_WITH))
 lab_given   = $(patsubst lessons/$(1)/%.c,$(B)/lessons/$(call lab_number,$(1))/%.o,$(wildcard lessons/$(1)/given.c))
-$(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),$(call lab_objects,$(l)),$(call lab_given,$(l)))))
+$(foreach l,$(LESSONS),$(eval $(call LAB_RULES,$(call lab_number,$(l)),$(l),\
+    $(call lab_objects,$(l)),$(call lab_given,$(l)))))
 
 -include $(OBJ_GRADER:.o=.d) $(LAB_OBJ:.o=.d) $(LAB_CHECKER:.o=.d) $(LAB_HAND_IN:.o=.d)
 
@@ -206,12 +215,14 @@ lab-graders: $(LABS:%=$(B)/lessons/%/grade)
 
 labs: $(LABS:%=$(B)/lessons/%/grade)
 	@{ $(foreach l,$(LESSONS),$(B)/lessons/$(call lab_number,$(l))/grade \
-	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) $(if $(JSON),--json,&& echo);) } \
-	   $(if $(JSON),,| awk '{ print; fflush() } /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
+	   lessons/$(l)/$(if $(SOLUTIONS),solution,lab).$(call lab_file,$(l)) $(B)/lessons/$(call lab_number,$(l)) \
+	   $(if $(JSON),--json,&& echo);) } \
+	   $(if $(JSON),,| awk '{ print; fflush() } \
+	       /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
 
 ifneq ($(wildcard lessons/handout.sh),)
-# Solutions, labs as handed out, wrong answers, and what the grader must contain, two at a time. LABS_ONLY="06 07" looks at
-# these alone.
+# Solutions, labs as handed out, wrong answers, and what the grader must contain, two at a time. LABS_ONLY="06 07" looks
+# at these alone.
 .PHONY: test-labs handout solutions
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
 	tests/labs.sh $(B) $(LABS_ONLY)

@@ -14,7 +14,8 @@ fail() {
 train() { # NAME OPTION...
     name=$1
     shift
-    "$build/gradsum" train --steps 20 --threads 1 --batch 64 --seed 3 --model lenet --save "$work/$name" "$@" >"$work/log" 2>&1 ||
+    "$build/gradsum" train --steps 20 --threads 1 --batch 64 --seed 3 --model lenet --save "$work/$name" "$@" \
+        >"$work/log" 2>&1 ||
         fail "gradsum train $*"
 }
 

@@ -24,8 +24,8 @@ section() {
     awk -v heading="## $2" '/^## / { inside = $0 == heading; next } inside' "$1"
 }
 
-# "lines | minutes | minutes of each task |". Lines: those between the markers of a task, without the comment that begins
-# there and without empty ones.
+# "lines | minutes | minutes of each task |". Lines: those between the markers of a task, without the comment that
+# begins there and without empty ones.
 minutes_of() {
     awk '/\/\* end of task/ { inside = 0 }
          inside && comment { comment = !/\*\//; next }

@@ -24,7 +24,8 @@ ours() {
     i=0
     while [ $((i += 1)) -le $runs ]; do
         # shellcheck disable=SC2086
-        "$gradsum" $LAUNCH train --model "$model" --json --batch $batch --epochs 1000 --steps "$(steps_of "$model")" "$@" |
+        "$gradsum" $LAUNCH train --model "$model" --json --batch $batch --epochs 1000 \
+            --steps "$(steps_of "$model")" "$@" |
             sed -n '/"event":"end"/s/.*"step_median_ms":\([0-9.]*\).*/\1/p' | awk -v b=$batch '{ print 1000 * b / $1 }'
     done
 }

@@ -98,7 +98,8 @@ printf '%-44s %10s\n' "/bin/true (a process, no more)" "$(median /bin/true)"
 printf '%-44s %10s\n' "gradsum --help" "$(median "$gradsum" --help)"
 printf '%-44s %10s\n' "gradsum model mlp" "$(median "$gradsum" model mlp)"
 printf '%-44s %10s\n' "gradsum train, softmax, 1 step" "$(median "$gradsum" train --model softmax --steps 1)"
-printf '%-44s %10s\n' "  of which gunzip of the same data" "$(median gunzip -kc "$here"/../datasets/fashion-mnist-small/*.gz)"
+printf '%-44s %10s\n' "  of which gunzip of the same data" \
+    "$(median gunzip -kc "$here"/../datasets/fashion-mnist-small/*.gz)"
 if "$gradsum" devices | grep -q '^cl:0.0'; then
     printf '%-44s %10s\n' "gradsum devices (the OpenCL platform alone)" "$(median "$gradsum" devices)"
     printf '%-44s %10s\n' "the same on cl" "$(median "$gradsum" train --model softmax --steps 1 --device cl)"

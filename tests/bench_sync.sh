@@ -23,7 +23,8 @@ all_reduce() {
     "$build/bench-sync" threads "$ranks" >>"$work/lines" || failed=1
     mkdir "$work/meet" "$work/raw" || exit 1
     for ((rank = 0; rank < ranks; rank++)); do
-        GRADSUM_RANK=$rank GRADSUM_WORLD_SIZE=$ranks GRADSUM_RENDEZVOUS=$work/meet "$build/bench-sync" process "$work/raw" \
+        GRADSUM_RANK=$rank GRADSUM_WORLD_SIZE=$ranks GRADSUM_RENDEZVOUS=$work/meet "$build/bench-sync" process \
+            "$work/raw" \
             >>"$work/lines" &
         pids[rank]=$!
     done

@@ -1,6 +1,7 @@
 #!/bin/sh
-# hand_ins.sh BUILD WORK: gradsum grade on folders of hand-ins, good ones and all kinds of bad ones: each gets a sentence and
-# 0 points, and no other's points change. Each format is read back by a program that knows it. Part of tests/labs.sh.
+# hand_ins.sh BUILD WORK: gradsum grade on folders of hand-ins, good ones and all kinds of bad ones: each gets a
+# sentence and 0 points, and no other's points change. Each format is read back by a program that knows it. Part of
+# tests/labs.sh.
 set -u
 build=$1 work=$2
 solution=lessons/07-all-reduce/solution.c
@@ -31,12 +32,14 @@ check_all_kinds() {
     mkdir -p "$work/all/carol/07" && ln -s ../../alice/07/lab.c "$work/all/carol/07/lab.c"
     mkdir -p "$work/all/dave/07" && ln -s ../alice "$work/all/eve" && mkfifo "$work/all/dave/07/lab.c"
     # A device needs the right to make one; without it a pipe takes its place.
-    mkdir -p "$work/all/frank" && { mknod "$work/all/frank/lab-07.c" c 1 3 2>/dev/null || mkfifo "$work/all/frank/lab-07.c"; }
+    mkdir -p "$work/all/frank" &&
+        { mknod "$work/all/frank/lab-07.c" c 1 3 2>/dev/null || mkfifo "$work/all/frank/lab-07.c"; }
     mkdir -p "$work/all/gina" && truncate -s 100M "$work/all/gina/lab-07.c"
     hand_in all/hugo lab-07.c 'int main'
     hand_in all/hugo 07/lab.c 'int main'
     hand_in all/ida lab-98.c 'int main'
-    deep=all/jan/07 && for i in 1 2 3 4 5 6 7 8 9; do deep=$deep/a-folder-with-a-name-of-some-length-and-a-number-$i; done
+    deep=all/jan/07 &&
+        for i in 1 2 3 4 5 6 7 8 9; do deep=$deep/a-folder-with-a-name-of-some-length-and-a-number-$i; done
     hand_in "$deep" lab.c 'int main'
     long=$(printf 'k%.0s' $(seq 255))
     hand_in "all/$long" lab-07.c 'int main'
@@ -68,7 +71,8 @@ END
 # Those who handed in nothing are asked for: 0 points, and of how many.
 check_nothing_handed_in() {
     { echo "student,lab,tasks,points,of,note" &&
-        echo "alice,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,nothing handed in: wanted 06/lab.c or lab-06.c"; } >"$work/nothing.csv"
+        echo "alice,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,nothing handed in: wanted 06/lab.c or lab-06.c"; } \
+        >"$work/nothing.csv"
     "$build/gradsum" grade "$work/all/alice" --labs ' 6,' | diff "$work/nothing.csv" - || fail "gradsum grade --labs"
 }
 
@@ -81,10 +85,13 @@ b <"&> c' # and, as bytes: ESC, and one that is no UTF-8
     grade="$build/gradsum grade $work/names --format"
     $grade junit -o "$work/points.xml" 2>"$work/log" || { cat "$work/log"; fail "--format junit"; }
     xmllint --noout "$work/points.xml" || fail "--format junit is no XML"
-    [ "$(xmllint --xpath 'count(//testcase/failure)' "$work/points.xml")" = 10 ] || fail "--format junit: not 10 failures"
-    [ "$(xmllint --xpath 'string(//testsuite/@name)' "$work/points.xml")" = 'a\nb <"&> c: lab 07' ] || fail "--format junit: a name"
+    [ "$(xmllint --xpath 'count(//testcase/failure)' "$work/points.xml")" = 10 ] ||
+        fail "--format junit: not 10 failures"
+    [ "$(xmllint --xpath 'string(//testsuite/@name)' "$work/points.xml")" = 'a\nb <"&> c: lab 07' ] ||
+        fail "--format junit: a name"
     $grade json 2>"$work/log" | jq -r '[.student, .points, .of, .problem, (.tasks | length)] | @tsv' >"$work/points.tsv"
-    printf '%s\t0\t10\tit does not compile\t5\n' 'a\\nb <"&> c' 'z\\x1b[31m\\xff' | diff - "$work/points.tsv" || fail "--format json"
+    printf '%s\t0\t10\tit does not compile\t5\n' 'a\\nb <"&> c' 'z\\x1b[31m\\xff' | diff - "$work/points.tsv" ||
+        fail "--format json"
     $grade moodle >"$work/moodle.csv" 2>"$work/log" || fail "--format moodle"
     diff - "$work/moodle.csv" <<'END' || fail "--format moodle"
 identifier,lab 07,lab 07 feedback
@@ -99,14 +106,16 @@ END
     done
     grep -q 'hand-in' "$work/points.xml" "$work/gradescope/"* && fail "a message names the folder of the copy"
     $grade csv >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
-    grep -q "standard output could not be written" "$work/log" || { cat "$work/log"; fail "gradsum grade: a lost table"; }
+    grep -q "standard output could not be written" "$work/log" ||
+        { cat "$work/log"; fail "gradsum grade: a lost table"; }
 }
 
 # Where a file system takes Alice.json and alice.json for one, neither is lost. Lab 4 is written in lab.cl.
 check_names_and_kinds() {
     hand_in twins/alice lab-07.c 'int main'
     "$build/gradsum" grade "$work/all/Alice" "$work/twins/alice" --format gradescope -o "$work/twins.out" 2>"$work/log"
-    [ "$(cd "$work/twins.out" && echo *)" = "Alice.json alice-2.json" ] || { ls "$work/twins.out"; fail "gradescope: two names"; }
+    [ "$(cd "$work/twins.out" && echo *)" = "Alice.json alice-2.json" ] ||
+        { ls "$work/twins.out"; fail "gradescope: two names"; }
     [ "$(jq -r .extra_data.student "$work/twins.out/alice-2.json")" = alice ] || fail "gradescope: whose file it is"
     hand_in kinds/alice 04/lab.c 'int main'
     "$build/gradsum" grade "$work/kinds" | grep -q ',0,10,"lab 04 is written in lab.cl, and this is a lab.c"$' ||
@@ -115,7 +124,8 @@ check_names_and_kinds() {
 
 # One student's results.json may go to standard output, as Gradescope's machine wants it; those of several may not.
 check_gradescope_alone() {
-    "$build/gradsum" grade "$work/all/Alice" --format gradescope 2>"$work/log" | jq -e '.score == 0' >/dev/null || fail "gradescope: one student"
+    "$build/gradsum" grade "$work/all/Alice" --format gradescope 2>"$work/log" | jq -e '.score == 0' >/dev/null ||
+        fail "gradescope: one student"
     "$build/gradsum" grade "$work/all" --format gradescope >"$work/log" 2>&1
     [ $? = 2 ] && grep -q "writes a file for each of 15 students: -o DIR is required" "$work/log" ||
         { cat "$work/log"; fail "gradescope: several students"; }

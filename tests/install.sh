@@ -24,15 +24,18 @@ cd "$root"
 # ---- a build folder outside of the tree, and a program started far from both ----
 (cd "$tree" && MAKEFLAGS="" ${MAKE:-make} -s B="$root/elsewhere" "$root/elsewhere/source-tree")
 cp "$build/gradsum" elsewhere/
-(cd / && "$root/elsewhere/gradsum" train --model softmax --steps 5 --threads 1 >"$root/log") || fail "a build elsewhere fails"
+(cd / && "$root/elsewhere/gradsum" train --model softmax --steps 5 --threads 1 >"$root/log") ||
+    fail "a build elsewhere fails"
 
 # ---- the headers: gradsum.h with all that it includes, and no other ----
 include=$prefix/include/gradsum
 (cd "$include" && find . -name '*.h' | sort) >installed
 (cd "$include" && gcc -I. -MM gradsum.h | tr ' ' '\n' | grep '\.h$' | sed 's|^|./|' | sort -u) >included
-cmp -s installed included || fail "headers that gradsum.h does not include, or that are missing: $(diff installed included)"
+cmp -s installed included ||
+    fail "headers that gradsum.h does not include, or that are missing: $(diff installed included)"
 while read -r header; do
-    echo "#include <$header>" | gcc -std=c11 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c - || fail "$header needs others"
+    echo "#include <$header>" | gcc -std=c11 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c - ||
+        fail "$header needs others"
 done <installed
 
 # ---- the shared library: a program looks for the soname, which is a link to the real file ----
@@ -40,7 +43,8 @@ version=$("$prefix/bin/gradsum" --version | sed 's/gradsum //')
 test -f "$prefix/lib/libgradsum.so.$version" || fail "no libgradsum.so.$version"
 test "$(readlink "$prefix/lib/libgradsum.so")" = "libgradsum.so.${version%%.*}"
 test "$(readlink "$prefix/lib/libgradsum.so.${version%%.*}")" = "libgradsum.so.$version"
-readelf -d "$prefix/lib/libgradsum.so" | grep -q "SONAME.*\[libgradsum.so.${version%%.*}\]" || fail "the soname is another"
+readelf -d "$prefix/lib/libgradsum.so" | grep -q "SONAME.*\[libgradsum.so.${version%%.*}\]" ||
+    fail "the soname is another"
 grep -q "^Version: $version\$" "$prefix/lib/pkgconfig/gradsum.pc" || fail "pkg-config has another version"
 
 # ---- the library: lessons/examples, compiled as their first lines say, linked both ways, and what they print ----
@@ -62,7 +66,8 @@ near='function near(x, want, most) { return x > want - most && x < want + most }
 works linear_regression "$near"' END { exit !(near($3, 3, 0.02) && near($5, -2, 0.02) && near($7 + 0, 1, 0.02)) }'
 right='/^epoch/ { n++; accuracy = $8 + 0 } END { exit !(n == 3 && accuracy > 80) }'
 works training_loop "$right"
-right='/gradients of 8 slopes are right/ { n++ } /prelu, linear 1: loss/ { loss = $7 + 0 } END { exit !(n == 1 && loss > 0 && loss < 1e-4) }'
+right='/gradients of 8 slopes are right/ { n++ } /prelu, linear 1: loss/ { loss = $7 + 0 }
+    END { exit !(n == 1 && loss > 0 && loss < 1e-4) }'
 works own_layer "$right"
 works two_workers '$2 $3 $4 $5 $6 == "t=4.0000x-3.0000" { n++ } END { exit n != 2 }'
 if "$prefix/bin/gradsum" devices | grep -q '^cl:'; then
@@ -85,7 +90,8 @@ while read -r command; do
     done <options
 done <commands
 sed 's/\\//g' "$man/gradsum-train.1" >train
-grep -q '^learning rate (default: sgd, nesterov 0.05; adam, adamw 0.001)' train || fail "gradsum-train.1: no default of --lr"
+grep -q '^learning rate (default: sgd, nesterov 0.05; adam, adamw 0.001)' train ||
+    fail "gradsum-train.1: no default of --lr"
 grep -q '^sgd, nesterov: momentum; 0: plain SGD (default 0.9)' train || fail "gradsum-train.1: no default of --momentum"
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
@@ -136,4 +142,5 @@ fi
 (cd "$tree" && do_make uninstall >"$root/log") || { cat log; exit 1; }
 left=$(find "$prefix" ! -type d)
 test -z "$left" || fail "uninstall leaves $left"
-echo "install: the program, the library, the headers, the kernels, the data, the pages and the examples work; all is removed again"
+echo "install: the program, the library, the headers, the kernels, the data, the pages and the examples work;" \
+    "all is removed again"

@@ -27,7 +27,8 @@ log ring --model lenet --devices cpu,cpu --sync ring --epochs 2
 log ps --model lenet --devices cpu,cpu,cpu --sync ps --steps 20 --trace-steps 1-20
 log tree --devices cpu,cpu,cpu,cpu --sync tree --steps 20
 log allreduce --devices cpu,cpu --steps 20 --accumulate 2
-log residual --model "conv 4 3x3 pad 1, relu, residual(conv 4 3x3 pad 1, relu), max_pool 4, flatten, linear 10" --steps 8
+log residual --model "conv 4 3x3 pad 1, relu, residual(conv 4 3x3 pad 1, relu), max_pool 4, flatten, linear 10" \
+    --steps 8
 log bucket --model lenet --devices cpu,cpu --sync ring --bucket 16 --steps 20
 log wire --model lenet --devices cpu,cpu,cpu --sync halving_doubling --wire bf16 --steps 20
 log exact --model lenet --devices cpu,cpu --exact --steps 20
@@ -49,7 +50,8 @@ tensorboard=$folder/venv/bin/python
 can_read() { [ -x "$tensorboard" ] && "$tensorboard" -c 'import tensorboard' 2>/dev/null; }
 if ! can_read; then
     { "$python" -m venv "$folder/venv" &&
-        "$folder/venv/bin/pip" install --disable-pip-version-check --quiet --retries 1 --timeout 20 'tensorboard>=2.16,<3'; } >"$folder/pip.log" 2>&1 ||
+        "$folder/venv/bin/pip" install --disable-pip-version-check --quiet --retries 1 --timeout 20 \
+            'tensorboard>=2.16,<3'; } >"$folder/pip.log" 2>&1 ||
         true
 fi
 if can_read; then

@@ -74,7 +74,9 @@ wanted=("${first[@]}" "${wanted[@]}")
 # ---- one draw ----
 
 pids_of() { pgrep -P "$1"; }
-rank_of() { tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | sed -n -E 's/^(GRADSUM_RANK|OMPI_COMM_WORLD_RANK)=//p' | head -1; }
+rank_of() {
+    tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | sed -n -E 's/^(GRADSUM_RANK|OMPI_COMM_WORLD_RANK)=//p' | head -1
+}
 lives() { [ -d "/proc/$1" ] && ! grep -qE '^State:\s*[ZX]' "/proc/$1/status" 2>/dev/null; }
 
 # Whom a message blames: "rank 2"; the last of "no answer from rank 0, which waits for rank 2".
@@ -94,7 +96,8 @@ judge() {
         [ "$who" = "rank $victim" ] || [ "$who" = "process $victim" ] || echo "blames '$who' for $victim: $line"
     done < <(grep '^gradsum train: ' "$work/err")
     if [ "$transport $how" = "mpi kill" ]; then # mpirun may end the others before they have seen it
-        grep -q "process rank $victim with PID" "$work/err" || echo "mpirun does not name rank $victim: $(tail -3 "$work/err")"
+        grep -q "process rank $victim with PID" "$work/err" ||
+            echo "mpirun does not name rank $victim: $(tail -3 "$work/err")"
     else
         grep -q '^gradsum train: ' "$work/err" || echo "no message of a survivor"
     fi
@@ -102,7 +105,8 @@ judge() {
     case "$transport $how" in
         mpi*) ;;
         *kill) [[ $last == "gradsum launch: rank $victim was killed by signal 9"* ]] || echo "last line: $last" ;;
-        *stop) [[ $last == "gradsum launch: rank $victim hangs: process $4"* || $last == *"rank $victim hangs: process "*" is stopped"* ]] ||
+        *stop) [[ $last == "gradsum launch: rank $victim hangs: process $4"* ||
+            $last == *"rank $victim hangs: process "*" is stopped"* ]] ||
             echo "last line: $last" ;;
     esac
 }
@@ -137,7 +141,12 @@ draw() {
     for pid in $pids; do [ "$(rank_of "$pid")" != "$victim" ] || victim_pid=$pid; done
     sleep "0.$(printf %03d $wait_ms)"
     what="$how $transport $devices $* (process $victim after $wait_ms ms)"
-    [ -n "$victim_pid" ] || { echo "it did not begin: $(tail -3 "$work/err")" >"$work/wrong"; [ -z "$main" ] || kill -KILL $main $pids; wait $shell; return; }
+    [ -n "$victim_pid" ] || {
+        echo "it did not begin: $(tail -3 "$work/err")" >"$work/wrong"
+        [ -z "$main" ] || kill -KILL $main $pids
+        wait $shell
+        return
+    }
     if [ "$how" = kill ]; then kill -KILL "$victim_pid"; else kill -STOP "$victim_pid"; fi
     wait $shell 2>/dev/null
     judge "$how" "$transport" "$victim" $? >"$work/wrong"

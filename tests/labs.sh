@@ -1,7 +1,7 @@
 #!/bin/sh
-# labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A part
-# is a lab's number, "grader", "hand-ins", "predict" (tests/predict.sh) or "handout" (tests/handout.sh). Two parts run at a
-# time.
+# labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A
+# part is a lab's number, "grader", "hand-ins", "predict" (tests/predict.sh) or "handout" (tests/handout.sh). Two parts
+# run at a time.
 #
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
@@ -12,8 +12,8 @@
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
 #         seconds: 2                the limit on time, where it is to be reached (optional)
-#         how: --sandbox --unchecked    options of the grader (optional): as strangers' code is graded; without a look at
-#                                   what it contains, so that what it does is tried
+#         how: --sandbox --unchecked    options of the grader (optional): as strangers' code is graded; without a look
+#                                   at what it contains, so that what it does is tried
 #     There are three of them at least for each lab; those of tests/lessons/grader are for the grader itself, and change
 #     the solution of lab 07.
 set -u
@@ -45,7 +45,8 @@ fail() {
 
 # "7.1 3 3 note" for each task of a line of JSON; the first line is "problem messages points of".
 tasks_of() {
-    sed 's/{"task":/\n&/g' "$1" | sed -n 's/^{"task":"\([^"]*\)".*"points":\([0-9]*\),"of":\([0-9]*\),"note":"\(.*\)"}.*/\1 \2 \3 \4/p'
+    sed 's/{"task":/\n&/g' "$1" |
+        sed -n 's/^{"task":"\([^"]*\)".*"points":\([0-9]*\),"of":\([0-9]*\),"note":"\(.*\)"}.*/\1 \2 \3 \4/p'
 }
 total_of() { sed -n 's/.*"points":\([0-9]*\),"of":\([0-9]*\),"problem".*/\1\/\2/p' "$1"; }
 is_silent() { grep -q '"problem":"","messages":""' "$1"; }
@@ -85,7 +86,8 @@ check_handed_out() { # NN FILE
         [ "$of" -gt 0 ] || echo "$2: task $number gives no points"
         grep -q "task $number:" "$2" || echo "$2: task $number has no blank"
     done >"$work/found"
-    grep -o 'lab_blank("[^"]*")' "$2" | sort | uniq -d | sed 's/$/ stands in several blanks: which function?/' >>"$work/found"
+    grep -o 'lab_blank("[^"]*")' "$2" | sort | uniq -d |
+        sed 's/$/ stands in several blanks: which function?/' >>"$work/found"
     [ -s "$work/found" ] && { cat "$work/found"; fail "$2 as handed out"; }
     [ -n "$(tasks_of "$json")" ] || fail "$2 has no tasks"
 }
@@ -119,7 +121,8 @@ check_without_oclgrind() { # NN SOLUTION
         path=$path:$directory
     done
     PATH=${path#:} grade "$1" "$2" "$json" || { fail "$2 cannot be graded without Oclgrind"; return; }
-    grep -q '"remark":"Oclgrind is not installed' "$json" || { cat "$json"; fail "$2: nobody says that Oclgrind is missing"; }
+    grep -q '"remark":"Oclgrind is not installed' "$json" ||
+        { cat "$json"; fail "$2: nobody says that Oclgrind is missing"; }
     [ "$(total_of "$json")" = "$(total_of "$work/$1.solution.json")" ] || { cat "$json"; fail "$2 without Oclgrind"; }
 }
 

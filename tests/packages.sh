@@ -9,8 +9,8 @@ listing=
 needed=$1 optional=$2
 
 # The same for building and testing elsewhere.
-fedora="gcc gcc-c++ make pkgconf-pkg-config OpenCL-ICD-Loader-devel opencl-headers openblas-devel gloo-devel zlib-devel \
-cjson-devel nettle-devel protobuf-c-devel protobuf-c-compiler pocl libcmocka-devel openmpi-devel"
+fedora="gcc gcc-c++ make pkgconf-pkg-config OpenCL-ICD-Loader-devel opencl-headers openblas-devel gloo-devel \
+zlib-devel cjson-devel nettle-devel protobuf-c-devel protobuf-c-compiler pocl libcmocka-devel openmpi-devel"
 arch="base-devel ocl-icd opencl-headers openblas zlib cjson nettle protobuf-c pocl cmocka openmpi"
 
 print_lists() {

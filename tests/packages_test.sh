@@ -1,5 +1,6 @@
 #!/bin/sh
-# packages_test.sh: what make does where packages are missing, tried with stand-ins for apt-get, dpkg-query, id and sudo.
+# packages_test.sh: what make does where packages are missing, tried with stand-ins for apt-get, dpkg-query, id and
+# sudo.
 set -eu
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

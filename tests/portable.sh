@@ -52,7 +52,8 @@ END
     for compiler in g++ clang++; do
         need $compiler || continue
         for standard in c++11 c++17; do
-            $compiler -std=$standard -Wall -Wextra -Werror -Isrc -o "$out/header" "$out/header.cc" "$build/libgradsum.so"
+            $compiler -std=$standard -Wall -Wextra -Werror -Isrc -o "$out/header" "$out/header.cc" \
+                "$build/libgradsum.so"
             LD_LIBRARY_PATH=$build "$out/header"
         done
         echo "test-portable: header: $compiler compiles it"
@@ -129,18 +130,21 @@ sealed_arm64() {
     "$out/arm64/gradsum" "$@" "$out/arm64/open.safetensors" >"$out/arm64.log" 2>&1 &&
         "$qemu" -L "$root" "$handout/build/gradsum" "$@" "$out/arm64/sealed.safetensors" >"$out/arm64.log" 2>&1 &&
         cmp "$out/arm64/open.safetensors" "$out/arm64/sealed.safetensors" >"$out/arm64.log" 2>&1 ||
-        { cat "$out/arm64.log"; echo "test-portable: arm64: a sealed handout does not train as the whole source does" >&2; exit 1; }
+        { cat "$out/arm64.log"
+          echo "test-portable: arm64: a sealed handout does not train as the whole source does" >&2; exit 1; }
     echo "test-portable: arm64: a sealed handout trains as the whole source does"
 }
 
 part_arm64() {
     need aarch64-linux-gnu-g++ && need apt-get || return 0
-    qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || { leave_out "there is no qemu-aarch64"; return 0; }
+    qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
+        { leave_out "there is no qemu-aarch64"; return 0; }
     root=$out/arm64/root
     arm64_packages || { leave_out "no packages of arm64: see $out/arm64.log"; return 0; }
     lib=$root/usr/lib/aarch64-linux-gnu
     export PKG_CONFIG_SYSROOT_DIR="$root" PKG_CONFIG_LIBDIR="$lib/pkgconfig:$lib/openblas-pthread/pkgconfig"
-    $make B="$out/arm64" ISAS=base CC="aarch64-linux-gnu-gcc --sysroot=$root" CXX="aarch64-linux-gnu-g++ --sysroot=$root" \
+    $make B="$out/arm64" ISAS=base CC="aarch64-linux-gnu-gcc --sysroot=$root" \
+        CXX="aarch64-linux-gnu-g++ --sysroot=$root" \
         "$out/arm64/gradsum" "$out/arm64/gradsum-test"
     # Tests start the program too, which this machine cannot run: a script of that name starts it under qemu.
     if ! head -c 2 "$out/arm64/gradsum" | grep -q '#!'; then
@@ -150,7 +154,8 @@ part_arm64() {
     fi
     (sealed_arm64)
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
-    "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' || { echo "test-portable: arm64 without NEON" >&2; exit 1; }
+    "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' ||
+        { echo "test-portable: arm64 without NEON" >&2; exit 1; }
     export GRADSUM_TEST_DEVICES=cpu
     run "philox pool shard model model_text step_time safetensors data wire fused operators sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
@@ -176,7 +181,8 @@ part_opencl() {
     fi
     # What is compiled is kept away from what other platforms have compiled.
     export OCL_ICD_VENDORS="$home/icd" LD_LIBRARY_PATH="$home/lib" GRADSUM_CACHE="$home/cache"
-    "$build/gradsum" devices | grep -q 'Intel(R) OpenCL' || { "$build/gradsum" devices; echo "test-portable: no Intel" >&2; exit 1; }
+    "$build/gradsum" devices | grep -q 'Intel(R) OpenCL' ||
+        { "$build/gradsum" devices; echo "test-portable: no Intel" >&2; exit 1; }
     run "cl_vectors operators sgd optimizers train collectives sync" "$build/gradsum-test"
     unset OCL_ICD_VENDORS LD_LIBRARY_PATH GRADSUM_CACHE
 }

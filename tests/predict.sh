@@ -1,10 +1,11 @@
 #!/bin/sh
-# predict.sh BUILD FOLDER [LESSON...]: every experiment of the boxes "Predict before you run" gives an outcome, and those
-# whose outcome is known give it. No command runs before all boxes that ask about it. Predictions go into FOLDER.
+# predict.sh BUILD FOLDER [LESSON...]: every experiment of the boxes "Predict before you run" gives an outcome, and
+# those whose outcome is known give it. No command runs before all boxes that ask about it. Predictions go into FOLDER.
 set -u
 build=$1 folder=$(realpath "$2")
 shift 2
-known="0a=47 0b=no 0c=yes 2a=401920 2c=4 3a=4 3b=higher 4b=forward 5a=18 5b=higher 6a=15 6b=3.75 7a=6 7b=1.25 7c=6 8a=yes 10a=1 10b=0.5 12a=yes 13a=3 13b=1"
+known="0a=47 0b=no 0c=yes 2a=401920 2c=4 3a=4 3b=higher 4b=forward 5a=18 5b=higher 6a=15 6b=3.75 7a=6 7b=1.25 7c=6"
+known="$known 8a=yes 10a=1 10b=0.5 12a=yes 13a=3 13b=1"
 wrong=0
 export XDG_DATA_HOME=$folder # which must be an absolute path
 fail() { echo "predict: $1" >&2; wrong=1; }
@@ -37,20 +38,25 @@ for lesson in "$@"; do
          file == 2 && /^[0-9]+[a-z] / && !($1 in asked) { asked[$1] = FNR }
          END { for (pair in has) {
                    split(pair, of, SUBSEP)
-                   if (!(of[1] in asked && of[2] in shown && asked[of[1]] < shown[of[2]])) print of[1] " is asked after: " of[2]
+                   if (!(of[1] in asked && of[2] in shown && asked[of[1]] < shown[of[2]]))
+                       print of[1] " is asked after: " of[2]
                    pairs++
                }
-               if (!pairs) print "no box has a command" }' lessons/"$lesson"-*/predict.json "$folder/$lesson.log" >"$folder/$lesson.order"
-    [ ! -s "$folder/$lesson.order" ] || { cat "$folder/$lesson.order"; fail "lesson $lesson: what a box asks has been shown"; }
+               if (!pairs) print "no box has a command" }' lessons/"$lesson"-*/predict.json "$folder/$lesson.log" \
+                   >"$folder/$lesson.order"
+    [ ! -s "$folder/$lesson.order" ] ||
+        { cat "$folder/$lesson.order"; fail "lesson $lesson: what a box asks has been shown"; }
     # shellcheck disable=SC2086
     count=$(echo $ids | wc -w)
-    "$build/gradsum" lesson | grep -q "^ *${lesson#0}  $count of $count predicted " || fail "gradsum lesson: not $count of lesson $lesson"
+    "$build/gradsum" lesson | grep -q "^ *${lesson#0}  $count of $count predicted " ||
+        fail "gradsum lesson: not $count of lesson $lesson"
     line=$("$build/gradsum" lesson "$lesson" --export)
     for id in $ids; do
         one=$(echo "$line" | sed 's/{"id"/\n&/g' | grep "^{\"id\":\"$id\"")
         case $one in
         *'"right":true'*) ;;
-        *'"right":false'*) case " $known" in *" $id="*) fail "lesson $lesson: another outcome than is known: $one" ;; esac ;;
+        *'"right":false'*)
+            case " $known" in *" $id="*) fail "lesson $lesson: another outcome than is known: $one" ;; esac ;;
         *) fail "lesson $lesson: no outcome of $id" ;;
         esac
     done

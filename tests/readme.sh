@@ -22,7 +22,8 @@ for file in $(find . -name '*.md' -not -path './build/*' | sed 's|^\./||' | sort
         [[ $link != *'#'* ]] || headings "$to" | grep -qx -- "${link#*#}" || say "$file: no heading for $link"
     done
     [ "$file" != .github/CHANGELOG.md ] || continue # it tells of files that are gone
-    for path in $(grep -o '`[a-z][A-Za-z0-9_/.-]*/[A-Za-z0-9_.-]*\.\(c\|h\|cc\|cl\|clh\|sh\|py\)`' "$file" | tr -d '`'); do
+    for path in $(grep -o '`[a-z][A-Za-z0-9_/.-]*/[A-Za-z0-9_.-]*\.\(c\|h\|cc\|cl\|clh\|sh\|py\)`' "$file" |
+        tr -d '`'); do
         [ -e "$path" ] || [ -e "$folder/$path" ] || [ -e "src/$path" ] || say "$file: there is no $path"
     done
 done

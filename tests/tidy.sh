@@ -6,4 +6,5 @@ mpi=
 if pkg-config --exists ompi-c; then mpi=-DGRADSUM_MPI libraries="$libraries ompi-c"; fi # checked where it can be
 # shellcheck disable=SC2046,SC2086
 clang-tidy --quiet --warnings-as-errors='*' "$@" -- -std=c11 -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 \
-    -DGS_PREFIX='"/usr/local"' $mpi -Isrc -I. -Ilessons -I"${B:-build}/src" $(pkg-config --cflags $libraries) 2>/dev/null
+    -DGS_PREFIX='"/usr/local"' $mpi -Isrc -I. -Ilessons \
+    -I"${B:-build}/src" $(pkg-config --cflags $libraries) 2>/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weights.sh PROGRAM [FILE]: train 38 times, in every way that promises the same bits twice, and print the SHA-256 of each
-# run's weights. A change that must not alter results, such as a refactoring, is checked on one machine:
+# weights.sh PROGRAM [FILE]: train 38 times, in every way that promises the same bits twice, and print the SHA-256 of
+# each run's weights. A change that must not alter results, such as a refactoring, is checked on one machine:
 #   tests/weights.sh build/gradsum >before        then the change, make, and
 #   tests/weights.sh build/gradsum before
 # With FILE the sums are compared with those in it; any difference fails.

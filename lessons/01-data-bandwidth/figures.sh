@@ -38,7 +38,8 @@ wanted throttle && {
         END { for (i = 0; i < n; i++) {
                   x = mb[i]
                   rate = loader[x] < step ? loader[x] : step
-                  printf "%8d %10.0f %10.0f %10.0f %10.0f %8.1f %10.1f\n", x, loader[x], step, together[x], rate, 100 * waits[x], 100 * (1 - rate / step) } }'
+                  printf "%8d %10.0f %10.0f %10.0f %10.0f %8.1f %10.1f\n", x, loader[x], step, together[x], rate,
+                      100 * waits[x], 100 * (1 - rate / step) } }'
     rm -f "$here/profile.tmp"
 } > "$here/figure-throttle.txt"
 

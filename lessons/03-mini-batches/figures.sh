@@ -33,12 +33,14 @@ wanted all && {
 
 # both with 7 seeds: steps to 80 %, and the test accuracy of softmax after each epoch
 wanted seeds && {
-    COLUMNS=70 $gradsum sweep --batch 16,32,...,2048 --seeds 7 --threads 1 --jobs 2 > "$here/figure-sweep-seeds.txt" || exit 1
+    COLUMNS=70 $gradsum sweep --batch 16,32,...,2048 --seeds 7 --threads 1 --jobs 2 > "$here/figure-sweep-seeds.txt" ||
+        exit 1
     COLUMNS=70 $gradsum sweep --batch 16 --lr 0.01 --seeds 7 --threads 1 --jobs 2 | grep "^rate\|^ *16" \
         >> "$here/figure-sweep-seeds.txt"
     echo "$runs" | tr ';' '\n' | while read -r run; do
         for seed in 1 2 3 4 5 6 7; do
-            echo "--batch $run --seed $seed: $($gradsum train --model softmax --epochs 10 --threads 1 --seed $seed --json --batch $run |
+            echo "--batch $run --seed $seed: $($gradsum train --model softmax --epochs 10 --threads 1 --seed $seed \
+                --json --batch $run |
                 sed -n 's/^{"event":"epoch".*"test_accuracy":\([0-9.]*\).*/\1/p' | awk '{ printf " %.1f", 100 * $1 }')"
         done
     done > "$here/figure-all-seeds.txt"

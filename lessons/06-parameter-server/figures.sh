@@ -4,7 +4,8 @@ set -eu
 gradsum=${GRADSUM:-build/gradsum}
 here=$(dirname "$0")
 
-{ echo "\$ gradsum step --sync ps --workers 4 --size 8"; $gradsum step --sync ps --workers 4 --size 8 --no-pause; } >"$here/figure-step.txt"
+{ echo "\$ gradsum step --sync ps --workers 4 --size 8"; $gradsum step --sync ps --workers 4 --size 8 --no-pause; } \
+    >"$here/figure-step.txt"
 
 # Bytes: counted, so the same on every machine.
 {
@@ -15,7 +16,8 @@ here=$(dirname "$0")
         devices=cpu,cpu
         for workers in 2 4 8; do
             $gradsum train --model mlp --threads 1 --steps 3 --sync $scheme --devices $devices --json |
-                grep -o '"sent_bytes_a_step[a-z_]*":[0-9]*' | cut -d: -f2 | sed 's/\(.*[0-9]\)\([0-9]\{3\}\)/\1,\2/; s/^\([0-9]*[0-9]\)\([0-9]\{3\},\)/\1,\2/' |
+                grep -o '"sent_bytes_a_step[a-z_]*":[0-9]*' | cut -d: -f2 |
+                sed 's/\(.*[0-9]\)\([0-9]\{3\}\)/\1,\2/; s/^\([0-9]*[0-9]\)\([0-9]\{3\},\)/\1,\2/' |
                 xargs printf '%-12s %8d %19s %14s\n' $scheme $workers
             devices=$devices,$devices
         done
@@ -42,15 +44,18 @@ here=$(dirname "$0")
 
 # The same in training: of five seeds the median, the least and the most.
 {
-    echo "\$ gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20 --sync SCHEME"
+    echo "\$ gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20" \
+        "--sync SCHEME"
     echo
     printf '%-12s %26s\n' "" "samples/s: median of seeds 1 to 5 (least to most)"
     for scheme in ps sharded_ps ring; do
         for seed in 1 2 3 4 5; do
             $gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20 \
-                --sync $scheme --seed $seed --json | grep '"event":"end"' | grep -o '"samples_per_s":[0-9.]*' | head -1 |
+                --sync $scheme --seed $seed --json |
+                grep '"event":"end"' | grep -o '"samples_per_s":[0-9.]*' | head -1 |
                 cut -d: -f2
-        done | sort -g | awk -v s=$scheme '{ x[NR] = $1 } END { printf "%-12s %10.0f (%.0f to %.0f)\n", s, x[3], x[1], x[5] }'
+        done | sort -g |
+            awk -v s=$scheme '{ x[NR] = $1 } END { printf "%-12s %10.0f (%.0f to %.0f)\n", s, x[3], x[1], x[5] }'
     done
 } >"$here/figure-training.txt"
 
@@ -58,7 +63,8 @@ command -v gnuplot >/dev/null || { echo "figures.sh: without gnuplot no curves" 
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 for scheme in ps sharded_ps ring; do
-    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i; n *= 2 } }' "$here/figure-workers.txt" >"$data/$scheme"
+    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i; n *= 2 } }' "$here/figure-workers.txt" \
+        >"$data/$scheme"
 done
 gnuplot <<END
 set terminal svg size 720,420 font "sans,13" noenhanced background "white"
@@ -70,6 +76,7 @@ set yrange [0:*]
 set grid lc rgb "#dddddd"
 set key left top spacing 1.1
 plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: one server", \
-     "$data/sharded_ps" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" title "sharded_ps: every rank serves one chunk", \
+     "$data/sharded_ps" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" \
+         title "sharded_ps: every rank serves one chunk", \
      "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring (lesson 7)"
 END

@@ -26,7 +26,8 @@ trap 'rm -rf "$data"' EXIT
 # The table's own figures, so that table and picture are of one run.
 for scheme in ps ring recursive_doubling halving_doubling; do
     awk -v scheme=$scheme 'BEGIN { split("1024 16384 262144 2097152 16777216", bytes, " ") }
-        $1 == scheme { for (i = 1; i <= 5; i++) print bytes[i], ($(i + 1) + 0) / 1000 }' "$here/figure-link.txt" >"$data/$scheme"
+        $1 == scheme { for (i = 1; i <= 5; i++) print bytes[i], ($(i + 1) + 0) / 1000 }' "$here/figure-link.txt" \
+            >"$data/$scheme"
 done
 gnuplot <<END
 set terminal svg size 720,440 font "sans,13" noenhanced background "white"
@@ -40,7 +41,9 @@ set key left top spacing 1.1
 set xrange [700:24e6]
 set yrange [5:5000]
 plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: 2 rounds, 7 B into rank 0 and out again", \
-     "$data/recursive_doubling" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" title "recursive doubling: 3 rounds of B", \
+     "$data/recursive_doubling" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" \
+         title "recursive doubling: 3 rounds of B", \
      "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring: 14 rounds of B/8", \
-     "$data/halving_doubling" with linespoints lw 2 pt 11 dt 4 lc rgb "#009e73" title "halving and doubling: 6 rounds of B/2, B/4, B/8"
+     "$data/halving_doubling" with linespoints lw 2 pt 11 dt 4 lc rgb "#009e73" \
+         title "halving and doubling: 6 rounds of B/2, B/4, B/8"
 END

@@ -29,7 +29,8 @@ wanted buckets && {
             END { for (i = 1; i <= n; i++) f += with[i] > none[i]; print f + 0 }' "$work/runs")
         echo "$kb $(median $kb 2) $faster $(median $kb 3) $(median $kb 4) $(median $kb 5)"
     done | awk '$1 == 0 { printf "    none %46s %9.0f\n", "", $2; next }
-                { printf "%8d %8d %11.2f %14.2f %9.0f %10.0f  %d of 5\n", $1, $4, $5, $6, $6 < $5 ? 100 * (1 - $6 / $5) : 0, $2, $3 }'
+                { printf "%8d %8d %11.2f %14.2f %9.0f %10.0f  %d of 5\n",
+                         $1, $4, $5, $6, $6 < $5 ? 100 * (1 - $6 / $5) : 0, $2, $3 }'
 } > "$here/figure-buckets.txt"
 
 # 2. bits on the wire: bytes, speed over a link, and accuracy
@@ -46,7 +47,9 @@ wanted wire && {
             number samples_per_s < "$work/run" >> "$work/speeds"
         done
         echo "$wire $(number sent_bytes_a_step < "$work/run") $(sort -g "$work/speeds" | sed -n 3p) $line"
-    done | awk '{ printf "%7s %13.0f %18.0f  %.2f %.2f %.2f %.2f %.2f\n", $1, $2, $3, 100*$4, 100*$5, 100*$6, 100*$7, 100*$8 }'
+    done |
+        awk '{ printf "%7s %13.0f %18.0f  %.2f %.2f %.2f %.2f %.2f\n",
+            $1, $2, $3, 100*$4, 100*$5, 100*$6, 100*$7, 100*$8 }'
 } > "$here/figure-wire.txt"
 
 # 3. one sum for several passes
@@ -55,9 +58,11 @@ wanted passes && {
     echo "#                                samples/s: median of seeds 1 to 5 (least to most)"
     for options in "--batch 128" "--batch 512 --accumulate 4"; do
         for seed in 1 2 3 4 5; do
-            $gradsum train --model lenet --devices cpu,cpu --threads 1 --sync ring --link 5ms,125MB/s --epochs 1 $options \
+            $gradsum train --model lenet --devices cpu,cpu --threads 1 --sync ring --link 5ms,125MB/s \
+                --epochs 1 $options \
                 --seed $seed --json | number samples_per_s
-        done | sort -g | awk -v o="$options" '{ x[NR] = $1 } END { printf "  %-30s %10.0f (%.0f to %.0f)\n", o, x[3], x[1], x[5] }'
+        done | sort -g |
+            awk -v o="$options" '{ x[NR] = $1 } END { printf "  %-30s %10.0f (%.0f to %.0f)\n", o, x[3], x[1], x[5] }'
     done
 } > "$here/figure-passes.txt"
 exit 0

@@ -15,7 +15,8 @@ median() { sed -n 3p; }
 words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 lenet="train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu"
-ways="ps:local --every 4:local --every 16:async --staleness 0:async --staleness 1:async --staleness 4:async --staleness 16"
+ways="ps:local --every 4:local --every 16:async --staleness 0:async --staleness 1"
+ways="$ways:async --staleness 4:async --staleness 16"
 each_way() { echo "$ways" | tr : '\n'; }
 
 # 1. a straggler and hiccups: speed of each way to wait. In $work/CONDITION.WAY a line for each seed.
@@ -52,7 +53,8 @@ wanted accuracy && {
         lower=$(paste "$work/accuracy" "$work/ps" | awk '$1 < $2 { n++ } END { print n + 0 }')
         echo "$sync|$(tr '\n' ' ' < "$work/accuracy")|$(sort -g "$work/accuracy" | median)|$lower"
     done | awk -F'|' '{ split($2, a, " ")
-        printf "  %-26s %5.1f %5.1f %5.1f %5.1f %5.1f %8.1f %10s of 5\n", $1, 100*a[1], 100*a[2], 100*a[3], 100*a[4], 100*a[5], 100*$3, $4 }'
+        printf "  %-26s %5.1f %5.1f %5.1f %5.1f %5.1f %8.1f %10s of 5\n",
+            $1, 100*a[1], 100*a[2], 100*a[3], 100*a[4], 100*a[5], 100*$3, $4 }'
 } > "$here/figure-accuracy.txt"
 
 # 3. the distribution of staleness
