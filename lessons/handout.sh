@@ -15,7 +15,8 @@ fail() {
 }
 
 [ -n "$out" ] || fail "wants a folder: make handout OUT=DIR"
-[ ! -e "$out" ] || [ -z "$(ls -A "$out" 2>/dev/null || echo file)" ] || fail "$out is there already, and is not an empty folder"
+[ ! -e "$out" ] || [ -z "$(ls -A "$out" 2>/dev/null || echo file)" ] ||
+    fail "$out is there already, and is not an empty folder"
 [ ! -e $sealed ] || fail "this tree is a sealed handout; make another one from the whole source"
 
 # A teacher may have tried a lab in its place.
@@ -31,7 +32,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # ---- which files ----------------------------------------------------------------------------------------------------
-what="Makefile README.md .github .devcontainer LICENSE .clang-format .clang-tidy .gitignore src cl cpu lessons datasets tests"
+what="Makefile README.md .github .devcontainer LICENSE .clang-format .clang-tidy .gitignore"
+what="$what src cl cpu lessons datasets tests"
 # shellcheck disable=SC2086
 if git rev-parse --show-toplevel >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard -- $what
@@ -53,7 +55,7 @@ while read -r file; do
     case $file in
     lessons/*/solution.* | lessons/*/answers.md | lessons/rubric.md | tests/lessons/*) continue ;;
     lessons/handout.sh | lessons/solutions.sh | lessons/sealed.list) continue ;;
-    tests/labs.sh | tests/hand_ins.sh | tests/solutions.sh | tests/handout.sh) continue ;;
+    tests/labs.sh | tests/hand_ins.sh | tests/solutions.sh | tests/handout*.sh) continue ;;
     esac
     if [ $# -gt 0 ]; then
         case $file in
@@ -101,16 +103,19 @@ seal() { # PROCESSOR ISA...
     processor=$1
     shift
     compiler=$processor-linux-gnu-gcc
-    command -v "$compiler" >/dev/null || fail "there is no $compiler (Debian: gcc-${processor/_/-}-linux-gnu); FOR=$(uname -m) leaves $processor out"
+    command -v "$compiler" >/dev/null ||
+        fail "there is no $compiler (Debian: gcc-${processor/_/-}-linux-gnu); FOR=$(uname -m) leaves $processor out"
     grep '\.c$' "$work/sealed" | while read -r file; do objects_of "$file" "$@"; done >"$work/$processor.names"
     elsewhere=
     # Headers of libraries are the same everywhere; those of the C library are not, and come first.
-    [ "$processor" = "$(uname -m)" ] || elsewhere="-idirafter /usr/include -idirafter /usr/include/$(uname -m)-linux-gnu"
+    [ "$processor" = "$(uname -m)" ] ||
+        elsewhere="-idirafter /usr/include -idirafter /usr/include/$(uname -m)-linux-gnu"
     flags="$elsewhere -g0 -fno-ident -ffile-prefix-map=$PWD=. -ffile-prefix-map=$work=."
     ccache=$(command -v ccache >/dev/null && echo ccache || true)
     # shellcheck disable=SC2046
-    env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u WERROR make -s -j"$(nproc)" B="$work/$processor" ISAS="$*" CC="$ccache $compiler" \
-        CFLAGS="$flags" PKG_CONFIG_PATH= WERROR= $(sed "s|^|$work/$processor/|" "$work/$processor.names") >"$work/log" 2>&1 ||
+    env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u WERROR make -s -j"$(nproc)" B="$work/$processor" ISAS="$*" \
+        CC="$ccache $compiler" CFLAGS="$flags" PKG_CONFIG_PATH= WERROR= \
+        $(sed "s|^|$work/$processor/|" "$work/$processor.names") >"$work/log" 2>&1 ||
         { tail -n 20 "$work/log" >&2; fail "$compiler failed"; }
     mkdir -p "$work/$processor/cl"
     # shellcheck disable=SC2086
@@ -182,5 +187,6 @@ for page in README.md lessons/README.md; do
 > [What is sealed]($([ $page = README.md ] && echo lessons/)sealed/README.md) lists them." "$out/$page"
 done
 unlink_missing
-echo "handout: $(wc -l <"$work/files") files are in $out, and $(wc -l <"$work/sealed") are sealed ($sealed/README.md);" \
+echo "handout: $(wc -l <"$work/files") files are in $out," \
+    "and $(wc -l <"$work/sealed") are sealed ($sealed/README.md);" \
     "try 'make -C $out test', and 'make -C $out labs'"

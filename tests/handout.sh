@@ -1,8 +1,9 @@
 #!/bin/bash
 # handout.sh BUILD: the sealed handout (`make handout`, lessons/sealed.list).
 #
-#   - no file of the list is in it, no line that only sealed files have, in text or in objects, and no line of an answer,
-#     nor its formula in a header
+#   - no file of the list is in it, no line that only sealed files have, in text or in objects, and no line of an
+#     answer, nor its formula in a header
+#   - the lessons name no file that is not in it, unless they say so (handout_names.sh)
 #   - no object names a folder of this machine; those for the other processor define and want the same symbols
 #   - it builds; each lab as handed out gets 0 points, and says "not written yet"; the solutions get all points
 #   - a training gives the same weights as with the whole source, on both kinds of device
@@ -29,14 +30,16 @@ sed -n 's/^    //p' lessons/sealed/README.md >"$work/list"
 
 # Lines of code of at least $1 characters, without their indent and a loop's head.
 code() {
-    sed 's/^[ \t]*//; s/[ \t]*$//; s/^for ([^;]*;[^;]*;[^)]*) *//' | awk -v least="$1" 'length >= least' | grep -v '^[/*#]' | sort -u
+    sed 's/^[ \t]*//; s/[ \t]*$//; s/^for ([^;]*;[^;]*;[^)]*) *//' | awk -v least="$1" 'length >= least' |
+        grep -v '^[/*#]' | sort -u
 }
 while read -r file; do
     [ ! -e "$file" ] || fail "$file is in the handout"
     code 40 <"$tree/$file"
 done <"$work/list" | sort -u >"$work/sealed.lines"
-(cd "$tree" && find src cpu cl lessons -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.clh' \) ! -name 'solution.*' |
-    grep -vxFf "$work/list" | xargs grep -hoFf "$work/sealed.lines" | sort -u) >"$work/open.lines" # of them, those elsewhere too
+(cd "$tree" && # of these lines, those that are elsewhere too
+    find src cpu cl lessons -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.clh' \) ! -name 'solution.*' |
+    grep -vxFf "$work/list" | xargs grep -hoFf "$work/sealed.lines" | sort -u) >"$work/open.lines"
 comm -23 "$work/sealed.lines" "$work/open.lines" >"$work/telling"
 for lab in "$tree"/lessons/[0-9][0-9]-*/lab.c*; do
     [ -f "${lab%lab.*}solution.${lab##*.}" ] || continue
@@ -51,7 +54,8 @@ grep -rFna -f "$work/wanted" . | cut -c 1-200 >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has lines of sealed files or of answers"; }
 grep -rnF -e 'p[i][k] -' -e '- (labels[i] == k)' --include='*.[ch]' --include='*.cl*' --include='*.md' . >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has the formula of task 2.3"; }
-grep -q 'dx = the derivative of that loss by x (lesson 2)' src/backend.h || fail "src/backend.h does not say what dx of the loss is"
+grep -q 'dx = the derivative of that loss by x (lesson 2)' src/backend.h ||
+    fail "src/backend.h does not say what dx of the loss is"
 for name in 'solution.*' answers.md rubric.md TEACHING.md check.c '*.patch' 'test_*.c'; do
     found=$(find . -name "$name")
     [ -z "$found" ] || fail "the handout has $found"
@@ -59,28 +63,36 @@ done
 grep -rlFa -e "$tree" -e "$work" -e /tmp/ lessons/sealed >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "objects name a folder of this machine"; }
 for link in $(find . -name '*.md' | while read -r page; do
-    { grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^http' || true; } | sed "s|^.|$(dirname "$page")/&|"
+    { grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^http' || true; } |
+        sed "s|^.|$(dirname "$page")/&|"
 done | sort -u); do
     [ -e "$link" ] || fail "a dead link in the handout: $link"
 done
+"$tree/tests/handout_names.sh" . 05 06 07 08 09 10 11 12 13 || fail "texts name files that the handout lacks"
 
 # ---- both processors ------------------------------------------------------------------------------------------------
 here=$(uname -m) other=aarch64
 [ "$here" = x86_64 ] || other=x86_64
 # The compiler itself may call a function on one of them, and not on the other.
-symbols() { "$1-linux-gnu-nm" -gP "$2" | awk '$2 != "U" || $1 ~ /^(gs|lab)_/ { print $1, ($2 == "U" ? "U" : "D") }' | sort; }
+symbols() {
+    "$1-linux-gnu-nm" -gP "$2" | awk '$2 != "U" || $1 ~ /^(gs|lab)_/ { print $1, ($2 == "U" ? "U" : "D") }' | sort
+}
 for object in $(cd "lessons/sealed/$here" && find . -name '*.o' ! -name '*_v[34].o'); do
-    diff <(symbols "$here" "lessons/sealed/$here/$object") <(symbols "$other" "lessons/sealed/$other/$object") >"$work/found" ||
+    diff <(symbols "$here" "lessons/sealed/$here/$object") <(symbols "$other" "lessons/sealed/$other/$object") \
+        >"$work/found" ||
         { cat "$work/found"; fail "$object has other symbols for $other"; }
 done
 
 # ---- it works -------------------------------------------------------------------------------------------------------
 mkdir build && tar -C "$build" -cf - --exclude=lessons/test src cl cpu lessons prefix mpi | tar -C build -xf -
-(cd "lessons/sealed/$here" && find . -name '*.o') | while read -r object; do rm -f "build/$object" "build/${object%.o}.d"; done
+(cd "lessons/sealed/$here" && find . -name '*.o') |
+    while read -r object; do rm -f "build/$object" "build/${object%.o}.d"; done
 make -s all labs >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "make labs in the handout"; }
 total=$(sed -n 's/^all labs 0\///p' "$work/log") tasks=$(grep -c 'not written yet: task' "$work/log")
-[ "${total:-0}" = $((10 * $(find lessons -name remote.c | wc -l))) ] || { tail -n 3 "$work/log"; fail "the labs as handed out"; }
-[ "$tasks" = "$(cat lessons/[0-9][0-9]-*/lab.c* | grep -o '/\* task [0-9.]*:' | sort -u | wc -l)" ] || fail "$tasks tasks say 'not written yet'"
+[ "${total:-0}" = $((10 * $(find lessons -name remote.c | wc -l))) ] ||
+    { tail -n 3 "$work/log"; fail "the labs as handed out"; }
+[ "$tasks" = "$(cat lessons/[0-9][0-9]-*/lab.c* | grep -o '/\* task [0-9.]*:' | sort -u | wc -l)" ] ||
+    fail "$tasks tasks say 'not written yet'"
 
 for solution in "$tree"/lessons/[0-9][0-9]-*/solution.*; do
     lesson=$(basename "$(dirname "$solution")") && number=${lesson%%-*}
@@ -88,15 +100,19 @@ for solution in "$tree"/lessons/[0-9][0-9]-*/solution.*; do
     cp "$solution" "lessons/$lesson/lab.${solution##*.}"
     echo "$number lessons/$lesson/lab.${solution##*.}"
 done >"$work/solutions"
-xargs -n 2 -P 2 sh -c 'build/lessons/$1/grade "$2" build/lessons/$1 --json' grade <"$work/solutions" >"$work/points" 2>"$work/log" ||
+xargs -n 2 -P 2 sh -c 'build/lessons/$1/grade "$2" build/lessons/$1 --json' grade <"$work/solutions" \
+    >"$work/points" 2>"$work/log" ||
     { cat "$work/log"; fail "solutions in the handout cannot be graded"; }
 full=$(grep -c '"points":10,"of":10,"problem":""' "$work/points")
-[ "$full" = "$(wc -l <"$work/solutions")" ] && [ "$full" -ge 1 ] || { cat "$work/points"; fail "$full solutions get all points"; }
+[ "$full" = "$(wc -l <"$work/solutions")" ] && [ "$full" -ge 1 ] ||
+    { cat "$work/points"; fail "$full solutions get all points"; }
 
 train() { # PROGRAM FILE OPTION...
-    "$1" train --steps 10 --threads 1 --batch 60 --seed 3 --save "$work/$2" "${@:3}" >"$work/log" 2>&1 || { cat "$work/log"; fail "train ${*:3}"; }
+    "$1" train --steps 10 --threads 1 --batch 60 --seed 3 --save "$work/$2" "${@:3}" >"$work/log" 2>&1 ||
+        { cat "$work/log"; fail "train ${*:3}"; }
 }
-for options in "--model lenet" "--model lenet --device cl" "--model mlp --devices cpu,cpu,cpu --sync ring --wire bf16"; do
+for options in "--model lenet" "--model lenet --device cl" \
+    "--model mlp --devices cpu,cpu,cpu --sync ring --wire bf16"; do
     # shellcheck disable=SC2086
     train "$build/gradsum" open $options
     # shellcheck disable=SC2086
@@ -106,4 +122,6 @@ done
 make -s test >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "make test in the handout"; }
 grep -q 'sealed handout' "$work/log" || fail "make test does not say that the handout is sealed"
 
-[ $failures = 0 ] && echo "handout: $(wc -l <"$work/list") files are sealed; $full solutions get all points, and trainings give the same weights"
+[ $failures = 0 ] &&
+    echo "handout: $(wc -l <"$work/list") files are sealed; $full solutions get all points," \
+        "and trainings give the same weights"

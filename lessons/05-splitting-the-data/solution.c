@@ -1,7 +1,7 @@
 /* Lab 5: splitting the data. See README.md, and tasks.h for what each function must do.
  *
- * Tasks 5.1 and 5.2 are src/core/shard.c and src/data/order.c; build/lessons/05/gradsum has yours in their place. Tasks
- * 5.3 to 5.5 are other people's code: each has run for months, and each is wrong.
+ * Tasks 5.1 and 5.2 are declared in src/core/shard.h and src/data/order.h; build/lessons/05/gradsum has yours in place
+ * of the library's. Tasks 5.3 to 5.5 are other people's code: each has run for months, and each is wrong.
  */
 #include "tasks.h"
 

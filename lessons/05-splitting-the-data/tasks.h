@@ -1,6 +1,5 @@
 /* Lesson 5: the functions of lab.c. The first two, gs_shard_of and gs_epoch_order, have their contract in
- * src/core/shard.h and src/data/order.h, and take the place of src/core/shard.c and src/data/order.c in this lab's
- * program.
+ * src/core/shard.h and src/data/order.h, and take the place of the library's own in this lab's program.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* Lesson 8: is it the same algorithm? tasks.h and README.md say what to write.
  *
- * This file and given.c take the place of src/train/ways/exact.c and of src/train/verify.c: what is written here is
- * what `build/lessons/08/gradsum train --exact --verify 10` does. Together they are shorter than those two, because
+ * This file and given.c take the place of the library's functions for --exact and --verify: what is written here is
+ * what `build/lessons/08/gradsum train --exact --verify 10` does. Together they are shorter than the library's, because
  * they keep the gradients of all leaves at once, and always compare all tensors. */
 #include "tasks.h"
 

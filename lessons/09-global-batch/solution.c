@@ -1,8 +1,8 @@
 /* Lesson 9: the global batch and the learning rate. What to write is said in tasks.h, in src/optim/lr_rule.h, and in
  * README.md.
  *
- * The first half of this file, with given.c, takes the place of src/optim/lr_rule.c: `build/lessons/09/gradsum train
- * --lr-rule linear --warmup 1` asks it for the rate of each step. */
+ * The first half of this file, with given.c, takes the place of the library's functions of that header:
+ * `build/lessons/09/gradsum train --lr-rule linear --warmup 1` asks it for the rate of each step. */
 #include "tasks.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Lab 13: the whole step. See README.md, and tasks.h for what each function must do.
  *
  * In build/lessons/13/gradsum `train` makes its steps with this file: plain_step, or with --bucket overlapped_step. The
- * library's own step is in src/train/step.c and overlap.c; read them when yours runs.
+ * library's own step is in src/train/step.c; read it when yours runs.
  */
 #include "tasks.h"
 
