@@ -76,7 +76,8 @@ fi
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 # Another program may be installing, such as the updates of a new machine: wait for it.
-apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1; }
+apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" \
+    >"$log" 2>&1; }
 
 echo "gradsum: installing with apt-get: $missing$wished" >&2
 apt update || { cat "$log" >&2; echo "gradsum: apt-get update failed; trying with the existing lists" >&2; }

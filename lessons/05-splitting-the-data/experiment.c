@@ -4,8 +4,8 @@
  *     make build/lessons/05/experiment && build/lessons/05/experiment
  *
  * 6,000 images, of which 1,000 are held out; global batch 100; the workers have 60, 30 and 10 samples of it; 5 epochs.
- * The "test" images are others. Each number is the mean of 20 seeds. The last columns say how many of them have a higher
- * validation accuracy than the same seed without a bug, and how many a lower test accuracy.
+ * The "test" images are others. Each number is the mean of 20 seeds. The last columns say how many of them have a
+ * higher validation accuracy than the same seed without a bug, and how many a lower test accuracy.
  */
 #include <stdio.h>
 #include <stdlib.h>
