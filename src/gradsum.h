@@ -12,6 +12,7 @@ extern "C" {
 #include "train/ways/way.h"        /* ways to make a step; to write one */
 #include "train/profile/profile.h" /* where the time of training goes */
 #include "data/dataset.h"          /* load: images and labels */
+#include "data/augment.h"          /* samples that are changed at random */
 #include "data/order.h"            /* who sees which sample, when */
 #include "model/model.h"           /* model: layers, flat parameters, flat gradients */
 #include "model/model_text.h"      /* models as short texts */

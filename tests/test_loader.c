@@ -147,7 +147,7 @@ static int drain(const gs_schedule *s, double bytes_per_s, int most) {
     gs_piece piece;
     uint64_t epoch = 0;
     int pieces = 0;
-    assert_ok(gs_loader_create(set, s, SEED, bytes_per_s, &loader));
+    assert_ok(gs_loader_create(set, s, NULL, SEED, bytes_per_s, &loader));
     for (; pieces < most && gs_schedule_next(s, &at, &piece); pieces++) {
         const gs_loaded *got = gs_loader_next(loader);
         if (piece.epoch != epoch) gs_epoch_order(SEED, epoch = piece.epoch, COUNT, order);

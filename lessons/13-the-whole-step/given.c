@@ -93,7 +93,8 @@ static gs_status load(lab_run *run, const size_t *sample, size_t count) {
     }
     o->pass.n = count;
     w->measured.samples += (double)count;
-    gs_dataset_gather(w->train_set, o->mine, 0, count, w->input.host_inputs, w->input.host_answers);
+    gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine, count,
+                      w->input.host_inputs, w->input.host_answers);
     GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, count));
     o->y = w->input.x;
     return gs_phase_ends(w, GS_PHASE_DATA);

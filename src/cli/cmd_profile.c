@@ -160,6 +160,7 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("model", "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, "
                                "linear 10\" (default mlp)"),
         GS_RUN_OPTION("batch", "samples per step; all: the whole set"),
+        GS_RUN_OPTION("augment", "change images at random: crop:4,flip,cutout:8"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
         GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),

@@ -40,7 +40,7 @@ void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
 }
 
 void gs_modes_print(const gs_settings *s, int workers) {
-    char link[80];
+    char link[80], augment[GS_AUGMENT_TEXT];
     if (s->bucket && workers > 1)
         printf("buckets  of at least %d KB, summed while backward continues with earlier layers\n",
                s->bucket);
@@ -60,6 +60,9 @@ void gs_modes_print(const gs_settings *s, int workers) {
     if (gs_link_is_there(&s->link) && workers > 1)
         printf("link     %s: a message takes that latency, and its bytes at that rate\n",
                gs_link_text(&s->link, link, sizeof link));
+    if (gs_augment_is_on(&s->augment))
+        printf("augment  %s, drawn for each training image in each epoch\n",
+               gs_augment_text(&s->augment, augment, sizeof augment));
     if (s->throttle > 0)
         printf("throttle each worker's loader supplies %g MB of samples per second\n", s->throttle);
     if (gs_way_of(s)->promise) printf("%s\n", gs_way_of(s)->promise);

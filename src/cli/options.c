@@ -71,6 +71,10 @@ static gs_status parse_jitter(const gs_option *o, const char *text) {
     return gs_jitter_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
 
+static gs_status parse_augment(const gs_option *o, const char *text) {
+    return gs_augment_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
 static gs_status parse_link(const gs_option *o, const char *text) {
     return gs_link_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
@@ -126,6 +130,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_by_channel(o, text);
     case GS_OPTION_SLOW:
         return parse_slow(o, text);
+    case GS_OPTION_AUGMENT:
+        return parse_augment(o, text);
     case GS_OPTION_JITTER:
         return parse_jitter(o, text);
     case GS_OPTION_LINK:

@@ -21,6 +21,7 @@ typedef enum gs_stream {
     GS_STREAM_DROPOUT = 3, /* sub: (layer << 40) | step */
     GS_STREAM_JITTER = 4,  /* sub: the worker's rank */
     GS_STREAM_COLOUR = 5,  /* sub: (split << 32) | number of the picture (data/colour.h) */
+    GS_STREAM_AUGMENT = 6, /* sub: the epoch (data/augment.h) */
 } gs_stream;
 
 /* The counter's high half for `stream`; sub < 2^56. */

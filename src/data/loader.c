@@ -12,6 +12,7 @@
 struct gs_loader {
     const gs_dataset *set;
     gs_schedule schedule;
+    gs_augment augment;
     uint64_t seed;
     gs_pace pace;
     uint32_t *order; /* of the epoch that is being gathered */
@@ -62,7 +63,8 @@ static void gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
     unsigned char *answers = l->answers + place * l->schedule.most * gs_dataset_answer_bytes(l->set);
     if (piece->epoch != *epoch) gs_epoch_order(l->seed, piece->epoch, l->set->count, l->order);
     *epoch = piece->epoch;
-    gs_dataset_gather(l->set, l->order + piece->first, 0, piece->n, inputs, answers);
+    gs_augment_gather(&l->augment, l->set, l->seed, piece->epoch, l->order + piece->first, piece->n, inputs,
+                      answers);
     l->place[place] = (gs_loaded){*piece, inputs, answers};
 }
 
@@ -138,13 +140,14 @@ static gs_status create(gs_loader *l) {
     return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }
 
-gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, uint64_t seed,
-                           double bytes_per_s, gs_loader **out) {
+gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, const gs_augment *augment,
+                           uint64_t seed, double bytes_per_s, gs_loader **out) {
     *out = NULL;
     gs_loader *l = calloc(1, sizeof *l);
     if (!l) return gs_fail(GS_E_MEMORY, "no memory for a loader");
     l->set = set;
     l->schedule = *schedule;
+    if (augment) l->augment = *augment;
     l->seed = seed;
     l->pace.rate = bytes_per_s;
     pthread_condattr_t monotonic; /* the clock of gs_seconds */

@@ -4,18 +4,18 @@
  *                          \                                          (two places are free again)
  *     worker               | compute 0      | compute 1      | compute 2      | compute 3      |
  *
- * Gathering only copies: bytes become numbers on the device, which the worker's thread alone uses. There are at least
- * GS_LOADER_PLACES places for pieces, and more where pieces are small. The loader sleeps when all are full, and is
- * woken when half of them are free: a thread that is woken for each piece would take more time from the worker than
- * copying does. (softmax, batch 8, 1 thread: with 4 places a step is 15 % longer than without the loader's thread, with
- * 64 it is 2 % longer.)
+ * Gathering copies, and changes pictures (augment.h); bytes become numbers on the device, which the worker's thread
+ * alone uses. There are at least GS_LOADER_PLACES places for pieces, and more where pieces are small. The loader
+ * sleeps when all are full, and is woken when half of them are free: a thread that is woken for each piece would take
+ * more time from the worker than copying does. (softmax, batch 8, 1 thread: with 4 places a step is 15 % longer than
+ * without the loader's thread, with 64 it is 2 % longer.)
  *
  * The schedule decides the order of the pieces, so the thread changes when something is done and never what. Only
  * create allocates or starts anything.
  */
 #pragma once
 
-#include "data/dataset.h"
+#include "data/augment.h"
 #include "data/schedule.h"
 
 enum {
@@ -32,10 +32,10 @@ typedef struct gs_loaded {
     const void *inputs, *answers;
 } gs_loaded;
 
-/* Starts at once. `set` must live as long; the epochs' orders follow from `seed` (order.h). bytes_per_s: no faster than
- * this (gs_pace); 0: as fast as it goes. GS_E_MEMORY. */
-gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, uint64_t seed, double bytes_per_s,
-                           gs_loader **out);
+/* Starts at once. `set` must live as long. Orders and changes follow from `seed` (order.h, augment.h; NULL: no
+ * changes). bytes_per_s: no faster than this (gs_pace); 0: as fast as it goes. GS_E_MEMORY. */
+gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, const gs_augment *, uint64_t seed,
+                           double bytes_per_s, gs_loader **out);
 /* At any time, even while the loader waits for its pace; NULL is allowed. */
 void gs_loader_free(gs_loader *);
 

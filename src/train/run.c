@@ -130,6 +130,7 @@ static gs_status prepare(gs_run *run) {
     if (run->job == JOB_TRAIN) {
         GS_TRY(gs_check_sets_alike(s, run->train_set, run->test_set));
         GS_TRY(gs_check_set(s, run->train_set));
+        GS_TRY(gs_augment_check(&s->augment, run->train_set));
     }
     GS_TRY(gs_check_set(s, run->test_set));
     if (run->test_set->images) GS_TRY(check_scaling(run));

@@ -55,6 +55,7 @@ static gs_status check_pair(const gs_run_option *o, const void *value) {
     char text[GS_OPTION_TEXT_MOST];
     bool valid = o->kind == GS_OPTION_LINK       ? gs_link_is_valid(value)
                  : o->kind == GS_OPTION_NORM     ? gs_batch_norm_is_valid(value)
+                 : o->kind == GS_OPTION_AUGMENT  ? gs_augment_is_valid(value)
                  : o->kind == GS_OPTION_SCHEDULE ? gs_lr_schedule_is_valid(value)
                                                  : gs_jitter_is_valid(value);
     return valid ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
@@ -87,7 +88,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
         if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
         if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM ||
-            o->kind == GS_OPTION_SCHEDULE)
+            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT)
             GS_TRY(check_pair(o, value));
         if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
         if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));

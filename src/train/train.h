@@ -31,6 +31,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "model/model.h"
@@ -95,7 +96,8 @@ typedef struct gs_settings {
     gs_wire wire; /* how gradients travel (sync/wire.h) */
     gs_slow slow;
     gs_jitter jitter;
-    gs_link link;    /* how slow messages between workers are (comm/link.h) */
+    gs_link link;       /* how slow messages between workers are (comm/link.h) */
+    gs_augment augment; /* what becomes of training samples (data/augment.h) */
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */

@@ -68,7 +68,7 @@ static gs_status create_for_training(gs_worker *w) {
     w->optimizer->beta2 = n.beta2;
     w->optimizer->epsilon = n.epsilon;
     w->optimizer->clip = s->clip;
-    return gs_loader_create(w->train_set, &w->schedule, s->seed, 1e6 * s->throttle, &w->loader);
+    return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
 static gs_status create(gs_worker *w, const char *device, int threads) {

@@ -132,6 +132,8 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
         return gs_batch_norm_text(value, text, size);
     case GS_OPTION_SCHEDULE:
         return gs_lr_schedule_text(value, text, size);
+    case GS_OPTION_AUGMENT:
+        return gs_augment_text(value, text, size);
     case GS_OPTION_JITTER:
         return gs_jitter_text(value, text, size);
     case GS_OPTION_LINK:
@@ -151,6 +153,9 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_SCHEDULE)
         return "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
                "grow, the factor above 0 and at most 1";
+    if (kind == GS_OPTION_AUGMENT)
+        return "none, or some of crop:PIXELS, flip and cutout:PIXELS with commas, each once, such as "
+               "crop:4,flip,cutout:8";
     if (kind == GS_OPTION_JITTER)
         return "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s";
     if (kind == GS_OPTION_LINK)

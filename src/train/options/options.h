@@ -29,6 +29,7 @@ typedef enum gs_option_kind {
     GS_OPTION_RANGE,    /* gs_step_range: A-B, A, none */
     GS_OPTION_NORM,     /* gs_batch_norm_groups: global, local, ghost:G */
     GS_OPTION_SCHEDULE, /* gs_lr_schedule: constant, step:E,E@F, linear, cosine */
+    GS_OPTION_AUGMENT,  /* gs_augment: crop:4,flip,cutout:8, none */
     GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
     GS_OPTION_LABELS,   /* gs_labels: fine, coarse */

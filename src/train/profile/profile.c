@@ -126,8 +126,8 @@ static gs_status steps(profiler *p, double *count, double *took, double *samples
 static gs_status measure_loader(profiler *p) {
     gs_loader *loader;
     double start = gs_seconds(), took, samples = 0;
-    GS_TRY(
-        gs_loader_create(p->set, &p->worker.schedule, p->worker.settings->seed, p->out->throttle, &loader));
+    const gs_settings *s = p->worker.settings;
+    GS_TRY(gs_loader_create(p->set, &p->worker.schedule, &s->augment, s->seed, p->out->throttle, &loader));
     do {
         samples += (double)gs_loader_next(loader)->piece.n;
         took = gs_seconds() - start;
@@ -186,6 +186,7 @@ static gs_status measure_rows(profiler *p) {
 
 static gs_status check(const gs_settings *s, const gs_dataset *set) {
     GS_TRY(gs_check_set(s, set));
+    GS_TRY(gs_augment_check(&s->augment, set));
     if (gs_devices_count(s->devices) != 1)
         return gs_fail(GS_E_USAGE, "--device %s: profile measures one device at a time", s->devices);
     if (s->batch > set->count)

@@ -50,7 +50,7 @@ typedef struct gs_profile {
 } gs_profile;
 
 /* Profile settings->model on settings->data and the one device that settings->devices names. Each measurement takes
- * about `seconds`. Uses batch, threads, loss, throttle, seed, accumulate of the settings. */
+ * about `seconds`. Uses batch, threads, loss, augment, throttle, seed, accumulate of the settings. */
 gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
 

@@ -1,0 +1,373 @@
+/* --augment: pictures against what augment.h states, who gets which, and that it is for training alone. */
+#include "tests/devices.h"
+#include "tests/files.h"
+#include "tests/program.h"
+#include "tests/tiny_set.h"
+
+#include "core/philox.h"
+#include "data/loader.h"
+#include "data/order.h"
+
+enum { COUNT = 37, MOST_BYTES = 3 * 7 * 9 * (int)sizeof(float), SEED = 11 };
+
+static unsigned char bytes[COUNT * MOST_BYTES], labels[COUNT];
+static float floats[COUNT * MOST_BYTES];
+
+/* No element is 0, so that each 0 has been put there; neighbours differ. */
+static gs_dataset set_of(gs_shape shape, bool of_floats) {
+    const size_t size = gs_shape_size(shape);
+    for (size_t i = 0; i < COUNT * size; i++) {
+        bytes[i] = (unsigned char)(1 + (i * 37 + i / 251) % 255);
+        floats[i] = (float)(i + 1) / 8;
+    }
+    for (int i = 0; i < COUNT; i++) labels[i] = (unsigned char)(i % 10);
+    gs_dataset d = {.name = "made up", .count = COUNT, .shape = shape, .classes = 10, .labels = labels};
+    if (of_floats)
+        d.inputs = floats;
+    else
+        d.images = bytes;
+    return d;
+}
+
+/* ---- each picture ---- */
+
+/* The element at (i, j) of what was drawn for a sample, from its picture x: -1 stands for zero. */
+static int place_of(const gs_augment *a, int h, int w, const uint32_t word[8], int i, int j) {
+    const int down = (int)((uint64_t)word[0] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
+    const int right = (int)((uint64_t)word[1] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
+    const int row = (int)((uint64_t)word[4] * (uint64_t)h >> 32),
+              column = (int)((uint64_t)word[5] * (uint64_t)w >> 32);
+    const int top = row - a->cutout / 2, left = column - a->cutout / 2;
+    if (i >= top && i < top + a->cutout && j >= left && j < left + a->cutout) return -1;
+    if (a->flip && word[2] >= 0x80000000u) j = w - 1 - j;
+    i += down;
+    j += right;
+    return i >= 0 && i < h && j >= 0 && j < w ? i * w + j : -1;
+}
+
+static void check_sample(const gs_augment *a, const gs_dataset *d, uint64_t epoch, uint32_t sample,
+                         const void *got) {
+    const int h = d->shape.h, w = d->shape.w;
+    uint32_t word[8];
+    gs_philox(SEED, gs_stream_hi(GS_STREAM_AUGMENT, epoch), 2 * (uint64_t)sample, word);
+    gs_philox(SEED, gs_stream_hi(GS_STREAM_AUGMENT, epoch), 2 * (uint64_t)sample + 1, word + 4);
+    for (int c = 0; c < d->shape.c; c++)
+        for (int i = 0; i < h; i++)
+            for (int j = 0; j < w; j++) {
+                const int from = place_of(a, h, w, word, i, j), to = (c * h + i) * w + j;
+                const size_t at = sample * gs_shape_size(d->shape) + (size_t)(c * h * w + from);
+                const float value =
+                    d->inputs ? ((const float *)got)[to] : (float)((const unsigned char *)got)[to];
+                const float wanted = from < 0 ? 0 : d->inputs ? floats[at] : (float)bytes[at];
+                if (value < wanted || value > wanted)
+                    fail_msg("sample %u, epoch %d, channel %d, (%d,%d): %g, wanted %g", sample, (int)epoch, c,
+                             i, j, (double)value, (double)wanted);
+            }
+}
+
+static const gs_augment cases[] = {{4, true, 3},  {1, false, 0}, {0, true, 0}, {0, false, 6},
+                                   {6, false, 1}, {2, true, 0},  {0, true, 2}, {3, false, 4}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void each_picture_is_as_stated(void **state) {
+    (void)state;
+    static const gs_shape shapes[] = {{3, 7, 9, 0}, {1, 8, 7, 0}, {2, 7, 7, 1}};
+    float got[MOST_BYTES];
+    for (int k = 0; k < 2 * 3 * CASES; k++) {
+        const gs_dataset d = set_of(shapes[k / 2 % 3], k % 2);
+        const gs_augment *a = &cases[k / 6];
+        assert_ok(gs_augment_check(a, &d));
+        for (uint64_t epoch = 1; epoch <= 3; epoch++)
+            for (uint32_t sample = 0; sample < COUNT; sample++) {
+                memset(got, 0x55, sizeof got);
+                gs_augment_sample(a, &d, SEED, epoch, sample, got);
+                check_sample(a, &d, epoch, sample, got);
+                const unsigned char *behind = (unsigned char *)got + gs_dataset_input_bytes(&d);
+                if (behind < (unsigned char *)got + sizeof got) assert_int_equal(*behind, 0x55);
+            }
+    }
+}
+
+/* How often each thing is drawn, of 9,000: one of 9 places 1,000 times, give or take 30; half are flipped. */
+static void all_draws_are_equally_likely(void **state) {
+    (void)state;
+    enum { DRAWS = 9000 };
+    const gs_shape shape = {1, 3, 3, 0};
+    static unsigned char corner[DRAWS * 9];
+    gs_dataset d = {
+        .name = "corners", .count = DRAWS, .shape = shape, .images = corner, .labels = NULL, .classes = 10};
+    int places[9] = {0}, flipped = 0, cut[9] = {0};
+    for (size_t i = 0; i < DRAWS; i++)
+        for (int k = 0; k < 9; k++) corner[i * 9 + k] = (unsigned char)(k + 1);
+    for (size_t i = 0; i < DRAWS; i++) {
+        unsigned char got[9];
+        gs_augment_sample(&(gs_augment){1, false, 0}, &d, SEED, 1, i, got);
+        places[got[4] - 1]++; /* what has come to the middle */
+        gs_augment_sample(&(gs_augment){0, true, 0}, &d, SEED, 1, i, got);
+        assert_true(got[0] == 1 || got[0] == 3);
+        flipped += got[0] == 3;
+        gs_augment_sample(&(gs_augment){0, false, 1}, &d, SEED, 1, i, got);
+        for (int k = 0; k < 9; k++) cut[k] += got[k] == 0;
+    }
+    for (int k = 0; k < 9; k++)
+        if (places[k] < 850 || places[k] > 1150 || cut[k] < 850 || cut[k] > 1150)
+            fail_msg("place %d: %d times moved there, %d times cut out, of %d", k, places[k], cut[k], DRAWS);
+    if (flipped < 4200 || flipped > 4800) fail_msg("%d of %d are flipped", flipped, DRAWS);
+}
+
+/* Seed, epoch and sample each draw anew; and what is drawn for one thing does not depend on another. */
+static void draws_are_independent(void **state) {
+    (void)state;
+    const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
+    const gs_augment crop = {3, false, 0}, flip = {0, true, 0}, both = {3, true, 0};
+    int by_epoch = 0, by_seed = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        unsigned char a[189], b[189], c[189], cropped[189], flipped[189], one[189];
+        gs_augment_sample(&both, &d, SEED, 1, i, a);
+        gs_augment_sample(&both, &d, SEED, 2, i, b);
+        gs_augment_sample(&both, &d, SEED + 1, 1, i, c);
+        by_epoch += memcmp(a, b, sizeof a) != 0;
+        by_seed += memcmp(a, c, sizeof a) != 0;
+        gs_augment_sample(&crop, &d, SEED, 1, i, cropped);
+        gs_augment_sample(&flip, &d, SEED, 1, i, flipped);
+        const bool turned = memcmp(flipped, bytes + i * 189, 189) != 0;
+        for (int k = 0; k < 189; k++) one[k] = turned ? cropped[k / 9 * 9 + 8 - k % 9] : cropped[k];
+        assert_memory_equal(a, one, sizeof a);
+    }
+    assert_true(by_epoch > COUNT / 2 && by_seed > COUNT / 2);
+}
+
+/* ---- the loader ---- */
+
+/* Whatever the parts, passes and pieces, each sample comes as its number, the epoch and the seed say. */
+static void the_layout_decides_nothing(void **state) {
+    (void)state;
+    const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
+    static const struct {
+        size_t batch, most;
+        int parts, passes;
+    } layouts[] = {{COUNT, COUNT, 1, 1}, {10, 3, 2, 1}, {10, 100, 4, 2}, {7, 1, 3, 1}, {COUNT, 5, 8, 3}};
+    for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
+        for (int part = 0; part < layouts[k].parts; part++) {
+            const gs_schedule s = {
+                COUNT, layouts[k].batch, layouts[k].parts, part, 1, layouts[k].passes, layouts[k].most, 3, 0};
+            gs_schedule_place at = {0};
+            gs_piece piece;
+            gs_loader *loader;
+            uint32_t order[COUNT];
+            assert_ok(gs_loader_create(&d, &s, &cases[0], SEED, 0, &loader));
+            while (gs_schedule_next(&s, &at, &piece)) {
+                const gs_loaded *got = gs_loader_next(loader);
+                gs_epoch_order(SEED, piece.epoch, COUNT, order);
+                for (size_t i = 0; i < piece.n; i++) {
+                    const uint32_t sample = order[piece.first + i];
+                    check_sample(&cases[0], &d, piece.epoch, sample,
+                                 (const unsigned char *)got->inputs + i * 189);
+                    assert_int_equal(((const int32_t *)got->answers)[i], labels[sample]);
+                }
+            }
+            gs_loader_free(loader);
+        }
+}
+
+/* ---- runs ---- */
+
+static const gs_augment all_three = {1, true, 2};
+
+static gs_settings tiny(const char *devices) {
+    gs_settings s = gs_settings_default();
+    s.data = gs_test_tiny_data();
+    s.model = "conv 4 3x3 pad 1, relu, flatten, linear 4";
+    s.devices = devices;
+    s.threads = 1;
+    s.batch = 32;
+    s.epochs = 2;
+    s.augment = all_three;
+    return s;
+}
+
+static void workers_change_no_bit(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
+    gs_result one, r;
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = tiny(devices[i]);
+        s.exact = true;
+        s.micro_batch = i == 1 ? 3 : 0;
+        assert_ok(gs_train(&s, NULL, i ? &r : &one));
+        if (i == 0) continue;
+        assert_int_equal(one.params, r.params);
+        if (s.micro_batch == 0) assert_memory_equal(one.weights, r.weights, r.params * sizeof(float));
+        for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
+        gs_result_free(&r);
+    }
+    gs_settings plain = tiny("cpu");
+    plain.exact = true;
+    plain.augment = (gs_augment){0};
+    assert_ok(gs_train(&plain, NULL, &r));
+    assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
+    gs_result_free(&r);
+    gs_result_free(&one);
+}
+
+/* Two processes, two threads, one worker: one SHA-256 of the weights. */
+static void processes_change_no_bit(void **state) {
+    (void)state;
+    static const char *const runs[] = {"train", "train --devices cpu,cpu", "train --devices cpu,cpu,cpu,cpu",
+                                       "launch -n 2 -- train"};
+    char first[80] = "";
+    for (int i = 0; i < 4; i++) {
+        char *output;
+        gs_test_program(&output, "%s --exact --model lenet --steps 12 --augment crop:4,flip,cutout:8",
+                        runs[i]);
+        const char *weights = strstr(output, "weights  sha256 ");
+        if (!weights) fail_msg("%s", output);
+        if (i == 0) snprintf(first, sizeof first, "%.79s", weights);
+        assert_memory_equal(weights, first, 79);
+        assert_non_null(
+            strstr(output, "augment  crop:4,flip,cutout:8, drawn for each training image in each epoch\n"));
+        free(output);
+    }
+}
+
+/* The test set of a run is as it is on the disk: eval finds the same loss with the weights. */
+static void evaluation_sees_the_pictures_themselves(void **state) {
+    (void)state;
+    gs_settings s = tiny("cpu");
+    gs_result trained, tested;
+    s.save = in_folder(gs_test_folder(), "w");
+    assert_ok(gs_train(&s, NULL, &trained));
+    gs_settings e = gs_settings_default();
+    e.data = s.data;
+    e.load = s.save;
+    e.model = NULL;
+    assert_ok(gs_eval(&e, &tested));
+    assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
+    e.augment = all_three; /* of no use there */
+    gs_result again;
+    assert_ok(gs_eval(&e, &again));
+    assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
+    gs_result_free(&trained);
+    gs_result_free(&tested);
+    gs_result_free(&again);
+}
+
+/* OpenCL gets the same bytes: the first step's loss is that of the CPU, up to the rounding of the operators. */
+static void devices_get_the_same(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_result cpu, cl, plain;
+    gs_settings s = tiny("cpu");
+    s.steps = 1;
+    assert_ok(gs_train(&s, NULL, &cpu));
+    s.devices = "cl";
+    assert_ok(gs_train(&s, NULL, &cl));
+    s.augment = (gs_augment){0};
+    assert_ok(gs_train(&s, NULL, &plain));
+    assert_near(cl.train_loss, cpu.train_loss, 0, 1e-5);
+    assert_true(plain.train_loss < cpu.train_loss * 0.999 || plain.train_loss > cpu.train_loss * 1.001);
+    gs_result_free(&cpu);
+    gs_result_free(&cl);
+    gs_result_free(&plain);
+}
+
+/* ---- values ---- */
+
+static void values_as_text(void **state) {
+    (void)state;
+    static const char *const same[] = {"none",     "crop:4",      "flip",
+                                       "cutout:8", "crop:4,flip", "crop:9999,flip,cutout:9999"};
+    gs_augment a;
+    char text[GS_AUGMENT_TEXT];
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_true(gs_augment_read(same[i], &a));
+        assert_string_equal(gs_augment_text(&a, text, sizeof text), same[i]);
+    }
+    assert_true(gs_augment_read("cutout:08,crop:4,flip", &a));
+    assert_string_equal(gs_augment_text(&a, text, sizeof text), "crop:4,flip,cutout:8");
+    static const char *const wrong[] = {
+        "",          "crop",  "crop:",        "crop:0",       "crop:-1",       "crop:x",
+        "flip:1",    "flip,", ",flip",        "flip,flip",    "crop:4,crop:4", "none,flip",
+        "flip none", "Flip",  "cutout:10000", "crop:4 ,flip", "flips",         "crop:4x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        a = (gs_augment){7, true, 7};
+        if (gs_augment_read(wrong[i], &a)) fail_msg("'%s' was read", wrong[i]);
+        assert_int_equal(a.crop, 7);
+    }
+}
+
+static void bad_values(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"crop", "crop:0", "flip,flip", "rotate:5", "crop:4,", "FLIP"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        gs_test_program_prints(
+            2,
+            "' is not none, or some of crop:PIXELS, flip and cutout:PIXELS with commas, each once, "
+            "such as crop:4,flip,cutout:8",
+            "train --augment '%s'", wrong[i]);
+    gs_test_program_prints(2, "--augment needs a value: LIST", "train --augment");
+    gs_test_program_prints(
+        2, "--augment crop:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",
+        "train --augment flip,crop:28");
+    gs_test_program_prints(
+        2, "--augment cutout:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",
+        "profile --augment cutout:28");
+    gs_test_program_prints(2, "unknown option --augment", "eval --load x --augment flip");
+    gs_settings s = tiny("cpu");
+    gs_result r;
+    s.augment.crop = -1;
+    assert_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not none, or", gs_train(&s, NULL, &r));
+    const float x[6] = {1, 2, 3, 4, 5, 6};
+    const int32_t y[2] = {0, 1};
+    static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};
+    for (int i = 0; i < 2; i++) {
+        gs_dataset *d;
+        assert_ok(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d));
+        s = tiny("cpu");
+        s.train_set = s.test_set = d;
+        s.model = i ? "flatten, linear 4" : "linear 4";
+        s.augment = (gs_augment){.flip = true};
+        s.batch = 2;
+        assert_fails(GS_E_USAGE,
+                     i ? "--augment flip: numbers has no images, but samples (3,1,1,1)"
+                       : "--augment flip: numbers has no images, but samples (3,1,1)",
+                     gs_train(&s, NULL, &r));
+        gs_dataset_free(d);
+    }
+}
+
+static void the_record_has_it(void **state) {
+    (void)state;
+    char *output, path[400];
+    snprintf(path, sizeof path, "%s/log", gs_test_folder());
+    gs_test_program_prints(0, "\"labels\":\"fine\",", "train --model softmax --steps 1 --json");
+    gs_test_program_prints(0, "\"augment\":null,", "train --model softmax --steps 1 --json");
+    gs_test_program_prints(0, "\"augment\":\"crop:2,flip\",",
+                           "train --model softmax --steps 1 --json --log %s --augment flip,crop:2", path);
+    gs_test_shell(&output, "cat %s/run.json", path);
+    assert_non_null(strstr(output, "\"augment\":\t\"crop:2,flip\","));
+    assert_non_null(strstr(output, "\"labels\":\t\"fine\","));
+    free(output);
+}
+
+/* Nobody trains on other pictures than the others without a word. */
+static void ranks_must_agree(void **state) {
+    (void)state;
+    char *output;
+    int status =
+        gs_test_shell(&output,
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
+                      "train --model softmax --steps 3 --threads 1'; "
+                      "GRADSUM_RANK=0 $G & GRADSUM_RANK=1 $G --augment flip; S=$?; wait; exit $S",
+                      gs_test_folder(), GS_BUILD_DIR);
+    if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --augment (flip versus none)"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+GS_TESTS(augment, cmocka_unit_test(each_picture_is_as_stated), cmocka_unit_test(all_draws_are_equally_likely),
+         cmocka_unit_test(draws_are_independent), cmocka_unit_test(the_layout_decides_nothing),
+         cmocka_unit_test(workers_change_no_bit), cmocka_unit_test(processes_change_no_bit),
+         cmocka_unit_test(evaluation_sees_the_pictures_themselves), cmocka_unit_test(devices_get_the_same),
+         cmocka_unit_test(values_as_text), cmocka_unit_test(bad_values), cmocka_unit_test(the_record_has_it),
+         cmocka_unit_test(ranks_must_agree))
