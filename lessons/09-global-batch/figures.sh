@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [rates] [warmup] [curves]; without a
-# word all of them, in about six minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [rates] [warmup] [losses] [curves];
+# without a word all of them, in about six minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
 work=$(mktemp -d) || exit 1
@@ -46,6 +46,23 @@ wanted warmup && {
     warmup figure-warmup-deep.txt "\"\$(cat $here/deep.txt)\"" --batch 64,128,256,512 $rule --lr 0.04
     warmup figure-warmup-mlp.txt mlp --batch 256,512,1024 $rule --lr 0.0125
 }
+
+# The losses of the deep network's first steps, without a warm-up and with one, and that of step 24
+wanted losses && {
+    deep="--batch 256 --lr 0.04 --lr-rule linear --base-batch 32 --steps 24 --threads 1"
+    for warmup in 0 2; do
+        echo "\$ gradsum train --model \"\$(cat $here/deep.txt)\" $deep --warmup $warmup --seed S"
+        echo "           step 1     2     3     4     5     6      24"
+        for seed in 1 2 3 4 5; do
+            rm -rf "$work/log"
+            $gradsum train --model "$(cat $here/deep.txt)" $deep --warmup $warmup --seed $seed --log "$work/log" \
+                > "$work/out" || exit 1
+            grep -o '"loss":[0-9.]*' "$work/log/metrics.jsonl" | cut -d: -f2 | head -24 |
+                awk -v seed=$seed 'BEGIN { printf "seed %s   ", seed }
+                    NR <= 6 { printf " %5.2f", $1 } END { printf "   %5.2f\n", $1 }'
+        done
+    done
+} > "$here/figure-losses.txt"
 
 wanted curves || exit 0
 
