@@ -1,6 +1,7 @@
 /* eval --confusion: which class is taken for which. */
 #include "tests/program.h"
 
+#include "data/dataset.h"
 #include "train/confusion.h"
 
 #include <cjson/cJSON.h>
@@ -14,6 +15,23 @@ static void the_largest_logit(void **state) {
     assert_int_equal(gs_largest_logit((const float[]){inf, nan, 9, nan}, 4), 1);
     assert_int_equal(gs_largest_logit((const float[]){nan, inf}, 2), 0);
     assert_int_equal(gs_largest_logit((const float[]){-inf, -inf}, 2), 0);
+}
+
+/* The place in the sorted order of torch.argsort(descending=True, stable=True). */
+static void places(void **state) {
+    (void)state;
+    const float nan = NAN, inf = INFINITY;
+    const struct {
+        float logit[6];
+        int place[6];
+    } cases[] = {{{1, 3, 2, -1, 0, 9}, {3, 1, 2, 5, 4, 0}},
+                 {{2, 2, 5, 2, 5, 0}, {2, 3, 0, 4, 1, 5}},
+                 {{inf, nan, 0, nan, -inf, 7}, {2, 0, 4, 1, 5, 3}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 6; k++) {
+            assert_int_equal(gs_place_of_logit(cases[i].logit, 6, k), cases[i].place[k]);
+            if (cases[i].place[k] == 0) assert_int_equal(gs_largest_logit(cases[i].logit, 6), k);
+        }
 }
 
 static void labels_and_classes_are_counted(void **state) {
@@ -30,6 +48,33 @@ static void train_softmax(char path[400]) {
     snprintf(path, 400, "%s/w.safetensors", gs_test_folder());
     assert_int_equal(gs_test_program(NULL, "train --model softmax --threads 1 --steps 20 --save %s", path),
                      0);
+}
+
+/* The same from the logits of `predict`, by counting those that are larger. */
+static double top_of_predictions(const char *weights) {
+    enum { COUNT = 1000, CLASSES = 10 };
+    static float logits[COUNT * CLASSES];
+    char path[500];
+    unsigned char head[10];
+    gs_dataset *set;
+    int right = 0;
+    snprintf(path, sizeof path, "%s/logits.npy", gs_test_folder());
+    assert_int_equal(gs_test_program(NULL, "predict --load %s --threads 1 -o %s", weights, path), 0);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(head, 1, sizeof head, f), sizeof head);
+    assert_int_equal(fseek(f, head[8] + 256 * head[9], SEEK_CUR), 0);
+    assert_int_equal(fread(logits, sizeof *logits, COUNT * CLASSES, f), COUNT * CLASSES);
+    fclose(f);
+    assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &set));
+    for (int i = 0; i < COUNT; i++) {
+        const float *row = logits + i * CLASSES;
+        int larger = 0;
+        for (int k = 0; k < CLASSES; k++) larger += row[k] > row[set->labels[i]];
+        right += larger < 5;
+    }
+    gs_dataset_free(set);
+    return (double)right / COUNT;
 }
 
 /* The whole matrix agrees with the accuracy and with the labels, and is the same however the test set is split. */
@@ -58,6 +103,9 @@ static void the_matrix_adds_up(void **state) {
             right += own;
         }
         assert_float_equal(right / 1000, accuracy, 1e-7);
+        const double top = cJSON_GetObjectItem(o, "test_top5_accuracy")->valuedouble;
+        assert_true(top >= accuracy && top < 1);
+        assert_float_equal(top, top_of_predictions(path), 1e-12);
         char *text = cJSON_PrintUnformatted(matrix);
         if (!first) {
             first = text;
@@ -106,6 +154,6 @@ static void a_table_or_a_list(void **state) {
     free(output);
 }
 
-GS_TESTS(confusion, cmocka_unit_test(the_largest_logit), cmocka_unit_test(labels_and_classes_are_counted),
-         cmocka_unit_test(the_matrix_adds_up), cmocka_unit_test(ranks_must_agree_on_it),
-         cmocka_unit_test(a_table_or_a_list))
+GS_TESTS(confusion, cmocka_unit_test(the_largest_logit), cmocka_unit_test(places),
+         cmocka_unit_test(labels_and_classes_are_counted), cmocka_unit_test(the_matrix_adds_up),
+         cmocka_unit_test(ranks_must_agree_on_it), cmocka_unit_test(a_table_or_a_list))

@@ -6,9 +6,12 @@
 
 static void print_result(const gs_settings *s, const gs_result *r, bool json) {
     if (!json) {
-        printf("test accuracy %.2f %%, loss %.6f, %d worker%s, %s samples/s\n", 100 * r->test_accuracy,
-               gs_shown(r->test_loss), r->workers, r->workers == 1 ? "" : "s",
-               gs_thousands(r->samples_per_s));
+        printf("test accuracy %.2f %%", 100 * r->test_accuracy);
+        /* Of 10 classes, 5 are half. */
+        if (r->top_accuracy >= 0 && r->classes > 10)
+            printf(", top-%d %.2f %%", GS_TOP, 100 * r->top_accuracy);
+        printf(", loss %.6f, %d worker%s, %s samples/s\n", gs_shown(r->test_loss), r->workers,
+               r->workers == 1 ? "" : "s", gs_thousands(r->samples_per_s));
         gs_screen screen = gs_screen_of(stdout);
         if (r->confusion) gs_confusion_print(stdout, &screen, r);
         return;
@@ -17,6 +20,7 @@ static void print_result(const gs_settings *s, const gs_result *r, bool json) {
         GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", "done"), GS_FIELD("data", s->data),
                        GS_FIELD("workers", r->workers), GS_FIELD("test_accuracy", r->test_accuracy),
                        GS_FIELD("test_loss", r->test_loss), GS_FIELD("samples_per_s", r->samples_per_s));
+    if (r->top_accuracy >= 0) cJSON_AddNumberToObject(o, "test_top5_accuracy", r->top_accuracy);
     if (r->confusion) gs_confusion_json(r, o);
     gs_json_print(o);
 }
@@ -40,7 +44,8 @@ int gs_cmd_eval(int argc, char **argv) {
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {"eval --load FILE [options]",
-                          "Print accuracy and loss on the test set, which is split over the workers.\n"
+                          "Print accuracy, top-5 accuracy (is the label among the 5 likeliest classes?) and\n"
+                          "loss on the test set, which is split over the workers.\n"
                           "Inference needs no synchronisation except for the final count, and gives the\n"
                           "same result for any number of workers and threads.",
                           "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};

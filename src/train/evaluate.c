@@ -22,25 +22,28 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
     return status;
 }
 
-static gs_status count_classes(gs_worker *w, gs_mem logits, size_t n, double *confusion) {
+static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t n, gs_ranking *ranking) {
     int classes = w->model->out.c;
     n *= (size_t)gs_model_answers(w->model);
     float *host = malloc(n * (size_t)classes * sizeof *host + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for logits (%zu,%d)", n, classes);
     gs_status status = w->device->ops->read(w->device, host, logits, n * (size_t)classes * sizeof *host);
-    if (status == GS_OK) gs_confusion_add(confusion, host, w->input.host_answers, n, classes);
+    const int32_t *labels = w->input.host_answers;
+    if (status == GS_OK && ranking->confusion) gs_confusion_add(ranking->confusion, host, labels, n, classes);
+    for (size_t i = 0; status == GS_OK && i < n; i++)
+        ranking->top += gs_place_of_logit(host + i * (size_t)classes, classes, labels[i]) < GS_TOP;
     free(host);
     return status;
 }
 
 /* stats[block] = the block's loss, correct answers and samples */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
-                             double *confusion) {
+                             gs_ranking *ranking) {
     gs_pass pass;
     gs_mem logits, tail = gs_model_stats(w->model);
     GS_TRY(forward_block(w, set, block, &pass, &logits));
     GS_TRY(w->device->ops->fill(w->device, tail, 0, GS_STATS));
-    if (confusion) GS_TRY(count_classes(w, logits, pass.n, confusion));
+    if (ranking) GS_TRY(rank_classes(w, logits, pass.n, ranking));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
     return w->device->ops->read(w->device, stats, tail, GS_STATS * sizeof(float));
 }
@@ -49,20 +52,22 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
     return gs_evaluate_classes(w, set, score, NULL);
 }
 
-gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, double *confusion) {
+gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
     size_t blocks = blocks_of(set);
     gs_shard mine = gs_shard_of(blocks, w->comm->rank, w->comm->size);
     float *stats = calloc(blocks, GS_STATS * sizeof(float));
     if (!stats) return gs_fail(GS_E_MEMORY, "no memory for the scores of %zu blocks", blocks);
     gs_status status = GS_OK;
     for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++)
-        status = score_block(w, set, b, stats + b * GS_STATS, confusion);
+        status = score_block(w, set, b, stats + b * GS_STATS, ranking);
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
      * exact. */
     if (status == GS_OK) status = gs_comm_all_reduce(w->comm, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
-    if (status == GS_OK && confusion) status = gs_comm_all_reduce(w->comm, confusion, cells, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking) status = gs_comm_all_reduce(w->comm, &ranking->top, 1, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking && ranking->confusion)
+        status = gs_comm_all_reduce(w->comm, ranking->confusion, cells, GS_F64, GS_SUM);
 
     *score = (gs_score){0};
     for (size_t b = 0; b < blocks; b++) {

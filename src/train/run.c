@@ -6,6 +6,7 @@
 #include "model/safetensors.h"
 #include "train/internal.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +171,12 @@ static gs_status evaluate(gs_run_worker *me) {
     GS_TRY(gs_comm_barrier(me->comm));
     double start = gs_seconds();
     if (me->run->settings.confusion) GS_TRY(make_confusion(me));
-    GS_TRY(gs_evaluate_classes(&me->worker, me->run->test_set, &score, me->result.confusion));
+    const bool ranks = me->run->test_set->labels && me->worker.model->out.c > GS_TOP;
+    gs_ranking ranking = {me->result.confusion, 0};
+    GS_TRY(gs_evaluate_classes(&me->worker, me->run->test_set, &score,
+                               ranks || me->result.confusion ? &ranking : NULL));
+    me->result.classes = me->worker.model->out.c;
+    me->result.top_accuracy = ranks ? ranking.top / score.samples : NAN;
     me->result.samples_per_s = score.samples / gs_model_answers(me->worker.model) / (gs_seconds() - start);
     me->result.test_loss = score.loss / score.samples;
     me->result.test_accuracy = score.correct / score.samples;

@@ -126,6 +126,7 @@ gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
 
 enum {
     GS_MICRO_BATCH = 256, /* a larger part of a batch is computed in several pieces (data/schedule.h) */
+    GS_TOP = 5,           /* top-5 accuracy, as ImageNet's */
     GS_EVAL_BLOCK = 128,  /* samples that inference handles at once, whatever the number of workers */
 };
 
@@ -241,8 +242,15 @@ gs_status gs_warm_up(gs_worker *);
  * the result is the same too. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
 
-/* The same, and where `confusion` (classes, classes; zeros) is not NULL, which label was taken for which class. */
-gs_status gs_evaluate_classes(gs_worker *, const gs_dataset *, gs_score *, double *confusion);
+/* How the model ranks the classes. */
+typedef struct gs_ranking {
+    double *
+        confusion; /* (classes, classes), zeros at first: which label was taken for which class; NULL: not wanted */
+    double top; /* how many samples have their label among the GS_TOP classes with the largest logits */
+} gs_ranking;
+
+/* The same, and where `ranking` is not NULL, this too. */
+gs_status gs_evaluate_classes(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
 /* Logits (count, classes) of the blocks that this worker takes, at their places in `logits`, the array for
  * all. */
@@ -337,7 +345,9 @@ typedef struct gs_result {
     int rank;                 /* of this process's first worker */
     gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
     gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
-    int classes;              /* of the confusion matrix, if it was asked for */
+    double
+        top_accuracy;  /* of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP */
+    int classes;       /* of gs_eval: outputs of the model */
     double *confusion; /* (classes, classes): how many samples with this label were taken for that class */
     bool interrupted;  /* stopped by a signal before the end; weights are those of the last whole step */
 } gs_result;
