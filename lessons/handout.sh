@@ -60,7 +60,7 @@ while read -r file; do
     if [ $# -gt 0 ]; then
         case $file in
         tests/packages.sh | tests/bench* | tests/weights.sh) ;;
-        tests/* | lessons/TEACHING.md | cl/sealed_files.c) continue ;;
+        tests/* | lessons/TEACHING.md | lessons/grade/README.md | cl/sealed_files.c) continue ;;
         esac
         ! grep -qxF "$file" "$work/sealed" || continue
     elif [ "$file" = lessons/sealed_test.sh ]; then
@@ -130,13 +130,45 @@ seal() { # PROCESSOR ISA...
 
 # ---- the copy -------------------------------------------------------------------------------------------------------
 
-# A link to what is not there becomes its words.
+absent="(not in this copy)"
+
+# A link to what is not there becomes its words; of a file that was left out they say so.
 unlink_missing() {
     find "$out" -name '*.md' | while read -r page; do
+        folder=$(dirname "${page#"$out"/}")
         { grep -o '](\([^)]*\))' "$page" || true; } | sed 's/^](//; s/)$//' | sort -u | while read -r link; do
-            path=${link%%#*}
+            path=${link%%#*} says=
             case $link in http* | '#'*) continue ;; esac
-            [ -e "$(dirname "$page")/$path" ] || sed -z -i "s|\[\([^]]*\)\](${link//./\\.})|\1|g" "$page"
+            [ ! -e "$out/$folder/$path" ] || continue
+            [ ! -e "$folder/$path" ] || says=" $absent"
+            sed -z -i "s|\[\([^]]*\)\](${link//./\\.})|\1$says|g" "$page"
+        done
+    done
+}
+
+# "`src/sync/ring.c` (not in this copy)": of each file that a page names between backquotes and that was left out.
+# tests/handout.sh looks whether any was forgotten.
+mark_missing() {
+    find "$out" -name '*.md' ! -path "$out/.github/*" ! -path "$out/$sealed/*" | while read -r page; do
+        folder=$(dirname "${page#"$out"/}")
+        { grep -o '`[A-Za-z0-9_/.-]*\.[a-z]*`' "$page" || true; } | tr -d '`' | sort -u | while read -r path; do
+            here= left_out=
+            for place in "$path" "$folder/$path" "src/$path"; do
+                [ ! -f "$out/$place" ] || here=1
+                [ ! -f "$place" ] || left_out=1
+            done
+            [ -n "$left_out" ] && [ -z "$here" ] || continue
+            sed -i "s|\`${path//./\\.}\`\( $absent\)*|\`$path\` $absent|g" "$page"
+        done
+    done
+}
+
+# A section for teachers, until the next one; and a command that opens a file which is not there.
+leave_out_lines() {
+    find "$out" -name '*.md' | while read -r page; do
+        sed -i '/^## For teachers/,/^## /{/^## For teachers/d;/^## /!d}' "$page"
+        { grep -o '^    less [a-z][^ ]*' "$page" || true; } | while read -r _ path; do
+            [ -e "$out/$path" ] || [ ! -e "$path" ] || sed -i "\|^    less $path |d" "$page"
         done
     done
 }
@@ -148,8 +180,8 @@ write_readme() {
 The labs ask you to write parts of this framework yourself. So this copy has those parts as objects and not as source:
 `make` links them. The checks of the labs and the kernels in OpenCL of which a lab could be copied are sealed too. All
 commands work as with the source; what is for gradsum's own authors (`make lint`, `make fuzz` and most of `make
-test-...`) is not here. The README files speak of sealed files as if you could read them: ask your teacher for the open
-source when a lab is done.
+test-...`) is not here. Where a README names a file that was sealed or left out, "(not in this copy)" follows: ask your
+teacher for the open source when a lab is done.
 
 There are objects for these processors: PROCESSORS. Sealed, or left out:
 
@@ -183,10 +215,12 @@ write_readme | sed "s/PROCESSORS/$*/" >"$out/$sealed/README.md"
 for page in README.md lessons/README.md; do
     sed -i "1a\\
 \\
-> This copy is sealed: some files that the text names are here as objects, and cannot be read.\\
-> [What is sealed]($([ $page = README.md ] && echo lessons/)sealed/README.md) lists them." "$out/$page"
+> This copy is sealed: some files are here as objects, and cannot be read. Where the text names one, it says\\
+> \"$absent\". [What is sealed]($([ $page = README.md ] && echo lessons/)sealed/README.md) lists them." "$out/$page"
 done
+leave_out_lines
 unlink_missing
+mark_missing
 echo "handout: $(wc -l <"$work/files") files are in $out," \
     "and $(wc -l <"$work/sealed") are sealed ($sealed/README.md);" \
     "try 'make -C $out test', and 'make -C $out labs'"

@@ -56,6 +56,21 @@ grep -rnF -e 'p[i][k] -' -e '- (labels[i] == k)' --include='*.[ch]' --include='*
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has the formula of task 2.3"; }
 grep -q 'dx = the derivative of that loss by x (lesson 2)' src/backend.h ||
     fail "src/backend.h does not say what dx of the loss is"
+# What a page names is here, or the page says that it is not.
+find . -name '*.md' ! -path './.github/*' ! -path './lessons/sealed/*' ! -path './build/*' | while read -r page; do
+    folder=$(dirname "$page")
+    # shellcheck disable=SC2013
+    for path in $(grep -o '`[A-Za-z0-9_/.-]*\.[a-z]*`' "$page" | tr -d '`' | sort -u); do
+        [ ! -f "$path" ] && [ ! -f "$folder/$path" ] && [ ! -f "src/$path" ] || continue
+        [ -f "$tree/$path" ] || [ -f "$tree/$folder/$path" ] || [ -f "$tree/src/$path" ] || continue
+        sed "s|\`$path\` (not in this copy)||g" "$page" | grep -F "\`$path\`" | sed "s|^|$page: |"
+    done
+    grep -n '^## For teachers' "$page" | sed "s|^|$page: |"
+    grep -o '^    less [a-z][^ ]*' "$page" | while read -r _ path; do
+        [ -e "$path" ] || [ ! -e "$tree/$path" ] || echo "$page: less $path"
+    done
+done >"$work/found"
+[ ! -s "$work/found" ] || { cat "$work/found"; fail "pages name files that are not in the handout"; }
 for name in 'solution.*' answers.md rubric.md TEACHING.md check.c '*.patch' 'test_*.c'; do
     found=$(find . -name "$name")
     [ -z "$found" ] || fail "the handout has $found"
@@ -68,7 +83,8 @@ for link in $(find . -name '*.md' | while read -r page; do
 done | sort -u); do
     [ -e "$link" ] || fail "a dead link in the handout: $link"
 done
-"$tree/tests/handout_names.sh" . 05 06 07 08 09 10 11 12 13 || fail "texts name files that the handout lacks"
+"$tree/tests/handout_names.sh" . 00 01 02 03 04 05 06 07 08 09 10 11 12 13 ||
+    fail "texts name files that the handout lacks"
 
 # ---- both processors ------------------------------------------------------------------------------------------------
 here=$(uname -m) other=aarch64

@@ -3,7 +3,8 @@
 # README.md, and the comments of tasks.h, given.c and lab.c (or .cl). A name may be a path from the top, from src, from
 # lessons or from the lesson's own folder; a name without a folder may also be in a folder that the paragraph names.
 #
-# A paragraph that says "open source" may name what a sealed handout lacks.
+# A paragraph that says "open source" may name what a sealed handout lacks, and so may one in which
+# lessons/handout.sh has put "not in this copy" behind a name.
 set -u
 cd "$1" || exit 1
 shift
@@ -15,7 +16,7 @@ for lesson in "$@"; do
         # "file line name folders": once for each name, with all folders of its paragraph
         awk -v file="$file" '
             function end_of_paragraph(   i) {
-                if (text !~ /open source/)
+                if (text !~ /open source|not in this copy/)
                     for (i = 1; i <= names; i++) print line[i], name[i], folders
                 names = 0; folders = text = ""
             }

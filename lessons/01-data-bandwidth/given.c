@@ -1,5 +1,5 @@
-/* Lab 1, as given: takes the place of src/train/profile/profile_verdict.c, so that `gradsum profile` prints what the
- * student's functions predict below the measurement. */
+/* Lab 1, as given: takes the place of src/train/profile/profile_verdict.c of the open source, so that `gradsum profile`
+ * prints what the student's functions predict below the measurement. */
 #include <stdio.h>
 #include "lab.h"
 #include "tasks.h"

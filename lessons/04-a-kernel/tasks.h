@@ -6,7 +6,7 @@
 
 /* A rung of the ladder: a kernel, and its work-items. */
 typedef struct lab_rung {
-    const char *file;     /* kernels/FILE.cl: lab.cl with the kernels of the other tasks left out */
+    const char *file;     /* in the folder kernels: lab.cl with the kernels of the other tasks left out */
     const char *kernel;   /* its name */
     size_t rows, columns; /* of C, that one work-item computes */
     size_t group[2];      /* work-items of a work-group in dimensions 0 and 1 */
