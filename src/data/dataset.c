@@ -11,6 +11,7 @@
 #include "data/cifar.h"
 #include "data/colour.h"
 #include "data/idx.h"
+#include "data/npy_set.h"
 #include "io/file.h"
 
 /* Where Debian's package dataset-fashion-mnist puts the full set. */
@@ -93,7 +94,7 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
         return gs_fail(GS_E_FILE,
                        "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
                        "colour-fashion-small, or a folder with "
-                       "MNIST-format files or those of CIFAR (also as .tar.gz)%s",
+                       ".npy files, MNIST-format files or those of CIFAR (also as .tar.gz)%s",
                        where, strerror(error), gs_did_you_mean(where, names));
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
@@ -122,13 +123,17 @@ static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
 
 static gs_status load_from(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
     char folder[PATH_SIZE];
-    const bool colour = gs_colour_is_name(where), cifar = !colour && gs_cifar_is_at(where);
-    if (!colour && !cifar) GS_TRY(find_folder(where, folder));
+    const bool colour = gs_colour_is_name(where), npy = !colour && gs_npy_is_at(where),
+               cifar = !colour && gs_cifar_is_at(where);
+    if (npy && (cifar || is_mnist(where)))
+        return gs_fail(GS_E_FORMAT, "%s has .npy files and those of MNIST or CIFAR; wanted one set", where);
+    if (!colour && !npy && !cifar) GS_TRY(find_folder(where, folder));
     if (cifar && !is_mnist(where)) return gs_cifar_load(where, split, labels, d);
     if (cifar)
         return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
     if (labels == GS_LABELS_COARSE)
         return gs_fail(GS_E_USAGE, "%s has one label for each image: coarse labels has CIFAR-100", where);
+    if (npy) return gs_npy_set_load(where, split, d);
     return colour ? gs_colour_load(where, split, d) : load_mnist(folder, split, d);
 }
 

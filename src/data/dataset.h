@@ -1,10 +1,10 @@
 /* Samples and their answers: images with labels, kept as bytes, from the MNIST family's IDX files, gzipped or not; or
  * numbers that the caller supplies, with labels or with targets (memory.c).
  *
- * Also CIFAR-10 and CIFAR-100 (cifar.h), and pictures in colour made of grey ones (colour.h). Format of the other
- * files: IDX, as LeCun, Cortes, Burges, "The MNIST database
- * of handwritten digits", define it (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801
- * labels), the sizes, bytes.
+ * Also CIFAR-10 and CIFAR-100 (cifar.h), NumPy's files (npy_set.h), and pictures in colour made of grey ones
+ * (colour.h). Format of the other files: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits",
+ * define it (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes,
+ * bytes.
  * A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
  * t10k-labels-idx1-ubyte, each with or without ".gz".
  */
@@ -37,9 +37,9 @@ typedef struct gs_dataset {
 
 /* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names the
  * package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum: 6,000 + 1,000),
- * "colour-fashion" or "colour-fashion-small" (colour.h), a folder, or an archive of CIFAR. GS_E_FILE: cannot be read.
- * GS_E_FORMAT: the message names the file, what was found and what was wanted (truncated, empty, wrong magic, counts
- * that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
+ * "colour-fashion" or "colour-fashion-small" (colour.h), a folder, "npy:" and files (npy_set.h), or an archive of
+ * CIFAR. GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was wanted
+ * (truncated, empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
 /* The same with coarse labels too: GS_E_USAGE where the images have but one. */

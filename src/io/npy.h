@@ -1,8 +1,36 @@
-/* NumPy's array format, version 1.0: magic, header text padded to 64 bytes, little-endian data. */
+/* NumPy's array format: magic, version, header text padded to 64 bytes, the elements.
+ *
+ *     offset 0: 0x93 "NUMPY"   6: version, 1.0, 2.0 or 3.0   8: bytes of the text, little-endian (1.0: 2 bytes, else 4)
+ *     then {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), } and spaces; then the elements
+ *
+ * Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+ */
 #pragma once
 
 #include <stddef.h>
 #include "core/error.h"
 
-/* Write an f32 array of shape (rows, columns), whole or not at all. GS_E_FILE. */
+/* Write an f32 array of shape (rows, columns), whole or not at all, as version 1.0. GS_E_FILE. */
 gs_status gs_npy_save(const char *path, const float *data, size_t rows, size_t columns);
+
+enum { GS_NPY_SIZES = 4 };
+
+typedef struct gs_npy {
+    char kind;                 /* 'u', 'i' or 'f': unsigned, signed or floating-point numbers ... */
+    int bytes;                 /* ... of so many bytes each, little-endian: 1, 2, 4 or 8 */
+    int sizes;                 /* how many sizes */
+    size_t size[GS_NPY_SIZES]; /* (60000, 28, 28) */
+    size_t count;              /* elements */
+    void *data;                /* the last index changes fastest; to be freed with free() */
+} gs_npy;
+
+/* Load an array of up to GS_NPY_SIZES sizes. GS_E_FILE, GS_E_MEMORY; GS_E_FORMAT: it is no such file, or an archive
+ * (.npz); truncated, or bytes after the last one; a header that is damaged; elements that are no plain numbers
+ * (objects, records, texts) or big-endian; Fortran order; a size of 0, or more bytes than there can be. */
+gs_status gs_npy_load(const char *path, gs_npy *out);
+
+/* "uint8 (60000,28,28)", for messages. It lives to the end of the statement. */
+typedef struct gs_npy_text {
+    char text[120];
+} gs_npy_text;
+gs_npy_text gs_npy_describe(const gs_npy *);

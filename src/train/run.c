@@ -98,6 +98,13 @@ static gs_status check_by_channel(const gs_run *run, const char *name, const gs_
 }
 
 static gs_status check_scaling(const gs_run *run) {
+    const gs_settings *s = &run->settings;
+    const gs_dataset *set = run->train_set ? run->train_set : run->test_set;
+    if (!set->images && (s->mean.count || s->std.count))
+        return gs_fail(GS_E_USAGE,
+                       "%s holds floats, which are taken as they are: --mean and --std are for bytes",
+                       set->name);
+    if (!set->images) return GS_OK;
     GS_TRY(check_by_channel(run, "mean", &run->settings.mean, &run->scaling.mean));
     return check_by_channel(run, "std", &run->settings.std, &run->scaling.std);
 }
@@ -134,7 +141,7 @@ static gs_status prepare(gs_run *run) {
         GS_TRY(gs_augment_check(&s->augment, run->train_set));
     }
     GS_TRY(gs_check_set(s, run->test_set));
-    if (run->test_set->images) GS_TRY(check_scaling(run));
+    GS_TRY(check_scaling(run));
     run->local = gs_devices_count(s->devices);
     run->threads = gs_worker_threads(s, run->local);
     run->worker = calloc((size_t)run->local, sizeof *run->worker);

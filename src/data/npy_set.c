@@ -1,0 +1,169 @@
+#include "data/npy_set.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "io/npy.h"
+
+enum { PATH_SIZE = 4096, FILES = 4 };
+
+static const char prefix[] = "npy:";
+static const char *const file_names[2][2] = {[GS_TRAIN] = {"train-images.npy", "train-labels.npy"},
+                                             [GS_TEST] = {"test-images.npy", "test-labels.npy"}};
+
+typedef struct pair {
+    char images[PATH_SIZE], labels[PATH_SIZE];
+} pair;
+
+/* ---- where ---- */
+
+static bool is_list(const char *where) {
+    return strncmp(where, prefix, sizeof prefix - 1) == 0;
+}
+
+bool gs_npy_is_at(const char *where) {
+    char path[PATH_SIZE];
+    for (int i = 0; i < 4 && !is_list(where); i++)
+        if (snprintf(path, sizeof path, "%s/%s", where, file_names[i / 2][i % 2]) < PATH_SIZE &&
+            access(path, F_OK) == 0)
+            return true;
+    return is_list(where);
+}
+
+static gs_status files_of_folder(const char *folder, gs_split split, pair *p) {
+    char *const to[] = {p->images, p->labels};
+    for (int i = 0; i < 2; i++) {
+        if (snprintf(to[i], PATH_SIZE, "%s/%s", folder, file_names[split][i]) >= PATH_SIZE)
+            return gs_fail(GS_E_FILE, "%s: the path is too long", folder);
+        if (access(to[i], F_OK) != 0) return gs_fail(GS_E_FILE, "%s has no %s", folder, file_names[split][i]);
+    }
+    return GS_OK;
+}
+
+/* "npy:a,b,c,d" */
+static gs_status files_of_list(const char *where, gs_split split, pair *p) {
+    const char *name[FILES + 1] = {NULL}, *at = where + sizeof prefix - 1;
+    int length[FILES + 1] = {0}, files = 0;
+    for (bool more = true; more && files <= FILES; files++) {
+        name[files] = at;
+        length[files] = (int)strcspn(at, ",");
+        more = at[length[files]] == ',';
+        at += length[files] + more;
+    }
+    if (files != 2 && files != FILES)
+        return gs_fail(
+            GS_E_USAGE,
+            "--data %.200s: wanted npy: and four files with commas between (images and labels to train on, "
+            "images and labels to test), or two (to test)",
+            where);
+    if (files == 2 && split == GS_TRAIN)
+        return gs_fail(
+            GS_E_USAGE,
+            "--data %.200s: these two files are a test set; to train wanted four: images and labels to train "
+            "on, images and labels to test",
+            where);
+    const int first = files == FILES && split == GS_TEST ? 2 : 0;
+    for (int i = first; i < first + 2; i++)
+        if (length[i] == 0 || length[i] >= PATH_SIZE)
+            return gs_fail(GS_E_USAGE, "--data %.200s: the name of file %d is %s", where, i + 1,
+                           length[i] ? "too long" : "empty");
+    snprintf(p->images, PATH_SIZE, "%.*s", length[first], name[first]);
+    snprintf(p->labels, PATH_SIZE, "%.*s", length[first + 1], name[first + 1]);
+    return GS_OK;
+}
+
+/* ---- images ---- */
+
+static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
+    const bool known = a->sizes >= 2 && a->sizes <= 4;
+    bool fits = known && a->size[0] <= UINT32_MAX;
+    int s[3] = {1, 1, 1};
+    const int skip = a->sizes == 3 ? 0 : 1; /* the size of the channels is left out in (n,h,w) */
+    for (int i = 1; fits && i < a->sizes; i++) {
+        fits = a->size[i] <= GS_SHAPE_MOST;
+        s[i - skip] = fits ? (int)a->size[i] : 1;
+    }
+    *shape = (gs_shape){s[0], s[1], s[2], 0};
+    if (!known)
+        return gs_fail(GS_E_FORMAT, "%s is %s; wanted (n,h,w), (n,c,h,w) or (n,features)", path,
+                       gs_npy_describe(a).text);
+    if (fits && gs_shape_fits(*shape)) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s is %s; at most %u images are allowed, each of at most %d numbers", path,
+                   gs_npy_describe(a).text, UINT32_MAX, GS_SHAPE_MOST);
+}
+
+static gs_status check_finite(const char *path, const gs_dataset *d) {
+    const size_t each = gs_shape_size(d->shape);
+    for (size_t i = 0; i < d->count * each; i++)
+        if (!isfinite(d->inputs[i]))
+            return gs_fail(GS_E_FORMAT, "%s: a number of sample %zu is %g; wanted finite numbers", path,
+                           i / each, (double)d->inputs[i]);
+    return GS_OK;
+}
+
+static gs_status load_images(const char *path, gs_dataset *d) {
+    gs_npy a;
+    GS_TRY(gs_npy_load(path, &a));
+    const bool bytes = a.kind == 'u' && a.bytes == 1, floats = a.kind == 'f' && a.bytes == 4;
+    gs_status status = GS_OK;
+    if (!bytes && !floats)
+        status = gs_fail(GS_E_FORMAT, "%s is %s; wanted uint8 or float32 (in Python: x.astype('float32'))",
+                         path, gs_npy_describe(&a).text);
+    if (status == GS_OK) status = shape_of(path, &a, &d->shape);
+    if (status != GS_OK) {
+        free(a.data);
+        return status;
+    }
+    d->count = a.size[0];
+    if (bytes)
+        d->images = a.data;
+    else
+        d->inputs = a.data;
+    return floats ? check_finite(path, d) : GS_OK;
+}
+
+/* ---- labels ---- */
+
+/* Number i, of any width; one that does not fit into 64 signed bits becomes the largest that does. */
+static int64_t whole(const gs_npy *a, size_t i) {
+    uint64_t word = 0;
+    memcpy(&word, (const unsigned char *)a->data + i * (size_t)a->bytes,
+           (size_t)a->bytes); /* little-endian */
+    const int above = 64 - 8 * a->bytes;
+    if (a->kind == 'u') return word > INT64_MAX ? INT64_MAX : (int64_t)word;
+    return (int64_t)(word << above) >> above;
+}
+
+static gs_status take_labels(const char *path, const char *images, const gs_npy *a, gs_dataset *d) {
+    if (a->kind == 'f' || a->sizes != 1)
+        return gs_fail(GS_E_FORMAT, "%s is %s; wanted whole numbers of shape (n), a label for each image",
+                       path, gs_npy_describe(a).text);
+    if (a->size[0] != d->count)
+        return gs_fail(GS_E_FORMAT, "%s has %zu label%s, but %s has %zu image%s", path, a->size[0],
+                       gs_s(a->size[0]), images, d->count, gs_s(d->count));
+    d->labels = malloc(d->count);
+    if (!d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu labels", path, d->count);
+    for (size_t i = 0; i < d->count; i++) {
+        const int64_t label = whole(a, i);
+        if (label < 0 || label > UCHAR_MAX)
+            return gs_fail(GS_E_FORMAT, "%s: the label of sample %zu is %lld; wanted 0 to %d", path, i,
+                           (long long)label, UCHAR_MAX);
+        d->labels[i] = (unsigned char)label;
+        if (label >= d->classes) d->classes = (int)label + 1;
+    }
+    return GS_OK;
+}
+
+gs_status gs_npy_set_load(const char *where, gs_split split, gs_dataset *d) {
+    pair p;
+    gs_npy labels;
+    GS_TRY(is_list(where) ? files_of_list(where, split, &p) : files_of_folder(where, split, &p));
+    GS_TRY(load_images(p.images, d));
+    GS_TRY(gs_npy_load(p.labels, &labels));
+    gs_status status = take_labels(p.labels, p.images, &labels, d);
+    free(labels.data);
+    return status;
+}
