@@ -58,6 +58,12 @@ typedef struct gs_batch_norm_sizes {
     float momentum; /* how far running statistics move towards those of a batch */
 } gs_batch_norm_sizes;
 
+/* Attention: x is (n, length, 3, heads, d): of each token q, k and v; y is (n, length, heads, d); d = width / heads. */
+typedef struct gs_attention_sizes {
+    int length, width, heads; /* width: numbers of a token in y; a multiple of heads */
+    int causal;               /* 1: a token attends to itself and those before it; 0: to all */
+} gs_attention_sizes;
+
 /* Are the windows 2x2, side by side, and cover x exactly? */
 static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
@@ -254,6 +260,17 @@ typedef struct gs_backend {
     /* dw[k] (+)= sum_i dy[i][k], in the order of i; dx is dy itself */
     gs_status (*positions_backward)(gs_device *, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add);
 
+    /* Scaled dot-product attention of each sample and head (Vaswani et al., "Attention is all you need", NeurIPS 2017):
+     * y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i.
+     * lse (n, heads, length) = log sum_j exp(s_ij), for backward. Memory grows with length, not with its square: Dao et
+     * al., "FlashAttention" (NeurIPS 2022). */
+    gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+                                   const gs_attention_sizes *);
+    /* dx holds dq, dk and dv, as x does: with p_ij = exp(s_ij - lse_i) and ds_ij = p_ij (dy_i v_j - dy_i y_i),
+     * dv_j = sum_i p_ij dy_i,  dq_i = sum_j ds_ij k_j / sqrt(d),  dk_j = sum_i ds_ij q_i / sqrt(d) */
+    gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+                                    size_t n, const gs_attention_sizes *);
+
     /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
      * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
@@ -326,6 +343,7 @@ typedef struct gs_backend {
     X(layer_norm_forward) X(layer_norm_backward) \
     X(embedding_forward) X(embedding_backward) \
     X(positions_forward) X(positions_backward) \
+    X(attention_forward) X(attention_backward) \
     X(relu_forward) X(relu_backward) \
     X(tanh_forward) X(tanh_backward) \
     X(sigmoid_forward) X(sigmoid_backward) \

@@ -132,6 +132,20 @@ SMALL(positions, 0, 6)
 CASE(positions, 33, 257)
 CASE(positions, 129, 2048)
 
+/*    attention  n, length, width, heads, causal */
+SMALL(attention, 1, 1, 1, 1, 0)
+SMALL(attention, 2, 5, 6, 2, 1)
+SMALL(attention, 1, 7, 18, 1, 0)
+SMALL(attention, 1, 37, 4, 2, 1)
+SMALL(attention, 1, 35, 2, 1, 0)
+SMALL(attention, 0, 4, 6, 3, 1)
+CASE(attention, 3, 65, 34, 2, 0)
+CASE(attention, 2, 130, 96, 3, 1)
+CASE(attention, 1, 200, 65, 1, 1)
+CASE(attention, 5, 16, 128, 4, 0)
+CASE(attention, 2, 129, 16, 16, 1)
+CASE(attention, 1, 333, 8, 1, 0)
+
 /*    element-wise  count */
 SMALL(relu, 1)
 SMALL(relu, 7)

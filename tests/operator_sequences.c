@@ -90,6 +90,43 @@ static gs_status positions_backward(const instance *t) {
                                               (size_t)a[1], t->add);
 }
 
+/* ---- attention  n, length, width, heads, causal ---- */
+
+static gs_attention_sizes attention_sizes(const int *a) {
+    return (gs_attention_sizes){.length = a[1], .width = a[2], .heads = a[3], .causal = a[4]};
+}
+
+static void attention_counts(const int *a, size_t *count) {
+    count[Y] = count[DY] = (size_t)(a[0] * a[1] * a[2]);
+    count[X] = count[DX] = 3 * count[Y];
+}
+
+static int attention_summands(const int *a, tensor output) {
+    return a[2] / a[3] + a[1] + (output == DX ? a[2] / a[3] : 0); /* a score, the sum of a row; dy v */
+}
+
+static gs_status attention_run(const instance *t, bool backward) {
+    const gs_attention_sizes s = attention_sizes(t->c->arg);
+    const size_t n = (size_t)t->c->arg[0];
+    const gs_backend *ops = t->device->ops;
+    const gs_mem *p = t->place;
+    gs_mem lse;
+    assert_ok(ops->alloc(t->device, n * (size_t)(s.heads * s.length) * sizeof(float), &lse));
+    gs_status status = ops->attention_forward(t->device, p[Y], lse, p[X], n, &s);
+    if (status == GS_OK && backward)
+        status = ops->attention_backward(t->device, p[DX], p[DY], p[X], p[Y], lse, n, &s);
+    ops->free(t->device, lse);
+    return status;
+}
+
+static gs_status attention_forward(const instance *t) {
+    return attention_run(t, false);
+}
+
+static gs_status attention_backward(const instance *t) {
+    return attention_run(t, true);
+}
+
 const operator_test sequence_operators[] = {
     {"layer_norm", 2, layer_norm_counts, layer_norm_forward, layer_norm_backward, WIDE, 1 / 8.0f, false,
      false, layer_norm_summands, false},
@@ -97,5 +134,7 @@ const operator_test sequence_operators[] = {
      embedding_summands, false},
     {"positions", 2, positions_counts, positions_forward, positions_backward, ANYWHERE, 1, false, false,
      positions_summands, false},
+    {"attention", 5, attention_counts, attention_forward, attention_backward, ANYWHERE, 1 / 8.0f, false,
+     false, attention_summands, false},
     {0},
 };

@@ -177,6 +177,11 @@ static void gradients(void **state) {
          "layer_norm",
          {6, 1, 1, 3},
          1 / 64.0f},
+        {"linear 12, tanh, attention 2, tanh, linear 9, attention 3 causal, gelu, residual (layer_norm, "
+         "linear 9, "
+         "attention 1 causal), dropout 0.2, linear 4",
+         {6, 1, 1, 5},
+         1 / 64.0f},
         {"conv 4 3x2 stride 2x1, tanh, avg_pool 2 stride 1 pad 1, global_avg_pool, sigmoid",
          {2, 7, 6, 0},
          wide},

@@ -24,6 +24,7 @@ static void good_texts(void **state) {
          "sequential; flatten; linear 7 no_bias; tanh; sigmoid; relu"},
         {"gelu, gelu tanh, silu", "sequential; gelu; gelu tanh; silu"},
         {"embedding 10 4, positions, layer_norm", "sequential; embedding 10 4; positions; layer_norm"},
+        {"attention 4, attention 1 causal", "sequential; attention 4; attention 1 causal"},
         {"conv 32 3", "sequential; conv 32 3x3"},
         {"conv 32 3x5 stride 2 pad 1x0 no_bias", "sequential; conv 32 3x5 stride 2 pad 1x0 no_bias"},
         {"conv 8 1 stride 2x3, conv 8 2 pad 1", "sequential; conv 8 1x1 stride 2x3; conv 8 2x2 pad 1"},
@@ -81,6 +82,8 @@ static void descriptions_can_be_parsed(void **state) {
                           gs_silu(),
                           gs_layer_norm(),
                           gs_positions(),
+                          gs_attention(4, false),
+                          gs_attention(2, true),
                           gs_embedding(7, 3),
                           gs_gelu(false),
                           gs_gelu(true)};
@@ -157,6 +160,9 @@ static void bad_texts(void **state) {
          "word 6 ('stride', column 16): expected ',' or the end; this layer is written: conv "
          "OUT SIZE [stride SIZE] [pad SIZE] [no_bias]"},
         {"conv 8 3 strde 2", "word 4 ('strde', column 10): did you mean stride?"},
+        {"attention 2 casual",
+         "word 3 ('casual', column 13): did you mean causal? expected ',' or the end; this layer is written: "
+         "attention HEADS [causal]"},
         {"embedding 7",
          "the end (column 12): expected the width of embedding's vectors, a whole number from 1 to 1000000"},
         {"gelu tan",

@@ -354,7 +354,7 @@ static void like_plain_without_a_case(void **state) {
 /* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and its cases. */
 #define TESTED(of)                                                                                           \
     of(linear) of(conv2d) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm) of(embedding)          \
-        of(positions) of(relu) of(tanh) of(sigmoid) of(gelu) of(gelu_tanh) of(silu)                          \
+        of(positions) of(attention) of(relu) of(tanh) of(sigmoid) of(gelu) of(gelu_tanh) of(silu)            \
             of(softmax_cross_entropy) of(mean_squared_error)
 
 /* A case that no test takes up would seem to pass. */

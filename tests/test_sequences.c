@@ -6,7 +6,7 @@
 
 /* ---- the same bits ---- */
 
-static const char *const operators[] = {"layer_norm", "embedding", "positions"};
+static const char *const operators[] = {"layer_norm", "embedding", "positions", "attention"};
 
 static void keep_outputs(instance *t) {
     instance_forward(t);
@@ -138,6 +138,91 @@ static void tokens_have_no_gradient_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(tokens_have_no_gradient)
 
+/* ---- attention ---- */
+
+enum { TOKENS_MOST = 70, WIDTH = 6, HEADS = 2 };
+
+static void attend(gs_device *d, const float *x, int length, int causal, float *y) {
+    const gs_attention_sizes s = {length, WIDTH, HEADS, causal};
+    const size_t out = (size_t)(length * WIDTH);
+    gs_mem from = gs_test_new_mem(d, x, 3 * out), to = gs_test_new_mem(d, NULL, out),
+           lse = gs_test_new_mem(d, NULL, (size_t)(length * HEADS));
+    assert_ok(d->ops->attention_forward(d, to, lse, from, 1, &s));
+    assert_ok(d->ops->read(d, y, to, out * sizeof *y));
+    gs_mem all[] = {from, to, lse};
+    for (int i = 0; i < 3; i++) d->ops->free(d, all[i]);
+}
+
+/* Scores up to about 30, as those of a trained network, beside sums in double. */
+static void attention_of_large_scores_on(gs_device *d) {
+    static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
+    enum { D = WIDTH / HEADS };
+    for (int causal = 0; causal < 2; causal++) {
+        for (size_t i = 0; i < sizeof x / sizeof(float); i++) (&x[0][0][0])[i] = 5 * test_value(i, SALT_X);
+        attend(d, &x[0][0][0], TOKENS_MOST, causal, &y[0][0]);
+        for (int i = 0; i < TOKENS_MOST; i++)
+            for (int h = 0; h < WIDTH; h += D) {
+                double sum = 0, want[D] = {0};
+                for (int j = 0; j < (causal ? i + 1 : TOKENS_MOST); j++) {
+                    double score = 0;
+                    for (int k = h; k < h + D; k++)
+                        score += (double)x[i][0][k] * (double)x[j][1][k] / sqrt(D);
+                    sum += exp(score);
+                    for (int k = 0; k < D; k++) want[k] += exp(score) * (double)x[j][2][h + k];
+                }
+                for (int k = 0; k < D; k++) assert_near(y[i][h + k], want[k] / sum, 1e-5, 1e-5);
+            }
+    }
+}
+ON_EVERY_DEVICE(attention_of_large_scores)
+
+/* Scores far above what exp can take: the largest has all the weight, wherever it stands. */
+static void attention_to_one_token_on(gs_device *d) {
+    static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
+    const int found = 67;
+    for (int i = 0; i < TOKENS_MOST; i++)
+        for (int k = 0; k < WIDTH; k++) {
+            x[i][0][k] = 100;
+            x[i][1][k] = i == found ? 100 : (float)-i;
+            x[i][2][k] = test_value((size_t)(i * WIDTH + k), SALT_X);
+        }
+    attend(d, &x[0][0][0], TOKENS_MOST, 0, &y[0][0]);
+    for (int i = 0; i < TOKENS_MOST; i++)
+        for (int k = 0; k < WIDTH; k++) assert_near(y[i][k], (double)x[found][2][k], 1e-6, 0);
+}
+ON_EVERY_DEVICE(attention_to_one_token)
+
+/* Causal: what a later token says changes no bit of what comes before it. */
+static void later_tokens_are_not_seen_on(gs_device *d) {
+    static float x[TOKENS_MOST * 3 * WIDTH], before[TOKENS_MOST * WIDTH], after[TOKENS_MOST * WIDTH];
+    const size_t token = 33, first = token * WIDTH;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = 4 * test_value(i, SALT_X);
+    attend(d, x, TOKENS_MOST, 1, before);
+    for (size_t k = 0; k < WIDTH; k++) assert_near(before[k], (double)x[2 * WIDTH + k], 1e-6, 0);
+    for (size_t k = 0; k < (size_t)(3 * WIDTH); k++) x[token * 3 * WIDTH + k] += 1;
+    attend(d, x, TOKENS_MOST, 1, after);
+    assert_memory_equal(before, after, first * sizeof *after);
+    assert_memory_not_equal(before + first, after + first, WIDTH * sizeof *after);
+    assert_memory_not_equal(before + first + WIDTH, after + first + WIDTH, WIDTH * sizeof *after);
+}
+ON_EVERY_DEVICE(later_tokens_are_not_seen)
+
+/* Twice the length, twice the memory. */
+static void memory_grows_with_the_length_on(gs_device *d) {
+    size_t bytes[2], params;
+    for (int i = 0; i < 2; i++) {
+        const int length = 1000 << i;
+        gs_layer *l = gs_attention(HEADS, true);
+        assert_ok(gs_layer_plan(l, (gs_shape){3 * WIDTH, 1, 1, length}, &params));
+        assert_ok(gs_layer_bind(l, d, GS_NONE, GS_NONE, 3, true));
+        bytes[i] = l->bytes;
+        assert_int_equal(bytes[i], 3 * (size_t)length * (WIDTH + 3 * WIDTH + HEADS) * sizeof(float));
+        gs_layer_free(l);
+    }
+    assert_int_equal(bytes[1], 2 * bytes[0]);
+}
+ON_EVERY_DEVICE(memory_grows_with_the_length)
+
 /* ---- shapes ---- */
 
 static void check_out(const char *text, gs_shape in, gs_shape want, size_t params) {
@@ -158,6 +243,7 @@ static void shapes_of_sequences(void **state) {
     check_out("embedding 7 4, layer_norm", row, out, 28 + 8);
     check_out("embedding 7 3, linear 4", row, out, 21 + 16);
     check_out("embedding 7 4, flatten, linear 2", row, (gs_shape){2, 1, 1, 0}, 28 + 74);
+    check_out("attention 2", (gs_shape){12, 1, 1, 9}, out, 0);
     check_out("positions", (gs_shape){4, 1, 1, 0}, (gs_shape){4, 1, 1, 0}, 4);
 }
 
@@ -173,6 +259,13 @@ static void shapes_that_are_no_sequences(void **state) {
         {"embedding 7 4", {2, 1, 1, 9}, "the input is (9,2,1,1), embedding needs a row of token numbers"},
         {"relu, embedding 7 4", row, "layer 1 (embedding 7 4): another layer comes before it"},
         {"embedding 7 4, flatten, embedding 7 4", row, "layer 2 (embedding 7 4): another layer comes before"},
+        {"attention 2",
+         {1, 28, 28, 0},
+         "layer 0 (attention 2): the input is (1,28,28), attention needs a seq"},
+        {"attention 2 causal",
+         {9, 1, 1, 5},
+         "layer 0 (attention 2 causal): its tokens have 9 numbers; they are q, k and v, each divided among 2 "
+         "heads: wanted a multiple of 6"},
         {"positions", {1, 28, 28, 0}, "layer 0 (positions): the input is (1,28,28), positions needs"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -206,8 +299,9 @@ static gs_dataset *make_set(size_t harmed, float harm) {
     return set;
 }
 
-static const char MODEL[] = "embedding 7 12, positions, 2 x (layer_norm, linear 24, gelu, linear 12), "
-                            "dropout 0.1, layer_norm, linear 7";
+static const char MODEL[] = "embedding 7 12, positions, residual (layer_norm, linear 36, attention 3 "
+                            "causal, linear 12), residual (layer_norm, linear 24, gelu, linear 12), dropout "
+                            "0.1, layer_norm, linear 7";
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
     gs_settings s = gs_settings_default();
@@ -270,5 +364,7 @@ static void tokens_are_checked_where_they_enter(void **state) {
 GS_TESTS(sequences, cmocka_unit_test(the_same_bits_twice),
          cmocka_unit_test(the_same_bits_with_any_number_of_threads), cmocka_unit_test(layer_norm_of_odd_rows),
          cmocka_unit_test(tokens_without_a_row), cmocka_unit_test(tokens_have_no_gradient),
+         cmocka_unit_test(attention_of_large_scores), cmocka_unit_test(attention_to_one_token),
+         cmocka_unit_test(later_tokens_are_not_seen), cmocka_unit_test(memory_grows_with_the_length),
          cmocka_unit_test(shapes_of_sequences), cmocka_unit_test(shapes_that_are_no_sequences),
          cmocka_unit_test(exact_for_sequences), cmocka_unit_test(tokens_are_checked_where_they_enter))

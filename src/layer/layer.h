@@ -56,6 +56,7 @@ typedef struct gs_layer gs_layer;
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
 typedef enum gs_buffers {
     GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
+    GS_READS_Y,      /* in buffers of its own; backward reads y: it stays */
     GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
     GS_READS_X,      /* the same, but y is in a buffer of its own: backward reads x, and does not read y */
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
@@ -135,6 +136,8 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 #define GS_DECLARE(name, what) gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
+/* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
+gs_layer *gs_attention(int heads, bool causal);
 /* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
 gs_layer *gs_embedding(int rows, int width);
 /* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */

@@ -23,7 +23,8 @@ static void plan_places(gs_layer *l) {
         gs_buffers own = c->ops->buffers, before = i > 0 ? l->child[i - 1]->ops->buffers : GS_VIEW;
         if (own != GS_ELEMENT_WISE && own != GS_READS_X) continue;
         c->y_over_x = own == GS_ELEMENT_WISE && (before == GS_OWN || before == GS_READS_X);
-        c->dx_over_dy = i + 1 < l->children && l->child[i + 1]->ops->buffers == GS_OWN;
+        gs_buffers after = i + 1 < l->children ? l->child[i + 1]->ops->buffers : GS_VIEW;
+        c->dx_over_dy = after == GS_OWN || after == GS_READS_Y;
     }
 }
 

@@ -56,6 +56,13 @@ static gs_status parse_avg_pool(gs_parser *p, gs_layer **l) {
     return parse_pool(p, gs_avg_pool2d, l);
 }
 
+static gs_status parse_attention(gs_parser *p, gs_layer **l) {
+    int heads;
+    GS_TRY(gs_words_count(&p->words, "the number of heads of attention", &heads));
+    *l = gs_attention(heads, gs_words_accept(&p->words, "causal"));
+    return GS_OK;
+}
+
 static gs_status parse_embedding(gs_parser *p, gs_layer **l) {
     int rows, width;
     GS_TRY(gs_words_count(&p->words, "the number of vectors of embedding", &rows));
@@ -116,6 +123,8 @@ static const struct {
     GS_WORD_LAYERS(WORD)
     /* clang-format on */
     {"embedding", "embedding V D", parse_embedding, NULL, "token numbers below V become vectors of D"},
+    {"attention", "attention HEADS [causal]", parse_attention, NULL,
+     "of tokens (q, k, v), as linear makes them"},
     {"gelu", "gelu [tanh]", parse_gelu, NULL, "x Phi(x); tanh: nearly that, as in GPT-2"},
     {"dropout", "dropout P", parse_dropout, NULL, "in training, clears each with probability P"},
     {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,
@@ -193,7 +202,8 @@ bool gs_parse_is_end(const gs_parser *p) {
     return p->words.here.length == 0 || gs_word_is_sign(p->words.here);
 }
 
-static const char *const options[] = {"stride", "pad", "no_bias", "tanh", NULL}, *const no_options[] = {NULL};
+static const char *const options[] = {"stride", "pad", "no_bias", "tanh", "causal", NULL},
+                         *const no_options[] = {NULL};
 
 /* What may stand after a layer: a comma, or what ends this model. */
 gs_status gs_parse_layer_ends(const gs_parser *p, const char *end, int kind) {

@@ -13,6 +13,7 @@
  *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: the window's size if not given
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
  *              | "embedding" V D                              V vectors of D numbers
+ *              | "attention" HEADS ["causal"]
  *              | "gelu" ["tanh"]
  *              | "dropout" P
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself

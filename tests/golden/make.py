@@ -106,6 +106,15 @@ def positions(n, count):
     return x + w, {"dw": w}
 
 
+def attention(n, length, width, heads, causal):
+    x = leaf(values(n * length * 3 * width, X), n, length, 3, heads, width // heads)
+    q, k, v = x.permute(2, 0, 3, 1, 4)
+    score = q @ k.transpose(-1, -2) / (width // heads) ** 0.5
+    if causal:
+        score = score.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
+    return (F.softmax(score, -1) @ v).transpose(1, 2).reshape(n, length, width), {"dx": x}
+
+
 def relu(count):
     x = leaf(away_from_0(count, X), count)
     return F.relu(x), {"dx": x}

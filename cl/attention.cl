@@ -1,0 +1,137 @@
+#include "attention_tile.clh"
+
+/* Attention in tiles. What is computed: src/backend.h; why in tiles, and how softmax goes from tile to tile:
+ * cpu/attention.c. One work-group has TILE queries of a head (attention_dk_dv: TILE keys), and goes through all keys
+ * (queries), TILE at a time. On a CPU it is one work-item. */
+
+typedef struct attention_sizes {
+    int length, width, heads, causal;
+} attention_sizes;
+
+#define ITEM ((int)(get_global_id(0) % ITEMS))
+#define TASK (get_global_id(0) / ITEMS)
+
+/* A work-group's head of a sample, and its tile. */
+typedef struct place {
+    int d, first, count; /* numbers of a head; the tile's first token, and how many there are */
+    size_t in, out, row; /* of the head's first token in x, in y, and in lse */
+    size_t in_row, out_row;
+    float scale; /* 1 / sqrt(d) */
+} place;
+
+static place place_of(size_t task, attention_sizes s) {
+    const size_t tiles = (s.length + TILE - 1) / TILE, head = task / tiles, sample = head / s.heads;
+    place p;
+    p.d = s.width / s.heads;
+    p.first = (int)(task - head * tiles) * TILE;
+    p.count = min(TILE, s.length - p.first);
+    p.in_row = 3 * (size_t)s.width;
+    p.out_row = s.width;
+    p.in = sample * s.length * p.in_row + (head - sample * s.heads) * p.d;
+    p.out = sample * s.length * p.out_row + (head - sample * s.heads) * p.d;
+    p.row = head * s.length;
+    p.scale = 1.0f / sqrt((float)p.d);
+    return p;
+}
+
+/* ---- forward ---- */
+
+/* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)), lse_i = log of the softmax's sum */
+__kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *lse, ulong lse_at,
+                                         __global const float *x, ulong x_at, ulong n, attention_sizes s) {
+    SHARED float score[TILE * ROW], side[SIDE], largest[TILE], sum[TILE], factor[TILE];
+    const int id = ITEM;
+    const size_t tiles = (s.length + TILE - 1) / TILE;
+    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    const place p = place_of(TASK, s);
+    const int end = s.causal ? p.first + p.count : s.length;
+    __global const float *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
+                         *v = k + s.width;
+    y += y_at + p.out + p.first * p.out_row;
+    lse += lse_at + p.row + p.first;
+    EACH(i, TILE) {
+        largest[i] = -INFINITY;
+        sum[i] = 0;
+        factor[i] = 0;
+    }
+    WAIT;
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = min(TILE, end - j);
+        products(score, side, q, p.in_row, p.count, k + j * p.in_row, p.in_row, keys, p.d, id);
+        weigh(score, largest, sum, factor, p.count, keys, s.causal ? p.first - j + 1 : TILE, p.scale, id);
+        sum_rows(y, p.out_row, factor, j > 0, p.count, score, 0, keys, v + j * p.in_row, p.in_row, p.d, id);
+    }
+    EACH_NUMBER(m, p.count, p.d) y[m.i * p.out_row + m.k] /= sum[m.i];
+    EACH(i, p.count) lse[i] = largest[i] + log(sum[i]);
+}
+
+/* ---- backward: cpu/plain/attention.c derives it ---- */
+
+/* dy_y[i] = dy_i y_i of each head; work-item (sample, head, token) */
+__kernel void attention_dy_y(__global float *dy_y, __global const float *dy, ulong dy_at,
+                             __global const float *y, ulong y_at, ulong rows, attention_sizes s) {
+    const size_t row = get_global_id(0), head = row / s.length, sample = head / s.heads;
+    const int d = s.width / s.heads;
+    if (row >= rows) return;
+    const size_t from =
+        (sample * s.length + (row - head * s.length)) * s.width + (head - sample * s.heads) * d;
+    float sum = 0;
+    for (int k = 0; k < d; k++) sum += dy[dy_at + from + k] * y[y_at + from + k];
+    dy_y[row] = sum;
+}
+
+/* The gradient of q: of its tile's queries, over all keys. */
+__kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+                                    __global const float *x, ulong x_at, __global const float *lse,
+                                    ulong lse_at, __global const float *dy_y, ulong n, attention_sizes s) {
+    SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
+    const int id = ITEM;
+    const size_t tiles = (s.length + TILE - 1) / TILE;
+    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    const place p = place_of(TASK, s);
+    const int end = s.causal ? p.first + p.count : s.length;
+    __global const float *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
+                         *v = k + s.width;
+    dx += dx_at + p.in + p.first * p.in_row;
+    dy += dy_at + p.out + p.first * p.out_row;
+    lse += lse_at + p.row + p.first;
+    dy_y += p.row + p.first;
+    EACH(i, TILE) one[i] = 1;
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = min(TILE, end - j);
+        products(score, side, q, p.in_row, p.count, k + j * p.in_row, p.in_row, keys, p.d, id);
+        products(gradient, side, dy, p.out_row, p.count, v + j * p.in_row, p.in_row, keys, p.d, id);
+        weigh_again(score, gradient, lse, dy_y, p.count, keys, s.causal ? p.first - j + 1 : TILE, p.scale,
+                    id);
+        sum_rows(dx, p.in_row, one, j > 0, p.count, gradient, 0, keys, k + j * p.in_row, p.in_row, p.d, id);
+    }
+}
+
+/* The gradients of k and v: of its tile's keys, over all queries. */
+__kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+                                       __global const float *x, ulong x_at, __global const float *lse,
+                                       ulong lse_at, __global const float *dy_y, ulong n, attention_sizes s) {
+    SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
+    const int id = ITEM;
+    const size_t tiles = (s.length + TILE - 1) / TILE;
+    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    const place p = place_of(TASK, s);
+    const int begin = s.causal ? p.first : 0;
+    __global const float *q = x + x_at + p.in, *k = q + s.width + p.first * p.in_row, *v = k + s.width;
+    __global float *dk = dx + dx_at + p.in + s.width + p.first * p.in_row, *dv = dk + s.width;
+    dy += dy_at + p.out;
+    lse += lse_at + p.row;
+    dy_y += p.row;
+    EACH(i, TILE) one[i] = 1;
+    for (int i = begin; i < s.length; i += TILE) {
+        const int queries = min(TILE, s.length - i);
+        products(score, side, q + i * p.in_row, p.in_row, queries, k, p.in_row, p.count, p.d, id);
+        products(gradient, side, dy + i * p.out_row, p.out_row, queries, v, p.in_row, p.count, p.d, id);
+        weigh_again(score, gradient, lse + i, dy_y + i, queries, p.count, s.causal ? i - p.first + 1 : TILE,
+                    p.scale, id);
+        sum_rows(dv, p.in_row, one, i > begin, p.count, score, 1, queries, dy + i * p.out_row, p.out_row, p.d,
+                 id);
+        sum_rows(dk, p.in_row, one, i > begin, p.count, gradient, 1, queries, q + i * p.in_row, p.in_row, p.d,
+                 id);
+    }
+}

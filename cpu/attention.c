@@ -1,0 +1,329 @@
+/* Attention: cpu/plain/attention.c says what is computed.
+ *
+ * The scores of all queries and keys would be length^2 numbers for each head. They are never kept: TILE queries meet
+ * TILE keys at a time, and what a tile gives is used at once, while it lies in the cache.
+ *
+ *               queries                   The scores of a tile stand with the queries side by side, so that one vector
+ *              i i i i i i                instruction does the same for sixteen queries: largest, sum, exp.
+ *     keys   j s s s s s s
+ *            j s s s s s s                Softmax needs the largest score and the sum of a whole row, but sees it tile
+ *            j s s s s s s                by tile: it keeps the largest so far, m, and the sum so far of exp(s - m), l.
+ *                                         When a tile has a larger one, m', all before shrinks by exp(m - m'):
+ *
+ *         l = exp(m - m') l + sum_j exp(s_j - m')          y = exp(m - m') y + sum_j exp(s_j - m') v_j
+ *
+ * and at the end y / l is the softmax's mean of the values. Forward keeps m + log(l) of each query, one number, from
+ * which backward has p_ij = exp(s_ij - that) again: a product more, instead of memory that grows with length^2.
+ *
+ * Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention: fast and memory-efficient exact attention with IO-awareness"
+ * (NeurIPS 2022); the running sum: Milakov, Gimelshein, "Online normalizer calculation for softmax" (arXiv 1805.02867,
+ * 2018).
+ *
+ * The products are those of matmul.h, whose sums have a fixed order. A task is a head of a sample, whole, so no two
+ * threads add to the same place, and the bits are the same for any number of threads.
+ */
+#include "cpu/exp.h"
+#include "cpu/matmul.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TILE = 64, SIDE = 16 };
+
+typedef int32_t ints __attribute__((vector_size(64), aligned(4), may_alias));
+
+typedef struct attention_work {
+    const gs_attention_sizes *s;
+    const float *x, *dy;
+    float *y, *lse, *dx;
+    float *scratch;
+    size_t each; /* floats of scratch for a part */
+    size_t tasks;
+    int parts;
+} attention_work;
+
+/* One head of one sample, and the memory of the part that computes it. */
+typedef struct head {
+    int d, length;
+    bool causal;
+    float scale;             /* 1 / sqrt(d) */
+    size_t in_row, out_row;  /* floats from a token to the next, in x and in y */
+    const float *q, *k, *v;  /* of its first token */
+    float *y, *lse;          /* and so these */
+    const float *dy;         /* backward */
+    float *dq, *dk, *dv;     /* backward */
+    float *score, *gradient; /* tiles: (key, query) */
+    float *qt, *dyt;         /* TILE queries and their dy, transposed: (d, query); the queries are scaled */
+    float *strip;            /* for matmul */
+} head;
+
+static size_t scratch_of(const gs_attention_sizes *s) {
+    const size_t d = (size_t)(s->width / s->heads);
+    return 2 * TILE * TILE + 2 * d * TILE + (size_t)GS_STRIP * (d > TILE ? d : TILE);
+}
+
+static head head_of(const attention_work *t, size_t task, int part) {
+    const gs_attention_sizes *s = t->s;
+    const int d = s->width / s->heads;
+    const size_t sample = task / (size_t)s->heads, number = task % (size_t)s->heads;
+    const size_t in = 3 * (size_t)s->width, from = sample * (size_t)s->length * in + number * (size_t)d;
+    const size_t out = sample * (size_t)s->length * (size_t)s->width + number * (size_t)d;
+    head h = {.d = d,
+              .length = s->length,
+              .causal = s->causal,
+              .scale = 1 / sqrtf((float)d),
+              .in_row = in,
+              .out_row = (size_t)s->width,
+              .q = t->x + from,
+              .y = t->y + out,
+              .lse = t->lse + task * (size_t)s->length,
+              .score = t->scratch + (size_t)part * t->each};
+    h.k = h.q + s->width;
+    h.v = h.k + s->width;
+    h.gradient = h.score + TILE * TILE;
+    h.qt = h.gradient + TILE * TILE;
+    h.dyt = h.qt + d * TILE;
+    h.strip = h.dyt + d * TILE;
+    if (!t->dx) return h;
+    h.dy = t->dy + out;
+    h.dq = t->dx + from;
+    h.dk = h.dq + s->width;
+    h.dv = h.dk + s->width;
+    return h;
+}
+
+/* ---- products ---- */
+
+/* tile (key, query) = rows of `keys` times what is transposed */
+static void tile_of(const head *h, float *tile, const float *keys, size_t row, int count, const float *t,
+                    int lanes) {
+    GS_ISA(matmul)
+    (&(gs_matmul){.rows = count,
+                  .depth = h->d,
+                  .columns = lanes,
+                  .a = keys,
+                  .a_block = GS_TILE_ROWS * row,
+                  .a_row = row,
+                  .a_column = 1,
+                  .b = t,
+                  .b_row = TILE,
+                  .c = tile,
+                  .c_row = TILE,
+                  .strip = h->strip});
+}
+
+/* to[query] (+)= sum over the keys of tile[key][query] from[key] */
+static void to_queries(const head *h, float *to, size_t to_row, int queries, const float *tile, int keys,
+                       const float *from, bool add) {
+    GS_ISA(matmul)
+    (&(gs_matmul){.rows = queries,
+                  .depth = keys,
+                  .columns = h->d,
+                  .a = tile,
+                  .a_block = GS_TILE_ROWS,
+                  .a_row = 1,
+                  .a_column = TILE,
+                  .b = from,
+                  .b_row = h->in_row,
+                  .c = to,
+                  .c_row = to_row,
+                  .add = add,
+                  .strip = h->strip});
+}
+
+/* to[key] (+)= sum over the queries of tile[key][query] from[query] */
+static void to_keys(const head *h, float *to, int keys, const float *tile, int queries, const float *from,
+                    size_t from_row, bool add) {
+    GS_ISA(matmul)
+    (&(gs_matmul){.rows = keys,
+                  .depth = queries,
+                  .columns = h->d,
+                  .a = tile,
+                  .a_block = GS_TILE_ROWS * TILE,
+                  .a_row = TILE,
+                  .a_column = 1,
+                  .b = from,
+                  .b_row = from_row,
+                  .c = to,
+                  .c_row = h->in_row,
+                  .add = add,
+                  .strip = h->strip});
+}
+
+/* to (d, query) = factor from (query, d); zeros for queries that there are not */
+static void turn(const head *h, float *to, const float *from, size_t row, int count, float factor) {
+    if (count < TILE) memset(to, 0, (size_t)(h->d * TILE) * sizeof *to);
+    GS_ISA(transpose)(to, TILE, from, row, count, h->d);
+    for (int i = 0; i < h->d * TILE; i++) to[i] *= factor;
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static int whole(int count) {
+    return (count + SIDE - 1) / SIDE * SIDE;
+}
+
+/* The tile on the diagonal: a query does not see the keys after it. */
+static void hide_later(float *score, int count) {
+    for (int j = 1; j < count; j++)
+        for (int i = 0; i < j; i++) score[j * TILE + i] = -INFINITY;
+}
+
+/* ---- forward ---- */
+
+/* What is known of the queries so far; TILE of each. */
+typedef struct running {
+    float largest[TILE], sum[TILE], factor[TILE];
+} running;
+
+/* score = exp(score - the largest so far), and what follows for the sums */
+static void take_tile(float *score, int keys, int lanes, running *r) {
+    for (int i = 0; i < lanes; i += SIDE) {
+        gs_float16 top = *(gs_float16 *)(r->largest + i);
+        for (int j = 0; j < keys; j++) {
+            const gs_float16 s = *(gs_float16 *)(score + j * TILE + i);
+            const ints more = s > top;
+            top = (gs_float16)(((ints)s & more) | ((ints)top & ~more));
+        }
+        *(gs_float16 *)(r->factor + i) = *(gs_float16 *)(r->largest + i) - top;
+        *(gs_float16 *)(r->largest + i) = top;
+    }
+    for (int i = 0; i < lanes; i++) {
+        r->factor[i] = gs_exp(r->factor[i]);
+        r->sum[i] *= r->factor[i];
+    }
+    for (int j = 0; j < keys; j++) {
+        float *row = score + j * TILE;
+        for (int i = 0; i < lanes; i++) row[i] = gs_exp(row[i] - r->largest[i]);
+        for (int i = 0; i < lanes; i++) r->sum[i] += row[i];
+    }
+}
+
+static void scale_rows(const head *h, float *y, int count, const float *factor) {
+    for (int i = 0; i < count; i++, y += h->out_row)
+        for (int k = 0; k < h->d; k++) y[k] *= factor[i];
+}
+
+/* The queries from i on: y and lse. */
+static void forward_queries(const head *h, int i) {
+    const int count = least(TILE, h->length - i), lanes = whole(count),
+              end = h->causal ? i + count : h->length;
+    float *y = h->y + (size_t)i * h->out_row;
+    running r;
+    for (int a = 0; a < TILE; a++) {
+        r.largest[a] = -INFINITY;
+        r.sum[a] = 0;
+    }
+    turn(h, h->qt, h->q + (size_t)i * h->in_row, h->in_row, count, h->scale);
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = least(TILE, end - j);
+        tile_of(h, h->score, h->k + (size_t)j * h->in_row, h->in_row, keys, h->qt, lanes);
+        if (h->causal && j == i) hide_later(h->score, keys);
+        take_tile(h->score, keys, lanes, &r);
+        if (j > 0) scale_rows(h, y, count, r.factor);
+        to_queries(h, y, h->out_row, count, h->score, keys, h->v + (size_t)j * h->in_row, j > 0);
+    }
+    for (int a = 0; a < count; a++) {
+        h->lse[i + a] = r.largest[a] + logf(r.sum[a]);
+        r.factor[a] = 1 / r.sum[a];
+    }
+    scale_rows(h, y, count, r.factor);
+}
+
+static void forward_part(void *context, int part) {
+    const attention_work *t = context;
+    const size_t end = t->tasks * (size_t)(part + 1) / (size_t)t->parts;
+    for (size_t task = t->tasks * (size_t)part / (size_t)t->parts; task < end; task++) {
+        const head h = head_of(t, task, part);
+        for (int i = 0; i < h.length; i += TILE) forward_queries(&h, i);
+    }
+}
+
+static gs_status run(gs_device *d, attention_work *t, size_t n, void (*work)(void *, int)) {
+    const gs_attention_sizes *s = t->s;
+    t->tasks = n * (size_t)s->heads;
+    t->each = scratch_of(s);
+    t->parts =
+        gs_cpu_fine_parts(d, n * (size_t)s->length * (size_t)s->length * (size_t)s->width, 1 << 14, 1 << 20);
+    if ((size_t)t->parts > t->tasks) t->parts = t->tasks > 0 ? (int)t->tasks : 1;
+    GS_TRY(gs_cpu_scratch(d, (size_t)t->parts * t->each, &t->scratch));
+    gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
+    return GS_OK;
+}
+
+gs_status GS_ISA(attention_forward)(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+                                    const gs_attention_sizes *s) {
+    attention_work t = {.s = s, .x = gs_cpu_floats(x), .y = gs_cpu_floats(y), .lse = gs_cpu_floats(lse)};
+    return run(d, &t, n, forward_part);
+}
+
+/* ---- backward ---- */
+
+static float dot(const float *a, const float *b, int count) {
+    gs_float16 side = {0};
+    float sum = 0;
+    int k = 0;
+    for (; k + SIDE <= count; k += SIDE) side += *(const gs_float16 *)(a + k) * *(const gs_float16 *)(b + k);
+    for (int j = 0; j < SIDE; j++) sum += side[j];
+    for (; k < count; k++) sum += a[k] * b[k];
+    return sum;
+}
+
+/* score = p = exp(score - lse); gradient, so far dy v, becomes that of the score: p (dy v - dy y), and / sqrt(d) */
+static void gradient_of_tile(const head *h, int keys, int lanes, const float *lse, const float *dy_y) {
+    for (int j = 0; j < keys; j++) {
+        float *restrict p = h->score + j * TILE, *restrict g = h->gradient + j * TILE;
+        for (int i = 0; i < lanes; i++) p[i] = gs_exp(p[i] - lse[i]);
+        for (int i = 0; i < lanes; i++) g[i] = p[i] * (g[i] - dy_y[i]) * h->scale;
+    }
+}
+
+/* The queries from i on: their dq, and their part of all dk and dv. The first to come writes these. */
+static void backward_queries(const head *h, int i) {
+    const int count = least(TILE, h->length - i), lanes = whole(count),
+              end = h->causal ? i + count : h->length;
+    const float *dy = h->dy + (size_t)i * h->out_row, *y = h->y + (size_t)i * h->out_row,
+                *q = h->q + (size_t)i * h->in_row;
+    float *dq = h->dq + (size_t)i * h->in_row, lse[TILE] = {0}, dy_y[TILE] = {0};
+    turn(h, h->qt, q, h->in_row, count, h->scale);
+    turn(h, h->dyt, dy, h->out_row, count, 1);
+    for (int a = 0; a < count; a++) {
+        lse[a] = h->lse[i + a];
+        dy_y[a] = dot(dy + (size_t)a * h->out_row, y + (size_t)a * h->out_row, h->d);
+    }
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = least(TILE, end - j);
+        const size_t at = (size_t)j * h->in_row;
+        const bool first = i == (h->causal ? j : 0);
+        tile_of(h, h->score, h->k + at, h->in_row, keys, h->qt, lanes);
+        if (h->causal && j == i) hide_later(h->score, keys);
+        tile_of(h, h->gradient, h->v + at, h->in_row, keys, h->dyt, lanes);
+        gradient_of_tile(h, keys, lanes, lse, dy_y);
+        to_keys(h, h->dv + at, keys, h->score, count, dy, h->out_row, !first);
+        to_keys(h, h->dk + at, keys, h->gradient, count, q, h->in_row, !first);
+        to_queries(h, dq, h->in_row, count, h->gradient, keys, h->k + at, j > 0);
+    }
+}
+
+static void backward_part(void *context, int part) {
+    const attention_work *t = context;
+    const size_t end = t->tasks * (size_t)(part + 1) / (size_t)t->parts;
+    for (size_t task = t->tasks * (size_t)part / (size_t)t->parts; task < end; task++) {
+        const head h = head_of(t, task, part);
+        for (int i = 0; i < h.length; i += TILE) backward_queries(&h, i);
+    }
+}
+
+/* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */
+gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+                                     size_t n, const gs_attention_sizes *s) {
+    attention_work t = {.s = s,
+                        .x = gs_cpu_floats(x),
+                        .dy = gs_cpu_floats(dy),
+                        .y = gs_cpu_floats(y),
+                        .lse = gs_cpu_floats(lse),
+                        .dx = gs_cpu_floats(dx)};
+    return run(d, &t, n, backward_part);
+}

@@ -1,0 +1,95 @@
+/* Each token takes from the others what it looks for: a mean of their values, weighted by how well its query fits their
+ * keys.
+ *
+ *     x = (q, k, v) of each token         p_ij = softmax over j of q_i k_j / sqrt(d)        y_i = sum_j p_ij v_j
+ *
+ * x comes from a linear layer, as wide as three times y: first all of q, then k, then v. The numbers of each are cut
+ * into `heads` heads of d numbers, which attend on their own. Causal: token i sees only j <= i, so that the next token
+ * can be learned at all places at once. A transformer's block is made of it so:
+ *
+ *     residual (layer_norm, linear 192, attention 4 causal, linear 64),
+ *     residual (layer_norm, linear 256, gelu, linear 64)
+ *
+ * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). How it is computed: cpu/attention.c.
+ */
+#include <stdio.h>
+#include "layer/make.h"
+
+typedef struct attention {
+    gs_layer base;
+    int heads;
+    bool causal;
+    gs_attention_sizes sizes;
+    gs_mem lse; /* of each sample, head and token: the log of the sum of its softmax */
+} attention;
+
+static gs_status attention_plan(gs_layer *l, gs_shape in) {
+    attention *me = (attention *)l;
+    const int width = in.c / 3, length = gs_shape_tokens(in);
+    if (me->heads < 1)
+        return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", me->heads);
+    if (in.h != 1 || in.w != 1)
+        return gs_layer_refuse(l, "the input is %s, attention needs a sequence of vectors",
+                               gs_shape_tuple(in).text);
+    if (in.c % 3 != 0 || width % me->heads != 0)
+        return gs_layer_refuse(
+            l,
+            "its tokens have %d numbers; they are q, k and v, each divided among %d head%s: "
+            "wanted a multiple of %d",
+            in.c, me->heads, me->heads > 1 ? "s" : "", 3 * me->heads);
+    me->sizes = (gs_attention_sizes){length, width, me->heads, me->causal};
+    l->out = (gs_shape){width, 1, 1, in.t};
+    /* q k and p v are 2 length^2 width each; the softmax, with its scaling, about 6 for each of its numbers */
+    const double pairs = (me->causal ? 0.5 * (length + 1.0) : length) * length;
+    l->flops = pairs * (4.0 * width + 6.0 * me->heads);
+    return GS_OK;
+}
+
+static gs_status attention_bind(gs_layer *l, size_t max_batch) {
+    attention *me = (attention *)l;
+    return gs_layer_alloc(l, max_batch, (gs_shape){me->heads, 1, 1, me->sizes.length}, &me->lse);
+}
+
+static void attention_unbind(gs_layer *l) {
+    l->device->ops->free(l->device, ((attention *)l)->lse);
+}
+
+static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const attention *me = (const attention *)l;
+    l->x = x;
+    *y = l->y;
+    return l->device->ops->attention_forward(l->device, l->y, me->lse, x, pass->n, &me->sizes);
+}
+
+/* Of y_i = sum_j p_ij v_j: see attention_backward in backend.h. */
+static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const attention *me = (const attention *)l;
+    *dx = l->dx;
+    if (!l->needs_dx) return GS_OK;
+    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, l->y, me->lse, pass->n, &me->sizes);
+}
+
+static void attention_describe(const gs_layer *l, char *text, size_t size) {
+    const attention *me = (const attention *)l;
+    snprintf(text, size, "attention %d%s", me->heads, me->causal ? " causal" : "");
+}
+
+static const gs_layer_ops attention_ops = {
+    .name = "attention",
+    .buffers = GS_READS_Y,
+    .also_reads = 2, /* x and y */
+    .plan = attention_plan,
+    .bind = attention_bind,
+    .forward = attention_forward,
+    .backward = attention_backward,
+    .unbind = attention_unbind,
+    .describe = attention_describe,
+};
+
+gs_layer *gs_attention(int heads, bool causal) {
+    attention *me = (attention *)gs_layer_new(&attention_ops, sizeof(attention), 0);
+    if (!me) return NULL;
+    me->heads = heads;
+    me->causal = causal;
+    return &me->base;
+}
