@@ -324,7 +324,9 @@ static void trainer_gradients(trainer *t, uint32_t step) {
     float *x = malloc(n * size * sizeof *x);
     int32_t *labels = malloc(n * sizeof *labels);
     assert_true(x && labels);
-    for (size_t i = 0; i < n * size; i++) x[i] = test_value(i, SALT_X + 10 * step);
+    const uint32_t vocabulary = (uint32_t)gs_layer_vocabulary(t->model->net), salt = SALT_X + 10 * step;
+    for (size_t i = 0; i < n * size; i++)
+        x[i] = vocabulary > 0 ? (float)(test_hash(i, salt) % vocabulary) : test_value(i, salt);
     for (size_t i = 0; i < n; i++) labels[i] = (int32_t)(test_hash(i, SALT_LABELS + 10 * step) % classes);
     assert_ok(t->device->ops->write(t->device, t->x, x, n * size * sizeof *x));
     assert_ok(t->device->ops->write(t->device, t->labels, labels, n * sizeof *labels));

@@ -138,6 +138,27 @@ static void a_step_of_one_worker_allocates_nothing(void **state) {
     assert_steps_allocate_nothing(&s, "1 worker, lenet");
 }
 
+/* Of the layers of a sequence: 60 samples in batches of 3 make 20 steps. */
+static void a_step_of_a_transformer_allocates_nothing(void **state) {
+    (void)state;
+    enum { SAMPLES = 60, LENGTH = 7 };
+    static float x[SAMPLES * LENGTH];
+    static int32_t label[SAMPLES * LENGTH];
+    gs_dataset *set;
+    for (int i = 0; i < SAMPLES * LENGTH; i++) x[i] = (float)(label[i] = i * i % 5);
+    assert_ok(
+        gs_dataset_from_token_labels("text", SAMPLES, (gs_shape){LENGTH, 1, 1, 0}, x, LENGTH, label, &set));
+    gs_settings s = settings_for("cpu");
+    s.model = "embedding 5 12, positions, residual (layer_norm, linear 36, attention 3 causal, linear 12), "
+              "layer_norm, linear 5";
+    s.batch = 3;
+    s.train_set = s.test_set = set;
+    assert_steps_allocate_nothing(&s, "1 worker, a transformer");
+    s.threads = 2;
+    assert_steps_allocate_nothing(&s, "1 worker of 2 threads, a transformer");
+    gs_dataset_free(set);
+}
+
 static void a_step_of_every_scheme_allocates_nothing(void **state) {
     (void)state;
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
@@ -290,6 +311,7 @@ static void collectives_in_shared_memory_allocate_nothing(void **state) {
 
 GS_TESTS(allocation, cmocka_unit_test(the_count_counts),
          cmocka_unit_test(a_step_of_one_worker_allocates_nothing),
+         cmocka_unit_test(a_step_of_a_transformer_allocates_nothing),
          cmocka_unit_test(a_step_of_every_scheme_allocates_nothing),
          cmocka_unit_test(a_step_with_a_large_gradient_allocates_nothing),
          cmocka_unit_test(a_step_of_every_mode_allocates_nothing),

@@ -16,6 +16,36 @@ class Residual(nn.Module):
         return self.body(x) + (self.shortcut(x) if hasattr(self, "shortcut") else x)
 
 
+class Embedding(nn.Embedding):
+    """Token numbers come as floats."""
+
+    def forward(self, x):
+        return super().forward(x.reshape(len(x), -1).long())
+
+
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(length, width))
+
+    def forward(self, x):
+        return x + self.weight
+
+
+class Attention(nn.Module):
+    def __init__(self, heads, causal):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+
+    def forward(self, x):
+        n, length, width = x.shape
+        q, k, v = x.reshape(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        score = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        if self.causal:
+            score = score.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
+        return (score.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width // 3)
+
+
 def module(words, shape):
     """The layer that a list of words describes, for an input of this shape."""
     def pair(word):
@@ -27,7 +57,7 @@ def module(words, shape):
 
     op = words[0]
     if op == "linear":
-        return nn.Linear(shape[0], int(words[1]), bias="no_bias" not in words)
+        return nn.Linear(shape[-1], int(words[1]), bias="no_bias" not in words)
     if op == "conv":
         return nn.Conv2d(shape[0], int(words[1]), pair(words[2]), option("stride", 1), option("pad", 0),
                          bias="no_bias" not in words)
@@ -42,6 +72,12 @@ def module(words, shape):
         return nn.GELU(approximate="tanh" if "tanh" in words else "none")
     if op == "batch_norm":
         return nn.BatchNorm2d(shape[0]) if len(shape) == 3 else nn.BatchNorm1d(shape[0])
+    if op == "embedding":
+        return Embedding(int(words[1]), int(words[2]))
+    if op == "positions":
+        return Positions(*shape)
+    if op == "attention":
+        return Attention(int(words[1]), "causal" in words)
     if op == "layer_norm":
         return nn.LayerNorm(shape[-1])
     if op == "dropout":

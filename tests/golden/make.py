@@ -220,7 +220,10 @@ def trainings():
         optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
         file.write("case " + name + "\n")
         for step in range(3):
-            x = torch.tensor(values(n * size(*shape), X + 10 * step)).reshape(n, *shape)
+            words = text.split()
+            x = values(n * size(*shape), X + 10 * step) if words[0] != "embedding" else \
+                hashed(n * size(*shape), X + 10 * step) % int(words[1])
+            x = torch.tensor(x.astype(np.float64)).reshape(n, *shape)
             labels = torch.tensor((hashed(n, LABELS + 10 * step) % out[0]).astype(np.int64))
             logits = net(x)
             target = F.one_hot(labels, out[0]).double()
