@@ -18,7 +18,7 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
                            "sweep --batch 32 --target 0.8");
     gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
-    gs_test_program_prints(2, "--warmup 1 needs --lr-rule", "sweep --batch 32 --warmup 1");
+    gs_test_program_prints(2, "--base-batch 64 needs --lr-rule", "sweep --batch 32 --base-batch 64");
     gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
                            "sweep --batch 32 --lr-rule cube");
     gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
