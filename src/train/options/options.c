@@ -20,7 +20,7 @@ const gs_run_option gs_run_table[] = {
      "else mlp)",
      .agreement = GS_MAY_DIFFER},
     {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",
-     "fashion-mnist, colour-fashion, one of these with -small, or a folder (.npy, MNIST's or CIFAR's files)",
+     "fashion-mnist[-small], colour-fashion[-small], or a folder (.npy, MNIST's or CIFAR's files)",
      .usual_text = "fashion-mnist-small", .json = {"data", "data"}, .agreement = GS_MAY_DIFFER},
     {"labels", GS_OPTION_LABELS, AT(labels), 0, 0, "WHICH", "of CIFAR-100: fine (100 classes) or coarse (20)",
      .json = {"labels", "labels"}, .agreement = GS_MAY_DIFFER},
