@@ -159,7 +159,7 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
 # What the file says of itself.
-$(B)/cpu/adam_%.o: EXTRA = -fno-math-errno
+$(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))

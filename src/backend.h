@@ -315,6 +315,10 @@ typedef struct gs_backend {
      * workers on other devices. */
     gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                              gs_adam_step);
+    /* The direction of LAMB's step in place of dw, from which it is made (optim/lamb.c): g = scale dw;  m and v as
+     * above;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
+    gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
+                                gs_adam_step);
     /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 
@@ -353,7 +357,7 @@ typedef struct gs_backend {
     X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update) X(nesterov_update) X(adam_update) X(squares)
+    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(squares)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)

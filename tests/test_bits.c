@@ -73,8 +73,10 @@ static gs_adam_step adam_step(const float rate[4], float beta2) {
                           .keep = 1 - rate[1] * rate[3]};
 }
 
+enum { OTHERS = 5 /* arrays */ };
+
 /* The other optimisers, as update_twice. The squares begin as those of a run do: not below 0. */
-static void others_twice(gs_device *d, size_t count, const float rate[4], float out[4][BEFORE + MOST]) {
+static void others_twice(gs_device *d, size_t count, const float rate[4], float out[OTHERS][BEFORE + MOST]) {
     gs_mem w, v, m, square, dw;
     float *host;
     write_values(d, &w, 1);
@@ -90,22 +92,24 @@ static void others_twice(gs_device *d, size_t count, const float rate[4], float 
                                           rate[0], rate[1], rate[2], rate[3]));
         assert_ok(d->ops->adam_update(d, gs_at(w, BEFORE), gs_at(m, BEFORE), gs_at(square, BEFORE),
                                       gs_at(dw, BEFORE), count, adam_step(rate, i ? 0.999f : 0.9f)));
+        assert_ok(d->ops->lamb_direction(d, gs_at(dw, BEFORE), gs_at(m, BEFORE), gs_at(square, BEFORE),
+                                         gs_at(w, BEFORE), count, adam_step(rate, 0.99f)));
     }
-    const gs_mem place[4] = {w, v, m, square};
-    for (int i = 0; i < 4; i++) {
+    const gs_mem place[OTHERS] = {w, v, m, square, dw};
+    for (int i = 0; i < OTHERS; i++) {
         assert_ok(d->ops->read(d, out[i], place[i], (BEFORE + MOST) * sizeof(float)));
         d->ops->free(d, place[i]);
     }
-    d->ops->free(d, dw);
 }
 
 static void check_others(gs_device *cpu, gs_device *d, size_t count, const float rate[4]) {
-    static const char *const name[4] = {"nesterov_update and adam_update: w", "nesterov_update: v",
-                                        "adam_update: m", "adam_update: v"};
-    static float got[4][BEFORE + MOST], want[4][BEFORE + MOST];
+    static const char *const name[OTHERS] = {"nesterov_update and adam_update: w", "nesterov_update: v",
+                                             "adam_update, lamb_direction: m",
+                                             "adam_update, lamb_direction: v", "lamb_direction: dw"};
+    static float got[OTHERS][BEFORE + MOST], want[OTHERS][BEFORE + MOST];
     others_twice(cpu, count, rate, want);
     others_twice(d, count, rate, got);
-    for (int i = 0; i < 4; i++) check_bits(d, got[i], want[i], BEFORE + MOST, name[i]);
+    for (int i = 0; i < OTHERS; i++) check_bits(d, got[i], want[i], BEFORE + MOST, name[i]);
 }
 
 static void check_update(gs_device *cpu, gs_device *d) {

@@ -31,6 +31,7 @@ static void vectors_stay_as_they_are(void **state) {
                    {"sgd", "sgd_update"},
                    {"nesterov", "nesterov_update"},
                    {"adam", "adam_update"},
+                   {"lamb", "lamb_direction"},
                    {"relu", "relu_forward"},
                    {"relu", "relu_backward"},
                    {"tanh", "tanh_forward"},

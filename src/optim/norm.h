@@ -15,6 +15,12 @@
  * better than a sum of floats. No multiplication of floats is needed, so it does not matter whether a device has
  * doubles, or flushes subnormal floats to zero.
  *
+ * What it is for: clipping by the global norm, as torch.nn.utils.clip_grad_norm_ does it (gs_optimizer_clip). One batch
+ * with an unusually large gradient can throw the weights far away from all that was learned; a shorter step in the same
+ * direction does not. A norm that is infinite or NaN makes the weights NaN where a gradient was, and the run diverges.
+ * Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural networks" (ICML 2013). And
+ * the rates by tensor of lars.c and lamb.c.
+ *
  * Parts of an array, by themselves: the parts' largest `top` goes into a second call for each, and high and low are
  * added (train/ways/sharded_update.c).
  */

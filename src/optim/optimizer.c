@@ -57,6 +57,8 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
     if (!(samples > 0)) gs_bug("%s: an update from %g samples", o->ops->name, samples);
     if (first > params || count > params - first)
         gs_bug("%s: an update of %zu parameters from %zu on, of %zu", o->ops->name, count, first, params);
+    if (o->ops->whole && count < params)
+        gs_bug("%s: an update of %zu parameters, of %zu; it needs all", o->ops->name, count, params);
     return o->ops->update(o, first, count, (float)(o->shrink / samples));
 }
 

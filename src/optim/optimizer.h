@@ -29,9 +29,11 @@ typedef struct gs_optimizer_ops {
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
     bool (*needs_vectors)(const gs_optimizer *);
+    bool whole;           /* update takes all parameters at once: it needs the norms of whole tensors */
+    bool spends_gradient; /* after the update model->gradients do not hold the gradient any more */
     /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
-     * element of the weights and of the vectors depends on no other element. Every worker repeats the update, so it
-     * must give the same bits on all devices. */
+     * element of the weights and of the vectors depends on no other element, but with `whole`. Every worker repeats the
+     * update, so it must give the same bits on all devices. */
     gs_status (*update)(gs_optimizer *, size_t first, size_t count, float scale);
 } gs_optimizer_ops;
 
@@ -58,14 +60,8 @@ void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
  * not 0 it comes first, from the norm of all gradients. */
 gs_status gs_optimizer_update(gs_optimizer *, double samples);
 
-/* Clipping by the global norm: dw = dw min(1, clip / (norm + 1e-6)), with norm = |dw| / samples over all parameters; as
- * torch.nn.utils.clip_grad_norm_. The factor becomes part of the next update's scale, so model->gradients stay as they
- * are. |dw|: optim/norm.h, so that all workers find the same bits. A norm that is infinite or NaN makes the weights NaN
- * where a gradient was, and the run diverges.
- *
- * Without it one batch with an unusually large gradient can throw the weights far away from all that was learned; the
- * direction of the step stays. Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural
- * networks" (ICML 2013). */
+/* Clipping by the global norm (optim/norm.h): dw = dw min(1, clip / (norm + 1e-6)), norm = |dw| / samples, as a factor
+ * of the next update; model->gradients stay as they are. sum_norm: |dw|. */
 void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
 
 /* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. Whoever
@@ -89,7 +85,7 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 
 /* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
  * and its operator (backend.h). */
-#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw)
+#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb)
 #define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE

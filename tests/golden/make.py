@@ -241,9 +241,53 @@ def trainings():
                 write(file, key, p)
 
 
+class Lars:
+    """You, Gitman, Ginsburg 2017, algorithm 1; lr is the global rate times the trust coefficient."""
+
+    def __init__(self, parameters, lr, momentum, decay):
+        self.parameters, self.lr, self.momentum, self.decay = parameters, lr, momentum, decay
+        self.state = {p: {"momentum_buffer": torch.zeros_like(p)} for p in parameters}
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.parameters:
+            v, decay, trust = self.state[p]["momentum_buffer"], 0, 1
+            if p.dim() > 1:
+                decay = self.decay
+                trust = p.norm() / (p.grad.norm() + decay * p.norm())
+            v.mul_(self.momentum).add_(trust * (p.grad + decay * p))
+            p.sub_(self.lr * v)
+
+
+class Lamb:
+    """You et al. 2020, algorithm 2."""
+
+    def __init__(self, parameters, lr, beta1, beta2, epsilon, decay):
+        self.parameters, self.numbers, self.t = parameters, (lr, beta1, beta2, epsilon, decay), 0
+        self.state = {p: {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)} for p in parameters}
+
+    @torch.no_grad()
+    def step(self):
+        lr, beta1, beta2, epsilon, decay = self.numbers
+        self.t += 1
+        for p in self.parameters:
+            m, v = self.state[p]["exp_avg"], self.state[p]["exp_avg_sq"]
+            m.copy_(beta1 * m + (1 - beta1) * p.grad)
+            v.copy_(beta2 * v + (1 - beta2) * p.grad ** 2)
+            r = (m / (1 - beta1 ** self.t)) / (torch.sqrt(v / (1 - beta2 ** self.t)) + epsilon)
+            if p.dim() > 1:
+                r = r + decay * p
+                r = p.norm() / r.norm() * r
+            p.sub_(lr * r)
+
+
 def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
     if name == "nesterov":
         return torch.optim.SGD(parameters, lr=lr, momentum=beta1, weight_decay=decay, nesterov=True)
+    if name == "lars":
+        return Lars(parameters, lr, beta1, decay)
+    if name == "lamb":
+        return Lamb(parameters, lr, beta1, beta2, epsilon, decay)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
     return kind(parameters, lr=lr, betas=(beta1, beta2), eps=epsilon, weight_decay=decay)
 

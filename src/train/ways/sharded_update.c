@@ -98,11 +98,21 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (!chosen || !s->optimizer->whole) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--sync sharded-update gives each worker a part of the weights that begins and ends within a "
+        "layer, and %s needs the norms of whole tensors; wanted another --sync or another --optimizer",
+        s->optimizer->name);
+}
+
 const gs_way gs_way_sharded_update = {
     .name = "sharded-update",
     .option = "--sync sharded-update",
     .no_bucket = "splits the gradients among the workers, not by layers",
     .no_wire = "sends weights too, which must not be rounded",
+    .check = check,
     .summary = "each updates its part of the weights",
     .no_gradient = true, /* but its part */
     .step = step,

@@ -1,0 +1,63 @@
+/* LARS, layer-wise adaptive rate scaling: SGD with momentum, and a rate for each weight tensor. With |x| = the norm of
+ * all elements of the tensor:
+ *
+ *     g = dw / samples
+ *     trust = |w| / (|g| + weight_decay |w|);  1 where |w| or |g| is 0
+ *     v = momentum v + trust (g + weight_decay w);    w = w - lr v
+ *
+ * A tensor's first step moves it by the share lr of its own norm, whether its gradients are large or small. With SGD
+ * one rate must suit all layers, and the one whose gradient is the largest beside its weights limits it. That limit is
+ * what large batches with their large rates meet first.
+ *
+ * The paper's rate is a product, a global rate times a "trust coefficient" (0.001 there): lr is that product.
+ * Parameters of one dimension have trust 1 and no weight decay: trust.h.
+ *
+ * Source: You, Gitman, Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888, 2017), algorithm
+ * 1; as in sgd.c, lr multiplies v, and not what is added to it.
+ */
+#include "optim/norm.h"
+#include "optim/trust.h"
+
+static bool needs_velocity(const gs_optimizer *o) {
+    return o->momentum != 0;
+}
+
+/* |g| = scale |dw| */
+static gs_status find_trust(const gs_optimizer *o, const gs_param *p, float scale, double *trust) {
+    gs_device *d = o->model->device;
+    double weights, gradients;
+    *trust = 1;
+    if (!gs_is_adapted(p)) return GS_OK;
+    GS_TRY(gs_norm(d, gs_at(o->model->weights, p->at), p->count, &weights));
+    GS_TRY(gs_norm(d, gs_at(o->model->gradients, p->at), p->count, &gradients));
+    gradients *= (double)scale;
+    if (weights > 0 && gradients > 0) *trust = weights / (gradients + (double)o->weight_decay * weights);
+    return GS_OK;
+}
+
+static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    const gs_model *m = o->model;
+    (void)first, (void)count; /* all of them: .whole */
+    for (int i = 0; i < m->param_count; i++) {
+        const gs_param *p = m->param[i];
+        const double decay = gs_is_adapted(p) ? (double)o->weight_decay : 0;
+        double trust;
+        GS_TRY(find_trust(o, p, scale, &trust));
+        GS_TRY(m->device->ops->sgd_update(
+            m->device, gs_at(m->weights, p->at), gs_optimizer_vector(o, 0, p->at), gs_at(m->gradients, p->at),
+            p->count, (float)(trust * (double)scale), o->lr, o->momentum, (float)(trust * decay)));
+    }
+    return GS_OK;
+}
+
+const gs_optimizer_ops gs_lars = {
+    .name = "lars",
+    .title = "LARS",
+    .usual = {.lr = 0.01f, .momentum = 0.9f},
+    .flops = 11,
+    .bytes = 36, /* sgd's, and two more readings of w and of dw for their norms */
+    .vector = {"velocity"},
+    .needs_vectors = needs_velocity,
+    .whole = true,
+    .update = update,
+};
