@@ -1,7 +1,8 @@
 /* A room for a program that nobody can trust: bubblewrap (Debian: bubblewrap).
  *
  *     sees        the system's programs and libraries, and the lessons' headers, which it cannot change; its own folder
- *     has         its own processes, no network, none of the environment's variables, 64 MB for temporary files
+ *     has         its own processes, no network, none of the environment's variables; 64 MB for temporary files in /tmp,
+ *                 and no other folder that it could write into
  *     runs as     a user of its own where root grades, and else as nobody in a name space of its own
  *
  * Limits on time and memory are set and watched from outside, on all of its processes together (contain.h).
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include "core/error.h"
 
-enum { LAB_SANDBOX_WORDS = 100, LAB_SANDBOX_TEXT = 64 };
+enum { LAB_SANDBOX_WORDS = 120, LAB_SANDBOX_TEXT = 64 };
 
 typedef struct lab_sandbox {
     const char *folder;  /* of the hand-in; inside it is /work */

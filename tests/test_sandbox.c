@@ -107,6 +107,33 @@ static void temporary_files_have_a_limit(void **state) {
                   "No space left");
 }
 
+/* As another user's grader has it. Where root grades, these folders are root's, and closed anyway. */
+static void no_other_folder_takes_files(void **state) {
+    (void)state;
+    need_room();
+    const unsigned user = room.user;
+    for (int ordinary = 0; ordinary < 2; ordinary++) {
+        room.user = ordinary ? 0 : user;
+        assert_script("echo x >/tmp/x && cat /tmp/x", true, true, "x");
+        assert_script(
+            "for d in / /etc /dev /dev/shm /sys /usr /tree /work; do echo x >$d/x && exit 0; done; exit 1",
+            true, false, "");
+        assert_script("mkdir /dev/shm/x || mkdir /x", true, false, "");
+        assert_script("echo x >/dev/null && head -c 3 /dev/zero | wc -c", true, true, "3");
+    }
+    room.user = user;
+}
+
+static void processes_have_a_limit(void **state) {
+    (void)state;
+    need_room();
+    const unsigned user = room.user;
+    assert_script("ulimit -u", true, true, user ? "256\n" : "4096\n");
+    room.user = 0;
+    assert_script("ulimit -u", true, true, "4096\n");
+    room.user = user;
+}
+
 /* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */
 static void other_processes_are_not_there(void **state) {
     (void)state;
@@ -412,6 +439,7 @@ static void solutions_with_kernels(void **state) {
 GS_TESTS(sandbox, cmocka_unit_test(words_of_kernels), cmocka_unit_test(solutions_with_kernels),
          cmocka_unit_test(programs_run), cmocka_unit_test(other_files_are_not_there),
          cmocka_unit_test(nothing_can_be_changed), cmocka_unit_test(temporary_files_have_a_limit),
+         cmocka_unit_test(no_other_folder_takes_files), cmocka_unit_test(processes_have_a_limit),
          cmocka_unit_test(other_processes_are_not_there), cmocka_unit_test(the_user_is_nobody),
          cmocka_unit_test(the_environment_is_empty), cmocka_unit_test(there_is_no_network),
          cmocka_unit_test(children_end_with_it), cmocka_unit_test(memory_of_children_counts),
