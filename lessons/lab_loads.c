@@ -20,30 +20,51 @@ static size_t count_of(const char *line, const char *end) {
     return count;
 }
 
+/* A call of OpenCL's own that takes a pointer into an address space, and does more than to store: vload16, atomic_or. */
+static bool takes(const char *what, const char *space) {
+    return strncmp(what, " - call _Z", 10) == 0 && strstr(what, space) && !strstr(what, "vstore");
+}
+
+/* __constant is another name for the same memory. */
 static void add_line(const char *line, lab_loads *loads) {
     const char *what = strstr(line, " - ");
     if (!what) return;
-    bool vector = strstr(what, "vload") != NULL;
     size_t count = count_of(line, what);
-    if (strncmp(what, " - load global", 14) == 0 || (vector && strstr(what, "PU3AS1")))
+    if (strncmp(what, " - load global", 14) == 0 || strncmp(what, " - load constant", 16) == 0 ||
+        takes(what, "PU3AS1") || takes(what, "PU3AS2"))
         loads->global += count;
-    if (strncmp(what, " - load local", 13) == 0 || (vector && strstr(what, "PU3AS3"))) loads->local += count;
+    else if (strncmp(what, " - load local", 13) == 0 || takes(what, "PU3AS3"))
+        loads->local += count;
 }
 
-static bool read_histogram(FILE *f, const char *kernel, lab_loads *loads) {
+/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, and nobody says how
+ * much. */
+static bool copies_whole(const char *line) {
+    const char *from = strstr(line, "call llvm.mem");
+    for (int points = 0; from && points < 3; points++) from = strchr(from + 1, '.');
+    return from && from[1] == 'p' && from[2] >= '1' && from[2] <= '3';
+}
+
+typedef struct histogram {
+    bool found, copies;
+} histogram;
+
+static histogram read_histogram(FILE *f, const char *kernel, lab_loads *loads) {
     char line[400], heading[200];
-    bool inside = false, found = false;
+    histogram h = {0};
+    bool inside = false;
     *loads = (lab_loads){0};
     snprintf(heading, sizeof heading, "Instructions executed for kernel '%s':", kernel);
     while (fgets(line, sizeof line, f)) {
         if (strncmp(line, "Instructions executed", 21) == 0) {
             inside = strncmp(line, heading, strlen(heading)) == 0;
-            found = found || inside;
+            h.found = h.found || inside;
         } else if (inside) {
             add_line(line, loads);
+            h.copies = h.copies || copies_whole(line);
         }
     }
-    return found;
+    return h;
 }
 
 gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const char *kernel,
@@ -58,9 +79,13 @@ gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const 
     dup2(before, STDOUT_FILENO);
     close(before);
     rewind(printed);
-    bool found = read_histogram(printed, kernel, loads);
+    histogram h = read_histogram(printed, kernel, loads);
     fclose(printed);
-    if (status == GS_OK && !found)
+    if (status == GS_OK && !h.found)
         return gs_fail(GS_E_USAGE, "%s: nothing was counted: start Oclgrind with --inst-counts", kernel);
+    if (status == GS_OK && h.copies)
+        return gs_fail(GS_E_USAGE,
+                       "%s: it copies a struct or an array as a whole, whose loads cannot be counted",
+                       kernel);
     return status;
 }

@@ -190,7 +190,11 @@ LAB_COMPILE_c  = $(LAB_CC) $(if $(IS_CLANG),-Wno-unused-command-line-argument) $
                  -Ilessons/$(LESSON) -c -o "$$2/lab.o" "$$2/lab.i"
 LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && \
                  nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o >"$$2/wanted.symbols"
-LAB_LINK_c     = $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
+# A student's own memcpy, recv or prctl is for the student's file alone: of its names only those that the lab asks for
+# are seen from outside.
+LAB_LINK_c     = nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o | sed -n 's/ U.*//p' >"$$2/wanted.names" && \
+                 objcopy --keep-global-symbols="$$2/wanted.names" "$$2/lab.o" "$$2/theirs.o" && \
+                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/theirs.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
                  $(LAB_HAND_IN) $(B)/lessons/hand-in/may_call.a -lm
 LAB_PROGRAM    = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 # Kernels: the hand-in is the library with OpenCL, which finds lab.cl beside it.

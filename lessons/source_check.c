@@ -36,8 +36,23 @@ static const char *skip_constant(const char *at) {
     return at + (*at == quote);
 }
 
+/* What a second compiler would read in another way: clang takes trigraphs and lines that end in a backslash for what
+ * they are in a source file, also in a text that has been through the preprocessor; gcc does not. */
+static const char *check_spelling(const char *at, int line) {
+    const size_t length = strcspn(at, "\n");
+    size_t end = length;
+    while (end > 0 && isspace((unsigned char)at[end - 1])) end--;
+    const char *wrong = end > 0 && at[end - 1] == '\\' ? "a backslash at the end of a line" : NULL;
+    for (size_t i = 0; i + 2 < length; i++)
+        if (at[i] == '?' && at[i + 1] == '?' && strchr("=/'()!<>-", at[i + 2])) wrong = "a trigraph";
+    if (!wrong) return NULL;
+    snprintf(sentence, sizeof sentence, "line %d: it uses %s, which no lab needs", line, wrong);
+    return sentence;
+}
+
 static const char *check_line(const char *at, int line) {
     char word[NAME];
+    if (check_spelling(at, line)) return sentence;
     while (*at && *at != '\n') {
         if (*at == '"' || *at == '\'') {
             at = skip_constant(at);

@@ -338,6 +338,9 @@ static void words_of_a_hand_in(void **state) {
     assert_words(NULL, "#define N 3\nint z[N];");
     assert_words("__attribute__", "#define FIRST __attribute__((constructor))");
     assert_words("behind a #define", "#define lab_blank x\n# 1 \"src/y.h\" 1\nint y;\n# 3 \"lab.c\" 2");
+    assert_words("line 2: it uses a trigraph", "const char *z = \"?\?/\"\", \"; asm(\"nop\");");
+    assert_words(NULL, "const char *z = \"??\", *y = \"?? /\";");
+    assert_words("line 2: it uses a backslash at the end of a line", "as\\ \nm(\"nop\");");
     assert_words("line 41: it uses asm", "# 40 \"lab.c\"\nint z;\nasm(\"nop\");");
 }
 
