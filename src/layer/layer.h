@@ -126,7 +126,7 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
     X(batch_norm, "gives channels mean 0 and variance 1") \
     X(layer_norm, "gives each vector mean 0 and variance 1") \
-    X(positions, "adds a learned vector to each token, by its place") \
+    X(positions, "adds a learned vector for each place") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
     X(tanh, "tanh(x)") \
