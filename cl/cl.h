@@ -19,6 +19,7 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include "backend.h"
+#include "operators.h"
 
 /* Sizes that host and kernels must agree on; the kernels get those that they need as macros of the same names when they
  * are built (program.c). */

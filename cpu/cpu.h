@@ -9,6 +9,7 @@
 
 #include "backend.h"
 #include "cpu/pool.h"
+#include "operators.h"
 
 #ifndef GS_ISA_SUFFIX
 #define GS_ISA_SUFFIX _base

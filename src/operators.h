@@ -1,0 +1,38 @@
+/* The functions of backend.h by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare theirs
+ * from these lists, with the types there, and fill their tables from them. A new operator takes its slots in backend.h,
+ * its names here, and its files in cpu/ and cl/. Of GS_PLAIN_OPERATORS cpu/plain/ has the plain loop too. */
+#pragma once
+
+#include "backend.h"
+
+/* clang-format off */
+#define GS_MEMORY_FUNCTIONS(X) \
+    X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close)
+#define GS_PLAIN_OPERATORS(X) \
+    X(bytes_to_float) \
+    X(linear_forward) X(linear_backward) \
+    X(conv2d_forward) X(conv2d_backward) \
+    X(max_pool2d_forward) X(max_pool2d_backward) \
+    X(avg_pool2d_forward) X(avg_pool2d_backward) \
+    X(batch_norm_statistics) X(batch_norm_running) X(batch_norm_forward) \
+    X(batch_norm_sums) X(batch_norm_backward) \
+    X(layer_norm_forward) X(layer_norm_backward) \
+    X(embedding_forward) X(embedding_backward) \
+    X(positions_forward) X(positions_backward) \
+    X(attention_forward) X(attention_backward) \
+    X(relu_forward) X(relu_backward) \
+    X(tanh_forward) X(tanh_backward) \
+    X(sigmoid_forward) X(sigmoid_backward) \
+    X(gelu_forward) X(gelu_backward) \
+    X(gelu_tanh_forward) X(gelu_tanh_backward) \
+    X(silu_forward) X(silu_backward) \
+    X(add) \
+    X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
+    X(mean_squared_error_forward) X(mean_squared_error_backward) \
+    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(squares)
+#define GS_OPERATORS(X) \
+    GS_PLAIN_OPERATORS(X) \
+    X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)
+/* clang-format on */
+/* The type of such a function. */
+#define GS_OPERATOR(name) __typeof__(*((gs_backend *)0)->name)
