@@ -20,7 +20,7 @@ static size_t count_of(const char *line, const char *end) {
     return count;
 }
 
-/* A call of OpenCL's own that takes a pointer into an address space, and does more than to store: vload16, atomic_or. */
+/* A call of OpenCL's own that takes a pointer into an address space and does more than store: vload16, atomic_or. */
 static bool takes(const char *what, const char *space) {
     return strncmp(what, " - call _Z", 10) == 0 && strstr(what, space) && !strstr(what, "vstore");
 }

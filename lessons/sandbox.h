@@ -1,7 +1,7 @@
 /* A room for a program that nobody can trust: bubblewrap (Debian: bubblewrap).
  *
  *     sees        the system's programs and libraries, and the lessons' headers, which it cannot change; its own folder
- *     has         its own processes, no network, none of the environment's variables; 64 MB for temporary files in /tmp,
+ *     has         its own processes, no network, no variables of the environment; 64 MB for temporary files in /tmp,
  *                 and no other folder that it could write into
  *     runs as     a user of its own where root grades, and else as nobody in a name space of its own
  *

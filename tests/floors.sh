@@ -28,7 +28,8 @@ find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$tab
     /^[ \t]*#[ \t]*include[ \t]+"/ {
         split($0, part, "\"")
         path = part[2]
-        if (path !~ /^(cpu|cl)\//) path = path ~ /^(backend|device|operators|tune|gradsum)\.h$/ || path ~ /\// ? "src/" path : ""
+        flat = path ~ /^(backend|device|operators|tune|gradsum)\.h$/
+        if (path !~ /^(cpu|cl)\//) path = flat || path ~ /\// ? "src/" path : ""
         if (path == "" || path ~ /\.pb-c\.h$/) next
         seen++
         here = floor(FILENAME)

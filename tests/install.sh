@@ -92,7 +92,8 @@ done <commands
 sed 's/\\//g' "$man/gradsum-train.1" >train
 grep -q '^learning rate (default: 0.05; lars, lamb 0.01; adam, adamw 0.001)' train ||
     fail "gradsum-train.1: no default of --lr"
-grep -q '^sgd, nesterov, lars: momentum; 0: none (default 0.9)' train || fail "gradsum-train.1: no default of --momentum"
+grep -q '^sgd, nesterov, lars: momentum; 0: none (default 0.9)' train ||
+    fail "gradsum-train.1: no default of --momentum"
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
 else
@@ -131,7 +132,8 @@ END
     zsh_finds gradsum t | grep -q '^train:train a model' || fail "zsh does not complete commands"
     zsh_finds gradsum h | grep -q '^help:the help of a command' || fail "zsh does not complete help"
     zsh_finds gradsum help t | grep -q '^train:train a model' || fail "zsh does not complete help train"
-    zsh_finds gradsum train --mo | grep -q '^--momentum:sgd, nesterov: momentum' || fail "zsh does not complete options"
+    zsh_finds gradsum train --mo | grep -q '^--momentum:sgd, nesterov, lars: momentum' ||
+        fail "zsh does not complete options"
     zsh_finds gradsum launch -n 2 -- train --mo | grep -q '^--momentum:' || fail "zsh does not complete launch -- train"
     test "$(zsh_finds gradsum train --load w)" = FILES || fail "zsh does not complete the value of --load"
 else

@@ -176,6 +176,21 @@ static void only_a_small_file_is_copied(void **state) {
     assert_fails(GS_E_FILE, "is not a file", gs_hand_in_copy(folder, to));
 }
 
+/* A full disk is the teacher's, and no student gets 0 points for it. */
+static void a_full_disk(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    char from[600];
+    snprintf(from, sizeof from, "%s/lab.c", folder);
+    write_file(folder, "lab.c", 9);
+    assert_fails(GS_E_MEMORY, "cannot write the copy /dev/full: No space left",
+                 gs_hand_in_copy(from, "/dev/full"));
+    assert_ok(gs_hand_in_room(folder, 1));
+    assert_fails(GS_E_FILE, "MB; grading needs 1099511627776 MB", gs_hand_in_room(folder, (uint64_t)1 << 60));
+    assert_fails(GS_E_FILE, "cannot use the folder /no/folder: No such file",
+                 gs_hand_in_room("/no/folder", 1));
+}
+
 static void a_lab_that_is_there_twice(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
@@ -282,4 +297,5 @@ GS_TESTS(grade, cmocka_unit_test(hand_ins_are_found_in_order),
          cmocka_unit_test(labs_are_numbers_between_commas_or_spaces), cmocka_unit_test(the_labs_of_this_tree),
          cmocka_unit_test(a_lab_that_is_there_twice), cmocka_unit_test(a_tree_is_a_hand_in_too),
          cmocka_unit_test(what_may_not_be_read_is_in_the_list), cmocka_unit_test(only_a_small_file_is_copied),
-         cmocka_unit_test(what_a_command_prints), cmocka_unit_test(formats_have_names))
+         cmocka_unit_test(a_full_disk), cmocka_unit_test(what_a_command_prints),
+         cmocka_unit_test(formats_have_names))

@@ -15,8 +15,9 @@
 #include "train/train.h"
 
 enum {
-    OUTPUT = 1 << 20
-}; /* bytes of a script's output: compiler messages, in which JSON may escape each byte */
+    OUTPUT = 1 << 20, /* bytes of a script's output: compiler messages, in which JSON may escape each byte */
+    ROOM = 64 << 20,  /* bytes on the disk that a grading may need */
+};
 
 /* ---- the tree ---- */
 
@@ -134,11 +135,18 @@ static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJ
     *mark = NULL;
     *problem = '\0';
     if (!mkdtemp(made)) return gs_fail(GS_E_FILE, "cannot make the folder %s: %s", made, strerror(errno));
+    gs_status status = gs_hand_in_room(made, ROOM);
+    if (status != GS_OK) {
+        remove_copy(made);
+        return status;
+    }
     snprintf(file, sizeof file, "%s/lab%s", made, ending_of(path));
-    gs_status status = GS_OK;
     size_t begin = strlen(g->tree.path) + 1; /* the script takes paths of the tree */
-    if (gs_hand_in_copy(path, file) != GS_OK)
+    const gs_status copied = gs_hand_in_copy(path, file);
+    if (copied == GS_E_FILE)
         snprintf(problem, size, "%s", gs_message());
+    else if (copied != GS_OK)
+        status = copied; /* not the student's fault */
     else if ((status = run_script(g, lab, file + begin, made + begin, mark)) == GS_OK && !*mark)
         snprintf(problem, size, "the grader of lab %s failed", lab);
     remove_copy(made);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/text.h"
@@ -212,7 +213,18 @@ static gs_status copy(int from, const char *path, const char *to) {
     bool written = f && fwrite(text, 1, used, f) == used;
     if (f && fclose(f) != 0) written = false;
     free(text);
-    return written ? GS_OK : gs_fail(GS_E_FILE, "cannot copy %s to %s: %s", path, to, strerror(errno));
+    if (n < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    return written ? GS_OK : gs_fail(GS_E_MEMORY, "cannot write the copy %s: %s", to, strerror(errno));
+}
+
+gs_status gs_hand_in_room(const char *folder, uint64_t bytes) {
+    struct statvfs s;
+    if (statvfs(folder, &s) != 0)
+        return gs_fail(GS_E_FILE, "cannot use the folder %s: %s", folder, strerror(errno));
+    const uint64_t is_free = (uint64_t)s.f_bavail * s.f_frsize;
+    if (is_free >= bytes) return GS_OK;
+    return gs_fail(GS_E_FILE, "%s has room for %llu MB; grading needs %llu MB", folder,
+                   (unsigned long long)(is_free >> 20), (unsigned long long)(bytes >> 20));
 }
 
 gs_status gs_hand_in_copy(const char *path, const char *to) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "core/error.h"
 
 typedef struct gs_hand_in {
@@ -27,6 +28,10 @@ gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *);
 void gs_hand_ins_free(gs_hand_ins *);
 
 /* The text of a file that somebody has handed in, into the file `to`. GS_E_FILE: it is no file, a link, or larger than
- * GS_HAND_IN_MOST bytes; or `to` cannot be written. */
+ * GS_HAND_IN_MOST bytes. GS_E_MEMORY, which is not the student's fault: `to` cannot be written. */
 enum { GS_HAND_IN_MOST = 1 << 20 };
 gs_status gs_hand_in_copy(const char *path, const char *to);
+
+/* Is there room for so many bytes? On a full disk every hand-in would fail to compile. GS_E_FILE says how much there
+ * is. */
+gs_status gs_hand_in_room(const char *folder, uint64_t bytes);
