@@ -151,9 +151,10 @@ static void numbers_as_they_were_typed(void **state) {
     (void)state;
     gs_test_program_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,",
                            "train --model softmax --steps 1 --json");
-    gs_test_program_prints(
-        0, "\"lr\":0.05,\"lr_rule\":\"none\",\"base_batch\":128,\"momentum\":0.9,\"weight_decay\":0.001,",
-        "train --model softmax --steps 1 --json --weight-decay 0.001");
+    gs_test_program_prints(0,
+                           "\"lr\":0.05,\"lr_rule\":\"none\",\"base_batch\":128,\"schedule\":\"constant\","
+                           "\"momentum\":0.9,\"weight_decay\":0.001,",
+                           "train --model softmax --steps 1 --json --weight-decay 0.001");
     gs_test_program_prints(0, "\"lr\":0.05,", "sweep --model softmax --batch 512 --epochs 1 --json");
 }
 
