@@ -35,7 +35,8 @@ bool gs_augment_read(const char *text, gs_augment *a) {
     gs_augment read = {0};
     const bool none = strcmp(text, "none") == 0;
     while (!none && read_one(&text, &read) && *text == ',') text++;
-    if (!none && (*text || text[-1] == ',' || !gs_augment_is_on(&read))) return false;
+    if (!none && (*text || !gs_augment_is_on(&read) || text[-1] == ','))
+        return false; /* on: text has moved */
     *a = read;
     return true;
 }

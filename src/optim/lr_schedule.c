@@ -40,7 +40,7 @@ static bool read_drops(const char *text, gs_lr_schedule *s) {
 }
 
 bool gs_lr_schedule_read(const char *text, gs_lr_schedule *out) {
-    gs_lr_schedule s = {GS_SCHEDULE_CONSTANT};
+    gs_lr_schedule s = {0};
     size_t length = strcspn(text, ":");
     int kind = 0;
     while (kind < KINDS && (strlen(names[kind]) != length || strncmp(text, names[kind], length) != 0)) kind++;
