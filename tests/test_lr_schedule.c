@@ -78,7 +78,7 @@ static void behind_a_rule(void **state) {
     c.warmup = c.plan.warmup;
     for (uint64_t t = 0; t <= 4; t++) assert_true(gs_lr_of_step(&c, t) == gs_lr_at(&c.plan, t));
     assert_near((double)gs_lr_of_step(&c, 8), 0.5, 0, 1e-7);
-    c.schedule = (gs_lr_schedule){GS_SCHEDULE_CONSTANT};
+    c.schedule = (gs_lr_schedule){0};
     for (uint64_t t = 0; t < 12; t++) assert_true(gs_lr_of_step(&c, t) == gs_lr_at(&c.plan, t));
 }
 

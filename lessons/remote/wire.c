@@ -102,7 +102,8 @@ void lab_note_value(lab_wire *w, const char *name, lab_kind kind, const void *va
     case LAB_NO_NUMBER:
         break;
     case LAB_BOOL:
-        lab_wire_note(w, "%s = %s", name, *(const bool *)value ? "true" : "false");
+        lab_wire_note(w, "%s = %s", name,
+                      *(const unsigned char *)value ? "true" : "false"); /* from a stranger: any byte */
         break;
     case LAB_INT:
         lab_wire_note(w, "%s = %d", name, *(const int *)value);
