@@ -127,7 +127,7 @@ void lab_note_value(lab_wire *w, const char *name, lab_kind kind, const void *va
 }
 
 void lab_array(lab_wire *w, void **array, size_t bytes, bool comes_back) {
-    bool is = *array != NULL; /* in the caller's program */
+    unsigned char is = *array != NULL; /* in the caller's program; no bool: a stranger may send any byte */
     lab_value(w, &is, sizeof is);
     if (w->way == LAB_IS_ASKED) {
         *array = NULL;
