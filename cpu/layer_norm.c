@@ -30,9 +30,9 @@ static size_t share(size_t count, int part, int parts) {
     return count * (size_t)part / (size_t)parts;
 }
 
-static double sum_of(gs_float16 v) {
+static double sum_of(const gs_float16 *v) {
     double sum = 0;
-    for (int j = 0; j < SIDE; j++) sum += (double)v[j];
+    for (int j = 0; j < SIDE; j++) sum += (double)(*v)[j];
     return sum;
 }
 
@@ -43,7 +43,7 @@ static void statistics_of_row(const float *x, size_t c, float eps, float *mean, 
     gs_float16 sum = {0}, off = {0}, squares = {0};
     const size_t whole = c / SIDE * SIDE;
     for (size_t k = 0; k < whole; k += SIDE) sum += *(const gs_float16 *)(x + k);
-    double all = sum_of(sum), all_off, all_squares;
+    double all = sum_of(&sum), all_off, all_squares;
     for (size_t k = whole; k < c; k++) all += (double)x[k];
     const float middle = (float)(all / (double)c);
     for (size_t k = 0; k < whole; k += SIDE) {
@@ -51,8 +51,8 @@ static void statistics_of_row(const float *x, size_t c, float eps, float *mean, 
         off += o;
         squares += o * o;
     }
-    all_off = sum_of(off);
-    all_squares = sum_of(squares);
+    all_off = sum_of(&off);
+    all_squares = sum_of(&squares);
     for (size_t k = whole; k < c; k++) {
         const float o = x[k] - middle;
         all_off += (double)o;
@@ -105,7 +105,7 @@ static void means_of_row(const layer_work *t, size_t i, float *of_g, float *of_g
         sum += g;
         with_u += g * ((*(const gs_float16 *)(x + k) - mean) * rstd);
     }
-    double all = sum_of(sum), all_with_u = sum_of(with_u);
+    double all = sum_of(&sum), all_with_u = sum_of(&with_u);
     for (size_t k = whole; k < t->c; k++) {
         const float g = dy[k] * w[k];
         all += (double)g;
