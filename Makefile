@@ -1,15 +1,17 @@
 # gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make lessons-html | make slides |
-#          make bench | make bench-scale | make bench-cl | make lint | make install | make uninstall | make clean
+#          make bench | make bench-scale | make bench-cl | make bench-images | make lint |
+#          make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
-#          make fuzz SECONDS=60 | make test-torch
+#          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
+#          make test-torch | make test-memory | make test-layouts | make test-faults
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libcjson-dev nettle-dev libjs-chart.js \
+                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libjs-chart.js \
                     libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
@@ -17,6 +19,7 @@ PACKAGES_lint     = clang-format clang-tidy cppcheck jq yamllint
 PACKAGES_demo     = dataset-fashion-mnist
 PACKAGES_interop  = python3-venv python3-jsonschema
 PACKAGES_sandbox  = bubblewrap
+PACKAGES_text     = jargon-text
 PACKAGES_labs     = patch oclgrind libxml2-utils jq $(PACKAGES_sandbox) $(PACKAGES_handout)
 PACKAGES_pages    = libcmark-gfm-dev libcmark-gfm-extensions-dev
 # The sanitizers' and libFuzzer's part has the version of Debian's clang in its name.
@@ -58,7 +61,7 @@ WARN       = -Wall -Wextra $(if $(SANITIZE),-w,$(if $(WERROR),-Werror $(FORTIFY)
 # Every compiler shall round a * b and then + c, but for the products (below).
 FLAGS      = -O3 -g -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
-LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c
+LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
 # pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
 OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
 BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
@@ -77,7 +80,7 @@ endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
-CPU_ONCE = cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c
+CPU_ONCE = cpu/away.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
 ifeq ($(shell uname -m),x86_64)
 ISAS = base v3 v4
@@ -116,8 +119,9 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch \
-        fuzz fuzzers bench bench-scale bench-cl bench-sync bench-log lint install uninstall clean packages
+        test-torch test-memory test-layouts test-faults \
+        fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
+        bench-log bench-product16 lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -163,7 +167,7 @@ $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
-$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
+$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o $(B)/cpu/conv2d_groups_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
 
 # Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
 $(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
@@ -233,6 +237,8 @@ FORCE:
 
 -include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) $(wildcard $(B)/tests/bench_*.d $(B)/tests/torch_*.d $(B)/tests/fuzz/*.d)
 
+include $(wildcard tests/faults/faults.mk)
+
 # ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
 include lessons/lessons.mk
 
@@ -258,8 +264,9 @@ demo: all
 	@$(DEMO_EVAL)
 
 ifneq ($(wildcard tests/main.c),)
-test: $(B)/gradsum-test $(B)/gradsum
-	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test
+test: $(B)/gradsum-test $(B)/gradsum $(B)/gradsum-faults
+	$(B)/gradsum-faults --few
+	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test # last: its summary closes the run
 else
 test: all lab-graders
 	@lessons/sealed_test.sh $(B)
@@ -283,6 +290,14 @@ test-kill: all
 	tests/kill.sh $(B)/gradsum
 	tests/links.sh $(B)/gradsum
 
+# What `gradsum memory` says against what runs take: 100 drawn runs, of which `make test` does 20.
+test-memory: $(B)/gradsum-test
+	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
+
+# One hash: 95 ways to divide the work, with the weights of one worker to the bit; 12 of them are in `make test`.
+test-layouts: $(B)/gradsum-test $(B)/gradsum
+	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layouts
+
 test-install: all
 	tests/packages_test.sh
 	tests/install.sh $(B)
@@ -292,7 +307,7 @@ test-install: all
 test-browser: all lessons-html slides
 	@tests/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then for test in step report lessons; do \
+	@if [ -x /usr/bin/python3 ]; then for test in step report eval lessons; do \
 	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
@@ -325,10 +340,15 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 $(B)/tests/fuzz/%.o: EXTRA = -Ilessons
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
-bench: all $(B)/bench-sgemm $(B)/bench-first
+bench: all $(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt
 	tests/bench.sh $(B)/gradsum
 	tests/bench_cl.sh $(B)
+	tests/bench_gpt.sh $(B)
 	tests/bench_scale.sh $(B)/gradsum
+
+# Hours: resnet20's accuracy beside PyTorch's, with the same recipe.
+accuracy: all
+	tests/accuracy.sh $(B)/gradsum
 
 bench-scale: all
 	tests/bench_scale.sh $(B)/gradsum
@@ -337,9 +357,28 @@ bench-scale: all
 bench-cl: all $(B)/bench-sgemm $(B)/bench-first
 	tests/bench_cl.sh $(B)
 
+# JPEGs a second that a core decodes, beside Pillow.
+bench-images: all $(B)/bench-jpeg
+	tests/bench_jpeg.sh $(B)
+
+# A product of matrices in 16 bits beside OpenBLAS's in f32.
+bench-product16: $(B)/bench-product16
+	$(B)/bench-product16
+
+# A small GPT.
+bench-gpt: all $(B)/bench-gpt
+	tests/bench_gpt.sh $(B)
+
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
+
+# Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
+TORCH = /usr/bin/python3
+bench-generate: all
+	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads || exit 1; done
+	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads --layers 12 \
+	    --heads 12 --width 768 --context 128 --vocabulary 50257 --length 40 || exit 1; done
 
 # What train --log costs.
 bench-log: all $(B)/bench-log
@@ -352,6 +391,7 @@ test-torch: all $(B)/torch-models
 	/usr/bin/python3 -B tests/torch_models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
 	/usr/bin/python3 -B tests/torch_names.py $(B)/gradsum $(B)/torch/names
+	/usr/bin/python3 -B tests/torch_gpt2.py $(B)/gradsum $(B)/torch/gpt2
 	/usr/bin/python3 -B tests/torch_runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
 
@@ -363,7 +403,7 @@ $(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
-$(B)/bench-sgemm $(B)/bench-first: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
+$(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
@@ -451,7 +491,7 @@ PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKA
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
            $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
            $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
-OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox)) \
+OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox) $(PACKAGES_text)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
            $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
            $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill))

@@ -1,6 +1,15 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 enum { TILE = 32 }; /* as in attention.cl */
+
+/* As attention_sizes in attention.cl. */
+typedef struct attention_sizes {
+    cl_int length, width, heads, causal, precision;
+} attention_sizes;
+
+static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
+    return (attention_sizes){s->length, s->width, s->heads, s->causal, (cl_int)d->precision};
+}
 
 /* One work-group for each tile of tokens, each head and each sample: so many of a GPU's work-items, or one of a CPU. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
@@ -11,22 +20,32 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
 
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                                   const gs_attention_sizes *s) {
+    const attention_sizes sizes = sizes_of(d, s);
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width}));
     return GS_CL_RUN(d, "attention", "attention_forward", tiles_of(d, n, s), GS_ARG(y), GS_ARG(lse),
-                     GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(*s));
+                     GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
 /* dq needs all keys of a query, dk and dv all queries of a key. Instead of atomic additions, whose order is left to
- * chance, two kernels compute the probabilities, each for its own sums. */
+ * chance, a GPU has two kernels that compute the probabilities, each for its own sums. On a CPU a work-item has a whole
+ * head. */
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
                                    size_t n, const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;
+    const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
+    const attention_sizes sizes = sizes_of(d, s);
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, 3 * tokens}, {&dy, tokens}}));
+    if (!gs_cl_of(d)->tiles.gpu)
+        return GS_CL_RUN(d, "attention", "attention_backward", gs_cl_items(n * (size_t)s->heads, 1),
+                         GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(lse), GS_ARG(n),
+                         GS_ARG_STRUCT(sizes));
     gs_mem dy_y;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
     GS_TRY(GS_CL_RUN(d, "attention", "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
-                     GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(*s)));
+                     GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(sizes)));
     GS_TRY(GS_CL_RUN(d, "attention", "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(*s)));
+                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
     return GS_CL_RUN(d, "attention", "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(*s));
+                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }

@@ -5,7 +5,7 @@
  * (queries), TILE at a time. On a CPU it is one work-item. */
 
 typedef struct attention_sizes {
-    int length, width, heads, causal;
+    int length, width, heads, causal, precision;
 } attention_sizes;
 
 #define ITEM ((int)(get_global_id(0) % ITEMS))
@@ -59,13 +59,15 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
         const int keys = min(TILE, end - j);
         products(score, side, q, p.in_row, p.count, k + j * p.in_row, p.in_row, keys, p.d, id);
         weigh(score, largest, sum, factor, p.count, keys, s.causal ? p.first - j + 1 : TILE, p.scale, id);
+        if (s.precision) round_tile(score, p.count, keys, s.precision, id);
         sum_rows(y, p.out_row, factor, j > 0, p.count, score, 0, keys, v + j * p.in_row, p.in_row, p.d, id);
     }
-    EACH_NUMBER(m, p.count, p.d) y[m.i * p.out_row + m.k] /= sum[m.i];
-    EACH(i, p.count) lse[i] = largest[i] + log(sum[i]);
+    finish(y, p.out_row, lse, largest, sum, p.count, p.d, id);
 }
 
 /* ---- backward: cpu/plain/attention.c derives it ---- */
+
+#ifdef GS_GPU
 
 /* dy_y[i] = dy_i y_i of each head; work-item (sample, head, token) */
 __kernel void attention_dy_y(__global float *dy_y, __global const float *dy, ulong dy_at,
@@ -103,6 +105,7 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
         products(gradient, side, dy, p.out_row, p.count, v + j * p.in_row, p.in_row, keys, p.d, id);
         weigh_again(score, gradient, lse, dy_y, p.count, keys, s.causal ? p.first - j + 1 : TILE, p.scale,
                     id);
+        if (s.precision) round_tile(gradient, p.count, keys, s.precision, id);
         sum_rows(dx, p.in_row, one, j > 0, p.count, gradient, 0, keys, k + j * p.in_row, p.in_row, p.d, id);
     }
 }
@@ -129,9 +132,52 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
         products(gradient, side, dy + i * p.out_row, p.out_row, queries, v, p.in_row, p.count, p.d, id);
         weigh_again(score, gradient, lse + i, dy_y + i, queries, p.count, s.causal ? i - p.first + 1 : TILE,
                     p.scale, id);
+        if (s.precision) round_tile(score, queries, p.count, s.precision, id);
+        if (s.precision) round_tile(gradient, queries, p.count, s.precision, id);
         sum_rows(dv, p.in_row, one, i > begin, p.count, score, 1, queries, dy + i * p.out_row, p.out_row, p.d,
                  id);
         sum_rows(dk, p.in_row, one, i > begin, p.count, gradient, 1, queries, q + i * p.in_row, p.in_row, p.d,
                  id);
     }
 }
+
+#else
+
+/* A work-item has all of a head: its scores are computed once, for the gradients of q, k and v. The first tile of
+ * queries that a tile of keys meets writes the gradients of these, the others add to them. */
+__kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const float *dy,
+                                          ulong dy_at, __global const float *x, ulong x_at,
+                                          __global const float *y, ulong y_at, __global const float *lse,
+                                          ulong lse_at, ulong n, attention_sizes s) {
+    float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE], dy_y[TILE];
+    const int id = ITEM;
+    const size_t tiles = (s.length + TILE - 1) / TILE;
+    if (TASK >= n * s.heads) return;
+    const place p = place_of(TASK * tiles, s);
+    __global const float *q = x + x_at + p.in, *k = q + s.width, *v = k + s.width;
+    __global float *dq = dx + dx_at + p.in, *dk = dq + s.width, *dv = dk + s.width;
+    dy += dy_at + p.out;
+    y += y_at + p.out;
+    lse += lse_at + p.row;
+    EACH(i, TILE) one[i] = 1;
+    for (int i = 0; i < s.length; i += TILE) {
+        const int queries = min((int)TILE, s.length - i), end = s.causal ? i + queries : s.length;
+        const size_t at = i * p.in_row, out = i * p.out_row;
+        dots(dy_y, dy + out, y + out, p.out_row, queries, p.d);
+        for (int j = 0; j < end; j += TILE) {
+            const int keys = min((int)TILE, end - j), later = i > (s.causal ? j : 0);
+            const size_t key = j * p.in_row;
+            products(score, side, q + at, p.in_row, queries, k + key, p.in_row, keys, p.d, id);
+            products(gradient, side, dy + out, p.out_row, queries, v + key, p.in_row, keys, p.d, id);
+            weigh_again(score, gradient, lse + i, dy_y, queries, keys, s.causal ? i - j + 1 : TILE, p.scale,
+                        id);
+            if (s.precision) round_tile(score, queries, keys, s.precision, id);
+            if (s.precision) round_tile(gradient, queries, keys, s.precision, id);
+            sum_rows(dv + key, p.in_row, one, later, keys, score, 1, queries, dy + out, p.out_row, p.d, id);
+            sum_rows(dk + key, p.in_row, one, later, keys, gradient, 1, queries, q + at, p.in_row, p.d, id);
+            sum_rows(dq + at, p.in_row, one, j > 0, queries, gradient, 0, keys, k + key, p.in_row, p.d, id);
+        }
+    }
+}
+
+#endif

@@ -5,6 +5,7 @@
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
+ *     away.c       memory of the host beside that of the device (--offload)
  *     tiles.c      the sizes of tiles; tune.c: the search for the fastest; error.c: OpenCL's error codes by name
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
@@ -75,6 +76,7 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_PARTIAL, /* partial sums */
     GS_CL_SCRATCH_TILES,   /* the tiles of a product's two sides */
     GS_CL_SCRATCH_PASSED,  /* what of dy passes a relu */
+    GS_CL_SCRATCH_ROUNDED, /* copies of inputs (round16.h) */
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
 
@@ -93,6 +95,17 @@ typedef struct gs_cl_table {
 } gs_cl_table;
 
 /* What device->state points to. */
+/* Memory of the host that the device can copy fast (away.c), and a copy on its way. */
+enum { GS_CL_AWAYS = 8, GS_CL_COPIES = 16 };
+typedef struct gs_cl_away {
+    void *host;
+    cl_mem buffer; /* NULL: ordinary memory */
+} gs_cl_away;
+typedef struct gs_cl_transfer {
+    cl_event done;  /* NULL: none, or it is known to be done */
+    size_t fetched; /* bytes that it brings */
+} gs_cl_transfer;
+
 typedef struct gs_cl {
     cl_device_id id;
     bool part; /* a sub-device, to be released */
@@ -116,6 +129,12 @@ typedef struct gs_cl {
     gs_cl_staging staging[GS_STAGES]; /* used in turn */
     unsigned long writes;             /* so far */
     cl_event reading;                 /* by gs_cl_read_begin; NULL: nothing */
+
+    /* away.c */
+    cl_command_queue copies; /* runs beside `queue`; NULL: there is none yet */
+    gs_cl_away away[GS_CL_AWAYS];
+    gs_cl_transfer copy[GS_CL_COPIES]; /* number n is at n % GS_CL_COPIES */
+    uint64_t copied;                   /* so far */
 
     gs_cl_table *tables; /* made so far */
     int table_count;
@@ -259,6 +278,7 @@ GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
 gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cl_read_end(gs_device *);
+void gs_cl_away_close(gs_device *); /* what away.c keeps */
 /* dw and db, which may be GS_NONE, become zeros. */
 gs_status gs_cl_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 

@@ -1,7 +1,11 @@
 /* Convolution. On a GPU as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their
- * planes need little memory. On a CPU: conv2d_rows.c. */
+ * planes need little memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation:
+ * conv2d_groups.c. */
 #include "cl/conv2d_common.h"
+#include "cl/conv2d_groups.h"
 #include "cl/conv2d_rows.h"
+#include "cl/round16.h"
+#include "cl/winograd.h"
 
 #include <limits.h>
 
@@ -172,6 +176,9 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}}));
+    if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_forward(d, y, x, w, b, n, s);
+    if (gs_cl_winograd_pays(d, s)) return gs_cl_winograd_forward(d, y, x, w, b, n, s, &e);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
     plan p;
     gs_mem x_planes, x_places, dy_places;
@@ -242,10 +249,16 @@ static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, c
 gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, const gs_conv2d_sizes *s, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
+    const gs_cl_operand products[] = {
+        {&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}, {&dy, n * gs_conv2d_y(s, e.pool)}};
+    GS_TRY(gs_cl_rounded(d, n > 0 ? 3 : 0, products));
+    if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
+    if (!db.base && !e.relu && gs_cl_winograd_pays(d, s))
+        return gs_cl_winograd_backward(d, dx, dw, dy, x, w, n, s, add);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,

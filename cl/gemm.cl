@@ -1,4 +1,5 @@
 #include "gemm.clh"
+#include "turn.clh"
 
 #ifdef GS_GPU
 
@@ -63,37 +64,6 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
 }
 
 enum { WIDE = 2 * GS_VECTOR };
-
-/* The elements of two vectors in turn. (x.lo, x.even and the like would say the same, but Oclgrind 21.10 takes what
- * some of them give for uninitialised.) */
-static void zip(vec a, vec b, vec *low, vec *high) {
-#if GS_VECTOR == 16
-    *low = shuffle2(a, b, (uint16)(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
-    *high = shuffle2(a, b, (uint16)(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
-#elif GS_VECTOR == 8
-    *low = shuffle2(a, b, (uint8)(0, 8, 1, 9, 2, 10, 3, 11));
-    *high = shuffle2(a, b, (uint8)(4, 12, 5, 13, 6, 14, 7, 15));
-#else
-    *low = shuffle2(a, b, (uint4)(0, 4, 1, 5));
-    *high = shuffle2(a, b, (uint4)(2, 6, 3, 7));
-#endif
-}
-
-/* Turn a square of numbers round: rows become columns. Zip each row of its upper half with one of its lower half; that
- * moves one bit of an element's column into its row, and one the other way. After as many rounds as a column has bits,
- * rows and columns have changed places. The rounds are a loop: LLVM 15 joins written out ones, and needs four times as
- * many shuffles. */
-static void turn(vec square[GS_VECTOR]) {
-    vec zipped[GS_VECTOR];
-#pragma unroll 1
-    for (int bit = 1; bit < GS_VECTOR; bit *= 2) {
-#pragma unroll
-        for (int j = 0; j < GS_VECTOR / 2; j++)
-            zip(square[j], square[j + GS_VECTOR / 2], &zipped[2 * j], &zipped[2 * j + 1]);
-#pragma unroll
-        for (int j = 0; j < GS_VECTOR; j++) square[j] = zipped[j];
-    }
-}
 
 /* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's
  * columns are contiguous, with the last one again in place of those that are not there; else those are 0. */

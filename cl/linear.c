@@ -1,8 +1,9 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                int out, const gs_epilogue *then) {
     size_t k = (size_t)in, m = (size_t)out;
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}}));
     return gs_cl_gemm(d, y, x, w, b,
                       (gs_cl_gemm_sizes){.m = n,
                                          .n = m,
@@ -40,6 +41,7 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
+    GS_TRY(gs_cl_rounded(d, 3, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}, {&dy, n * m}}));
     GS_TRY(sum_db(d, db, &dy, e.relu ? e.y : GS_NONE, n, m, add));
     const gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},

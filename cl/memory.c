@@ -11,6 +11,14 @@ static size_t bytes_at(gs_mem m) {
     return m.at * sizeof(cl_float);
 }
 
+static gs_status book(gs_device *d, void *memory, size_t bytes, gs_mem *out) {
+    if (!memory) return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, bytes);
+    *out = (gs_mem){memory, 0};
+    const gs_status status = gs_ledger_add(&d->memory, GS_ON_DEVICE, d->kind, memory, bytes);
+    if (status != GS_OK) gs_cl_free(d, *out);
+    return status;
+}
+
 /* With CL_MEM_COPY_HOST_PTR the memory is there, or missing, at once and not only when a kernel first needs it. */
 gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     const gs_cl *cl = gs_cl_of(d);
@@ -19,6 +27,7 @@ gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
                        "%s: no memory for %zu bytes; this device allows at most %zu in one piece", d->name,
                        bytes, cl->max_alloc);
     size_t count = bytes ? gs_cl_parts(bytes, sizeof(cl_float)) : 1, whole = count * sizeof(cl_float);
+    if (d->rehearses) return book(d, gs_rehearsed_alloc(whole), whole, out);
     void *zeros = calloc(count, sizeof(cl_float));
     if (!zeros) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes of zeros", d->name, whole);
     cl_int error;
@@ -26,14 +35,16 @@ gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
         clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, whole, zeros, &error);
     free(zeros);
     GS_TRY(gs_cl_check(error, "%s: no memory for %zu bytes: clCreateBuffer", d->name, bytes));
-    *out = (gs_mem){buffer, 0};
-    return GS_OK;
+    return book(d, buffer, whole, out);
 }
 
 /* OpenCL keeps the memory until the commands that use it are done. */
 void gs_cl_free(gs_device *d, gs_mem m) {
-    (void)d;
-    if (m.base) clReleaseMemObject(buffer_of(m));
+    const size_t bytes = gs_ledger_remove(&d->memory, m.base);
+    if (d->rehearses && m.base)
+        gs_rehearsed_free(m.base, bytes);
+    else if (m.base)
+        clReleaseMemObject(buffer_of(m));
 }
 
 gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
@@ -42,6 +53,7 @@ gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_me
         gs_cl_free(d, cl->scratch[use]);
         cl->scratch[use] = GS_NONE;
         cl->scratch_count[use] = 0;
+        d->kind = GS_MEMORY_WORKSPACE;
         GS_TRY(gs_context(gs_cl_alloc(d, count * sizeof(cl_float), &cl->scratch[use]), "scratch"));
         cl->scratch_count[use] = count;
     }
@@ -75,7 +87,7 @@ gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
     gs_cl *cl = gs_cl_of(d);
     gs_cl_staging *s = NULL;
-    if (bytes == 0) return GS_OK;
+    if (bytes == 0 || d->rehearses) return GS_OK;
     if (bytes <= MOST) {
         GS_TRY(gs_context(next_staging(cl, bytes, &s), "%s", d->name));
         memcpy(s->bytes, from, bytes);
@@ -86,6 +98,10 @@ gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
 }
 
 gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
+    if (d->rehearses) {
+        if (bytes) memset(to, 0, bytes);
+        return GS_OK;
+    }
     if (bytes == 0) return gs_cl_finish(d);
     return gs_cl_check(clEnqueueReadBuffer(gs_cl_of(d)->queue, buffer_of(from), CL_TRUE, bytes_at(from),
                                            bytes, to, 0, NULL, NULL),
@@ -94,6 +110,7 @@ gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
 
 gs_status gs_cl_read_begin(gs_device *d, void *to, gs_mem from, size_t bytes) {
     gs_cl *cl = gs_cl_of(d);
+    if (d->rehearses) return gs_cl_read(d, to, from, bytes);
     if (cl->reading) gs_bug("%s: read_begin before the end of the read before it", d->name);
     if (bytes == 0) return GS_OK;
     GS_TRY(gs_cl_check(clEnqueueReadBuffer(cl->queue, buffer_of(from), CL_FALSE, bytes_at(from), bytes, to, 0,
@@ -113,6 +130,8 @@ gs_status gs_cl_read_end(gs_device *d) {
 
 gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
     *host = NULL;
+    if (d->rehearses) *host = (float *)m.base + m.at;
+    if (d->rehearses) return GS_OK;
     if (bytes == 0) return gs_cl_finish(d);
     cl_int error;
     *host = clEnqueueMapBuffer(gs_cl_of(d)->queue, buffer_of(m), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
@@ -121,7 +140,7 @@ gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
 }
 
 gs_status gs_cl_unmap(gs_device *d, gs_mem m, void *host) {
-    if (!host) return GS_OK;
+    if (!host || d->rehearses) return GS_OK;
     return gs_cl_check(clEnqueueUnmapMemObject(gs_cl_of(d)->queue, buffer_of(m), host, 0, NULL, NULL),
                        "%s: clEnqueueUnmapMemObject", d->name);
 }
@@ -136,7 +155,7 @@ gs_status gs_cl_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_mem db, size_
 }
 
 gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
-    if (count == 0) return GS_OK;
+    if (count == 0 || d->rehearses) return GS_OK;
     size_t bytes = count * sizeof(cl_float);
     return gs_cl_check(clEnqueueCopyBuffer(gs_cl_of(d)->queue, buffer_of(from), buffer_of(to), bytes_at(from),
                                            bytes_at(to), bytes, 0, NULL, NULL),
@@ -151,6 +170,7 @@ void gs_cl_close(gs_device *d) {
     gs_cl *cl = gs_cl_of(d);
     if (!cl) return;
     if (cl->queue) clFinish(cl->queue);
+    gs_cl_away_close(d);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
     gs_cl_free(d, cl->next);
     for (int i = 0; i < cl->table_count; i++) gs_cl_free(d, cl->tables[i].table);

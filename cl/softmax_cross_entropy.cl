@@ -3,11 +3,12 @@
 
 /* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item a sample.
  * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where
- * p[label] rounds to 0. part: n losses, then n times 1 or 0 for correct. */
+ * p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) takes the place of x[label] - max:
+ * the loss is linear in log p. part: n losses, then n times 1 or 0 for correct. */
 __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __global float *part,
                                             ulong part_at, __global const float *x, ulong x_at,
-                                            __global const int *labels, ulong labels_at, ulong n,
-                                            int classes) {
+                                            __global const int *labels, ulong labels_at, ulong n, int classes,
+                                            float smoothing) {
     size_t i = get_global_id(0);
     if (i >= n) return;
     p += p_at + i * classes;
@@ -22,18 +23,26 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
     }
     for (int k = 0; k < classes; k++) p[k] /= sum;
     int label = labels[labels_at + i];
-    part[i] = log(sum) - (x[label] - x[largest]);
+    float of_labels = x[label] - x[largest];
+    if (smoothing != 0) { /* not 0 times a sum that may be infinite */
+        float all = 0;
+        for (int k = 0; k < classes; k++) all += x[k] - x[largest];
+        of_labels = (1 - smoothing) * of_labels + smoothing / classes * all;
+    }
+    part[i] = log(sum) - of_labels;
     part[n + i] = label == largest ? 1.0f : 0.0f;
 }
 
-/* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); one work-item a sample */
+/* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
+ * 1 - e, and each class gets e / classes more; one work-item a sample */
 __kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
                                              ulong p_at, __global const int *labels, ulong labels_at, ulong n,
-                                             int classes) {
+                                             int classes, float smoothing) {
     size_t i = get_global_id(0);
     if (i >= n) return;
     dx += dx_at + i * classes;
     p += p_at + i * classes;
     int label = labels[labels_at + i];
-    for (int k = 0; k < classes; k++) dx[k] = p[k] - (k == label ? 1.0f : 0.0f);
+    const float at_label = 1 - smoothing, everywhere = smoothing / classes;
+    for (int k = 0; k < classes; k++) dx[k] = p[k] - (k == label ? at_label + everywhere : everywhere);
 }

@@ -18,9 +18,9 @@ typedef struct work {
 } work;
 
 /* Odd sizes, to be checked: all edges of all tiles occur. */
-static const work small = {77, 3, 83, 139, {3, 11, 19, 21, 11, 19, 3, 3, 1, 1, 1, 1}};
+static const work small = {77, 3, 83, 139, {3, 11, 19, 21, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}};
 /* Even ones, to be measured. */
-static const work large = {512, 64, 512, 512, {32, 28, 28, 64, 28, 28, 3, 3, 1, 1, 1, 1}};
+static const work large = {512, 64, 512, 512, {32, 28, 28, 64, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1, 1}};
 
 enum { X, W, B, Y, DX, DW, CX, CW, CB, CY, CDX, CDW, ARRAYS };
 

@@ -14,7 +14,7 @@ static gs_window window_of(int out, int stride, int pad, int kernel, int in) {
 
 /* y = (sum of x over the window) / (kernel_h kernel_w) */
 gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *s) {
-    (void)d;
+    if (d->rehearses) return GS_OK;
     const float *from = gs_cpu_floats(x), scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
     float *to = gs_cpu_floats(y);
     for (size_t plane = 0; plane < n * (size_t)s->c; plane++, from += s->in_h * s->in_w)
@@ -34,7 +34,7 @@ gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n,
  * number) */
 gs_status GS_ISA(avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t n,
                                       const gs_pool2d_sizes *s) {
-    (void)d;
+    if (d->rehearses) return GS_OK;
     const float *from = gs_cpu_floats(dy), scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
     float *to = gs_cpu_floats(dx);
     for (size_t plane = 0; plane < n * (size_t)s->c; plane++, to += s->in_h * s->in_w) {

@@ -1,14 +1,16 @@
 /* Batch normalisation: cpu/plain/batch_norm.c says what is computed.
  *
  * Sums go by channels, so that a channel's order of additions is the same for any number of threads: up to CHUNK
- * numbers are added in f32, sixteen side by side, and the sums of the chunks in double. The channels of vectors (plane
- * 1) lie side by side, so that sixteen of them are summed at once. All else goes by samples, over one scale for each
- * channel. */
+ * numbers, of one image or of several small ones, are added in f32, sixteen side by side, and the sums of the chunks in
+ * double. Chunks are taken in the order of memory, those of BLOCK channels one after the other: a core that leaps from
+ * image to image for one channel waits for memory. The channels of vectors (plane 1) lie side by side, so that sixteen
+ * of them are summed at once. All else goes by samples, over one scale for each channel. */
 #include "cpu/cpu.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { SIDE = 16, CHUNK = 1024, ROWS = 64 /* of vectors, that are added in f32 */ };
+enum { SIDE = 16, CHUNK = 1024, BLOCK = 64, ROWS = 64 /* of vectors, that are added in f32 */ };
 
 typedef struct norm_work {
     const gs_batch_norm_sizes *s;
@@ -30,43 +32,82 @@ typedef struct two {
     double a, b;
 } two;
 
-/* (sum (x - middle), sum (x - middle)^2) of a chunk, or with dy (sum dy, sum dy (x - middle)) */
-static inline two sum_chunk(const float *x, const float *dy, float middle, int count) {
-    gs_float16 a = {0}, b = {0};
-    int k = 0;
-    for (; k + SIDE <= count; k += SIDE) {
-        gs_float16 off = *(const gs_float16 *)(x + k) - middle;
-        gs_float16 by = dy ? *(const gs_float16 *)(dy + k) : off;
-        a += by;
-        b += by * off;
-    }
-    two sum = {0, 0};
-    for (int j = 0; j < SIDE; j++) {
-        sum.a += (double)a[j];
-        sum.b += (double)b[j];
-    }
-    for (; k < count; k++) {
-        float off = x[k] - middle, by = dy ? dy[k] : off;
-        sum.a += (double)by;
-        sum.b += (double)(by * off);
-    }
-    return sum;
+/* Some numbers of a channel, near enough in memory for the first level of the cache: in each of `images` images
+ * `count` pixels. */
+typedef struct chunk {
+    size_t image, images, pixel, count;
+} chunk;
+
+/* The images whose small planes make a chunk together, from `image` on; or one image. */
+static size_t images_of(const norm_work *t, size_t image) {
+    const size_t fit = CHUNK / (size_t)t->s->plane, left = t->n - image;
+    return fit < 1 ? 1 : fit < left ? fit : left;
 }
 
-static two sum_channel(const norm_work *t, int c, float middle) {
-    const size_t plane = (size_t)t->s->plane, sample = (size_t)t->s->c * plane;
-    two sum = {0, 0};
-    for (size_t i = 0; i < t->n; i++) {
-        const size_t at = i * sample + (size_t)c * plane;
-        for (size_t p = 0; p < plane; p += CHUNK) {
-            int count = (int)(plane - p < CHUNK ? plane - p : CHUNK);
-            two chunk = t->dy ? sum_chunk(t->x + at + p, t->dy + at + p, middle, count)
-                              : sum_chunk(t->x + at + p, NULL, middle, count);
-            sum.a += chunk.a;
-            sum.b += chunk.b;
+/* The chunks of a plane in some images: begin with count 0; false after the last one. */
+static bool next_chunk(const norm_work *t, chunk *it) {
+    it->pixel += it->count;
+    const size_t left = (size_t)t->s->plane - it->pixel;
+    it->count = left < CHUNK ? left : CHUNK;
+    return left > 0;
+}
+
+/* The sum of a vector's elements, in double. (An argument's place would depend on the instruction set.) */
+static double sum_elements(const gs_float16 *v) {
+    typedef double double8 __attribute__((vector_size(64)));
+    gs_float8 half[2];
+    memcpy(half, v, sizeof *v);
+    const double8 sum = __builtin_convertvector(half[0], double8) + __builtin_convertvector(half[1], double8);
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+/* (sum (x - middle), sum (x - middle)^2) of channel c's chunk, or with dy (sum dy, sum dy (x - middle)). An addition
+ * waits for the one before: so there are LINES sums of each kind, which do not wait for one another. */
+static inline two sum_chunk(const norm_work *t, const float *dy, int c, const chunk *what, float middle) {
+    enum { LINES = 4 };
+    const size_t plane = (size_t)t->s->plane, sample = (size_t)t->s->c * plane, count = what->count;
+    const size_t at = what->image * sample + (size_t)c * plane + what->pixel;
+    gs_float16 a[LINES] = {{0}}, b[LINES] = {{0}};
+    two rest = {0, 0};
+    for (size_t i = 0; i < what->images; i++) {
+        const float *x = t->x + at + i * sample, *by = dy ? dy + at + i * sample : NULL;
+        size_t k = 0;
+        for (; k + LINES * SIDE <= count; k += LINES * SIDE)
+            for (int j = 0; j < LINES; j++) {
+                gs_float16 off = *(const gs_float16 *)(x + k + j * SIDE) - middle;
+                gs_float16 one = by ? *(const gs_float16 *)(by + k + j * SIDE) : off;
+                a[j] += one;
+                b[j] += one * off;
+            }
+        for (; k + SIDE <= count; k += SIDE) {
+            gs_float16 off = *(const gs_float16 *)(x + k) - middle;
+            gs_float16 one = by ? *(const gs_float16 *)(by + k) : off;
+            a[0] += one;
+            b[0] += one * off;
+        }
+        for (; k < count; k++) {
+            float off = x[k] - middle, one = by ? by[k] : off;
+            rest.a += (double)one;
+            rest.b += (double)(one * off);
         }
     }
-    return sum;
+    a[0] = (a[0] + a[1]) + (a[2] + a[3]);
+    b[0] = (b[0] + b[1]) + (b[2] + b[3]);
+    return (two){rest.a + sum_elements(&a[0]), rest.b + sum_elements(&b[0])};
+}
+
+/* (sum dy, sum dy (x - middle)) of `width` channels */
+static void sum_planes(const norm_work *t, int c, int width, const float *middle, two *sum) {
+    for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
+    for (size_t image = 0, images; image < t->n; image += images) {
+        images = images_of(t, image);
+        for (int k = 0; k < width; k++)
+            for (chunk it = {.image = image, .images = images}; next_chunk(t, &it);) {
+                two more = sum_chunk(t, t->dy, c + k, &it, middle[k]);
+                sum[k].a += more.a;
+                sum[k].b += more.b;
+            }
+    }
 }
 
 /* The same for `width` channels of vectors. */
@@ -91,23 +132,34 @@ static void sum_columns(const norm_work *t, int c, int width, const float *middl
     }
 }
 
-/* Of up to SIDE channels from c on. */
-static void sum_channels(const norm_work *t, int c, int width, const float *middle, two *sum) {
-    if (t->s->plane > 1)
-        for (int k = 0; k < width; k++) sum[k] = sum_channel(t, c + k, middle[k]);
-    else if (width == SIDE)
+/* Of up to SIDE channels of vectors from c on. */
+static void sum_vectors(const norm_work *t, int c, int width, const float *middle, two *sum) {
+    if (width == SIDE)
         sum_columns(t, c, SIDE, middle, sum); /* a number that the compiler knows */
     else
         sum_columns(t, c, width, middle, sum);
 }
 
-/* How many channels one task has: all that share a vector, or one. */
+/* How many channels are summed together: all that share a vector, or planes side by side. */
 static int side_of(const gs_batch_norm_sizes *s) {
-    return s->plane > 1 ? 1 : SIDE;
+    return s->plane > 1 ? BLOCK : SIDE;
 }
 
+/* The channels of a part: whole vectors of them, or any. */
+typedef struct channels {
+    int first, end;
+} channels;
+
 static int tasks_of(const gs_batch_norm_sizes *s) {
-    return (s->c + side_of(s) - 1) / side_of(s);
+    return s->plane > 1 ? s->c : (s->c + SIDE - 1) / SIDE;
+}
+
+static channels channels_of(const norm_work *t, int part) {
+    const int tasks = tasks_of(t->s), each = t->s->plane > 1 ? 1 : SIDE;
+    channels of = {share((size_t)tasks, part, t->parts) * each,
+                   share((size_t)tasks, part + 1, t->parts) * each};
+    if (of.end > t->s->c) of.end = t->s->c;
+    return of;
 }
 
 /* Little work is done by the caller. */
@@ -121,22 +173,60 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
 
 /* Two passes: around a first mean the squares are small, and what rounding has left of the deviations' sum, which would
  * be 0, corrects both. Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (The American Statistician
- * 37, 1983): the corrected two-pass algorithm. */
+ * 37, 1983): the corrected two-pass algorithm. Here of vectors. */
+static void statistics_of_vectors(const norm_work *t, int c, int width) {
+    const double m = (double)t->n;
+    float middle[SIDE] = {0};
+    two sum[SIDE];
+    sum_vectors(t, c, width, middle, sum);
+    for (int k = 0; k < width; k++) middle[k] = (float)(sum[k].a / m);
+    sum_vectors(t, c, width, middle, sum);
+    for (int k = 0; k < width; k++) {
+        t->first[c + k] = (float)((double)middle[k] + sum[k].a / m);
+        t->second[c + k] = (float)fmax((sum[k].b - sum[k].a * sum[k].a / m) / m, 0);
+    }
+}
+
+/* The same for each chunk of a channel; what chunks have found is then joined, as in the same article: of numbers a and
+ * b together, the squares around their common mean are
+ *
+ *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
+ *
+ * Only the first chunk takes two passes, the second of which finds it in the cache. The others need one, around the
+ * mean of those before them. If that is far from their own, rounding grows with (mean_b - mean_a)^2; but so does S. */
+static void statistics_of_planes(const norm_work *t, int c, int width) {
+    double mean[BLOCK] = {0}, squares[BLOCK] = {0};
+    for (size_t image = 0, images; image < t->n; image += images) {
+        images = images_of(t, image);
+        for (int k = 0; k < width; k++)
+            for (chunk it = {.image = image, .images = images}; next_chunk(t, &it);) {
+                const double count = (double)(images * it.count),
+                             m = (double)(image * (size_t)t->s->plane + images * it.pixel);
+                const float middle =
+                    m > 0 ? (float)mean[k] : (float)(sum_chunk(t, NULL, c + k, &it, 0).a / count);
+                const two sum = sum_chunk(t, NULL, c + k, &it, middle);
+                const double apart = (double)middle + sum.a / count - mean[k];
+                squares[k] += sum.b - sum.a * sum.a / count + apart * apart * m * count / (m + count);
+                mean[k] += apart * count / (m + count);
+            }
+    }
+    const double m = (double)(t->n * (size_t)t->s->plane);
+    for (int k = 0; k < width; k++) {
+        t->first[c + k] = (float)mean[k];
+        t->second[c + k] = (float)fmax(squares[k] / m, 0);
+    }
+}
+
 static void statistics_part(void *context, int part) {
     const norm_work *t = context;
-    const int side = side_of(t->s), tasks = tasks_of(t->s), end = share((size_t)tasks, part + 1, t->parts);
-    const double m = (double)t->n * t->s->plane;
-    for (int task = share((size_t)tasks, part, t->parts); task < end; task++) {
-        const int c = task * side, width = t->s->c - c < side ? t->s->c - c : side;
-        float middle[SIDE] = {0};
-        two sum[SIDE];
-        sum_channels(t, c, width, middle, sum);
-        for (int k = 0; k < width; k++) middle[k] = (float)(sum[k].a / m);
-        sum_channels(t, c, width, middle, sum);
-        for (int k = 0; k < width; k++) {
-            t->first[c + k] = (float)((double)middle[k] + sum[k].a / m);
-            t->second[c + k] = (float)fmax((sum[k].b - sum[k].a * sum[k].a / m) / m, 0);
-        }
+    const channels of = channels_of(t, part);
+    const int side = side_of(t->s);
+    for (int c = of.first; c < of.end; c += side) {
+        const int width = of.end - c < side ? of.end - c : side;
+        if (t->s->plane > 1)
+            statistics_of_planes(t, c, width);
+        else
+            statistics_of_vectors(t, c, width);
     }
 }
 
@@ -171,11 +261,15 @@ gs_status GS_ISA(batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, 
 static void sums_part(void *context, int part) {
     const norm_work *t = context;
     const gs_batch_norm_sizes *s = t->s;
-    const int side = side_of(s), tasks = tasks_of(s), end = share((size_t)tasks, part + 1, t->parts);
-    for (int task = share((size_t)tasks, part, t->parts); task < end; task++) {
-        const int c = task * side, width = s->c - c < side ? s->c - c : side;
-        two sum[SIDE];
-        sum_channels(t, c, width, t->mean + c, sum);
+    const channels of = channels_of(t, part);
+    const int side = side_of(s);
+    for (int c = of.first; c < of.end; c += side) {
+        const int width = of.end - c < side ? of.end - c : side;
+        two sum[BLOCK];
+        if (s->plane > 1)
+            sum_planes(t, c, width, t->mean + c, sum);
+        else
+            sum_vectors(t, c, width, t->mean + c, sum);
         for (int k = 0; k < width; k++) {
             t->to[c + k] = (float)sum[k].a;
             t->to[s->c + c + k] = (float)(sum[k].b / sqrt((double)t->var[c + k] + (double)s->eps));

@@ -1,6 +1,8 @@
+#include "cpu/conv2d_groups.h"
 #include "cpu/conv2d_rows.h"
 #include "cpu/max_pool2d.h"
-#include "cpu/winograd.h"
+#include "cpu/rounded.h"
+#include "cpu/winograd_dw.h"
 
 #include <string.h>
 
@@ -15,7 +17,8 @@
  * The last is a product again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Where
  * the stride is not 1, row h of dX sees only those u with u = h mod stride_h; each such phase is a product.
  *
- * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h.
+ * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h. So
+ * does dw without a bias: see winograd_dw.h.
  *
  * With the relu and the max pooling that follow, forward makes y in a place of its own, a few images at a time, and
  * pools that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's
@@ -47,8 +50,10 @@ typedef struct gs_conv_work {
     size_t scratch_part;
 } gs_conv_work;
 
-/* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. */
-enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10 };
+/* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. Adding
+ * up the vectors of a tile of dw takes as long as some four vectors of positions: so these should be this LONG
+ * together, even if the rows of so many images do not stay there. */
+enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
     size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
@@ -167,6 +172,7 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
                                 .relu = t->relu};
     t->scratch_part = own_y_floats(t) + GS_ISA(winograd_memory)(&t->winograd);
     GS_TRY(reserve(d, t, 0, &no_table));
+    if (d->rehearses) return GS_OK;
     t->winograd.u = t->packed;
     GS_ISA(winograd_kernels)(&t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, fast_forward_part, t);
@@ -177,6 +183,9 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
                                  const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
+    const gs_operand products[] = {{&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}};
+    GS_TRY(GS_ISA(rounded)(d, 2, products));
+    if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_forward)(d, y, x, w, b, n, s);
     gs_conv_work t = work_of(d, s, e.pool, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
     t.index = gs_cpu_ints(e.index);
@@ -310,24 +319,14 @@ static void backward_part(void *context, int part) {
     }
 }
 
-/* dx is a convolution itself: of dy, with each kernel turned by 180 degrees. */
-static gs_winograd fast_dx(const gs_conv_work *t) {
-    const gs_conv2d_sizes *s = t->s;
-    return (gs_winograd){.in_c = s->out_c,
-                         .in_h = s->out_h,
-                         .in_w = s->out_w,
-                         .out_c = s->in_c,
-                         .out_h = s->in_h,
-                         .out_w = s->in_w,
-                         .pad_h = 2 - s->pad_h,
-                         .pad_w = 2 - s->pad_w,
-                         .x_plane = t->dy_plane};
-}
-
 gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                   const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
+    const gs_operand products[] = {
+        {&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}, {&dy, n * gs_conv2d_y(s, e.pool)}};
+    GS_TRY(GS_ISA(rounded)(d, 3, products));
+    if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_backward)(d, dx, dw, db, dy, x, w, n, s, add);
     gs_conv_work t = work_of(d, s, e.pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
     if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
@@ -336,19 +335,24 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
     t.relu_y = e.relu ? gs_cpu_floats(e.y) : NULL, t.index = gs_cpu_ints(e.index);
 
+    if (gs_winograd_backward_pays(s, t.db, &e))
+        return GS_ISA(winograd_backward)(d, t.dx, t.dw, t.dy, t.x, t.w, n, s);
     t.fast = t.dx && gs_winograd_pays(s);
     size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
     t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
     t.dy_plane = t.margin + gs_round_up(t.dx && !t.fast ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
     size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts;
-    size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane);
+    size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane),
+           enough = (LONG - 1) / (size_t)t.positions + 1;
+    if (fit < enough) fit = enough;
     if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw see the same rows of dy */
     t.samples = (int)(fit < most ? fit : most);
-    t.winograd = fast_dx(&t);
+    t.winograd = gs_winograd_dx(s, t.dy_plane);
     t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
                      2 * t.rows.slack + (t.fast ? GS_ISA(winograd_memory)(&t.winograd) : t.rows.size);
     size_t taps = out_c * (size_t)s->kernel_h;
     GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
+    if (d->rehearses) return GS_OK;
     t.w_at = t.x_at + depth;
     t.dx_at = t.w_at + depth;
     row_at = t.dx_at + 2 * taps;

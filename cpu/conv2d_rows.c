@@ -23,11 +23,11 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
-/* One vector of shift_plane, float by float. A function of its own: in shift_plane's loops its needs would fill the
- * registers. */
-static __attribute__((noinline)) void shift_lanes(float *to, const float *from, int first, int end) {
+/* One vector of shift_plane or halve_plane, float by float. A function of its own: in their loops its needs would fill
+ * the registers. */
+static __attribute__((noinline)) void copy_lanes(float *to, const float *from, int step, int first, int end) {
     gs_store(to, (gs_vector){0});
-    for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i];
+    for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i * step];
 }
 
 /* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last
@@ -44,7 +44,30 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
             if (at >= x - from && at + GS_VECTOR <= x_end - from)
                 gs_store(place, gs_where(inside, gs_load(from + at)));
             else
-                shift_lanes(place, from + at, span.first - o, span.end - o);
+                copy_lanes(place, from + at, 1, span.first - o, span.end - o);
+        }
+    }
+}
+
+/* With stride_w 2, in the same way: every second float of two vectors. What is written behind a phase's last row lies
+ * in the next phase, which comes after it. */
+static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, gs_span span, const float *x,
+                        const float *x_end) {
+    const gs_conv2d_sizes *s = r->s;
+    const int out_w = s->out_w, step = s->stride_h, last = (out_w - 1) / GS_VECTOR * GS_VECTOR;
+    const ptrdiff_t next = (ptrdiff_t)step * s->in_w;
+    for (int o = last; o >= 0; o -= GS_VECTOR) {
+        const gs_vector_int lane = lanes_from(o), inside = (lane >= span.first) & (lane < span.end);
+        for (int phase = 0; phase < step; phase++) {
+            int h =
+                (phase + step - s->pad_h % step) % step; /* the first row of the image that belongs to it */
+            const float *at = from + (ptrdiff_t)h * s->in_w + 2 * o;
+            float *to = plane + gs_conv_row(r, h + s->pad_h) + o;
+            for (; h < s->in_h; h += step, at += next, to += out_w)
+                if (at >= x && at + 2 * GS_VECTOR <= x_end)
+                    gs_store(to, gs_where(inside, gs_even(gs_load(at), gs_load(at + GS_VECTOR))));
+                else
+                    copy_lanes(to, at, 2, span.first - o, span.end - o);
         }
     }
 }
@@ -61,6 +84,10 @@ void GS_ISA(conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const 
             gs_span span = outputs_inside(&s, v);
             if (s.stride_h == 1 && s.stride_w == 1) {
                 shift_plane(&s, rows + s.pad_h * s.out_w, x + v - s.pad_w, span, begin, end);
+                continue;
+            }
+            if (s.stride_w == 2) {
+                halve_plane(&r, rows, x + v - s.pad_w, span, begin, end);
                 continue;
             }
             const float *from = x + v - s.pad_w;
@@ -100,10 +127,43 @@ static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows
     }
 }
 
+/* sum += what the pixels see through column v of the kernel: the lanes are outputs o, o + 1, ... of a row. */
+static inline gs_vector add_outputs(gs_vector sum, const gs_conv2d_sizes *s, const float *row, int o) {
+    const gs_vector_int at = lanes_from(o);
+    return sum + gs_where((at >= 0) & (at < s->out_w), gs_load(row + (ptrdiff_t)o));
+}
+
+/* With stride_w 2: pixel w + 2 i sees output (w + pad_w - v) / 2 + i for each v that leaves no rest, and its neighbour
+ * for the others. Two vectors of sums become two vectors of pixels. */
+static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *drows) {
+    const gs_conv2d_sizes s = *shape->s;
+    gs_conv_rows r = *shape;
+    r.s = &s;
+    for (int c = 0; c < s.in_c; c++, drows += (size_t)s.kernel_w * r.plane) {
+        gs_conv_walk walk = gs_conv_walk_from(&r, s.pad_h);
+        for (int h = 0; h < s.in_h; h++, dx += s.in_w, gs_conv_walk_on(&r, &walk))
+            for (int w = 0; w < s.in_w; w += 2 * GS_VECTOR) {
+                gs_vector sum[2] = {{0}, {0}};
+                for (int v = 0; v < s.kernel_w; v++) {
+                    const int odd = (v + s.pad_w) % 2;
+                    sum[odd] = add_outputs(sum[odd], &s, drows + walk.at + (size_t)v * r.plane,
+                                           (w + odd + s.pad_w - v) / 2);
+                }
+                const gs_vector both[2] = {gs_low(sum[0], sum[1]), gs_high(sum[0], sum[1])};
+                const int left = s.in_w - w;
+                memcpy(dx + w, both, (size_t)(left < 2 * GS_VECTOR ? left : 2 * GS_VECTOR) * sizeof *dx);
+            }
+    }
+}
+
 void GS_ISA(conv_image_from_rows)(const gs_conv_rows *r, float *dx, const float *drows) {
     const gs_conv2d_sizes *s = r->s;
     if (s->stride_w == 1) {
         add_up_rows(r, dx, drows);
+        return;
+    }
+    if (s->stride_w == 2) {
+        add_up_halves(r, dx, drows);
         return;
     }
     memset(dx, 0, (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w * sizeof(float));

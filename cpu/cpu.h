@@ -1,9 +1,10 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
- * Every file of cpu/ but open.c, memory.c, openblas_memory.c and pool.c is compiled once for each instruction
- * set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best table that
- * this machine can run is chosen when the device is opened: one binary runs anywhere and is fast where it can
- * be. GS_ISA(name) gives each build's functions names of their own.
+ * Every file of cpu/ but away.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once for
+ * each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best
+ * table that this machine can run is chosen when the device is opened: one binary runs anywhere, and is fast where it
+ * can be.
+ * GS_ISA(name) gives each build's functions names of their own.
  */
 #pragma once
 
@@ -23,6 +24,10 @@ typedef struct gs_cpu {
     gs_pool *pool;
     float *scratch; /* grows to the largest need, such as conv2d's rows, a part for each thread */
     size_t scratch_count;
+    float *rounded; /* copies of inputs (rounded.h) */
+    size_t rounded_count;
+    struct gs_fetcher *fetcher; /* of memory in files (away.c); NULL: there is none yet */
+    bool bf16; /* the processor multiplies bf16 by an instruction (product_bf16.c), and may be asked to */
 } gs_cpu;
 
 static inline gs_cpu *gs_cpu_of(gs_device *d) {
@@ -39,6 +44,8 @@ static inline int32_t *gs_cpu_ints(gs_mem m) {
 
 /* `count` floats of scratch memory, undefined, until the next call for this device. */
 gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
+/* The same, of the memory for rounded.c. */
+gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
 
 /* Part `part` of `parts` of 0..count-1, in blocks of 16 elements, so that no two threads write to one cache
  * line. */
@@ -81,6 +88,8 @@ extern const gs_backend GS_ISA(backend);
 
 #define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(name);
 GS_OPERATORS(GS_DECLARE)
+GS_DECLARE(linear_tree_forward)
+GS_DECLARE(linear_tree_backward)
 #undef GS_DECLARE
 
 /* memory.c, compiled once: nothing in it gains from vectors */

@@ -24,11 +24,9 @@ static inline uint32_t gs_choose(bool condition, uint32_t a, uint32_t b) {
     return (a & all) | (b & ~all);
 }
 
-/* exp(x + more), where |more| <= 0.04 holds the digits of the exponent that x has no room for. */
-static inline float gs_exp_of_sum(float x, float more) {
-    const gs_bits given = {x}, highest = {88.7228317f},
-                  lowest = {87.3365402f}; /* ln(FLT_MAX), -ln(FLT_MIN) */
-    const uint32_t sign = (uint32_t)GS_SIGN, infinity = GS_INFINITY, size = given.u & ~sign;
+/* exp(x + more), where |more| <= 0.04 holds the digits of the exponent that x has no room for; the result is to be a
+ * normal number. */
+static inline gs_bits gs_exp_in_range(float x, float more) {
     const float round = 0x1.8p23f; /* of a sum with it the lowest bits are the whole number n */
     const gs_bits n = {x * 1.44269504f + round};
     const float whole = n.f - round;
@@ -36,6 +34,15 @@ static inline float gs_exp_of_sum(float x, float more) {
     const float q = 0.166664332f + r * (0.0416694172f + r * (0.0083780969f + r * 0.0013795232f));
     gs_bits result = {1.0f + (r + r * r * (0.49999988f + r * q))};
     result.u += n.u << 23;
+    return result;
+}
+
+/* The same for any x: infinity, 0 or a NaN where there is no normal number. */
+static inline float gs_exp_of_sum(float x, float more) {
+    const gs_bits given = {x}, highest = {88.7228317f},
+                  lowest = {87.3365402f}; /* ln(FLT_MAX), -ln(FLT_MIN) */
+    const uint32_t sign = (uint32_t)GS_SIGN, infinity = GS_INFINITY, size = given.u & ~sign;
+    gs_bits result = gs_exp_in_range(x, more);
     result.u = gs_choose(given.u > highest.u && given.u <= infinity, infinity, result.u);
     result.u = gs_choose(given.u > sign && size > lowest.u && size <= infinity, 0, result.u);
     result.u = gs_choose(size > infinity, given.u, result.u); /* a NaN stays a NaN */

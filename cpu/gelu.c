@@ -21,7 +21,7 @@ static inline normal normal_at(float x) {
     size.u = gs_choose(far, end.u, size.u);
     const float a = size.f;
     high.u = size.u & 0xfffff000;
-    const float e = gs_exp_of_sum(-0.5f * (high.f * high.f), -0.5f * ((a - high.f) * (a + high.f)));
+    const float e = gs_exp_in_range(-0.5f * (high.f * high.f), -0.5f * ((a - high.f) * (a + high.f))).f;
     const float t = 1.0f / (1.0f + 0.375f * a);
     const float p3 = 0.35562336f + t * (-0.13876459f + t * 0.021805819f);
     const float p2 = -0.061686587f + t * (0.22646806f + t * (-0.43778726f + t * p3));

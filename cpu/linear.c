@@ -60,7 +60,10 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
                                  int out, const gs_epilogue *then) {
     const bool relu = gs_epilogue_of(d, then, NULL).relu;
     if (n == 0) return GS_OK;
+    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_forward)(d, y, x, w, b, n, in, out, relu);
+    if (n == 1) return GS_ISA(linear_one_forward)(d, y, x, w, b, in, out, relu);
     if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, y, x, w, b, n, in, out, relu);
+    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_forward)(d, y, x, w, b, n, in, out, relu);
     int longer = (int)n >= out ? (int)n : out;
     gs_linear_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
@@ -134,8 +137,12 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     const gs_mem relu_y = e.relu ? e.y : GS_NONE;
     if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
+    if (d->precision != GS_PRECISION_F32)
+        return GS_ISA(linear_16_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
     if (gs_linear_is_small(n, in, out))
         return GS_ISA(linear_small_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
+    if (gs_linear_is_large(n, in, out))
+        return GS_ISA(linear_large_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
     gs_linear_work t = {.dx = gs_cpu_floats(dx),
                         .dw = gs_cpu_floats(dw),
                         .db = gs_cpu_floats(db),

@@ -1,4 +1,5 @@
-/* The product of two matrices, with all sums of a tile in registers: what linear_small.c is made of.
+/* The product of two matrices, with all sums of a tile in registers: what linear_small.c, linear_large.c and
+ * attention.c are made of.
  *
  *              b  | . . | x x | . . |     a tile needs GS_TILE_VECTORS vectors of each row of b
  *                 | . . | x x | . . |
@@ -18,7 +19,7 @@
 
 #include "cpu/product.h"
 
-/* c[i][j] = sum_k a[i][k] b[k][j], or += that,  i < rows, k < depth, j < columns. */
+/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that,  i < rows, k < depth, j < columns. */
 typedef struct gs_matmul {
     int rows, depth, columns;
     /* a: GS_TILE_ROWS rows are a block; row r of block i begins at a + i a_block + r a_row, and has a float every
@@ -29,12 +30,18 @@ typedef struct gs_matmul {
     size_t b_row;
     float *c; /* c[i][j] = c[i c_row + j] */
     size_t c_row;
+    const float *bias; /* columns of them, or NULL; then columns are whole vectors */
     bool add;
     bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */
+    /* What is fetched into the core's cache meanwhile, line by line: rows of a that lie a_ahead floats after each block
+     * (a_column is 1 then, and a block has no gaps). If that is 0, by_columns, the next columns of b, and after the
+     * last ones those at next_b (or NULL). It may lie behind the end of a: then nothing is fetched. */
+    size_t a_ahead;
+    const float *next_b;
     float *strip; /* GS_STRIP floats for each k; may be NULL where b is not, and columns are whole vectors */
 } gs_matmul;
 
-enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR };
+enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 }; /* floats; GS_LINE: in a line of the cache */
 
 void GS_ISA(matmul)(const gs_matmul *);
 

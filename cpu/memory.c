@@ -2,27 +2,52 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { CACHE_LINE = 64 };
+#include "io/fetcher.h"
+
+enum { CACHE_LINE = 64, LARGE = 4 << 20 };
+
+/* Ask for pages of 2 MB instead of 4 kB, where the system has them: a core then looks up fewer addresses. If it has
+ * none, nothing is lost. */
+static void want_large_pages(void *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    enum { PAGE = 4096 };
+    const size_t off = (size_t)(-(uintptr_t)memory % PAGE);
+    if (bytes >= LARGE) madvise((char *)memory + off, bytes - off, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
 
 gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
-    (void)d;
     size_t padded = (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE; /* at least one line, also for 0 bytes */
-    void *memory = padded > bytes ? aligned_alloc(CACHE_LINE, padded) : NULL;
+    void *memory = padded <= bytes ? NULL
+                   : d->rehearses  ? gs_rehearsed_alloc(padded)
+                                   : aligned_alloc(CACHE_LINE, padded);
     if (!memory) return gs_fail(GS_E_MEMORY, "cpu: no memory for %zu bytes", bytes);
-    memset(memory, 0, padded);
+    if (!d->rehearses) want_large_pages(memory, padded);
+    if (!d->rehearses) memset(memory, 0, padded);
     *out = (gs_mem){memory, 0};
-    return GS_OK;
+    const gs_status status = gs_ledger_add(&d->memory, GS_ON_DEVICE, d->kind, memory, padded);
+    if (status != GS_OK) gs_cpu_free(d, *out);
+    return status;
 }
 
 void gs_cpu_free(gs_device *d, gs_mem m) {
-    (void)d;
-    free(m.base);
+    const size_t bytes = gs_ledger_remove(&d->memory, m.base);
+    if (d->rehearses && bytes)
+        gs_rehearsed_free(m.base, bytes);
+    else
+        free(m.base);
+}
+
+void gs_cpu_rehearse(gs_device *d) {
+    gs_pool_rehearse(gs_cpu_of(d)->pool);
 }
 
 gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
-    (void)d;
-    if (bytes) memcpy(gs_cpu_floats(to), from, bytes);
+    if (bytes && !d->rehearses) memcpy(gs_cpu_floats(to), from, bytes);
     return GS_OK;
 }
 
@@ -83,21 +108,32 @@ void gs_cpu_close(gs_device *d) {
     gs_cpu *cpu = gs_cpu_of(d);
     if (!cpu) return;
     gs_cpu_give_openblas_memory(gs_pool_threads(cpu->pool));
+    gs_fetcher_free(cpu->fetcher);
     gs_pool_free(cpu->pool);
-    free(cpu->scratch);
+    gs_cpu_free(d, (gs_mem){cpu->scratch, 0});
+    gs_cpu_free(d, (gs_mem){cpu->rounded, 0});
     free(cpu);
     d->state = NULL;
 }
 
-gs_status gs_cpu_scratch(gs_device *d, size_t count, float **out) {
-    gs_cpu *cpu = gs_cpu_of(d);
-    if (count > cpu->scratch_count) {
+static gs_status grow(gs_device *d, float **memory, size_t *had, size_t count, float **out) {
+    if (count > *had) {
         gs_mem grown;
-        GS_TRY(gs_cpu_alloc(d, count * sizeof(float), &grown));
-        free(cpu->scratch);
-        cpu->scratch = grown.base;
-        cpu->scratch_count = count;
+        gs_cpu_free(d, (gs_mem){*memory, 0}); /* first: what it holds is not needed any more */
+        *memory = NULL;
+        *had = 0;
+        GS_TRY(gs_alloc(d, GS_MEMORY_WORKSPACE, count * sizeof(float), &grown));
+        *memory = grown.base;
+        *had = count;
     }
-    *out = cpu->scratch;
+    *out = *memory;
     return GS_OK;
+}
+
+gs_status gs_cpu_scratch(gs_device *d, size_t count, float **out) {
+    return grow(d, &gs_cpu_of(d)->scratch, &gs_cpu_of(d)->scratch_count, count, out);
+}
+
+gs_status gs_cpu_scratch_rounded(gs_device *d, size_t count, float **out) {
+    return grow(d, &gs_cpu_of(d)->rounded, &gs_cpu_of(d)->rounded_count, count, out);
 }

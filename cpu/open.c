@@ -39,6 +39,16 @@ static const gs_backend *best_backend(const char **name) {
     return &gs_cpu_backend_base;
 }
 
+/* GRADSUM_ISA=v4: AVX-512 alone. */
+static bool has_bf16(const gs_backend *chosen) {
+#if defined(__x86_64__)
+    return chosen == &gs_cpu_backend_v4 && !getenv("GRADSUM_ISA") && __builtin_cpu_supports("avx512bf16");
+#else
+    (void)chosen;
+    return false;
+#endif
+}
+
 static gs_backend edited; /* the best table with the caller's functions in it, while `replaced` */
 static bool replaced;
 
@@ -133,6 +143,7 @@ gs_status gs_cpu_open(gs_device *d, int threads) {
         return status;
     }
     d->ops = best_backend(&isa);
+    cpu->bf16 = has_bf16(d->ops);
     if (replaced) d->ops = &edited;
     d->state = cpu;
     char model[96];

@@ -18,7 +18,7 @@ enum { SLICES_A_THREAD = 4, SLICE_BITS = 16 };
 
 struct gs_pool {
     int threads; /* the caller included */
-    bool crowded;
+    bool crowded, rehearses;
     pthread_t *thread;
     atomic_int numbered; /* threads that have got their number; the caller is 0 */
     atomic_bool quit;
@@ -35,6 +35,12 @@ struct gs_pool {
     void (*work)(void *, int);
     void *context;
 };
+
+static _Thread_local int this_thread;
+
+int gs_pool_thread(void) {
+    return this_thread;
+}
 
 /* False: another thread has it, or this run is over. */
 static bool take(gs_pool *p, int slice, uint64_t number) {
@@ -76,7 +82,7 @@ static void wait_for_run_after(gs_pool *p, uint64_t seen) {
 
 static void *thread_main(void *argument) {
     gs_pool *p = argument;
-    int thread = 1 + atomic_fetch_add(&p->numbered, 1);
+    int thread = this_thread = 1 + atomic_fetch_add(&p->numbered, 1);
     for (uint64_t run = 0;;) {
         wait_for_run_after(p, run);
         run = atomic_load(&p->run);
@@ -151,7 +157,12 @@ int gs_pool_threads(const gs_pool *p) {
     return p->threads;
 }
 
+void gs_pool_rehearse(gs_pool *p) {
+    p->rehearses = true;
+}
+
 void gs_pool_run(gs_pool *p, int parts, void (*work)(void *, int), void *context) {
+    if (p->rehearses) return;
     if (p->threads == 1 || parts <= 1) {
         for (int part = 0; part < parts; part++) work(context, part);
         return;

@@ -12,8 +12,14 @@ typedef struct gs_pool gs_pool;
 /* threads >= 1, the caller included. GS_E_MEMORY. */
 gs_status gs_pool_create(int threads, gs_pool **out);
 void gs_pool_free(gs_pool *);
+/* From here on gs_pool_run does nothing: a rehearsal (src/device.h). */
+void gs_pool_rehearse(gs_pool *);
 int gs_pool_threads(const gs_pool *);
 
 /* Call work(context, part) for every part in 0..parts-1, each once, on the pool's threads; returns when all
  * are done. Which thread takes which part is not fixed, so results must not depend on it. */
 void gs_pool_run(gs_pool *, int parts, void (*work)(void *context, int part), void *context);
+
+/* Within work: which of the pool's threads calls it, 0 to threads - 1; the caller of gs_pool_run is 0. For memory that
+ * a thread keeps to itself from one part to the next. */
+int gs_pool_thread(void);

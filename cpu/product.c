@@ -176,26 +176,37 @@ ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns,
     }
 }
 
-ALWAYS_INLINE void dot_rows(const gs_dots *t, const int rows, float *c, const float *y, const float *x) {
-    int k = 0;
-    for (; k + GS_DOT_COLUMNS <= t->depth; k += GS_DOT_COLUMNS)
+/* Columns k to end - 1 of c. */
+ALWAYS_INLINE void dot_rows(const gs_dots *t, const int rows, float *c, const float *y, const float *x, int k,
+                            int end) {
+    for (; k + GS_DOT_COLUMNS <= end; k += GS_DOT_COLUMNS)
         dot_tile(t, rows, GS_DOT_COLUMNS, c + k, y, x, t->at + k);
-    for (; k + 3 <= t->depth; k += 3) dot_tile(t, rows, 3, c + k, y, x, t->at + k);
-    for (; k < t->depth; k++) dot_tile(t, rows, 1, c + k, y, x, t->at + k);
+    for (; k + 3 <= end; k += 3) dot_tile(t, rows, 3, c + k, y, x, t->at + k);
+    for (; k < end; k++) dot_tile(t, rows, 1, c + k, y, x, t->at + k);
 }
 
-void GS_ISA(dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
+/* All rows of c. */
+static void dot_columns(const gs_dots *t, float *c, const float *y, const float *x, int k, int end) {
     int blocks = (t->rows + GS_DOT_ROWS - 1) / GS_DOT_ROWS; /* of nearly equal size: 6 is 3 + 3, not 4 + 2 */
     for (int b = 0, i = 0; b < blocks; b++) {
-        int end = t->rows * (b + 1) / blocks, rows = end - i;
+        int next = t->rows * (b + 1) / blocks, rows = next - i;
         float *to = c + (size_t)i * (size_t)t->depth;
         const float *from = y + (size_t)i * t->y_row;
-        if (rows == 1) dot_rows(t, 1, to, from, x);
-        if (rows == 2) dot_rows(t, 2, to, from, x);
-        if (rows == 3) dot_rows(t, 3, to, from, x);
+        if (rows == 1) dot_rows(t, 1, to, from, x, k, end);
+        if (rows == 2) dot_rows(t, 2, to, from, x, k, end);
+        if (rows == 3) dot_rows(t, 3, to, from, x, k, end);
 #if defined(__AVX512F__) || defined(__aarch64__)
-        if (rows == 4) dot_rows(t, 4, to, from, x);
+        if (rows == 4) dot_rows(t, 4, to, from, x, k, end);
 #endif
-        i = end;
+        i = next;
     }
+}
+
+/* Some columns of c at a time, whose rows of X stay in the second-level cache while all rows of y go by. */
+void GS_ISA(dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
+    enum { CACHED_FLOATS = 1 << 16 };
+    int fit = CACHED_FLOATS / (t->columns * t->samples) / GS_DOT_COLUMNS,
+        some = (fit < 1 ? 1 : fit) * GS_DOT_COLUMNS;
+    for (int k = 0; k < t->depth; k += some)
+        dot_columns(t, c, y, x, k, t->depth - k < some ? t->depth : k + some);
 }

@@ -58,16 +58,19 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
 #define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define GS_EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define GS_ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define GS_HALVES 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #elif defined(__AVX__)
 #define GS_LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define GS_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #define GS_EVEN 0, 2, 4, 6, 8, 10, 12, 14
 #define GS_ODD 1, 3, 5, 7, 9, 11, 13, 15
+#define GS_HALVES 0, 1, 2, 3, 8, 9, 10, 11
 #else
 #define GS_LOW 0, 4, 1, 5
 #define GS_HIGH 2, 6, 3, 7
 #define GS_EVEN 0, 2, 4, 6
 #define GS_ODD 1, 3, 5, 7
+#define GS_HALVES 0, 1, 4, 5
 #endif
 
 static inline gs_vector gs_low(gs_vector a, gs_vector b) {
@@ -84,6 +87,11 @@ static inline gs_vector gs_even(gs_vector a, gs_vector b) {
 
 static inline gs_vector gs_odd(gs_vector a, gs_vector b) {
     return __builtin_shufflevector(a, b, GS_ODD);
+}
+
+/* The first half of each of two vectors. */
+static inline gs_vector gs_halves(gs_vector a, gs_vector b) {
+    return __builtin_shufflevector(a, b, GS_HALVES);
 }
 
 static inline size_t gs_round_up(size_t n) {

@@ -1,10 +1,13 @@
+#include "cpu/exp.h"
 #include "cpu/largest.h"
 
 #include <math.h>
+#include <string.h>
 
 /* p = softmax(x); stats += (sum of -log p[label], how often the largest x is at the label, n).
  * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact
- * even where p[label] rounds to 0. */
+ * even where p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) takes the place of
+ * x[label] - max: the loss is linear in log p. */
 typedef struct gs_sample_loss {
     double loss;
     bool correct;
@@ -17,7 +20,36 @@ typedef struct gs_loss_work {
     gs_sample_loss *losses;
     size_t n;
     int classes, parts;
+    float smoothing;
 } gs_loss_work;
+
+/* What log(sum) is compared with, of this x. */
+static float of_labels(const gs_loss_work *t, const float *x, size_t label, size_t largest) {
+    const float at_label = x[label] - x[largest];
+    if (t->smoothing == 0) return at_label; /* not 0 times a sum that may be infinite */
+    float sum = 0;
+    for (size_t k = 0; k < (size_t)t->classes; k++) sum += x[k] - x[largest];
+    return (1 - t->smoothing) * at_label + t->smoothing / (float)t->classes * sum;
+}
+
+/* p = exp(x - top); returns the sum. It is added SIDE by side: in one sum each addition would wait for the one before.
+ * The last ones, if they are fewer, are filled up with exp(-infinity) = 0. */
+static float exponentials_of(float *restrict p, const float *restrict x, size_t classes, float top) {
+    enum { SIDE = 16 };
+    float part[SIDE] = {0}, sum = 0;
+    size_t k = 0;
+    for (; k + SIDE <= classes; k += SIDE)
+        for (size_t j = 0; j < SIDE; j++) part[j] += p[k + j] = gs_exp(x[k + j] - top);
+    if (k < classes) {
+        float last[SIDE];
+        for (size_t j = 0; j < SIDE; j++) last[j] = -INFINITY;
+        memcpy(last, x + k, (classes - k) * sizeof *x);
+        for (size_t j = 0; j < SIDE; j++) part[j] += last[j] = gs_exp(last[j] - top);
+        memcpy(p + k, last, (classes - k) * sizeof *p);
+    }
+    for (size_t j = 0; j < SIDE; j++) sum += part[j];
+    return sum;
+}
 
 static void loss_part(void *context, int part) {
     const gs_loss_work *t = context;
@@ -27,16 +59,16 @@ static void loss_part(void *context, int part) {
         const float *x = t->x + i * classes;
         float *p = t->p + i * classes;
         size_t label = (size_t)t->label[i], largest = largest_of(x, classes);
-        float sum = p[0] = expf(x[0] - x[largest]);
-        for (size_t k = 1; k < classes; k++) sum += p[k] = expf(x[k] - x[largest]);
+        const float sum = exponentials_of(p, x, classes, x[largest]);
         for (size_t k = 0; k < classes; k++) p[k] /= sum;
-        t->losses[i] = (gs_sample_loss){(double)(logf(sum) - (x[label] - x[largest])), label == largest};
+        t->losses[i] =
+            (gs_sample_loss){(double)(logf(sum) - of_labels(t, x, label, largest)), label == largest};
     }
 }
 
 /* Each sample's loss is kept and added up afterwards: the same sum for any number of threads. */
 gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
-                                                size_t n, int classes) {
+                                                size_t n, int classes, float smoothing) {
     float *scratch, *stat = gs_cpu_floats(stats);
     GS_TRY(gs_cpu_scratch(d, n * sizeof(gs_sample_loss) / sizeof *scratch, &scratch));
     gs_loss_work t = {.p = gs_cpu_floats(p),
@@ -45,8 +77,10 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
                       .losses = (gs_sample_loss *)scratch,
                       .n = n,
                       .classes = classes,
+                      .smoothing = smoothing,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, loss_part, &t);
+    if (d->rehearses) return GS_OK; /* nothing was computed */
     double loss = 0;
     size_t correct = 0;
     for (size_t i = 0; i < n; i++) {
@@ -59,14 +93,40 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
     return GS_OK;
 }
 
-/* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label) */
+typedef struct gradient_work {
+    float *dx;
+    const float *p;
+    const int32_t *label;
+    size_t n, classes;
+    float at_label, everywhere;
+    int parts;
+} gradient_work;
+
+static void gradient_part(void *context, int part) {
+    const gradient_work *t = context;
+    const gs_range r = gs_cpu_range(t->n, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) {
+        const float *p = t->p + i * t->classes; /* may be dx */
+        float *dx = t->dx + i * t->classes;
+        const size_t label = (size_t)t->label[i];
+        const float of_label = p[label] - (t->at_label + t->everywhere);
+        for (size_t k = 0; k < t->classes; k++) dx[k] = p[k] - t->everywhere;
+        dx[label] = of_label;
+    }
+}
+
+/* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
+ * 1 - e, and each class gets e / classes more */
 gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                                 int classes) {
-    (void)d;
-    const float *from = gs_cpu_floats(p);
-    const int32_t *label = gs_cpu_ints(labels);
-    float *to = gs_cpu_floats(dx);
-    for (size_t i = 0; i < n; i++, from += classes, to += classes)
-        for (int k = 0; k < classes; k++) to[k] = from[k] - (label[i] == k ? 1.0f : 0.0f);
+                                                 int classes, float smoothing) {
+    gradient_work t = {.dx = gs_cpu_floats(dx),
+                       .p = gs_cpu_floats(p),
+                       .label = gs_cpu_ints(labels),
+                       .n = n,
+                       .classes = (size_t)classes,
+                       .at_label = 1 - smoothing,
+                       .everywhere = smoothing / (float)classes,
+                       .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gradient_part, &t);
     return GS_OK;
 }

@@ -6,4 +6,5 @@ const gs_backend GS_ISA(backend) = {.name = "cpu",
                                     .host_memory = gs_cpu_host_memory,
                                     .read_begin = gs_cpu_read,
                                     .read_end = gs_cpu_finish,
-                                    GS_MEMORY_FUNCTIONS(MEMORY_SLOT) GS_OPERATORS(SLOT)};
+                                    SLOT(linear_tree_forward) SLOT(linear_tree_backward)
+                                        GS_MEMORY_FUNCTIONS(MEMORY_SLOT) GS_OPERATORS(SLOT)};

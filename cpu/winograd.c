@@ -3,9 +3,13 @@
 #include <string.h>
 
 /* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c,
- * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together. */
+ * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together.
+ *
+ * Where a row of tiles fills half of a vector at most, or a quarter, the vector holds 2 or 4 rows, one after the other
+ * through all images that are computed together: each has its own lanes, some of which may be idle. */
 typedef struct gs_tiles {
     int rows, columns; /* of tiles in an image */
+    int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; and from one of them to the next */
     int band, images;  /* at a time: `band` rows of one image, or all rows of `images` */
     size_t pitch;      /* of the padded plane that tiles are taken from: zeros around a plane of x */
     size_t row;        /* floats from a row (of a channel) of v or m to the next */
@@ -15,6 +19,14 @@ typedef struct gs_tiles {
 /* About this many floats of v stay in a core's second-level cache, and with them m. */
 enum { CACHED_FLOATS = 104 << 10, BLOCK = 2 * GS_TILE_ROWS };
 
+/* Fewer vectors of tiles than this do not pay for reading u, where there are images enough. */
+enum { LEAST_VECTORS = 6 };
+
+enum { CACHE_LINE = 16 /* floats */ };
+
+/* A small m: of GS_TILE_ROWS channels and GS_TILE_VECTORS vectors. */
+enum { NEAR_ROW = GS_TILE_VECTORS * GS_VECTOR, NEAR_MATRIX = GS_TILE_ROWS * NEAR_ROW };
+
 /* The same place of all 16 matrices must not fall into the same set of the first-level cache. */
 static size_t matrix_floats(size_t floats) {
     enum { CACHE_SETS = 1024 };
@@ -23,11 +35,20 @@ static size_t matrix_floats(size_t floats) {
 
 static gs_tiles tiles_of(const gs_winograd *t) {
     gs_tiles p = {.rows = (t->out_h + 1) / 2, .columns = (t->out_w + 1) / 2};
-    int most = CACHED_FLOATS / GS_WINOGRAD_PLACES / t->in_c, tiles = p.rows * p.columns;
-    p.images = most > tiles ? most / tiles : 1;
-    p.band = most > tiles ? p.rows : most > p.columns ? most / p.columns : 1;
-    p.pitch = 2 * gs_round_up((size_t)p.columns) + GS_VECTOR;
-    p.row = gs_round_up((size_t)p.images * (size_t)p.band * (size_t)p.columns) + GS_VECTOR;
+    p.share = gs_winograd_share(p.columns);
+    p.lanes = p.share > 1 ? GS_VECTOR / p.share : p.columns;
+    int most = CACHED_FLOATS / GS_WINOGRAD_PLACES / t->in_c, tiles = p.rows * p.lanes;
+    if (p.share > 1) {
+        if (most < LEAST_VECTORS * GS_VECTOR) most = LEAST_VECTORS * GS_VECTOR;
+        p.images = most > tiles ? most / tiles : 1;
+        p.band = p.rows;
+        p.pitch = 2 * GS_VECTOR;
+    } else {
+        p.images = most > tiles ? most / tiles : 1;
+        p.band = most > tiles ? p.rows : most > p.columns ? most / p.columns : 1;
+        p.pitch = 2 * gs_round_up((size_t)p.columns) + GS_VECTOR;
+    }
+    p.row = gs_round_up((size_t)p.images * (size_t)p.band * (size_t)p.lanes) + GS_VECTOR;
     p.v = matrix_floats((size_t)t->in_c * p.row);
     p.m = matrix_floats(BLOCK * p.row);
     return p;
@@ -37,8 +58,13 @@ static size_t table_floats(const gs_winograd *t) {
     return gs_round_up((size_t)t->in_c * sizeof(size_t) / sizeof(float));
 }
 
-static size_t padded_floats(const gs_tiles *p) {
+/* One image, with the zeros around it, or its rows for some rows of tiles; of all images where these share vectors. */
+static size_t padded_image(const gs_tiles *p) {
     return (size_t)(2 * p->band + 2) * p->pitch;
+}
+
+static size_t padded_floats(const gs_tiles *p) {
+    return padded_image(p) * (size_t)(p->share > 1 ? p->images : 1) + GS_VECTOR;
 }
 
 size_t GS_ISA(winograd_memory)(const gs_winograd *t) {
@@ -46,33 +72,45 @@ size_t GS_ISA(winograd_memory)(const gs_winograd *t) {
     return table_floats(t) + padded_floats(&p) + GS_WINOGRAD_PLACES * (p.v + p.m);
 }
 
-/* ---- u = G g G^T ---- */
+/* ---- v = B^T d B ---- */
 
-static void by_g(float *u, int step, float g0, float g1, float g2) {
-    u[0] = g0;
-    u[step] = (g0 + g1 + g2) / 2;
-    u[2 * step] = (g0 - g1 + g2) / 2;
-    u[3 * step] = g2;
+/* Half of what a vector of tiles sees in one row of their inputs: columns j and j + 1 of each tile in turn. d[k] is
+ * where the k-th of the rows of tiles that share the vector begins. */
+ALWAYS_INLINE gs_vector half_row(const float *const *d, int half, size_t at, const int share) {
+    if (share == 1) return gs_load(d[0] + half * GS_VECTOR + at);
+    if (share == 2) return gs_load(d[half] + at);
+    return gs_halves(gs_load(d[2 * half] + at), gs_load(d[2 * half + 1] + at));
 }
 
-void GS_ISA(winograd_kernels)(const gs_winograd *t, float *to, const float *w, size_t w_out, size_t w_in,
-                              bool turned) {
-    size_t matrix = (size_t)t->out_c * (size_t)t->in_c;
-    for (int block = 0; block < t->out_c; block += GS_TILE_ROWS) {
-        int rows = t->out_c - block < GS_TILE_ROWS ? t->out_c - block : GS_TILE_ROWS;
-        for (int c = 0; c < t->in_c; c++)
-            for (int r = 0; r < rows; r++, to++) {
-                const float *kernel = w + (size_t)(block + r) * w_out + (size_t)c * w_in;
-                float g[9], half[4 * 3], u[GS_WINOGRAD_PLACES];
-                for (int i = 0; i < 9; i++) g[i] = kernel[turned ? 8 - i : i];
-                for (int v = 0; v < 3; v++) by_g(half + v, 3, g[v], g[3 + v], g[6 + v]);
-                for (int i = 0; i < 4; i++) by_g(u + 4 * i, 1, half[3 * i], half[3 * i + 1], half[3 * i + 2]);
-                for (int i = 0; i < GS_WINOGRAD_PLACES; i++) to[(size_t)i * matrix] = u[i];
-            }
+/* One vector of tiles. */
+ALWAYS_INLINE void tiles_to_places(float *v, const float *const *d, size_t pitch, size_t matrix,
+                                   const int share) {
+    gs_vector column[4][4]; /* of the tiles: [row][column] */
+    UNROLL for (int j = 0; j < 4; j += 2) {
+        gs_vector row[4][2];
+        UNROLL for (int half = 0; half < 2; half++) {
+            gs_vector in[4];
+            UNROLL for (int r = 0; r < 4; r++) in[r] =
+                half_row(d, half, (size_t)r * pitch + (size_t)j, share);
+            row[0][half] = in[0] - in[2];
+            row[1][half] = in[1] + in[2];
+            row[2][half] = in[2] - in[1];
+            row[3][half] = in[1] - in[3];
+        }
+        UNROLL for (int r = 0; r < 4; r++) {
+            column[r][j] = gs_even(row[r][0], row[r][1]);
+            column[r][j + 1] = gs_odd(row[r][0], row[r][1]);
+        }
+    }
+    UNROLL for (int r = 0; r < 4; r++) {
+        const gs_vector *in = column[r];
+        float *to = v + (size_t)(4 * r) * matrix;
+        gs_store(to, in[0] - in[2]);
+        gs_store(to + matrix, in[1] + in[2]);
+        gs_store(to + 2 * matrix, in[2] - in[1]);
+        gs_store(to + 3 * matrix, in[1] - in[3]);
     }
 }
-
-/* ---- v = B^T d B ---- */
 
 /* One row of tiles from four rows of the padded plane. What is written after its last tile will be written again: by
  * the next row, or by the next image; or there is room for it. */
@@ -80,38 +118,37 @@ static void to_places(const gs_tiles *p, float *v, const float *d) {
     /* The compiler would read what p points to again after each store, which might have changed it. */
     const size_t pitch = p->pitch, matrix = p->v;
     const int columns = p->columns;
-    for (int i = 0; i < columns; i += GS_VECTOR, d += 2 * GS_VECTOR, v += GS_VECTOR) {
-        gs_vector column[4][4]; /* of the tiles: [row][column] */
-        UNROLL for (int j = 0; j < 4; j += 2) {
-            /* in each row, 2 GS_VECTOR neighbouring floats: columns j and j + 1 of the tiles in turn */
-            gs_vector row[4][2];
-            UNROLL for (int half = 0; half < 2; half++) {
-                gs_vector in[4];
-                UNROLL for (int r = 0; r < 4; r++) in[r] =
-                    gs_load(d + (size_t)r * pitch + j + half * GS_VECTOR);
-                row[0][half] = in[0] - in[2];
-                row[1][half] = in[1] + in[2];
-                row[2][half] = in[2] - in[1];
-                row[3][half] = in[1] - in[3];
-            }
-            UNROLL for (int r = 0; r < 4; r++) {
-                column[r][j] = gs_even(row[r][0], row[r][1]);
-                column[r][j + 1] = gs_odd(row[r][0], row[r][1]);
-            }
+    for (int i = 0; i < columns; i += GS_VECTOR, d += 2 * GS_VECTOR, v += GS_VECTOR)
+        tiles_to_places(v, &d, pitch, matrix, 1);
+}
+
+/* All rows of tiles of some padded planes, `share` to a vector. After the last row the last vector sees it again: there
+ * idle lanes are computed too. */
+ALWAYS_INLINE void shared_to_places(const gs_tiles *p, float *v, const float *padded, int images,
+                                    const int share) {
+    const size_t pitch = p->pitch, matrix = p->v, image = padded_image(p);
+    const int rows = p->rows, count = images * rows;
+    const float *next = padded;
+    for (int i = 0, row = 0; i < count; i += share, v += GS_VECTOR) {
+        const float *d[4];
+        UNROLL for (int k = 0; k < share; k++) {
+            d[k] = next;
+            if (i + k + 1 >= count) continue;
+            next += 2 * pitch;
+            if (++row < rows) continue;
+            row = 0;
+            next = padded += image;
         }
-        UNROLL for (int r = 0; r < 4; r++) {
-            const gs_vector *in = column[r];
-            float *to = v + (size_t)(4 * r) * matrix;
-            gs_store(to, in[0] - in[2]);
-            gs_store(to + matrix, in[1] + in[2]);
-            gs_store(to + 2 * matrix, in[2] - in[1]);
-            gs_store(to + 3 * matrix, in[1] - in[3]);
-        }
+        tiles_to_places(v, d, pitch, matrix, share);
     }
 }
 
 /* to[0..n-1] = from[0..n-1]: whole vectors, the last one laid over the one before. */
 static inline void copy_row(float *to, const float *from, int n) {
+    if (n == GS_VECTOR / 2) {
+        memcpy(to, from, GS_VECTOR / 2 * sizeof *to);
+        return;
+    }
     if (n < GS_VECTOR) {
         for (int i = 0; i < n; i++) to[i] = from[i];
         return;
@@ -120,19 +157,41 @@ static inline void copy_row(float *to, const float *from, int n) {
     gs_store(to + n - GS_VECTOR, gs_load(from + n - GS_VECTOR));
 }
 
+/* A plane of x between zeros: what rows first to first + rows - 1 of its tiles see. Memory is told of a plane that will
+ * be wanted soon. */
+static void pad_plane(const gs_winograd *t, const gs_tiles *p, float *padded, const float *x, int first,
+                      int rows) {
+    for (int r = 0; r < 2 * rows + 2; r++) {
+        int h = 2 * first + r - t->pad_h;
+        float *to = padded + (size_t)r * p->pitch + t->pad_w;
+        if (h >= 0 && h < t->in_h) {
+            const float *from = x + (size_t)h * (size_t)t->in_w;
+            for (int w = 0; w < t->in_w; w += CACHE_LINE) __builtin_prefetch(from + 2 * t->x_plane + w);
+            copy_row(to, from, t->in_w);
+        } else
+            memset(to, 0, (size_t)t->in_w * sizeof *to);
+    }
+}
+
 /* Rows first to first + rows - 1 of the tiles of an image. */
 static void image_to_places(const gs_winograd *t, const gs_tiles *p, float *v, const float *x, int first,
                             int rows, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
-        for (int r = 0; r < 2 * rows + 2; r++) {
-            int h = 2 * first + r - t->pad_h;
-            float *to = padded + (size_t)r * p->pitch + t->pad_w;
-            if (h >= 0 && h < t->in_h)
-                copy_row(to, x + (size_t)h * (size_t)t->in_w, t->in_w);
-            else
-                memset(to, 0, (size_t)t->in_w * sizeof *to);
-        }
+        pad_plane(t, p, padded, x, first, rows);
         for (int r = 0; r < rows; r++) to_places(p, v + r * p->columns, padded + (size_t)(2 * r) * p->pitch);
+    }
+}
+
+/* All tiles of some images, whose rows share vectors. */
+static void images_to_places(const gs_winograd *t, const gs_tiles *p, float *v, const float *x,
+                             size_t x_image, int images, float *padded) {
+    for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
+        for (int i = 0; i < images; i++)
+            pad_plane(t, p, padded + (size_t)i * padded_image(p), x + (size_t)i * x_image, 0, p->rows);
+        if (p->share == 2)
+            shared_to_places(p, v, padded, images, 2);
+        else
+            shared_to_places(p, v, padded, images, 4);
     }
 }
 
@@ -148,6 +207,28 @@ static inline void store_outputs(float *y, const float *y_end, int left, gs_vect
         memcpy(y, both, (size_t)(left < 2 * GS_VECTOR ? left : 2 * GS_VECTOR) * sizeof *y);
 }
 
+/* From the 16 places of a vector of tiles the even and the odd columns of their two rows of outputs. */
+ALWAYS_INLINE void tiles_from_places(gs_vector out[2][2], const float *m, size_t matrix, float bias,
+                                     gs_vector_int always) {
+    gs_vector row[2][4];
+    UNROLL for (int j = 0; j < 4; j++) {
+        gs_vector in[4];
+        UNROLL for (int k = 0; k < 4; k++) in[k] = gs_load(m + (size_t)(4 * k + j) * matrix);
+        row[0][j] = in[0] + in[1] + in[2];
+        row[1][j] = in[1] - in[2] - in[3];
+    }
+    UNROLL for (int k = 0; k < 2; k++) {
+        gs_vector *in = row[k], even = in[0] + in[1] + in[2] + bias, odd = in[1] - in[2] - in[3] + bias;
+        out[k][0] = gs_where(~(even < 0.0f) | always, even); /* relu; a NaN stays a NaN */
+        out[k][1] = gs_where(~(odd < 0.0f) | always, odd);
+    }
+}
+
+/* All bits, or none where there is a relu. */
+static inline gs_vector_int always_of(const gs_winograd *t) {
+    return (gs_vector_int){0} - !t->relu;
+}
+
 /* The same rows of one plane of y. The last vectors of a row reach into the next row: so they come first. */
 static void plane_from_places(const gs_winograd *t, const gs_tiles *p, float *y, const float *m, int first,
                               int rows, float bias) {
@@ -155,23 +236,13 @@ static void plane_from_places(const gs_winograd *t, const gs_tiles *p, float *y,
     const int out_h = t->out_h, out_w = t->out_w, columns = p->columns,
               last = (columns - 1) / GS_VECTOR * GS_VECTOR;
     const float *end = y + (size_t)out_h * (size_t)out_w;
-    const gs_vector_int always = (gs_vector_int){0} - !t->relu; /* all bits, or none */
+    const gs_vector_int always = always_of(t);
     for (int r = 2 * first; r < 2 * (first + rows); r += 2, m += columns)
         for (int i = last; i >= 0; i -= GS_VECTOR) {
-            gs_vector row[2][4];
-            UNROLL for (int j = 0; j < 4; j++) {
-                gs_vector in[4];
-                UNROLL for (int k = 0; k < 4; k++) in[k] = gs_load(m + (size_t)(4 * k + j) * matrix + i);
-                row[0][j] = in[0] + in[1] + in[2];
-                row[1][j] = in[1] - in[2] - in[3];
-            }
-            UNROLL for (int k = 0; k < 2; k++) {
-                gs_vector *in = row[k], even = in[0] + in[1] + in[2] + bias,
-                          odd = in[1] - in[2] - in[3] + bias;
-                even = gs_where(~(even < 0.0f) | always, even); /* relu; a NaN stays a NaN */
-                odd = gs_where(~(odd < 0.0f) | always, odd);
-                if (r + k < out_h) store_outputs(y + (r + k) * out_w + 2 * i, end, out_w - 2 * i, even, odd);
-            }
+            gs_vector out[2][2];
+            tiles_from_places(out, m + i, matrix, bias, always);
+            UNROLL for (int k = 0; k < 2; k++) if (r + k < out_h)
+                store_outputs(y + (r + k) * out_w + 2 * i, end, out_w - 2 * i, out[k][0], out[k][1]);
         }
 }
 
@@ -183,14 +254,11 @@ typedef struct gs_places {
     float *padded, *v, *m;
 } gs_places;
 
-/* Some rows of tiles of an image, or all of them of some images. */
-static void some_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
-                       const float *x, size_t x_image, int images, int first, int rows) {
+/* All channels of y, for the tiles that v holds: first the products of BLOCK channels with all tiles. */
+static void outputs_by_channels(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
+                                int images, int first, int rows) {
     int tiles = rows * p->columns;
-    size_t plane = (size_t)t->out_h * (size_t)t->out_w;
-    for (int i = 0; i < images; i++)
-        image_to_places(t, p, work->v + i * tiles, x + (size_t)i * x_image, first, rows, work->padded);
-
+    size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
     gs_product product = {.depth = t->in_c, .columns = images * tiles, .at = work->at};
     for (int o = 0; o < t->out_c; o += BLOCK) {
         product.rows = t->out_c - o < BLOCK ? t->out_c - o : BLOCK;
@@ -200,10 +268,102 @@ static void some_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places 
         }
         for (int r = 0; r < product.rows; r++)
             for (int i = 0; i < images; i++)
-                plane_from_places(t, p, y + ((size_t)i * (size_t)t->out_c + (size_t)(o + r)) * plane,
+                plane_from_places(t, p, y + (size_t)i * y_image + (size_t)(o + r) * plane,
                                   work->m + (size_t)r * p->row + i * tiles, first, rows,
                                   t->bias ? t->bias[o + r] : 0);
     }
+}
+
+/* Where a row of tiles of a vector goes: `rows` rows of outputs, at y[at] of each channel; the plane ends at y[end]. */
+typedef struct gs_outputs {
+    size_t at, end;
+    int rows;
+} gs_outputs;
+
+/* One vector of tiles of one channel. A row's store may reach into the next row, which comes later, but not beyond the
+ * plane. */
+ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const gs_outputs *where, const float *m,
+                                  float bias, gs_vector_int always, const int share) {
+    const size_t out_w = (size_t)t->out_w, width = (size_t)(2 * GS_VECTOR / share);
+    gs_vector out[2][2];
+    float line[2][2 * GS_VECTOR];
+    tiles_from_places(out, m, NEAR_MATRIX, bias, always);
+    UNROLL for (int k = 0; k < 2; k++) {
+        gs_store(line[k], gs_low(out[k][0], out[k][1]));
+        gs_store(line[k] + GS_VECTOR, gs_high(out[k][0], out[k][1]));
+    }
+    UNROLL for (int s = 0; s < share; s++) {
+        UNROLL for (int k = 0; k < 2; k++) {
+            size_t at = where[s].at + (size_t)k * out_w;
+            if (k >= where[s].rows) continue;
+            if (at + width <= where[s].end)
+                memcpy(y + at, line[k] + (size_t)s * width, width * sizeof *y);
+            else
+                memcpy(y + at, line[k] + (size_t)s * width, out_w * sizeof *y);
+        }
+    }
+}
+
+/* The same where each vector of tiles has its own place in y: a few vectors at a time, so that m stays in the first
+ * level of the cache. */
+ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
+                                    int images, int first, int rows, const int share) {
+    const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
+    const gs_vector_int always = always_of(t);
+    int vectors = (int)(gs_round_up((size_t)images * (size_t)rows * (size_t)p->lanes) / GS_VECTOR), image = 0,
+        row = 0, column = 0;
+    gs_product product = {.depth = t->in_c, .at = work->at};
+    for (int v = 0, some; v < vectors; v += some) {
+        int left = vectors - v;
+        some = left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS; /* 4 are 2 + 2, not 3 + 1 */
+        gs_outputs where[GS_TILE_VECTORS * 4];
+        for (int i = 0; i < some * share; i++) {
+            const int r = 2 * (first + row), left = image < images ? t->out_h - r : 0; /* 0: idle lanes */
+            where[i] =
+                (gs_outputs){.at = (size_t)image * y_image + (size_t)r * (size_t)t->out_w + (size_t)column,
+                             .end = (size_t)image * y_image + plane,
+                             .rows = left < 2 ? left : 2};
+            if (share == 1 && (column += 2 * GS_VECTOR) < t->out_w) continue;
+            column = 0;
+            if (++row == rows) row = 0, image++;
+        }
+        product.columns = some * GS_VECTOR;
+        for (int o = 0; o < t->out_c; o += GS_TILE_ROWS) {
+            product.rows = t->out_c - o < GS_TILE_ROWS ? t->out_c - o : GS_TILE_ROWS;
+            for (int r = 0; r < product.rows; r++)
+                for (int i = 0; i < some * share; i++)
+                    for (size_t k = 0; k < 2 * (size_t)t->out_w; k += CACHE_LINE)
+                        __builtin_prefetch(y + (size_t)(o + r) * plane + where[i].at + k, 1, 2);
+            for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
+                product.a = t->u + (place * (size_t)t->out_c + (size_t)o) * (size_t)t->in_c;
+                GS_ISA(product)
+                (&product, work->m + place * NEAR_MATRIX, NEAR_ROW,
+                 work->v + place * p->v + (size_t)v * GS_VECTOR);
+            }
+            for (int r = 0; r < product.rows; r++)
+                for (int i = 0; i < some; i++)
+                    vector_outputs(t, y + (size_t)(o + r) * plane, where + i * share,
+                                   work->m + (size_t)r * NEAR_ROW + (size_t)i * GS_VECTOR,
+                                   t->bias ? t->bias[o + r] : 0, always, share);
+        }
+    }
+}
+
+/* Some rows of tiles of an image, or all of them of some images. */
+static void some_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
+                       const float *x, size_t x_image, int images, int first, int rows) {
+    int tiles = rows * p->columns;
+    if (p->share > 1) images_to_places(t, p, work->v, x, x_image, images, work->padded);
+    for (int i = 0; i < images && p->share == 1; i++)
+        image_to_places(t, p, work->v + i * tiles, x + (size_t)i * x_image, first, rows, work->padded);
+    if (p->share == 4)
+        outputs_by_tiles(t, p, work, y, images, first, rows, 4);
+    else if (p->share == 2)
+        outputs_by_tiles(t, p, work, y, images, first, rows, 2);
+    else if (t->out_w % (2 * GS_VECTOR) == 0)
+        outputs_by_tiles(t, p, work, y, images, first, rows, 1);
+    else
+        outputs_by_channels(t, p, work, y, images, first, rows);
 }
 
 void GS_ISA(winograd)(const gs_winograd *t, float *y, const float *x, size_t x_image, size_t images,

@@ -35,11 +35,30 @@ typedef struct gs_winograd {
     bool relu;
 } gs_winograd;
 
+/* dx is a convolution itself: of dy, whose planes lie dy_plane floats apart, with each kernel turned by 180 degrees. */
+static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_plane) {
+    return (gs_winograd){.in_c = s->out_c,
+                         .in_h = s->out_h,
+                         .in_w = s->out_w,
+                         .out_c = s->in_c,
+                         .out_h = s->in_h,
+                         .out_w = s->in_w,
+                         .pad_h = 2 - s->pad_h,
+                         .pad_w = 2 - s->pad_w,
+                         .x_plane = dy_plane};
+}
+
+/* How many rows of tiles share a vector. */
+static inline int gs_winograd_share(int tiles) {
+    return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
+}
+
 /* Whether it pays: the sums must be few compared with the products, and most lanes of a vector used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
-    size_t tiles = ((size_t)s->out_w + 1) / 2;
+    int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
-           s->pad_w <= 2 && s->in_c >= 16 && s->out_c >= 16 && 4 * tiles >= 3 * gs_round_up(tiles);
+           s->pad_w <= 2 && s->in_c >= 16 && s->out_c >= 16 &&
+           4 * tiles >= 3 * ((tiles + lanes - 1) / lanes * lanes);
 }
 
 enum { GS_WINOGRAD_PLACES = 16 };

@@ -3,6 +3,10 @@
  * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot, except those that say they may be NULL. No code above the
  * table knows which backend it uses. All is f32 in row-major order; a batch is (n, c, h, w), of vectors (n, k).
  *
+ * - Where device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (but attention_cached_forward) round all
+ *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
+ *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
+ *   in f32 for x, w and dy that are rounded.
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
  *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them
@@ -37,18 +41,50 @@ static inline gs_mem gs_at(gs_mem m, size_t elements) {
     return m;
 }
 
-/* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c, kernel_h, kernel_w), b is
- * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - kernel) / stride) + 1. */
+/* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
+ * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
+ * The channels of x and of y are cut into `groups` equal parts, and part g of y sees part g of x alone. The pixels
+ * under a kernel lie `dilation` apart. Of the last three numbers 0 means 1: they may be left out. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int groups, dilation_h, dilation_w;
 } gs_conv2d_sizes;
+
+/* Has it more than one group, or gaps in its kernel? Backends have files of their own for that. */
+static inline bool gs_conv2d_is_grouped(const gs_conv2d_sizes *s) {
+    return s->groups > 1 || s->dilation_h > 1 || s->dilation_w > 1;
+}
+
+/* The same sizes, with a 1 for each 0 that means it. */
+static inline gs_conv2d_sizes gs_conv2d_full(const gs_conv2d_sizes *s) {
+    gs_conv2d_sizes full = *s;
+    if (full.groups == 0) full.groups = 1;
+    if (full.dilation_h == 0) full.dilation_h = 1;
+    if (full.dilation_w == 0) full.dilation_w = 1;
+    return full;
+}
 
 /* The sizes of a 2-d pooling; x is (n, c, in_h, in_w), y is (n, c, out_h, out_w), out as for convolution. */
 typedef struct gs_pool2d_sizes {
     int c, in_h, in_w, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
+
+/* How many floats an image of x has, the weights, and an image of y, or of what a pooling (NULL: none) makes of it. */
+static inline size_t gs_conv2d_x(const gs_conv2d_sizes *s) {
+    return (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
+}
+
+static inline size_t gs_conv2d_w(const gs_conv2d_sizes *s) {
+    const int in_c = s->in_c / gs_conv2d_full(s).groups;
+    return (size_t)s->out_c * (size_t)in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+}
+
+static inline size_t gs_conv2d_y(const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool) {
+    const int h = pool ? pool->out_h : s->out_h, w = pool ? pool->out_w : s->out_w;
+    return (size_t)s->out_c * (size_t)h * (size_t)w;
+}
 
 /* Batch normalisation: x is (n, c, plane), where a plane is the h w pixels of a channel, or 1 of a vector. m: how many
  * numbers of a channel its statistics are taken over. */
@@ -72,7 +108,8 @@ static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
 
 /* What linear and conv2d do to their y before they write it: the work of the layers that follow, fused into one
  * operator, so that no value between the layers goes to memory and back. NULL, or one that says nothing: y as it is.
- * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. */
+ * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. A convolution with
+ * groups or dilation takes none. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
     const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */
@@ -122,13 +159,15 @@ typedef struct gs_backend {
 
     /* ---- memory ---- */
 
-    /* Reserve `bytes` (at least 1 is reserved), filled with zeros. */
+    /* Reserve `bytes` (at least 1 is reserved), filled with zeros. They are booked in the device's ledger as of its
+     * current kind: gs_alloc says which. */
     gs_status (*alloc)(gs_device *, size_t bytes, gs_mem *out);
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
     /* Copy from the host; on return `from` may be changed. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* The host's memory at `host` itself, for operators to read but not to write: it must stay until they are done.
-     * The slot is NULL if a device cannot do that, or if its operators go on after they have returned. */
+    /* The host's memory at `host` itself, for operators to read, and to write if it came from alloc_away: it must stay
+     * until they are done. The slot is NULL if a device cannot do that, or if its operators go on after they have
+     * returned. */
     gs_mem (*host_memory)(const void *host);
     /* Copy to the host; waits for the work before it. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
@@ -146,6 +185,26 @@ typedef struct gs_backend {
     gs_status (*copy)(gs_device *, gs_mem to, gs_mem from, size_t count);
     /* Wait until all work is done. */
     gs_status (*finish)(gs_device *);
+
+    /* ---- memory elsewhere: device->offload ---- */
+
+    /* Reserve `bytes` (at least 1 is reserved), filled with zeros, outside of the device's memory: in a file that is
+     * mapped (cpu; io/mapped.h), or in the host's memory (cl). They are booked as offloaded, of the current kind:
+     * gs_alloc_away says which. All but fetch and put_away may use them only after `settle`. */
+    gs_status (*alloc_away)(gs_device *, size_t bytes, void **host);
+    void (*free_away)(gs_device *, void *host); /* NULL is allowed */
+    /* Begin to bring `bytes` from there to the device's memory `to`. Where there is host_memory, operators work on
+     * `host` itself, `to` is not looked at, and the calls are but hints: of when its pages should be in memory, and
+     * when they need not. *number: of this call, for await. */
+    gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
+    /* Until it is there, for operators that are called from now on. Of the last 16 calls. The time counts in
+     * device->away. */
+    gs_status (*await)(gs_device *, uint64_t number);
+    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that. */
+    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes);
+    /* Until all is brought and written back; device->away is up to date. */
+    gs_status (*settle)(gs_device *);
+
     /* Close the device and free what it holds; the memory allocated on it must have been freed. */
     void (*close)(gs_device *);
 
@@ -166,8 +225,22 @@ typedef struct gs_backend {
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
-    /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][c][r stride_h + u - pad_h][s stride_w + v - pad_w]
-     * w[o][c][u][v], where x outside of the image is 0 */
+    /* linear_*, whose sums have an order that follows from `leaves` and `blocks` alone, whatever n, in and out are. So
+     * what workers that divide such a layer compute has the bits of one worker (layer/tensor.h). One thread.
+     *
+     * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input
+     * floor(i in / leaves). Each is added in order, and the parts in a binary tree, neighbours first. */
+    gs_status (*linear_tree_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
+                                     int leaves);
+    /* dx = dy w, where the sum over the outputs is cut likewise: they are `blocks` equal parts, one after the other,
+     * and a leaf has its part of each. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. NULL, both: the
+     * backend has none. */
+    gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                      gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks);
+
+    /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][first + c][r stride_h + u dilation_h - pad_h]
+     * [s stride_w + v dilation_w - pad_w] w[o][c][u][v], where x outside of the image is 0; c < in_c / groups, and
+     * `first` is the first channel of o's group: floor(o / (out_c / groups)) in_c / groups */
     gs_status (*conv2d_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                 const gs_conv2d_sizes *, const gs_epilogue *then);
     /* dw[o][c][u][v] (+)= sum_{i,r,s} dy[i][o][r][s] x[i][c][...];  db[o] (+)= sum_{i,r,s} dy[i][o][r][s];
@@ -271,6 +344,13 @@ typedef struct gs_backend {
     gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
                                     size_t n, const gs_attention_sizes *);
 
+    /* The same, causal, for `tokens` tokens of each sample that come after `past` others, without these being computed
+     * again: their keys and values are kept. past + tokens <= length; x (n, tokens, 3, heads, d), y (n, tokens, heads,
+     * d). First the tokens' own k and v go to places past, past + 1, ... of keys (n, heads, d, length) and values
+     * (n, heads, length, d); then token t, at place i = past + t, has y_t = sum_{j <= i} p_ij v_j. */
+    gs_status (*attention_cached_forward)(gs_device *, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
+                                          size_t n, size_t past, size_t tokens, const gs_attention_sizes *);
+
     /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
      * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
@@ -280,14 +360,17 @@ typedef struct gs_backend {
 
     /* ---- losses; stats: GS_STATS floats, the first three of which are added to ---- */
 
-    /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_i -log p[i][labels[i]];
+    /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_{i,k} -q[i][k] log p[i][k], with
+     * q[i][k] = (1 - smoothing) (labels[i] == k) + smoothing / classes;  0 <= smoothing < 1, and with 0 the loss is
+     * sum_i -log p[i][labels[i]]. log p is x - max - log(sum), which is finite where p rounds to 0.
      * stats += (loss, number of i whose largest x (the first on a tie; a NaN wins over numbers) is at labels[i], n).
-     * x and p (n, classes), labels n int32 in 0..classes-1 */
+     * x and p (n, classes), labels n int32 in 0..classes-1.
+     * Label smoothing: Szegedy et al., "Rethinking the Inception architecture for computer vision" (CVPR 2016), 7. */
     gs_status (*softmax_cross_entropy_forward)(gs_device *, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
-                                               size_t n, int classes);
-    /* dx[i][k] = p[i][k] - (labels[i] == k) */
+                                               size_t n, int classes, float smoothing);
+    /* dx[i][k] = p[i][k] - q[i][k] */
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                                int classes);
+                                                int classes, float smoothing);
 
     /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i where the largest x and
      * the largest t (chosen in the same way) are at the same j, n).  x, t (n, k) */
@@ -329,6 +412,22 @@ typedef struct gs_backend {
     /* y[i] = a[i] + scale b[i]: 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
+
+/* alloc, for this kind of use. Without it an allocation counts as workspace. */
+static inline gs_status gs_alloc(gs_device *d, gs_memory_kind kind, size_t bytes, gs_mem *out) {
+    d->kind = kind;
+    const gs_status status = d->ops->alloc(d, bytes, out);
+    d->kind = GS_MEMORY_WORKSPACE;
+    return status;
+}
+
+/* The same for alloc_away. */
+static inline gs_status gs_alloc_away(gs_device *d, gs_memory_kind kind, size_t bytes, void **host) {
+    d->kind = kind;
+    const gs_status status = d->ops->alloc_away(d, bytes, host);
+    d->kind = GS_MEMORY_WORKSPACE;
+    return status;
+}
 
 /* For a backend: *then, or an empty epilogue for NULL. A bug (gs_bug) if the device does not take it, or if a pooling's
  * x is not the y of the convolution `sizes` (NULL: of a linear layer). */

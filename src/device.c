@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/nearest.h"
 
@@ -39,6 +40,8 @@ gs_status gs_device_open(const char *name, int threads, gs_device **out) {
     gs_device *d = calloc(1, sizeof *d);
     if (!d) return gs_fail(GS_E_MEMORY, "no memory for a device");
     gs_status status;
+    gs_ledger_create(&d->memory);
+    d->kind = GS_MEMORY_WORKSPACE;
     if (strlen(name) >= sizeof d->name) {
         status = gs_fail(GS_E_USAGE, "device '%.40s...': the name is too long", name);
     } else {
@@ -51,6 +54,7 @@ gs_status gs_device_open(const char *name, int threads, gs_device **out) {
             status = no_such_device(name);
     }
     if (status != GS_OK) {
+        gs_ledger_free(&d->memory);
         free(d);
         return status == GS_E_DEVICE || status == GS_E_USAGE ? list_in_message(status) : status;
     }
@@ -58,9 +62,25 @@ gs_status gs_device_open(const char *name, int threads, gs_device **out) {
     return GS_OK;
 }
 
+void *gs_rehearsed_alloc(size_t bytes) {
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void gs_rehearsed_free(void *memory, size_t bytes) {
+    munmap(memory, bytes);
+}
+
+void gs_device_rehearse(gs_device *d) {
+    d->rehearses = true;
+    if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_rehearse(d);
+}
+
 void gs_device_close(gs_device *d) {
     if (!d) return;
     d->ops->close(d);
+    gs_ledger_free(&d->memory);
     free(d);
 }
 

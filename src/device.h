@@ -6,17 +6,54 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
+#include "core/ledger.h"
 
 typedef struct gs_backend gs_backend;
 typedef struct gs_device gs_device;
 
+/* What the products of linear, conv2d and attention are made of. In 16 bits their inputs are rounded, to the nearest,
+ * before they are multiplied; sums, and all that is in memory, stay f32. */
+typedef enum gs_precision {
+    GS_PRECISION_F32,
+    GS_PRECISION_BF16,
+    GS_PRECISION_F16,
+    GS_PRECISIONS
+} gs_precision;
+
+/* What may lie outside of a device's memory: bits of gs_device.offload. */
+typedef enum gs_offload {
+    GS_OFFLOAD_OPTIMIZER = 1,   /* the optimiser's vectors */
+    GS_OFFLOAD_ACTIVATIONS = 2, /* y of the layers, from forward to backward */
+    GS_OFFLOAD_WEIGHTS = 4,
+    GS_OFFLOADS = 7 /* all of them */
+} gs_offload;
+
+/* What that cost: seconds in which something was brought or put back, and in which the worker waited for it; and the
+ * bytes that were brought. */
+typedef struct gs_away_times {
+    double busy, waited, bytes;
+} gs_away_times;
+
+/* The share that was hidden behind the worker's own work: 1 - waited / busy. */
+static inline double gs_away_hidden(gs_away_times t) {
+    return t.waited < t.busy ? 1 - t.waited / t.busy : 0;
+}
+
 /* An open device. Each worker opens its own. */
 struct gs_device {
     const gs_backend *ops;
-    char name[48];         /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
-    char description[160]; /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
-    bool steady;           /* inference: forward gives the same bits for any number of threads */
-    void *state;           /* the backend's own */
+    char name[48];          /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
+    char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
+    gs_precision precision; /* of the products; f32 unless the caller sets another */
+    bool steady;            /* inference: forward gives the same bits for any number of threads */
+    gs_ledger memory;       /* what is allocated, by kind: by the backend, and on the host by the worker */
+    gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
+    size_t most_at_once;    /* bytes that one allocation may have; 0: no limit */
+    bool rehearses;         /* gs_device_rehearse */
+    unsigned offload;       /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
+    const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
+    gs_away_times away;         /* so far */
+    void *state;                /* the backend's own */
 };
 
 /* One line of `gradsum devices`. */
@@ -35,6 +72,11 @@ typedef struct gs_device_info {
  * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is no such device;
  * the message lists those that exist. */
 gs_status gs_device_open(const char *name, int threads, gs_device **out);
+
+/* A rehearsal: from here on this device computes nothing. Whatever is allocated is booked in the ledger as always, but
+ * takes no memory; what is read from the device is 0. So the calls of a run show what memory the run would take. Before
+ * anything is allocated on the device. */
+void gs_device_rehearse(gs_device *);
 
 /* Close a device; NULL is allowed. */
 void gs_device_close(gs_device *);
@@ -87,4 +129,8 @@ void gs_cpu_plain(gs_backend *);
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);
 gs_status gs_cl_open(gs_device *device); /* device->name says which */
+/* What an allocation is in a rehearsal: addresses without memory behind them, which read as 0. NULL: there are none. */
+void *gs_rehearsed_alloc(size_t bytes);
+void gs_rehearsed_free(void *memory, size_t bytes);
+void gs_cpu_rehearse(gs_device *);
 gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);

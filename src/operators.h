@@ -7,7 +7,8 @@
 
 /* clang-format off */
 #define GS_MEMORY_FUNCTIONS(X) \
-    X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close)
+    X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close) \
+    X(alloc_away) X(free_away) X(fetch) X(await) X(put_away) X(settle)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
     X(linear_forward) X(linear_backward) \
@@ -19,7 +20,7 @@
     X(layer_norm_forward) X(layer_norm_backward) \
     X(embedding_forward) X(embedding_backward) \
     X(positions_forward) X(positions_backward) \
-    X(attention_forward) X(attention_backward) \
+    X(attention_forward) X(attention_backward) X(attention_cached_forward) \
     X(relu_forward) X(relu_backward) \
     X(tanh_forward) X(tanh_backward) \
     X(sigmoid_forward) X(sigmoid_backward) \

@@ -1,9 +1,10 @@
 #!/bin/sh
-# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, forward + backward + update, momentum SGD, loading
-# included) on every way of running this machine, side by side, and as ratios to PyTorch where Debian's python3-torch is
-# installed: a row of one thread to PyTorch's with one, the others to that with all cores. Each figure is the fastest of
-# three short runs in each of seven turns. What the machine can do at most is measured in the same turns, and the rows
-# of the cpu are shown as a share of its multiply-adds.
+# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, of gpt 12 sequences, of resnet50 8; forward + backward
+# + update, momentum SGD, loading included) on every way of running this machine, side by side, and as ratios to PyTorch
+# where Debian's python3-torch is installed: a row of one thread to PyTorch's with one, the others to that with all
+# cores. NEWEST=PYTHON, one that has another PyTorch, adds rows of that, eager and compiled. Each figure is the fastest
+# of three short runs in each of TURNS turns (7). What the machine can do at most is measured in the same turns, and the
+# rows of the cpu are shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift
@@ -24,6 +25,7 @@ peak() { sed -n "s/^$1|.*\"$2\":\([0-9.e+]*\).*/\1/p" "$work/peaks" | sort -g | 
 echo "gradsum on this machine:"
 "$gradsum" devices | sed 's/^/  /'
 has_torch && "$python" -c 'import torch; print("  PyTorch", torch.__version__)'
+has_newest && "$NEWEST" -c 'import torch; print("  newest: PyTorch", torch.__version__)'
 
 failed=0
 work=$(mktemp -d) || exit 1
@@ -31,9 +33,9 @@ trap 'rm -rf "$work"' EXIT
 : >"$work/peaks"
 halves="cl:0.0/0of2,cl:0.0/1of2"
 
-for model in ${*:-mlp lenet cnn}; do
+for model in ${*:-mlp lenet cnn resnet20 gpt}; do
     : >"$work/rows"
-    for turn in 1 2 3 4 5 6 7; do
+    for turn in $(seq "${TURNS:-7}"); do
         LAUNCH=
         for threads in 1 $cores; do # without the layers' rows and the speeds of the loader
             "$gradsum" profile --model softmax --device cpu --threads "$threads" --json |
@@ -41,10 +43,14 @@ for model in ${*:-mlp lenet cnn}; do
         done
         has_torch && row 1 "PyTorch, 1 thread" "$(torch $model 1)"
         has_torch && row 2 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 1)"
+        has_newest && row 13 "newest PyTorch, 1 thread" "$(newest $model 1)"
+        has_newest && row 14 "the same, compiled" "$(newest $model 1 --compile)"
         row 3 "cpu, 1 thread" "$(ours $model --device cpu --threads 1)"
         if [ "$cores" -ge 2 ]; then
             has_torch && row 4 "PyTorch, 2 threads" "$(torch $model 2)"
             has_torch && row 12 "the same without OPENBLAS_CORETYPE" "$(torch_as_installed $model 2)"
+            has_newest && row 15 "newest PyTorch, 2 threads" "$(newest $model 2)"
+            has_newest && row 16 "the same, compiled" "$(newest $model 2 --compile)"
             row 5 "cpu, 2 threads" "$(ours $model --device cpu --threads 2)"
             row 6 "2 workers as threads" "$(ours $model --devices cpu,cpu --threads 1)"
             has_torch && row 7 "PyTorch DDP over Gloo, 2 ranks" "$(torch $model 1 2)"
@@ -61,19 +67,20 @@ for model in ${*:-mlp lenet cnn}; do
             fi
         fi
     done
-    printf '\n%-35s %10s %9s %14s %8s\n' "$model, global batch 128" samples/s "to PyTorch" "as installed" "of peak"
+    printf '\n%-35s %10s %9s %14s %8s\n' "$model, global batch $(batch_of $model)" \
+        samples/s "to PyTorch" "as installed" "of peak"
     flops=$(flops $model)
-    for row in 1 2 3 4 12 5 6 7 8 9 10 11; do
+    for row in 1 2 13 14 3 4 12 15 16 5 6 7 8 9 10 11; do
         name=$(name_of $row) value=$(value_of $row)
         [ -n "$name" ] || continue
         [ -n "$value" ] || { printf '%-34s %14s\n' "$name" failed && failed=1 && continue; }
         case $row in
-        1 | 2 | 3) limit=$(peak 1 peak_flops) torch=$(value_of 1) installed=$(value_of 2) ;;
+        1 | 2 | 3 | 13 | 14) limit=$(peak 1 peak_flops) torch=$(value_of 1) installed=$(value_of 2) ;;
         *) limit=$(peak "$cores" peak_flops) torch=$(value_of 4) installed=$(value_of 12) ;;
         esac
         case $row in 10 | 11) limit= ;; esac
         awk -v n="$name" -v v="$value" -v t="$torch" -v i="$installed" -v f="$flops" -v l="$limit" 'BEGIN {
-            printf "%-35s %10.0f", n, v
+            printf v < 100 ? "%-35s %10.2f" : "%-35s %10.0f", n, v
             printf t ? " %9.2fx" : " %10s", t ? v / t : ""
             printf i ? " %13.2fx" : " %14s", i ? v / i : ""
             if (l) printf " %6.0f %%", 100 * v * f / l

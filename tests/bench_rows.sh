@@ -4,8 +4,10 @@
 # steps, for PyTorch as for gradsum. Other load on a machine makes a run slower, never faster, and a virtual machine's
 # two cores may be one real core for a while.
 
-batch=128 # the global one
-runs=3    # short ones in each turn
+runs=3 # short ones in each turn
+
+# batch_of MODEL: the global one
+batch_of() { case $1 in gpt) echo 12 ;; resnet50) echo 8 ;; *) echo 128 ;; esac; }
 
 python=/usr/bin/python3
 has_torch() { "$python" -c 'import torch' 2>/dev/null; }
@@ -15,7 +17,34 @@ has_torch() { "$python" -c 'import torch' 2>/dev/null; }
 kernels=$("$gradsum" devices | sed -n 's/.*OpenBLAS kernels: \([A-Za-z0-9]*\).*/\1/p' | head -n 1)
 
 # steps_of MODEL: in a run of a quarter of a second or so
-steps_of() { case $1 in mlp) echo 150 ;; lenet) echo 80 ;; cnn) echo 8 ;; esac; }
+steps_of() {
+    case $1 in mlp) echo 150 ;; lenet) echo 80 ;; cnn) echo 8 ;; resnet20) echo 2 ;; gpt) echo 5 ;; *) echo 1 ;; esac
+}
+
+# data_of MODEL: what it is trained on here; resnet50 on noise, which is made in $work. Data do not change the speed.
+data_of() {
+    case $1 in
+    resnet20) echo colour-fashion-small ;;
+    gpt) echo jargon ;;
+    resnet50) [ -f "$work/noise/test-labels.npy" ] || noise "$work/noise" && echo "$work/noise" ;;
+    *) echo fashion-mnist-small ;;
+    esac
+}
+
+# npy FILE SIZES TYPE: NumPy's file with the bytes of standard input
+npy() {
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$3', 'fortran_order': False, 'shape': ($2,), }" >"$1"
+    cat >>"$1"
+}
+
+# noise FOLDER: 64 pictures of 224 x 224 of 1,000 classes, to train on and to test
+noise() {
+    mkdir -p "$1"
+    for split in train test; do
+        head -c $((64 * 3 * 224 * 224)) /dev/urandom | npy "$1/$split-images.npy" '64, 3, 224, 224' '|u1'
+        head -c 64 /dev/zero | npy "$1/$split-labels.npy" 64 '|u1'
+    done
+}
 
 # ours MODEL ARGUMENTS...: samples/s of all workers together, a line for each run
 ours() {
@@ -24,15 +53,19 @@ ours() {
     i=0
     while [ $((i += 1)) -le $runs ]; do
         # shellcheck disable=SC2086
-        "$gradsum" $LAUNCH train --model "$model" --json --batch $batch --epochs 1000 \
-            --steps "$(steps_of "$model")" "$@" |
-            sed -n '/"event":"end"/s/.*"step_median_ms":\([0-9.]*\).*/\1/p' | awk -v b=$batch '{ print 1000 * b / $1 }'
+        "$gradsum" $LAUNCH train --model "$model" --data "$(data_of "$model")" --json --batch "$(batch_of "$model")" \
+            --epochs 1000 --steps "$(steps_of "$model")" "$@" |
+            sed -n '/"event":"end"/s/.*"step_median_ms":\([0-9.]*\).*/\1/p' |
+            awk -v b="$(batch_of "$model")" '{ print 1000 * b / $1 }'
     done
 }
 
 # torch MODEL THREADS [RANKS]: the same; one process for all runs, as it takes seconds to start
-torch() { OPENBLAS_CORETYPE=$kernels "$python" "$here/bench_torch.py" "$@"; }
-torch_as_installed() { "$python" "$here/bench_torch.py" "$@"; }
+torch() { OPENBLAS_CORETYPE=$kernels "$python" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")"; }
+torch_as_installed() { "$python" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")"; }
+# Another PyTorch: NEWEST=venv/bin/python make bench
+has_newest() { [ -n "${NEWEST:-}" ] && "$NEWEST" -c 'import torch' 2>/dev/null; }
+newest() { "$NEWEST" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")" 2>/dev/null; }
 
 # row NUMBER NAME FIGURES: adds to what `name_of` and `value_of` look up, a line each; "": it failed
 row() { echo "$3" | while read -r figure; do echo "$1|$2|$figure"; done >>"$work/rows"; }

@@ -2,64 +2,61 @@
 """One training step of PyTorch on random data that is already in memory, for `make bench`: prints samples/s, by the median of
 the steps, of three runs of it, a line each.
 
-    bench_torch.py MODEL THREADS [RANKS]
+    bench_torch.py MODEL THREADS [RANKS] [--batch 128] [--steps N] [--compile]
 
-RANKS > 1: DistributedDataParallel over Gloo on this machine, THREADS for each, the global batch of 128 divided.
-Not needed to build, to test or to learn: it is the measure that a student would otherwise have installed.
+RANKS > 1: DistributedDataParallel over Gloo on this machine, THREADS for each, the global batch divided. --compile:
+torch.compile, of PyTorch 2. Not needed to build, to test or to learn: it is the measure that a student would otherwise
+have installed.
 """
-import os, statistics, sys, tempfile, time
+import argparse, os, statistics, tempfile, time
 
-model, threads = sys.argv[1], int(sys.argv[2])
-ranks = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+parser = argparse.ArgumentParser()
+parser.add_argument("model")
+parser.add_argument("threads", type=int)
+parser.add_argument("ranks", type=int, nargs="?", default=1)
+parser.add_argument("--batch", type=int, default=128)
+parser.add_argument("--steps", type=int, help="of one run; without it as many as take a quarter of a second or so")
+parser.add_argument("--compile", action="store_true")
+a = parser.parse_args()
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(threads)
+    os.environ[name] = str(a.threads)
 import torch
 from torch import nn
+from torch_peers import network, samples
 
-GLOBAL_BATCH = 128
-
-
-def network():
-    if model == "mlp":
-        return nn.Sequential(nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-    if model == "lenet":
-        return nn.Sequential(
-            nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(64 * 14 * 14, 128), nn.ReLU(), nn.Linear(128, 10))
+STEPS = {"mlp": 150, "lenet": 80, "cnn": 8, "resnet20": 2, "gpt": 5, "resnet50": 1}
 
 
 def measure(rank, store):
-    torch.set_num_threads(threads)
+    torch.set_num_threads(a.threads)
     torch.manual_seed(0)
-    net = network()
-    if ranks > 1:
+    net = network(a.model)
+    if a.ranks > 1:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-        torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=ranks)
+        torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=a.ranks)
         net = nn.parallel.DistributedDataParallel(net)
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-    batch = GLOBAL_BATCH // ranks
-    x, y = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
-    for run in range(3):
+    x, y = samples(a.model, a.batch // a.ranks)
+    run = torch.compile(net) if a.compile else net
+    warm = 3 if a.model != "resnet50" else 1
+    for turn in range(3):
         times = []
-        for _ in range({"mlp": 150, "lenet": 80, "cnn": 8}[model] + 3 * (run == 0)):
+        for _ in range((a.steps or STEPS[a.model]) + warm * (turn == 0)):
             start = time.perf_counter()
             optimiser.zero_grad()
-            nn.functional.cross_entropy(net(x), y).backward()
+            nn.functional.cross_entropy(run(x), y).backward()
             optimiser.step()
             times.append(time.perf_counter() - start)
         if rank == 0:
-            print(round(GLOBAL_BATCH / statistics.median(times[3 * (run == 0):])), flush=True)
-    if ranks > 1:
+            print("%.5g" % (a.batch / statistics.median(times[warm * (turn == 0):])), flush=True)
+    if a.ranks > 1:
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    if ranks == 1:
+    if a.ranks == 1:
         measure(0, None)
     else:
         folder = tempfile.TemporaryDirectory()
-        torch.multiprocessing.spawn(measure, (os.path.join(folder.name, "store"),), ranks)
+        torch.multiprocessing.spawn(measure, (os.path.join(folder.name, "store"),), a.ranks)

@@ -25,8 +25,9 @@ for way in auto sharded-update local async; do schemes=${schemes//$way/}; done #
 transports="shm gloo"
 mpirun --version >/dev/null 2>&1 && ldd "$program" | grep -q libmpi && transports="$transports mpi" ||
     echo "kill: not over mpi: there is no mpirun, or the program was built without MPI"
-ways=("--sync sharded-update" "--sync local --every 3" "--sync async --staleness 2" "--sync ring --bucket 16"
-      "--sync tree --verify 1" "--accumulate 3" "--sync halving_doubling --wire bf16" "--exact")
+ways=("--sync sharded-update" "--zero 2" "--zero 3" "--sync local --every 3" "--sync async --staleness 2"
+      "--sync ring --bucket 16" "--sync tree --verify 1" "--accumulate 3" "--sync halving_doubling --wire bf16"
+      "--pipeline 3" "--exact" "--tensor 2" "--tensor 2 --exact")
 all=()
 for how in kill stop; do
     for transport in $transports; do
@@ -121,7 +122,7 @@ left_behind() {
 draw() {
     local how=$1 transport=$2 devices=$3 processes=$PROCESSES starter pid pids wait_ms=$((RANDOM % 500)) i victim_pid=
     shift 3
-    [ "$*" != --exact ] || processes=4 # that, or 1, 2 or 8
+    case "$*" in *--exact* | *--tensor*) processes=4 ;; esac # of --exact that, or 1, 2 or 8
     local victim=$((RANDOM % processes))
     rm -rf "$work/tmp" "$work/out" "$work/err" && mkdir "$work/tmp"
     ls -A /dev/shm | grep -i gradsum | sort >"$work/shm"

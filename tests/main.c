@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_GROUPS = 128 };
+enum { MAX_GROUPS = 256 };
 static struct {
     const char *name;
     const struct CMUnitTest *tests;

@@ -127,6 +127,27 @@ static gs_status attention_backward(const instance *t) {
     return attention_run(t, true);
 }
 
+/* ---- attention_cached  n, tokens, past, length, width, heads: w are the keys, b the values; no backward ---- */
+
+static void attention_cached_counts(const int *a, size_t *count) {
+    count[Y] = (size_t)(a[0] * a[1] * a[4]);
+    count[X] = 3 * count[Y];
+    count[W] = count[B] = (size_t)(a[0] * a[3] * a[4]);
+}
+
+static int attention_cached_summands(const int *a, tensor output) {
+    (void)output;
+    return a[4] / a[5] + a[1] + a[2];
+}
+
+static gs_status attention_cached_forward(const instance *t) {
+    const int *a = t->c->arg;
+    const gs_mem *p = t->place;
+    const gs_attention_sizes s = {.length = a[3], .width = a[4], .heads = a[5], .causal = 1};
+    return t->device->ops->attention_cached_forward(t->device, p[Y], p[W], p[B], p[X], (size_t)a[0],
+                                                    (size_t)a[2], (size_t)a[1], &s);
+}
+
 const operator_test sequence_operators[] = {
     {"layer_norm", 2, layer_norm_counts, layer_norm_forward, layer_norm_backward, WIDE, 1 / 8.0f, false,
      false, layer_norm_summands, false},
@@ -136,5 +157,7 @@ const operator_test sequence_operators[] = {
      positions_summands, false},
     {"attention", 5, attention_counts, attention_forward, attention_backward, ANYWHERE, 1 / 8.0f, false,
      false, attention_summands, false},
+    {"attention_cached", 6, attention_cached_counts, attention_cached_forward, NULL, ANYWHERE, 1, false,
+     false, attention_cached_summands, false},
     {0},
 };

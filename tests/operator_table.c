@@ -88,6 +88,42 @@ static gs_status conv2d_backward(const instance *t) {
                                            (size_t)t->c->arg[0], &s, t->add, t->relu ? &relu : NULL);
 }
 
+/* The same operator with other sizes, which are other files. */
+static gs_conv2d_sizes conv2d_groups_sizes(const int *a) {
+    gs_conv2d_sizes s = conv2d_sizes(a);
+    s.groups = a[11], s.dilation_h = a[12], s.dilation_w = a[13];
+    s.out_h = out_size(a[2], a[12] * (a[5] - 1) + 1, a[7], a[9]);
+    s.out_w = out_size(a[3], a[13] * (a[6] - 1) + 1, a[8], a[10]);
+    return s;
+}
+
+static void conv2d_groups_counts(const int *a, size_t *count) {
+    gs_conv2d_sizes s = conv2d_groups_sizes(a);
+    image_counts(count, (size_t)(a[0] * s.in_c * s.in_h * s.in_w),
+                 (size_t)(a[0] * s.out_c * s.out_h * s.out_w));
+    count[W] = count[DW] = (size_t)(s.out_c * (s.in_c / s.groups) * s.kernel_h * s.kernel_w);
+    count[B] = count[DB] = a[14] ? (size_t)s.out_c : 0;
+}
+
+static int conv2d_groups_summands(const int *a, tensor output) {
+    gs_conv2d_sizes s = conv2d_groups_sizes(a);
+    if (output == Y) return s.in_c / s.groups * s.kernel_h * s.kernel_w + 1;
+    return output == DX ? s.out_c / s.groups * s.kernel_h * s.kernel_w : a[0] * s.out_h * s.out_w;
+}
+
+static gs_status conv2d_groups_forward(const instance *t) {
+    gs_conv2d_sizes s = conv2d_groups_sizes(t->c->arg);
+    const gs_mem *p = t->place;
+    return t->device->ops->conv2d_forward(t->device, p[Y], p[X], p[W], p[B], (size_t)t->c->arg[0], &s, NULL);
+}
+
+static gs_status conv2d_groups_backward(const instance *t) {
+    gs_conv2d_sizes s = conv2d_groups_sizes(t->c->arg);
+    const gs_mem *p = t->place;
+    return t->device->ops->conv2d_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W],
+                                           (size_t)t->c->arg[0], &s, t->add, NULL);
+}
+
 static gs_pool2d_sizes pool2d_sizes(const int *a) {
     return (gs_pool2d_sizes){
         .c = a[1],
@@ -238,16 +274,20 @@ static int loss_summands(const int *a, tensor output) {
     return output == STATS ? a[0] + a[1] : a[1]; /* the loss of a sample is a sum over its classes */
 }
 
+static float smoothing_of(const instance *t) {
+    return (float)t->c->arg[2] / 100;
+}
+
 static gs_status softmax_cross_entropy_forward(const instance *t) {
     const gs_mem *p = t->place;
     return t->device->ops->softmax_cross_entropy_forward(t->device, p[Y], p[STATS], p[X], p[LABELS],
-                                                         (size_t)t->c->arg[0], t->c->arg[1]);
+                                                         (size_t)t->c->arg[0], t->c->arg[1], smoothing_of(t));
 }
 
 static gs_status softmax_cross_entropy_backward(const instance *t) {
     const gs_mem *p = t->place;
-    return t->device->ops->softmax_cross_entropy_backward(t->device, p[DX], p[Y], p[LABELS],
-                                                          (size_t)t->c->arg[0], t->c->arg[1]);
+    return t->device->ops->softmax_cross_entropy_backward(
+        t->device, p[DX], p[Y], p[LABELS], (size_t)t->c->arg[0], t->c->arg[1], smoothing_of(t));
 }
 
 /* The target is called w here; nothing asks for its gradient. */
@@ -275,6 +315,8 @@ static const operator_test operators[] = {
      false},
     {"conv2d", 12, conv2d_counts, conv2d_forward, conv2d_backward, ANYWHERE, 1, false, false, conv2d_summands,
      false},
+    {"conv2d_groups", 15, conv2d_groups_counts, conv2d_groups_forward, conv2d_groups_backward, ANYWHERE, 1,
+     false, false, conv2d_groups_summands, false},
     {"max_pool2d", 10, max_pool2d_counts, max_pool2d_forward, max_pool2d_backward, DISTINCT, 1 / 512.0f,
      false, false, pool2d_summands, false},
     {"avg_pool2d", 10, avg_pool2d_counts, avg_pool2d_forward, avg_pool2d_backward, ANYWHERE, 1, false, false,
@@ -291,7 +333,7 @@ static const operator_test operators[] = {
     {"gelu_tanh", 1, element_counts, gelu_tanh_forward, gelu_tanh_backward, WIDE, 1 / 32.0f, true, false,
      one_summand, true},
     {"silu", 1, element_counts, silu_forward, silu_backward, WIDE, 1 / 16.0f, true, false, one_summand, true},
-    {"softmax_cross_entropy", 2, softmax_cross_entropy_counts, softmax_cross_entropy_forward,
+    {"softmax_cross_entropy", 3, softmax_cross_entropy_counts, softmax_cross_entropy_forward,
      softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true, loss_summands, false},
     {"mean_squared_error", 2, mean_squared_error_counts, mean_squared_error_forward,
      mean_squared_error_backward, ANYWHERE, 4, false, true, loss_summands, false},

@@ -130,7 +130,7 @@ void instance_forward(const instance *t) {
 }
 
 void instance_backward(const instance *t) {
-    if (t->op->backward(t) != GS_OK)
+    if (t->op->backward && t->op->backward(t) != GS_OK)
         fail_msg("%s on %s: backward: %s", operator_case_name(t->c), t->device->name, gs_message());
 }
 

@@ -13,7 +13,7 @@ extern const char *const tensor_names[TENSORS]; /* as in the golden files */
 typedef struct operator_case {
     const char *op;
     bool small;
-    int arg[12];
+    int arg[15];
 } operator_case;
 
 typedef struct instance instance;
@@ -24,7 +24,7 @@ typedef struct operator_test {
     /* The count of each tensor; 0: the operator has no such tensor. */
     void (*counts)(const int *arg, size_t *count);
     gs_status (*forward)(const instance *);
-    gs_status (*backward)(const instance *);
+    gs_status (*backward)(const instance *); /* NULL: there is none */
     /* What x must avoid, so that results and finite differences are well defined. */
     enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT, TOKENS } x;
     float step;        /* of finite differences, see test_operators.c */

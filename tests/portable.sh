@@ -95,8 +95,8 @@ arm64_packages() {
     # shellcheck disable=SC2086
     $apt_get update >"$out/arm64.log" 2>&1 &&
         $apt_get install -y --no-install-recommends --download-only libc6-dev "$cxx" libopenblas-pthread-dev \
-            libgloo-dev ocl-icd-opencl-dev opencl-headers zlib1g-dev libcjson-dev nettle-dev libprotobuf-c-dev \
-            libcmocka-dev >>"$out/arm64.log" 2>&1 || return 1
+            libgloo-dev ocl-icd-opencl-dev opencl-headers zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev \
+            nettle-dev libprotobuf-c-dev libcmocka-dev >>"$out/arm64.log" 2>&1 || return 1
     for folder in lib bin sbin; do
         mkdir -p "$root/usr/$folder"
         ln -s "usr/$folder" "$root/$folder"

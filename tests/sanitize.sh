@@ -53,8 +53,8 @@ tsan)
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu
-    check_groups train in_one_file async trace overlap sharded_update collectives sync pool comm gloo meeting checked \
-        shm wire wire_bytes loader # the longest first, so that none of them is the last
+    check_groups train in_one_file async trace overlap zero zero_counts collectives sync pool comm gloo meeting \
+        checked shm wire wire_bytes loader # the longest first, so that none of them is the last
     ;;
 *)
     echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2

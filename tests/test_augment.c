@@ -65,8 +65,9 @@ static void check_sample(const gs_augment *a, const gs_dataset *d, uint64_t epoc
             }
 }
 
-static const gs_augment cases[] = {{4, true, 3},  {1, false, 0}, {0, true, 0}, {0, false, 6},
-                                   {6, false, 1}, {2, true, 0},  {0, true, 2}, {3, false, 4}};
+static const gs_augment cases[] = {{4, true, 3, false},  {1, false, 0, false}, {0, true, 0, false},
+                                   {0, false, 6, false}, {6, false, 1, false}, {2, true, 0, false},
+                                   {0, true, 2, false},  {3, false, 4, false}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static void each_picture_is_as_stated(void **state) {
@@ -101,12 +102,12 @@ static void all_draws_are_equally_likely(void **state) {
         for (int k = 0; k < 9; k++) corner[i * 9 + k] = (unsigned char)(k + 1);
     for (size_t i = 0; i < DRAWS; i++) {
         unsigned char got[9];
-        gs_augment_sample(&(gs_augment){1, false, 0}, &d, SEED, 1, i, got);
+        gs_augment_sample(&(gs_augment){1, false, 0, false}, &d, SEED, 1, i, got);
         places[got[4] - 1]++; /* what has come to the middle */
-        gs_augment_sample(&(gs_augment){0, true, 0}, &d, SEED, 1, i, got);
+        gs_augment_sample(&(gs_augment){0, true, 0, false}, &d, SEED, 1, i, got);
         assert_true(got[0] == 1 || got[0] == 3);
         flipped += got[0] == 3;
-        gs_augment_sample(&(gs_augment){0, false, 1}, &d, SEED, 1, i, got);
+        gs_augment_sample(&(gs_augment){0, false, 1, false}, &d, SEED, 1, i, got);
         for (int k = 0; k < 9; k++) cut[k] += got[k] == 0;
     }
     for (int k = 0; k < 9; k++)
@@ -119,7 +120,7 @@ static void all_draws_are_equally_likely(void **state) {
 static void draws_are_independent(void **state) {
     (void)state;
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
-    const gs_augment crop = {3, false, 0}, flip = {0, true, 0}, both = {3, true, 0};
+    const gs_augment crop = {3, false, 0, false}, flip = {0, true, 0, false}, both = {3, true, 0, false};
     int by_epoch = 0, by_seed = 0;
     for (size_t i = 0; i < COUNT; i++) {
         unsigned char a[189], b[189], c[189], cropped[189], flipped[189], one[189];
@@ -150,14 +151,16 @@ static void the_layout_decides_nothing(void **state) {
     for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
         for (int part = 0; part < layouts[k].parts; part++) {
             const gs_schedule s = {
-                COUNT, layouts[k].batch, layouts[k].parts, part, 1, layouts[k].passes, layouts[k].most, 3, 0};
+                COUNT, layouts[k].batch, layouts[k].parts, part, 1, layouts[k].passes, layouts[k].most, 3, 0,
+                0};
             gs_schedule_place at = {0};
             gs_piece piece;
             gs_loader *loader;
             uint32_t order[COUNT];
             assert_ok(gs_loader_create(&d, &s, &cases[0], SEED, 0, &loader));
             while (gs_schedule_next(&s, &at, &piece)) {
-                const gs_loaded *got = gs_loader_next(loader);
+                const gs_loaded *got;
+                assert_ok(gs_loader_next(loader, &got));
                 gs_epoch_order(SEED, piece.epoch, COUNT, order);
                 for (size_t i = 0; i < piece.n; i++) {
                     const uint32_t sample = order[piece.first + i];
@@ -172,7 +175,7 @@ static void the_layout_decides_nothing(void **state) {
 
 /* ---- runs ---- */
 
-static const gs_augment all_three = {1, true, 2};
+static const gs_augment all_three = {1, true, 2, false};
 
 static gs_settings tiny(const char *devices) {
     gs_settings s = gs_settings_default();
@@ -275,8 +278,10 @@ static void devices_get_the_same(void **state) {
 
 static void values_as_text(void **state) {
     (void)state;
-    static const char *const same[] = {"none",     "crop:4",      "flip",
-                                       "cutout:8", "crop:4,flip", "crop:9999,flip,cutout:9999"};
+    static const char *const same[] = {"none",         "crop:4",
+                                       "flip",         "cutout:8",
+                                       "crop:4,flip",  "crop:9999,flip,cutout:9999",
+                                       "resized_crop", "resized_crop,crop:9999,flip,cutout:9999"};
     gs_augment a;
     char text[GS_AUGMENT_TEXT];
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -285,12 +290,29 @@ static void values_as_text(void **state) {
     }
     assert_true(gs_augment_read("cutout:08,crop:4,flip", &a));
     assert_string_equal(gs_augment_text(&a, text, sizeof text), "crop:4,flip,cutout:8");
-    static const char *const wrong[] = {
-        "",          "crop",  "crop:",        "crop:0",       "crop:-1",       "crop:x",
-        "flip:1",    "flip,", ",flip",        "flip,flip",    "crop:4,crop:4", "none,flip",
-        "flip none", "Flip",  "cutout:10000", "crop:4 ,flip", "flips",         "crop:4x"};
+    static const char *const wrong[] = {"",
+                                        "crop",
+                                        "crop:",
+                                        "crop:0",
+                                        "crop:-1",
+                                        "crop:x",
+                                        "flip:1",
+                                        "flip,",
+                                        ",flip",
+                                        "flip,flip",
+                                        "crop:4,crop:4",
+                                        "none,flip",
+                                        "resized_crop,resized_crop",
+                                        "resized_crop:1",
+                                        "resized",
+                                        "flip none",
+                                        "Flip",
+                                        "cutout:10000",
+                                        "crop:4 ,flip",
+                                        "flips",
+                                        "crop:4x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        a = (gs_augment){7, true, 7};
+        a = (gs_augment){7, true, 7, false};
         if (gs_augment_read(wrong[i], &a)) fail_msg("'%s' was read", wrong[i]);
         assert_int_equal(a.crop, 7);
     }

@@ -146,7 +146,7 @@ static void ghosts_do_not_depend_on_the_cut(void **state) {
     gs_result_free(&global);
 }
 
-/* With statistics of what is computed at once, and with those of ghosts. */
+/* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
 static void exact_to_the_bit(void **state) {
     (void)state;
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
@@ -154,10 +154,12 @@ static void exact_to_the_bit(void **state) {
     gs_settings s = settings("cpu");
     s.steps = 5;
     s.exact = true;
-    for (int ghost = 0; ghost < 2; ghost++) {
-        s.batch = ghost ? 240 : BATCH;
-        s.batch_norm = ghost ? (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 10}
-                             : (gs_batch_norm_groups){GS_BATCH_NORM_LOCAL, 0};
+    static const gs_batch_norm_groups kinds[] = {
+        {GS_BATCH_NORM_LOCAL, 0}, {GS_BATCH_NORM_GHOST, 10}, {GS_BATCH_NORM_GLOBAL, 0}};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        s.batch_norm = kinds[kind];
+        s.batch = s.batch_norm.group ? 240 : BATCH;
+        s.steps = s.batch_norm.over == GS_BATCH_NORM_GLOBAL ? STEPS : 5;
         s.devices = "cpu";
         gs_result one = gs_test_train(&s);
         for (size_t i = 1; i < sizeof devices / sizeof *devices; i++) {
@@ -168,6 +170,45 @@ static void exact_to_the_bit(void **state) {
         }
         gs_result_free(&one);
     }
+}
+
+/* The same as without --exact, but for rounding, also where layers lie in others; and between processes. */
+static void exact_is_that_of_one_worker(void **state) {
+    (void)state;
+    static const char *const runs[] = {"train", "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
+                                       "launch -n 2 -- train", "launch -n 2 -- train --devices cpu,cpu"};
+    char first[65], sha256[65], arguments[500];
+    gs_settings s = settings("cpu");
+    s.label_smoothing = 0.1f; /* of all virtual shards */
+    gs_result one = gs_test_train(&s);
+    s.exact = true;
+    s.devices = "cpu,cpu";
+    gs_result exact = gs_test_train(&s);
+    assert_within(&exact, &one, ROUNDING, "--exact");
+    assert_near(exact.test_loss, one.test_loss, 1e-4, 0);
+    gs_result_free(&exact);
+    gs_result_free(&one);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(
+            arguments, sizeof arguments,
+            "%s --exact --batch 30 --steps 6 --model \"conv 4 3x3 stride 4 pad 1 no_bias, batch_norm, relu, "
+            "residual(conv 4 3x3 pad 1 no_bias, batch_norm, relu, dropout 0.1), flatten, linear 10\"",
+            runs[i]);
+        gs_test_sha256(arguments, i == 0 ? first : sha256);
+        if (i > 0) assert_string_equal(first, sha256);
+    }
+}
+
+/* Shards that wait for a sum end, too, when another worker is lost. */
+static void exact_with_a_worker_that_hangs(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu,cpu");
+    gs_result r;
+    s.exact = true;
+    s.timeout = 0.5;
+    s.slow = (gs_slow){1, 3000};
+    assert_int_equal(gs_train(&s, NULL, &r), GS_E_PEER);
+    gs_result_free(&r);
 }
 
 static void workers_that_are_apart(void **state) {
@@ -205,9 +246,6 @@ static void what_cannot_be_is_refused(void **state) {
     t.sync = "local";
     t.every = 3;
     assert_refused(t, "with --sync local the 2 workers do not wait for each other in each step");
-    t = s;
-    t.exact = true;
-    assert_refused(t, "--exact computes 8 virtual shards of a batch one after the other");
     t = s;
     t.accumulate = 2;
     assert_refused(t, "--accumulate 2 computes a batch in 2 passes");
@@ -283,6 +321,7 @@ static void saved_with_the_weights(void **state) {
 GS_TESTS(batch_norm_workers, cmocka_unit_test(global_is_that_of_one_worker),
          cmocka_unit_test(global_of_a_large_batch), cmocka_unit_test(global_on_an_opencl_device),
          cmocka_unit_test(local_is_that_of_each_worker), cmocka_unit_test(ghosts_do_not_depend_on_the_cut),
-         cmocka_unit_test(exact_to_the_bit), cmocka_unit_test(workers_that_are_apart),
+         cmocka_unit_test(exact_to_the_bit), cmocka_unit_test(exact_is_that_of_one_worker),
+         cmocka_unit_test(exact_with_a_worker_that_hangs), cmocka_unit_test(workers_that_are_apart),
          cmocka_unit_test(what_cannot_be_is_refused), cmocka_unit_test(what_a_user_types),
          cmocka_unit_test(saved_with_the_weights))

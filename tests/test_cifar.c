@@ -1,5 +1,7 @@
 /* CIFAR-10 and CIFAR-100: small sets made up here, in folders and in archives that the system's tar has made. */
+#include "core/text.h"
 #include "tests/files.h"
+#include "tests/pictures.h"
 #include "tests/program.h"
 
 #include <sys/stat.h>
@@ -85,7 +87,8 @@ static void folders(void **state) {
     const char *folder = kept(gs_test_folder(), ".");
     write_ten(folder);
     check_ten(folder);
-    assert_fails(GS_E_USAGE, "is CIFAR-10, which has one label for each image: coarse labels has CIFAR-100",
+    assert_fails(GS_E_USAGE,
+                 "is CIFAR-10, which has one label for each image: only CIFAR-100 has coarse labels",
                  gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
     assert_fails(GS_E_USAGE, "fashion-mnist-small has one label for each image",
                  gs_dataset_load_labels("fashion-mnist-small", GS_TRAIN, GS_LABELS_COARSE, &d));
@@ -94,6 +97,37 @@ static void folders(void **state) {
     write_hundred(kept(above, "cifar-100-binary"));
     check_hundred(above);
     check_hundred(kept(above, "cifar-100-binary"));
+}
+
+static void assert_names(const char *where, gs_labels labels, int count, const char *third) {
+    gs_dataset *d;
+    assert_ok(gs_dataset_load_labels(where, GS_TEST, labels, &d));
+    assert_int_equal(d->names.count, count);
+    if (count) assert_string_equal(d->names.name[2], third);
+    gs_dataset_free(d);
+}
+
+/* The classes' names: a line for each; fewer are none. */
+static void check_names(const char *folder) {
+    const char *ten = kept(folder, "cifar-10-batches-bin"), *hundred = kept(folder, "cifar-100-binary");
+    char fine[800] = "", coarse[800] = "";
+    for (int i = 0; i < 100; i++) gs_append(fine, sizeof fine, "fine_%d\n", i);
+    for (int i = 0; i < 20; i++) gs_append(coarse, sizeof coarse, "c %d\r\n", i);
+    assert_names(ten, GS_LABELS_FINE, 0, NULL); /* there is only one line */
+    assert_names(hundred, GS_LABELS_FINE, 0, NULL);
+    write_bytes(ten, "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj", 19);
+    write_bytes(hundred, "fine_label_names.txt", fine, strlen(fine));
+    write_bytes(hundred, "coarse_label_names.txt", coarse, strlen(coarse));
+    assert_names(ten, GS_LABELS_FINE, 10, "c");
+    assert_names(hundred, GS_LABELS_FINE, 100, "fine_2");
+    assert_names(hundred, GS_LABELS_COARSE, 20, "c 2");
+    assert_int_equal(
+        gs_test_shell(NULL, "cd %s && tar -czf %s/n.tar.gz *10-batches-bin && tar -cf %s/n.tar *100-bin*",
+                      folder, folder, folder),
+        0);
+    assert_names(in_folder(folder, "n.tar.gz"), GS_LABELS_FINE, 10, "c");
+    assert_names(in_folder(folder, "n.tar"), GS_LABELS_FINE, 100, "fine_2");
+    assert_names(in_folder(folder, "n.tar"), GS_LABELS_COARSE, 20, "c 2");
 }
 
 /* As the sets are published, but in every format that tar writes. */
@@ -121,6 +155,7 @@ static void archives(void **state) {
         snprintf(path, sizeof path, "%s/x.tar", to);
         check_hundred(path);
     }
+    check_names(folder);
     const char *both = kept(gs_test_folder(), ".");
     gs_dataset *d;
     assert_int_equal(gs_test_shell(NULL, "cd %s && tar -cf %s/both.tar cifar-10-batches-bin cifar-100-binary",

@@ -38,6 +38,8 @@ static void vectors_stay_as_they_are(void **state) {
                    {"conv2d_rows", "conv2d_rows_forward"},
                    {"conv2d_rows", "conv2d_rows_backward"},
                    {"conv2d_rows", "conv2d_weights_sum"},
+                   {"winograd", "winograd_forward"},
+                   {"winograd", "winograd_backward"},
                    {"max_pool2d", "max_pool2d_forward"},
                    {"peak", "fma_loop"},
                    {"peak", "triad"}};

@@ -13,8 +13,9 @@ static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 
 static void help_shows_an_example(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "model", "train", "eval",   "predict",
-                                           "compare", "sweep", "step",  "launch", "profile"};
+    static const char *const commands[] = {"devices",  "model",   "train", "eval", "predict",
+                                           "generate", "compare", "sweep", "step", "launch",
+                                           "profile",  "memory",  "layout"};
     gs_test_program_prints(0, "example:", "--help");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(0, "example", "%s --help", commands[i]);
@@ -22,9 +23,10 @@ static void help_shows_an_example(void **state) {
 
 static void help_fits_80_columns(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "model", "train",  "eval",        "predict", "compare",
-                                           "profile", "sweep", "step",   "collectives", "schemes", "report",
-                                           "tune",    "grade", "lesson", "launch"};
+    static const char *const commands[] = {"devices", "model",    "train",  "eval",    "predict",
+                                           "compare", "profile",  "sweep",  "step",    "collectives",
+                                           "schemes", "report",   "tune",   "grade",   "lesson",
+                                           "launch",  "generate", "memory", "explain", "layout"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands + 3; i++) {
         static const char *const others[] = {"help", "model softmax", "model cnn"};
         size_t all = sizeof commands / sizeof *commands;
@@ -69,6 +71,9 @@ static void wrong_names_are_explained(void **state) {
     gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
     gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");
     gs_test_program_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
+    gs_test_program_prints(
+        2, "--label-smoothing 0.1: the loss is squared_error; smooth labels are for cross_entropy",
+        "train --loss squared_error --label-smoothing 0.1");
     gs_test_program_prints(2, "unknown --loss 'hinge'; choose one of: cross_entropy, squared_error",
                            "train --loss hinge");
     gs_test_program_prints(1, "fashion-mnist-small", "train --data no-such-data");

@@ -311,9 +311,9 @@ static void bad_words(void **state) {
     assert_int_equal(entries(folder), 1);
     check_holds(in_folder(folder, "file"), "mine");
     gs_test_program_prints(1, "did you mean colour-fashion?", "train --data color-fashion");
-    gs_test_program_prints(2,
-                           "colour-fashion-small has one label for each image: coarse labels has CIFAR-100",
-                           "train --data colour-fashion-small --labels coarse");
+    gs_test_program_prints(
+        2, "colour-fashion-small has one label for each image: only CIFAR-100 has coarse labels",
+        "train --data colour-fashion-small --labels coarse");
     gs_test_program_prints(2, "gradsum dataset NAME DIR", "launch -n 2 -- dataset colour-fashion d");
 }
 

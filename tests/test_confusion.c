@@ -1,8 +1,9 @@
-/* eval --confusion: which class is taken for which. */
+/* eval --confusion and --report: which class is taken for which, and the samples that are furthest off. */
 #include "tests/program.h"
 
 #include "data/dataset.h"
 #include "train/confusion.h"
+#include "train/worst.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -42,6 +43,43 @@ static void labels_and_classes_are_counted(void **state) {
     gs_confusion_add(count, logits, labels, 4, 3);
     const double want[9] = {1, 0, 0, /**/ 0, 0, 1, /**/ 1, 0, 1};
     for (int i = 0; i < 9; i++) assert_float_equal(count[i], want[i], 0);
+}
+
+/* More samples than are kept, in three orders: the list is the same, and it is that of a sort. */
+static void the_worst_are_kept(void **state) {
+    (void)state;
+    enum { SAMPLES = 100 };
+    gs_worst list[3] = {{0}};
+    for (int order = 0; order < 3; order++)
+        for (size_t i = 0; i < SAMPLES; i++) {
+            const size_t sample = order == 0 ? i : order == 1 ? SAMPLES - 1 - i : i * 37 % SAMPLES;
+            gs_worst_add(&list[order], (gs_wrong){.sample = sample, .loss = (double)(sample * 7 % 50)});
+        }
+    for (int order = 0; order < 3; order++) {
+        assert_int_equal(list[order].count, GS_WORST);
+        for (int i = 0; i < GS_WORST; i++) { /* each loss is that of two samples, 50 apart */
+            assert_float_equal(list[order].of[i].loss, 49 - i / 2, 0);
+            assert_int_equal(list[order].of[i].sample, list[0].of[i].sample);
+            assert_int_equal(list[order].of[i].sample >= 50, i % 2);
+        }
+    }
+}
+
+/* loss and sure by torch.nn.functional.cross_entropy and softmax; what is not finite comes first. */
+static void losses_of_logits(void **state) {
+    (void)state;
+    const float logits[] = {1, 2, 3, /**/ 200, -300, 0, /**/ 0, NAN, 1, /**/ -1, 0.5f, 0.25f};
+    const int32_t labels[] = {0, 1, 2, 1};
+    gs_worst w = {0};
+    gs_worst_add_logits(&w, 10, logits, labels, 4, 3);
+    assert_int_equal(w.count, 4);
+    assert_true(w.of[0].sample == 12 && isinf(w.of[0].loss) && w.of[0].taken == 1);
+    assert_true(w.of[1].sample == 11 && w.of[1].taken == 0);
+    assert_float_equal(w.of[1].loss, 500, 1e-9);
+    assert_true(w.of[2].sample == 10 && w.of[2].label == 0 && w.of[2].taken == 2);
+    assert_float_equal(w.of[2].loss, 2.4076059644443806, 1e-12);
+    assert_float_equal(w.of[2].sure, 0.6652409557748219, 1e-12);
+    assert_float_equal(w.of[3].loss, 0.6941121864019142, 1e-12);
 }
 
 static void train_softmax(char path[400]) {
@@ -154,6 +192,69 @@ static void a_table_or_a_list(void **state) {
     free(output);
 }
 
+static cJSON *data_of_page(const char *path) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
+    char *page;
+    assert_int_equal(gs_test_shell(&page, "cat %s", path), 0);
+    char *data = strstr(page, begin);
+    assert_non_null(data);
+    data += strlen(begin);
+    *strstr(data, "</script>") = 0;
+    cJSON *o = cJSON_Parse(data);
+    assert_non_null(o);
+    free(page);
+    return o;
+}
+
+/* Whoever computes them, the worst samples are those whose loss by the logits of `predict` is largest. */
+static void the_page_has_the_worst(void **state) {
+    (void)state;
+    char weights[400], page[500], *first = NULL;
+    static const char *const devices[] = {"cpu", "cpu,cpu,cpu"};
+    train_softmax(weights);
+    snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        assert_int_equal(
+            gs_test_program(&output, "eval --load %s --devices %s --report %s", weights, devices[i], page),
+            0);
+        assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */
+        free(output);
+        cJSON *o = data_of_page(page);
+        char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(o, "worst"));
+        if (i == 0) {
+            const cJSON *w = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "worst"), 0);
+            const cJSON *picture = cJSON_GetObjectItem(w, "picture");
+            gs_dataset *set;
+            assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &set));
+            const int sample = cJSON_GetObjectItem(w, "sample")->valueint;
+            assert_int_equal(cJSON_GetObjectItem(w, "label")->valueint, set->labels[sample]);
+            assert_int_equal(cJSON_GetObjectItem(picture, "h")->valueint, 28);
+            assert_int_equal(strlen(cJSON_GetObjectItem(picture, "bytes")->valuestring),
+                             (28 * 28 + 2) / 3 * 4);
+            gs_dataset_free(set);
+            first = text;
+        } else {
+            assert_string_equal(text, first);
+            cJSON_free(text);
+        }
+        cJSON_Delete(o);
+    }
+    cJSON_free(first);
+}
+
+static void the_page_cannot_be_written(void **state) {
+    (void)state;
+    char weights[400], *output;
+    train_softmax(weights);
+    assert_int_equal(
+        gs_test_program(&output, "eval --load %s --report %s/no/such.html", weights, gs_test_folder()), 1);
+    assert_null(strstr(output, "test accuracy")); /* said before the work */
+    free(output);
+}
+
 GS_TESTS(confusion, cmocka_unit_test(the_largest_logit), cmocka_unit_test(places),
-         cmocka_unit_test(labels_and_classes_are_counted), cmocka_unit_test(the_matrix_adds_up),
+         cmocka_unit_test(labels_and_classes_are_counted), cmocka_unit_test(the_worst_are_kept),
+         cmocka_unit_test(losses_of_logits), cmocka_unit_test(the_page_has_the_worst),
+         cmocka_unit_test(the_page_cannot_be_written), cmocka_unit_test(the_matrix_adds_up),
          cmocka_unit_test(ranks_must_agree_on_it), cmocka_unit_test(a_table_or_a_list))

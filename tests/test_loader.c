@@ -39,7 +39,8 @@ static const schedule_case schedule_cases[] = {{10, 1, 1, 4, 0},      {10, 3, 1,
 enum { SCHEDULE_CASES = sizeof schedule_cases / sizeof *schedule_cases };
 
 static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine) {
-    return (gs_schedule){COUNT, c->batch, c->parts, first_part, mine, c->passes, c->most, EPOCHS, c->steps};
+    return (gs_schedule){COUNT,     c->batch, c->parts, first_part, mine,
+                         c->passes, c->most,  EPOCHS,   c->steps,   0};
 }
 
 /* The pieces by nested loops, as a step goes through its part; false: the piece is not what comes next. */
@@ -108,7 +109,7 @@ static void schedule_follows_the_step(void **state) {
 /* One worker with four virtual shards of eight has what four workers with one each have, batch by batch. */
 static void several_parts_come_in_their_order(void **state) {
     (void)state;
-    gs_schedule four = {COUNT, 20, 8, 4, 4, 2, 3, 2, 0}, one[4];
+    gs_schedule four = {COUNT, 20, 8, 4, 4, 2, 3, 2, 0, 0}, one[4];
     gs_schedule_place at = {0}, at_one[4] = {{0}};
     size_t samples = 0;
     gs_piece piece, wanted_piece;
@@ -149,7 +150,8 @@ static int drain(const gs_schedule *s, double bytes_per_s, int most) {
     int pieces = 0;
     assert_ok(gs_loader_create(set, s, NULL, SEED, bytes_per_s, &loader));
     for (; pieces < most && gs_schedule_next(s, &at, &piece); pieces++) {
-        const gs_loaded *got = gs_loader_next(loader);
+        const gs_loaded *got;
+        assert_ok(gs_loader_next(loader, &got));
         if (piece.epoch != epoch) gs_epoch_order(SEED, epoch = piece.epoch, COUNT, order);
         assert_same_piece(got->piece, piece);
         for (size_t i = 0; i < piece.n; i++) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "model/model.h"
 
 enum { FAT = 400 << 20 };
 
@@ -62,4 +63,46 @@ static void copies_are_whole(void **state) {
     }
 }
 
-GS_TESTS(memory, cmocka_unit_test(peak_memory_is_the_process_own), cmocka_unit_test(copies_are_whole))
+static gs_status add_bytes(gs_layer *l, void *sum) {
+    *(size_t *)sum += l->bytes;
+    return GS_OK;
+}
+
+/* Of the buffers of a model whose blocks are repeated. */
+static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
+    char text[200];
+    gs_device *d;
+    gs_model *m;
+    size_t bytes = 0;
+    snprintf(text, sizeof text, "linear 64, %d x %s, linear 3", blocks, block);
+    assert_ok(gs_device_open("cpu", 1, &d));
+    assert_ok(gs_model_create(d, text, (gs_shape){5, 1, 1, 0}, batch, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_ok(gs_layer_walk(m->net, add_bytes, &bytes));
+    gs_model_free(m);
+    gs_device_close(d);
+    return bytes;
+}
+
+/* A layer more takes memory for its y, and none for its dx. */
+static void gradients_of_layers_share_buffers(void **state) {
+    (void)state;
+    static const struct {
+        const char *block;
+        size_t ys; /* arrays of 64 numbers that a block keeps for backward */
+    } cases[] = {
+        {"linear 64", 1},
+        {"(linear 64, tanh)", 1},
+        {"residual (linear 64, tanh, linear 64)", 2}, /* the sum lies over the body's y */
+        {"residual (linear 64, tanh)", 2},            /* which tanh needs in its backward */
+        {"residual (linear 64 | residual (linear 64, linear 64))", 3},
+    };
+    enum { BATCH = 7, FREE = 64 }; /* in the arena each array ends with a free cache line (layer/arena.c) */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t more =
+            bytes_of_model(cases[i].block, 9, BATCH) - bytes_of_model(cases[i].block, 4, BATCH);
+        assert_int_equal(more, 5 * cases[i].ys * (64 * BATCH * sizeof(float) + FREE));
+    }
+}
+
+GS_TESTS(memory, cmocka_unit_test(peak_memory_is_the_process_own), cmocka_unit_test(copies_are_whole),
+         cmocka_unit_test(gradients_of_layers_share_buffers))

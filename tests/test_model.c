@@ -1,8 +1,8 @@
-/* Whole models: shapes and names, initial values, gradients by finite differences, and training beside PyTorch. */
+/* Whole models: shapes and names, and initial values. */
 #include <math.h>
+#include "core/normal.h"
+#include "model/model_text.h"
 #include "tests/devices.h"
-#include "tests/golden.h"
-#include "tests/operators.h"
 #include "tests/test.h"
 
 static const gs_shape mnist = {1, 28, 28, 0};
@@ -11,7 +11,8 @@ static const gs_shape mnist = {1, 28, 28, 0};
 
 static void named_models(void **state) {
     (void)state;
-    const gs_shape small = {3, 32, 32, 0}, large = {3, 224, 224, 0};
+    const gs_shape small = {3, 32, 32, 0}, large = {3, 224, 224, 0}, context = {1, 1, 1, 64},
+                   long_context = {1, 1, 1, 1024};
     const struct {
         const char *name;
         gs_shape in;
@@ -30,6 +31,10 @@ static void named_models(void **state) {
         {"resnet18", large, 1000, 11689512, 6 * 1814.0, 0.03},
         {"resnet50", large, 1000, 25557032, 6 * 4089.0, 0.03},
         {"vgg11", large, 1000, 132863336, 6 * 7609.0, 0.03},
+        /* of each token 12 layers width^2 and all of the table; and in each layer half of its past, whose
+         * backward counts as much as its forward */
+        {"gpt", context, 65, 809856, 64 * (6 * 0.795 + 4 * 0.033), 0.02},
+        {"gpt2", long_context, 50257, 124439808, 1024 * (6 * 123.53 + 4 * 9.45), 0.02},
     };
     size_t names = 0;
     while (gs_model_names()[names]) names++;
@@ -67,7 +72,7 @@ static void stages_of_resnet50(void **state) {
     gs_model_free(m);
 }
 
-/* A number behind a name is that of the classes, and the saved text has it. */
+/* A number after a name is that of the classes, and the saved text has it. */
 static void classes_of_a_name(void **state) {
     (void)state;
     gs_model *m;
@@ -76,6 +81,30 @@ static void classes_of_a_name(void **state) {
     assert_string_equal(m->text,
                         "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, "
                         "linear 120, relu, linear 84, relu, linear 26");
+    gs_model_free(m);
+}
+
+/* Of a language model it is the vocabulary, which stands at the beginning. */
+static void language_models(void **state) {
+    (void)state;
+    const struct {
+        const char *name;
+        bool is;
+        int context;
+    } models[] = {{"gpt", true, 64},      {"gpt2", true, 1024}, {" gpt  96", true, 64},
+                  {"resnet20", false, 0}, {"mlp 10", false, 0}, {"embedding 5 4, tied", false, 0},
+                  {"gpt3", false, 0},     {"", false, 0}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        gs_shape in = {0};
+        assert_true(gs_model_is_language(models[i].name) == models[i].is);
+        assert_true(gs_model_usual_input(models[i].name, &in) == models[i].is);
+        assert_int_equal(in.t, models[i].context);
+    }
+    gs_model *m;
+    assert_ok(gs_model_plan("gpt 9", (gs_shape){1, 1, 1, 5}, &m));
+    assert_int_equal(m->out.c, 9);
+    assert_int_equal(m->out.t, 5);
+    assert_int_equal(m->param[0]->dims[0], 9);
     gs_model_free(m);
 }
 
@@ -187,6 +216,15 @@ static void numbers_out_of_range(void **state) {
         {gs_conv2d(1, 3, 3, 1, -2, 0, 0, true), "the stride of the width is -2"},
         {gs_conv2d(1, 3, 3, 1, 1, -1, 0, true), "the padding of the height is -1"},
         {gs_conv2d(1, 3, 3, 1, 1, 0, INT32_MAX, true), "the input's width with its padding is 4294967322"},
+        {gs_conv2d_grouped(4, 3, 3, 1, 1, 0, 0, 0, 1, 1, true), "the number of groups is 0"},
+        {gs_conv2d_grouped(4, 3, 3, 1, 1, 0, 0, 4, 1, 1, true),
+         "conv 4 3x3 groups 4: 1 input channels and 4 output channels cannot both be cut into 4 equal "
+         "groups"},
+        {gs_conv2d_grouped(4, 3, 3, 1, 1, 0, 0, 1, 0, 1, true), "the dilation of the height is 0"},
+        {gs_conv2d_grouped(4, 3, 3, 1, 1, 0, 0, 1, 1, INT32_MAX, true),
+         "the window's width with its dilation is 4294967295"},
+        {gs_conv2d_grouped(4, 3, 3, 1, 1, 2, 0, 1, 16, 1, true),
+         "its height with padding is 32, smaller than the window's 33"},
         {gs_max_pool2d(2, 2, 0, 2, 0, 0), "max_pool 2 stride 0x2: the stride of the height is 0"},
         {gs_avg_pool2d(2, -2, 1, 1, 0, 0), "the window's width is -2"},
         {gs_dropout(1), "dropout 1: the probability is 1"},
@@ -222,6 +260,30 @@ static void create_fails(void **state) {
                  gs_model_create(cpu, "lenet", mnist, SIZE_MAX / 64, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_null(m);
     gs_device_close(cpu);
+}
+
+/* "std S": normal weights, and a bias of 0. A layer without it has what it always has. */
+static void normal_initial_values(void **state) {
+    (void)state;
+    gs_model *m;
+    assert_ok(gs_model_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist, &m));
+    const double std[] = {0.02, 0, 0, 0, 1.5};
+    float *w = malloc(m->params * sizeof *w);
+    assert_non_null(w);
+    gs_model_initial_values(m, 42, w);
+    for (int p = 0; p < 5; p++) {
+        const gs_param *param = m->param[p];
+        double squares = 0, n = (double)param->count;
+        uint32_t word[4];
+        gs_philox(42, gs_stream_hi(GS_STREAM_WEIGHTS, (uint64_t)p), 0, word);
+        for (size_t i = 0; i < param->count; i++) squares += pow((double)w[param->at + i], 2) / n;
+        if (std[p] > 0) assert_near(squares, std[p] * std[p], 5 * std[p] * std[p] * sqrt(2 / n), 0);
+        if (std[p] > 0) assert_true(w[param->at + 1] == (float)std[p] * gs_normal(word[1]));
+        if (p == 1) assert_true(squares == 0);
+        if (p == 2) assert_near(squares, 1 / 120.0, 0, 0.2); /* without std: uniform, from 40 inputs */
+    }
+    gs_model_free(m);
+    free(w);
 }
 
 static void initial_values(void **state) {
@@ -265,162 +327,8 @@ static void initial_values(void **state) {
     free(got);
 }
 
-/* ---- training beside PyTorch ---- */
-
-typedef struct model_case {
-    const char *name;
-    size_t n;
-    gs_shape in;
-    gs_loss loss;
-    const char *text;
-} model_case;
-
-static const model_case cases[] = {
-#define MODEL(name, n, c, h, w, loss, text) {#name, n, {c, h, w, 0}, loss, text},
-#include "tests/model_cases.h"
-#undef MODEL
-};
-enum { CASES = sizeof cases / sizeof *cases };
-
-/* A model on a device with one global batch. */
-typedef struct trainer {
-    const model_case *c;
-    gs_device *device;
-    gs_model *model;
-    gs_optimizer *optimizer;
-    size_t part; /* samples in a micro-batch */
-    gs_mem x, labels;
-    float *logits, *floats; /* (n, classes); params + GS_STATS */
-} trainer;
-
-static void trainer_open(trainer *t, gs_device *device, const model_case *c, size_t part) {
-    *t = (trainer){.c = c, .device = device, .part = part};
-    assert_ok(gs_model_create(device, c->text, c->in, part, c->loss, 1, &t->model));
-    assert_ok(gs_optimizer_create(&gs_sgd, t->model, 0.1f, 0.9f, 0.01f, &t->optimizer));
-    assert_ok(device->ops->alloc(device, c->n * gs_shape_size(c->in) * sizeof(float), &t->x));
-    assert_ok(device->ops->alloc(device, c->n * sizeof(int32_t), &t->labels));
-    t->logits = malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
-    t->floats = malloc((t->model->saved + GS_STATS) * sizeof(float));
-    assert_true(t->logits && t->floats);
-    gs_model_initial_values(t->model, 1, t->floats); /* of the state */
-    for (int p = 0; p < t->model->param_count; p++)
-        for (size_t i = 0; i < t->model->param[p]->count; i++)
-            t->floats[t->model->param[p]->at + i] = test_value(i, 100 + (uint32_t)p) / 4;
-    assert_ok(gs_model_write_weights(t->model, t->floats));
-}
-
-static void trainer_close(trainer *t) {
-    t->device->ops->free(t->device, t->x);
-    t->device->ops->free(t->device, t->labels);
-    gs_optimizer_free(t->optimizer);
-    gs_model_free(t->model);
-    free(t->logits);
-    free(t->floats);
-}
-
-/* Forward and backward of the batch of this step, in parts; `logits` are read back. */
-static void trainer_gradients(trainer *t, uint32_t step) {
-    size_t size = gs_shape_size(t->c->in), classes = gs_shape_size(t->model->out), n = t->c->n;
-    float *x = malloc(n * size * sizeof *x);
-    int32_t *labels = malloc(n * sizeof *labels);
-    assert_true(x && labels);
-    const uint32_t vocabulary = (uint32_t)gs_layer_vocabulary(t->model->net), salt = SALT_X + 10 * step;
-    for (size_t i = 0; i < n * size; i++)
-        x[i] = vocabulary > 0 ? (float)(test_hash(i, salt) % vocabulary) : test_value(i, salt);
-    for (size_t i = 0; i < n; i++) labels[i] = (int32_t)(test_hash(i, SALT_LABELS + 10 * step) % classes);
-    assert_ok(t->device->ops->write(t->device, t->x, x, n * size * sizeof *x));
-    assert_ok(t->device->ops->write(t->device, t->labels, labels, n * sizeof *labels));
-    free(x);
-    free(labels);
-    assert_ok(gs_model_clear_gradients(t->model));
-    for (size_t first = 0; first < n; first += t->part) {
-        gs_pass pass = {
-            .n = n - first < t->part ? n - first : t->part, .training = true, .seed = 5, .step = step};
-        gs_mem logits, here = gs_at(t->labels, first);
-        assert_ok(gs_model_forward(t->model, &pass, gs_at(t->x, first * size), &logits));
-        assert_ok(gs_model_loss(t->model, &pass, logits, here));
-        assert_ok(t->device->ops->read(t->device, t->logits + first * classes, logits,
-                                       pass.n * classes * sizeof(float)));
-        assert_ok(gs_model_backward(t->model, &pass, logits, here));
-    }
-}
-
-/* The first `count` tensors: the parameters, and then the state. */
-static void check_tensors(const trainer *t, const char *prefix, int count) {
-    for (int p = 0; p < count; p++) {
-        const gs_param *param = t->model->param[p];
-        char name[96];
-        snprintf(name, sizeof name, "%s%s", prefix, param->name);
-        golden_check("model", t->c->name, name, t->floats + param->at, param->count, 1e-5, t->device->name);
-    }
-}
-
-static void check_training(gs_device *device, const model_case *c, size_t part) {
-    trainer t;
-    trainer_open(&t, device, c, part);
-    size_t saved = t.model->saved;
-    for (uint32_t step = 0; step < 3; step++) {
-        trainer_gradients(&t, step);
-        if (step == 0) {
-            golden_check("model", c->name, "logits", t.logits, c->n * gs_shape_size(t.model->out), 1e-5,
-                         device->name);
-            assert_ok(
-                device->ops->read(device, t.floats, t.model->gradients, (saved + GS_STATS) * sizeof(float)));
-            golden_check("model", c->name, "stats", t.floats + saved, LOSS_STATS, 1e-5, device->name);
-            check_tensors(&t, "gradient:", t.model->param_count);
-        }
-        assert_ok(gs_optimizer_update(t.optimizer, (double)c->n));
-    }
-    assert_ok(gs_model_read_weights(t.model, t.floats));
-    check_tensors(&t, "", t.model->saved_count);
-    trainer_close(&t);
-}
-
-static bool is_of_batch(const model_case *c) {
-    gs_layer *net;
-    assert_ok(gs_model_parse(c->text, &net));
-    bool found = gs_layer_of_batch(net);
-    gs_layer_free(net);
-    return found;
-}
-
-/* In one piece, and in micro-batches of which the last is ragged, where that comes to the same. */
-static void training(void **state) {
-    (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int i = 0; i < CASES; i++) {
-            check_training(devices[d], &cases[i], cases[i].n);
-            if (!is_of_batch(&cases[i])) check_training(devices[d], &cases[i], 2);
-        }
-}
-
-/* No samples: a worker that has none in the last batch of an epoch still takes part in the step. */
-static void empty_batch(void **state) {
-    (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int i = 0; i < CASES; i++) {
-            trainer t;
-            trainer_open(&t, devices[d], &cases[i], 2);
-            gs_pass pass = {.n = 0, .training = true};
-            gs_mem logits;
-            assert_ok(gs_model_clear_gradients(t.model));
-            assert_ok(gs_model_forward(t.model, &pass, t.x, &logits));
-            assert_ok(gs_model_loss(t.model, &pass, logits, t.labels));
-            assert_ok(gs_model_backward(t.model, &pass, logits, t.labels));
-            size_t floats = t.model->saved + GS_STATS;
-            assert_ok(
-                devices[d]->ops->read(devices[d], t.floats, t.model->gradients, floats * sizeof(float)));
-            for (size_t k = 0; k < floats; k++) assert_true(t.floats[k] == 0);
-            trainer_close(&t);
-        }
-}
-
 GS_TESTS(model, cmocka_unit_test(named_models), cmocka_unit_test(stages_of_resnet50),
-         cmocka_unit_test(classes_of_a_name), cmocka_unit_test(names_and_shapes),
-         cmocka_unit_test(shapes_that_do_not_fit), cmocka_unit_test(numbers_out_of_range),
-         cmocka_unit_test(create_fails), cmocka_unit_test(initial_values), cmocka_unit_test(training),
-         cmocka_unit_test(empty_batch))
+         cmocka_unit_test(classes_of_a_name), cmocka_unit_test(language_models),
+         cmocka_unit_test(names_and_shapes), cmocka_unit_test(shapes_that_do_not_fit),
+         cmocka_unit_test(numbers_out_of_range), cmocka_unit_test(create_fails),
+         cmocka_unit_test(initial_values), cmocka_unit_test(normal_initial_values))

@@ -71,6 +71,8 @@ static void descriptions_can_be_parsed(void **state) {
     gs_layer *layers[] = {gs_linear(3, false),
                           gs_conv2d(4, 3, 2, 1, 5, 0, 6, true),
                           gs_conv2d(4, 3, 3, 2, 2, 1, 1, false),
+                          gs_conv2d_grouped(8, 3, 3, 1, 1, 1, 1, 4, 1, 1, true),
+                          gs_conv2d_grouped(6, 3, 5, 2, 1, 0, 4, 3, 2, 3, false),
                           gs_max_pool2d(3, 3, 1, 1, 1, 1),
                           gs_avg_pool2d(3, 2, 3, 1, 0, 1),
                           gs_global_avg_pool(),
@@ -85,6 +87,14 @@ static void descriptions_can_be_parsed(void **state) {
                           gs_attention(4, false),
                           gs_attention(2, true),
                           gs_embedding(7, 3),
+                          gs_tied(),
+                          gs_layer_with_std(gs_embedding(7, 3), 1),
+                          gs_layer_with_std(gs_positions(), 0.02f),
+                          gs_layer_with_std(gs_linear(3, false), 0.00707107f),
+                          gs_layer_with_std(gs_linear(3, true), 100),
+                          gs_layer_with_std(gs_linear(3, true), 0.0001f),
+                          gs_layer_with_std(gs_linear(3, true), 0.123456789f),
+                          gs_layer_with_std(gs_conv2d(4, 3, 3, 2, 2, 1, 1, false), 0.5f),
                           gs_gelu(false),
                           gs_gelu(true)};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
@@ -95,6 +105,7 @@ static void descriptions_can_be_parsed(void **state) {
         gs_layer_describe(net->child[0], again, sizeof again);
         assert_string_equal(again, text);
         assert_ptr_equal(net->child[0]->ops, layers[i]->ops);
+        assert_true(net->child[0]->std == layers[i]->std);
         gs_layer_free(net);
         gs_layer_free(layers[i]);
     }
@@ -116,7 +127,8 @@ static void bad_texts(void **state) {
         {"transformer, relu", "word 1 ('transformer', column 1): unknown layer; expected one of " LAYERS},
         {"lent", "word 1 ('lent', column 1): unknown model or layer; did you mean lenet? expected a model "
                  "(softmax, mlp, "
-                 "lenet, cnn, resnet20, resnet56, resnet18, resnet50, vgg11) or layers, each one of " LAYERS},
+                 "lenet, cnn, resnet20, resnet56, resnet18, resnet50, vgg11, gpt, gpt2) or layers, each one "
+                 "of " LAYERS},
         {"mlp relu", "word 2 ('relu', column 5): expected the end, or the number of classes, a whole number"},
         {"mlp 0", "word 2 ('0', column 5): expected the end, or the number of classes, a whole number"},
         {"mlp 10 10", "word 3 ('10', column 8): expected the end after the number of classes"},
@@ -158,13 +170,29 @@ static void bad_texts(void **state) {
          "word 5 ('-1', column 14): expected conv's padding, K or HxW with whole numbers from 0 to"},
         {"conv 8 3 pad 1 stride 2",
          "word 6 ('stride', column 16): expected ',' or the end; this layer is written: conv "
-         "OUT SIZE [stride SIZE] [pad SIZE] [no_bias]"},
+         "OUT SIZE [stride SIZE] [pad SIZE] [groups G] [dilation SIZE] [no_bias]"},
         {"conv 8 3 strde 2", "word 4 ('strde', column 10): did you mean stride?"},
         {"attention 2 casual",
          "word 3 ('casual', column 13): did you mean causal? expected ',' or the end; this layer is written: "
          "attention HEADS [causal]"},
         {"embedding 7",
          "the end (column 12): expected the width of embedding's vectors, a whole number from 1 to 1000000"},
+        {"linear 3 std",
+         "the end (column 13): expected the standard deviation of the initial weights: a decimal from "
+         "0.0001 to 100, such as 0.02"},
+        {"linear 3 std 0", "word 4 ('0', column 14): expected the standard deviation"},
+        {"linear 3 std 101", "word 4 ('101', column 14): expected the standard deviation"},
+        {"linear 3 std -1", "word 4 ('-1', column 14): expected the standard deviation"},
+        {"positions std 2x", "word 3 ('2x', column 15): expected the standard deviation"},
+        {"linear 3 std 0.02 no_bias",
+         "word 5 ('no_bias', column 19): expected ',' or the end; this layer is written: "
+         "linear OUT [no_bias] [std S]"},
+        {"relu std 1", "word 2 ('std', column 6): expected ',' or the end; this layer is written: relu"},
+        {"embedding 7 3 sdt 1", "word 4 ('sdt', column 15): did you mean std?"},
+        {"block std = relu; std",
+         "word 2 ('std', column 7): expected the name of a block, but this word has a meaning"},
+        {"gpt 0", "word 2 ('0', column 5): expected the end, or the size of the vocabulary, a whole number"},
+        {"gpt2 96 1", "word 3 ('1', column 9): expected the end after the size of the vocabulary"},
         {"gelu tan",
          "word 2 ('tan', column 6): did you mean tanh? expected ',' or the end; this layer is written: "
          "gelu [tanh]"},

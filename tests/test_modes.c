@@ -1,5 +1,6 @@
 /* --accumulate and --slow change nothing but time and memory; all ranks must agree on the way to make a step. */
 #include "tests/training.h"
+#include "train/internal.h"
 
 /* ---- --accumulate ---- */
 
@@ -29,6 +30,37 @@ static void look_at_micro_batch(void *context, const gs_worker *w) {
     micro_batch_seen = w->input.most;
 }
 
+/* Large samples are computed a few at a time; what fitted into memory is cut as ever, or its bits would change. */
+static void large_samples_in_small_pieces(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        gs_shape in;
+        gs_batch_norm_groups norm;
+        size_t most;
+    } pieces[] = {{"mlp", {1, 28, 28, 0}, {0}, 256},
+                  {"lenet", {1, 28, 28, 0}, {0}, 256},
+                  {"cnn", {3, 32, 32, 0}, {0}, 256},
+                  {"gpt 155", {1, 1, 1, 64}, {0}, 256},
+                  {"resnet20", {3, 32, 32, 0}, {GS_BATCH_NORM_GLOBAL, 0}, 4096},
+                  {"resnet20", {3, 32, 32, 0}, {GS_BATCH_NORM_LOCAL, 0}, 256},
+                  {"resnet50", {3, 224, 224, 0}, {GS_BATCH_NORM_GHOST, 16}, 256},
+                  {"vgg11", {3, 224, 224, 0}, {0}, 16},
+                  {"gpt2", {1, 1, 1, 64}, {0}, 16},
+                  {"gpt2", {1, 1, 1, 1024}, {0}, 1}};
+    gs_settings s = gs_settings_default();
+    size_t most;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        s.model = pieces[i].model;
+        s.batch_norm = pieces[i].norm;
+        assert_ok(gs_largest_piece(&s, pieces[i].in, &most));
+        if (most != pieces[i].most) fail_msg("%s: %zu, wanted %zu", s.model, most, pieces[i].most);
+    }
+    s.micro_batch = 77;
+    assert_ok(gs_largest_piece(&s, pieces[9].in, &most));
+    assert_int_equal(most, 77);
+}
+
 /* What it is for: the device holds a part of the samples at a time. 6000 / 2 / 4 = 750. */
 static void accumulation_saves_memory(void **state) {
     (void)state;
@@ -47,7 +79,7 @@ static void accumulation_saves_memory(void **state) {
     gs_test_program_prints(2, "--accumulate 33: more passes than the 32 samples",
                            "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
     gs_test_program_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
-    gs_test_program_prints(2, "does not work with --accumulate", "train --exact --accumulate 2");
+    gs_test_program_prints(2, "each of the 1 worker has 8; wanted at most 8", "train --exact --accumulate 9");
     gs_test_program_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
 }
 
@@ -122,6 +154,6 @@ static void ranks_must_agree_on_the_mode(void **state) {
 }
 
 GS_TESTS(modes, cmocka_unit_test(accumulation_equals_the_large_batch),
-         cmocka_unit_test(accumulation_saves_memory),
+         cmocka_unit_test(accumulation_saves_memory), cmocka_unit_test(large_samples_in_small_pieces),
          cmocka_unit_test(a_slow_worker_changes_nothing_but_time),
          cmocka_unit_test(ranks_must_agree_on_the_mode))

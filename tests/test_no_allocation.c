@@ -199,6 +199,16 @@ static void a_step_of_every_mode_allocates_nothing(void **state) {
     s = settings_for("cpu,cpu,cpu");
     s.sync = "sharded-update";
     assert_steps_allocate_nothing(&s, "--sync sharded-update");
+    s.sync = "allreduce";
+    for (s.zero = 2; s.zero <= 3; s.zero++) assert_steps_allocate_nothing(&s, "--zero 2 and 3");
+    s.zero = 0;
+    s = settings_for("cpu,cpu");
+    s.model = "flatten, linear 32, relu, linear 16, linear 10";
+    s.tensor = 2;
+    s.clip = 1;
+    assert_steps_allocate_nothing(&s, "--tensor 2");
+    s.exact = true;
+    assert_steps_allocate_nothing(&s, "--tensor 2 --exact");
     s = settings_for("cpu,cpu");
     s.sync = "local";
     s.every = 2;

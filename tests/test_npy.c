@@ -307,7 +307,7 @@ static void sets_that_do_not_load(void **state) {
         check_split(folder, GS_TEST, (gs_shape){1, 4, 4, 0}, false);
     }
     const char *folder = good_folder();
-    assert_fails(GS_E_USAGE, "has one label for each image: coarse labels has CIFAR-100",
+    assert_fails(GS_E_USAGE, "has one label for each image: only CIFAR-100 has coarse labels",
                  gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
     unlink(in_folder(folder, "train-labels.npy"));
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));

@@ -54,10 +54,15 @@ static double scalar(instance *t) {
     if (t->count[LABELS]) { /* from p, since the sum of all losses in f32 is too coarse to tell the difference
                              */
         instance_read(t, Y);
+        const size_t classes = (size_t)t->c->arg[1];
+        const double smoothing = t->c->arg[2] / 100.0;
         double loss = 0;
-        int classes = t->c->arg[1];
         for (size_t i = 0; i < t->count[LABELS]; i++)
-            loss -= log((double)t->host[Y][i * (size_t)classes + (size_t)((int32_t *)t->host[LABELS])[i]]);
+            for (size_t k = 0; k < classes; k++) {
+                const bool is_label = k == (size_t)((int32_t *)t->host[LABELS])[i];
+                const double q = (1 - smoothing) * is_label + smoothing / (double)classes;
+                loss -= q * log((double)t->host[Y][i * classes + k]);
+            }
         return loss;
     }
     if (t->op->is_loss) {
@@ -165,6 +170,28 @@ static void like_cpu(void **state) {
     }
     gs_device_close(threads);
     gs_device_close(cpu);
+}
+
+/* conv2d_groups cuts its work by the sizes alone: the same bits for any number of threads. */
+static void same_bits_with_threads(void **state) {
+    gs_test_need_whole();
+    gs_device *one, *five;
+    assert_ok(gs_device_open("cpu", 1, &one));
+    assert_ok(gs_device_open("cpu", 5, &five));
+    for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
+        instance want, t;
+        instance_open(&want, one, c, 0);
+        instance_open(&t, five, c, 0);
+        forward_backward(&want);
+        forward_backward(&t);
+        for (int i = Y; i < TENSORS; i++)
+            if (t.count[i] && memcmp(t.host[i], want.host[i], t.count[i] * sizeof(float)) != 0)
+                fail_msg("%s: %s has other bits with 5 threads", operator_case_name(c), tensor_names[i]);
+        instance_close(&t);
+        instance_close(&want);
+    }
+    gs_device_close(five);
+    gs_device_close(one);
 }
 
 static void check_offsets(const instance *want) {
@@ -353,9 +380,9 @@ static void like_plain_without_a_case(void **state) {
 
 /* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and its cases. */
 #define TESTED(of)                                                                                           \
-    of(linear) of(conv2d) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm) of(embedding)          \
-        of(positions) of(attention) of(relu) of(tanh) of(sigmoid) of(gelu) of(gelu_tanh) of(silu)            \
-            of(softmax_cross_entropy) of(mean_squared_error)
+    of(linear) of(conv2d) of(conv2d_groups) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm)      \
+        of(embedding) of(positions) of(attention) of(attention_cached) of(relu) of(tanh) of(sigmoid)         \
+            of(gelu) of(gelu_tanh) of(silu) of(softmax_cross_entropy) of(mean_squared_error)
 
 /* A case that no test takes up would seem to pass. */
 static void each_case_is_tested(void **state) {
@@ -379,4 +406,5 @@ static void each_case_is_tested(void **state) {
 
 GS_TESTS(operators, TESTED(OPERATOR) cmocka_unit_test(each_case_is_tested),
          {"with relu linear", with_relu, NULL, NULL, "linear"},
+         {"same bits conv2d_groups", same_bits_with_threads, NULL, NULL, "conv2d_groups"},
          {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(like_plain_without_a_case))

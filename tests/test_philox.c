@@ -1,3 +1,5 @@
+#include <math.h>
+#include "core/normal.h"
 #include "tests/test.h"
 
 /* Known answers published with Random123 (kat_vectors, philox4x32 10). */
@@ -27,4 +29,33 @@ static void uniform_stays_below_1(void **state) {
     assert_true(gs_uniform(0) == 0.0f);
 }
 
-GS_TESTS(philox, cmocka_unit_test(known_answers), cmocka_unit_test(uniform_stays_below_1))
+/* Beside Python's statistics.NormalDist().inv_cdf((word + 0.5) / 2**32), rounded to f32. */
+static void normal_numbers(void **state) {
+    (void)state;
+    const struct {
+        uint32_t word;
+        float normal;
+    } want[] = {{0, -6.33795786f},           {1, -6.16642952f},
+                {5, -5.95750761f},           {1000, -5.03985119f},
+                {0x10000000, -1.53412056f},  {0x13333334, -1.43953145f},
+                {0x40000000, -0.674489737f}, {0x80000000, 2.91809937e-10f}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        assert_true(gs_normal(want[i].word) == want[i].normal);
+        assert_true(gs_normal(~want[i].word) == -want[i].normal);
+    }
+    /* 65536 steps through the distribution: its variance and its fourth moment are 1 and 3 */
+    double squares = 0, fourths = 0;
+    float before = -7;
+    for (uint32_t i = 0; i < 65536; i++) {
+        float z = gs_normal(i << 16 | 0x8000);
+        assert_true(z > before);
+        before = z;
+        squares += (double)z * (double)z / 65536;
+        fourths += pow((double)z, 4) / 65536;
+    }
+    assert_near(squares, 1, 1e-4, 0);
+    assert_near(fourths, 3, 1e-3, 0);
+}
+
+GS_TESTS(philox, cmocka_unit_test(normal_numbers), cmocka_unit_test(known_answers),
+         cmocka_unit_test(uniform_stays_below_1))

@@ -3,10 +3,12 @@
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"
+#include "train/internal.h"
 
 /* ---- the same bits ---- */
 
-static const char *const operators[] = {"layer_norm", "embedding", "positions", "attention"};
+static const char *const operators[] = {"layer_norm", "embedding", "positions", "attention",
+                                        "attention_cached"};
 
 static void keep_outputs(instance *t) {
     instance_forward(t);
@@ -21,19 +23,31 @@ static void check_bits(const instance *t, const instance *want, const char *how)
                      tensor_names[i]);
 }
 
+static void same_bits_of(const operator_case *c, gs_device *first, gs_device *second, const char *how) {
+    instance want, t;
+    instance_open(&want, first, c, 0);
+    instance_open(&t, second, c, 0);
+    keep_outputs(&want);
+    keep_outputs(&t);
+    check_bits(&t, &want, how);
+    instance_close(&t);
+    instance_close(&want);
+}
+
+/* Of linear layers too, where their products are our own and not OpenBLAS's (cpu/linear.h). */
+static bool is_linear_of_many_tokens(const operator_case *c) {
+    const int n = c->arg[0], in = c->arg[1], out = c->arg[2];
+    return gs_cpu_has_avx512() && !getenv("GRADSUM_ISA") && n > 128 && in >= 64 && out >= 64 &&
+           in % 16 == 0 && out % 16 == 0;
+}
+
 /* Sums are added in a fixed order: a second time, and with any number of threads. */
 static void same_bits(gs_device *first, gs_device *second, const char *how) {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        for (const operator_case *c = next_case(operators[i], NULL); c; c = next_case(operators[i], c)) {
-            instance want, t;
-            instance_open(&want, first, c, 0);
-            instance_open(&t, second, c, 0);
-            keep_outputs(&want);
-            keep_outputs(&t);
-            check_bits(&t, &want, how);
-            instance_close(&t);
-            instance_close(&want);
-        }
+        for (const operator_case *c = next_case(operators[i], NULL); c; c = next_case(operators[i], c))
+            same_bits_of(c, first, second, how);
+    for (const operator_case *c = next_case("linear", NULL); c; c = next_case("linear", c))
+        if (is_linear_of_many_tokens(c)) same_bits_of(c, first, second, how);
 }
 
 static void the_same_bits_twice_on(gs_device *d) {
@@ -209,6 +223,7 @@ ON_EVERY_DEVICE(later_tokens_are_not_seen)
 
 /* Twice the length, twice the memory. */
 static void memory_grows_with_the_length_on(gs_device *d) {
+    enum { LINES = 2 * 64 /* bytes */ };
     size_t bytes[2], params;
     for (int i = 0; i < 2; i++) {
         const int length = 1000 << i;
@@ -216,10 +231,12 @@ static void memory_grows_with_the_length_on(gs_device *d) {
         assert_ok(gs_layer_plan(l, (gs_shape){3 * WIDTH, 1, 1, length}, &params));
         assert_ok(gs_layer_bind(l, d, GS_NONE, GS_NONE, 3, true));
         bytes[i] = l->bytes;
-        assert_int_equal(bytes[i], 3 * (size_t)length * (WIDTH + 3 * WIDTH + HEADS) * sizeof(float));
+        const size_t numbers = 3 * (size_t)length * (WIDTH + 3 * WIDTH + HEADS) * sizeof(float);
+        assert_true(bytes[i] >= numbers &&
+                    bytes[i] <= numbers + 2 * LINES); /* y and dx end with a free line */
         gs_layer_free(l);
     }
-    assert_int_equal(bytes[1], 2 * bytes[0]);
+    assert_true(bytes[1] <= 2 * bytes[0] && bytes[1] + 2 * LINES >= 2 * bytes[0]);
 }
 ON_EVERY_DEVICE(memory_grows_with_the_length)
 
@@ -338,6 +355,24 @@ static void exact_for_sequences(void **state) {
     gs_dataset_free(set);
 }
 
+/* A block of inference is GS_EVAL_BLOCK samples, or a half, a quarter, ... of them: the outputs of all layers have at
+ * most GS_EVAL_BYTES. */
+static void blocks_of_large_outputs(void **state) {
+    (void)state;
+    const struct {
+        const char *model;
+        gs_shape in;
+        size_t block;
+    } cases[] = {{"mlp", {1, 28, 28, 0}, 128},      {"cnn", {1, 28, 28, 0}, 128},
+                 {"gpt", {1, 1, 1, 64}, 32},        {"gpt", {1, 1, 1, 1024}, 2},
+                 {"resnet50", {3, 224, 224, 0}, 1}, {"gpt2", {1, 1, 1, 1024}, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t block;
+        assert_ok(gs_eval_block(cases[i].model, cases[i].in, &block));
+        if (block != cases[i].block) fail_msg("%s: %zu, wanted %zu", cases[i].model, block, cases[i].block);
+    }
+}
+
 static void tokens_are_checked_where_they_enter(void **state) {
     (void)state;
     const struct {
@@ -367,4 +402,5 @@ GS_TESTS(sequences, cmocka_unit_test(the_same_bits_twice),
          cmocka_unit_test(attention_of_large_scores), cmocka_unit_test(attention_to_one_token),
          cmocka_unit_test(later_tokens_are_not_seen), cmocka_unit_test(memory_grows_with_the_length),
          cmocka_unit_test(shapes_of_sequences), cmocka_unit_test(shapes_that_are_no_sequences),
-         cmocka_unit_test(exact_for_sequences), cmocka_unit_test(tokens_are_checked_where_they_enter))
+         cmocka_unit_test(exact_for_sequences), cmocka_unit_test(blocks_of_large_outputs),
+         cmocka_unit_test(tokens_are_checked_where_they_enter))

@@ -35,6 +35,8 @@ static void numbers_out_of_range(void **state) {
     REFUSED(momentum, -1, "--momentum: '-1' is not");
     REFUSED(lr, -1, "--lr: '-1' is not a number from 0 to 1000000");
     REFUSED(beta1, 1, "--beta1: '1' is not a number from 0 to 0.999999");
+    REFUSED(label_smoothing, 1, "--label-smoothing: '1' is not a number from 0 to 0.999999");
+    REFUSED(label_smoothing, -0.1f, "--label-smoothing: '-0.1' is not");
     REFUSED(lr, INFINITY, "--lr: 'inf' is not");
     REFUSED(weight_decay, -5, "--weight-decay: '-5' is not");
     REFUSED(threads, -4, "--threads: '-4' is not a whole number from 0 to 1024");

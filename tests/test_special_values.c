@@ -79,12 +79,20 @@ static void softmax_extremes_on(gs_device *d) {
     const float want_p[12] = {1, 0, 0, 1, 0, 0, 1 / 3.0f, 1 / 3.0f, 1 / 3.0f, 0, 1, 0};
     gs_mem from = gs_test_new_mem(d, x, 12), p = gs_test_new_mem(d, NULL, 12),
            stats = gs_test_new_mem(d, NULL, LOSS_STATS), to = gs_test_new_mem(d, labels, 4);
-    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3));
+    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0));
     float got[12], sums[LOSS_STATS];
     assert_ok(d->ops->read(d, got, p, sizeof got));
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     for (int i = 0; i < 12; i++) assert_near(got[i], want_p[i], 1e-7, 1e-6);
     assert_near(sums[GS_STAT_LOSS], 1000 + log(3), 0, 1e-6);
+    /* With smooth labels every class counts, also where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
+    assert_ok(d->ops->fill(d, stats, 0, LOSS_STATS));
+    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0.25f));
+    assert_ok(d->ops->read(d, sums, stats, sizeof sums));
+    assert_near(sums[GS_STAT_LOSS], 0.75 * (1000 + log(3)) + 0.25 * (2000 + log(3) + 20000 / 3.0), 0, 1e-6);
+    assert_ok(d->ops->fill(d, stats, 0, LOSS_STATS));
+    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0));
+    assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     assert_near(sums[GS_STAT_CORRECT], 3, 0, 0);
     assert_near(sums[GS_STAT_SAMPLES], 4, 0, 0);
     d->ops->free(d, from);
@@ -94,5 +102,41 @@ static void softmax_extremes_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(softmax_extremes)
 
+/* Of many classes, the first of the largest numbers is found wherever it is; the last class is as large. A NaN wins
+ * over larger numbers, and over a NaN after it. */
+static void largest_of_many_classes(gs_device *d, int classes, float largest, float last) {
+    enum { MOST = 160 };
+    static float x[MOST * MOST];
+    int32_t labels[MOST];
+    const size_t n = (size_t)classes;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n; k++) x[i * n + k] = (float)(test_hash(i * n + k, 3) % 1000) / 1000;
+        x[i * n + n - 1] = last;
+        x[i * n + i] = largest;
+        labels[i] = (int32_t)i;
+    }
+    gs_mem from = gs_test_new_mem(d, x, n * n), p = gs_test_new_mem(d, NULL, n * n),
+           stats = gs_test_new_mem(d, NULL, LOSS_STATS), to = gs_test_new_mem(d, labels, n);
+    assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, n, classes, 0));
+    float sums[LOSS_STATS];
+    assert_ok(d->ops->read(d, sums, stats, sizeof sums));
+    if (sums[GS_STAT_CORRECT] != (float)n)
+        fail_msg("%s: %d classes, the largest is %g: found %g times", d->name, classes, (double)largest,
+                 (double)sums[GS_STAT_CORRECT]);
+    const gs_mem all[] = {from, p, stats, to};
+    for (int i = 0; i < 4; i++) d->ops->free(d, all[i]);
+}
+
+static void softmax_of_many_classes_on(gs_device *d) {
+    const int classes[] = {15, 31, 32, 33, 47, 48, 49, 155};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        largest_of_many_classes(d, classes[i], 9, 9);
+        largest_of_many_classes(d, classes[i], INFINITY, INFINITY);
+        largest_of_many_classes(d, classes[i], NAN, 9);
+        largest_of_many_classes(d, classes[i], NAN, NAN);
+    }
+}
+ON_EVERY_DEVICE(softmax_of_many_classes)
+
 GS_TESTS(special_values, cmocka_unit_test(max_pool2d_ties_and_nan), cmocka_unit_test(max_pool2d_2x2),
-         cmocka_unit_test(softmax_extremes))
+         cmocka_unit_test(softmax_extremes), cmocka_unit_test(softmax_of_many_classes))

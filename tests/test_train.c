@@ -229,6 +229,41 @@ static void squared_error_trains(void **state) {
     gs_result_free(&two);
 }
 
+/* Smooth labels: in training alone, and the same on several workers and with --exact. */
+static void label_smoothing_is_for_training(void **state) {
+    (void)state;
+    char path[400];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_settings s = settings_for("cpu", "allreduce");
+    gs_result plain, one, two, exact, evaluated;
+    assert_ok(gs_train(&s, NULL, &plain));
+    s.label_smoothing = 0.3f;
+    s.save = path;
+    assert_ok(gs_train(&s, NULL, &one));
+    s.save = NULL;
+    assert_true(one.train_loss >
+                plain.train_loss + 0.1); /* by e times the mean of -log p over the wrong classes */
+    s.devices = "cpu,cpu";
+    assert_ok(gs_train(&s, NULL, &two));
+    assert_same_weights(&one, two.weights, "smooth labels on 2 workers");
+    gs_result_free(&two);
+    s.exact = true;
+    assert_ok(gs_train(&s, NULL, &two));
+    s.devices = "cpu";
+    assert_ok(gs_train(&s, NULL, &exact));
+    assert_memory_equal(exact.weights, two.weights, exact.params * sizeof(float));
+    s.exact = false;
+    s.label_smoothing = 0; /* the test loss is the same whether it is set or not */
+    s.load = path;
+    assert_ok(gs_eval(&s, &evaluated));
+    assert_true(evaluated.test_loss == one.test_loss);
+    gs_result_free(&plain);
+    gs_result_free(&one);
+    gs_result_free(&two);
+    gs_result_free(&exact);
+    gs_result_free(&evaluated);
+}
+
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
 static void eval_is_the_same_for_any_workers(void **state) {
     (void)state;
@@ -279,4 +314,5 @@ GS_TESTS(train, cmocka_unit_test(every_scheme_trains_the_same), cmocka_unit_test
          cmocka_unit_test(processes_equal_one), cmocka_unit_test(processes_equal_one_on_opencl),
          cmocka_unit_test(a_run_repeats_to_the_bit), cmocka_unit_test(micro_batches_change_nothing),
          cmocka_unit_test(batch_all_is_gradient_descent), cmocka_unit_test(squared_error_trains),
+         cmocka_unit_test(label_smoothing_is_for_training),
          cmocka_unit_test(eval_is_the_same_for_any_workers))

@@ -23,6 +23,21 @@ static void help_shows_defaults(void **state) {
     gs_test_program_prints(0, "(default 1048576)", "collectives --help");
 }
 
+/* Where the words of an option tell its default, the number or name is not added. */
+static void help_shows_a_default_once(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "train --help"), 0);
+    for (char *option = strstr(output, "\n  --"), *next; option; option = next) {
+        next = strstr(option + 1, "\n  --");
+        if (next) *next = '\0';
+        const char *once = strstr(option, "(default");
+        if (once && strstr(once + 1, "(default")) fail_msg("two defaults:%s", option);
+        if (next) *next = '\n';
+    }
+    free(output);
+}
+
 static void help_of_a_command(void **state) {
     (void)state;
     char *a, *b;
@@ -165,13 +180,33 @@ static void the_example_of_a_model_is_one(void **state) {
     gs_test_program_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
 }
 
+/* Language models are shown with the context that they are known for, and with another one. */
+static void language_models_are_shown(void **state) {
+    (void)state;
+    char *output;
+    gs_test_program(&output, "model gpt2");
+    assert_has(output, "input                        1024x1x1x1\n");
+    assert_has(output, " tied                         1024x50257x1x1            0 ");
+    assert_has(output, " 124,439,808 ");
+    free(output);
+    gs_test_program(&output, "model 'gpt 96' --input 16x1x1x1");
+    assert_has(output, "embedding 96 128 std 0.02    16x128x1x1 ");
+    assert_has(output, " tied                         16x96x1x1 ");
+    free(output);
+    gs_test_program_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
+                           "model 'gpt 96' --text");
+    gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model gpt");
+}
+
 /* The language of models is where one looks for it; a file is not taken for a name. */
 static void models_are_explained(void **state) {
     (void)state;
     char *output, path[400];
     gs_test_program_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
     gs_test_program(&output, "model --help");
-    assert_has(output, "\n  conv OUT SIZE [stride SIZE] [pad SIZE] [no_bias]\n");
+    assert_has(
+        output,
+        "\n  conv OUT SIZE [stride SIZE] [pad SIZE] [groups G] [dilation SIZE] [no_bias]\n   [std S] ");
     assert_has(output, "\n  dropout P ");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
@@ -212,10 +247,16 @@ static const char *wide_lines(const char *output) {
 static void lines_of_80_columns(void **state) {
     (void)state;
     static const char *const commands[] = {
-        "devices", "train --model softmax --steps 4 --threads 1 --devices cpu,cpu --sync async --staleness 2",
+        "devices",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu --sync async --staleness 2",
         "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync ps",
         "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync auto",
-        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu,cpu --exact"};
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu,cpu --exact",
+        "train --model softmax --steps 4 --devices cpu,cpu --zero 1",
+        "train --model softmax --steps 4 --devices cpu,cpu --zero 3 --precision f16 --label-smoothing 0.1",
+        "train --model mlp --steps 4 --devices cpu,cpu --pipeline 2 --precision bf16",
+        "train --model mlp --steps 4 --devices cpu,cpu --bucket 8 --augment crop:4,flip,cutout:8",
+        "train --model softmax --steps 4 --threads 1 --bucket 8"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
@@ -369,10 +410,11 @@ static void the_bar_of_a_sweep(void **state) {
 
 GS_TESTS(usage, cmocka_unit_test(values_as_text), cmocka_unit_test(defaults_are_allowed_or_off),
          cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_shows_defaults),
-         cmocka_unit_test(help_of_a_command), cmocka_unit_test(names_that_are_nearly_right),
-         cmocka_unit_test(values_that_are_nearly_right), cmocka_unit_test(words_too_many),
-         cmocka_unit_test(mean_and_std), cmocka_unit_test(options_of_other_commands),
-         cmocka_unit_test(the_example_of_a_model_is_one), cmocka_unit_test(scaling_is_told),
-         cmocka_unit_test(models_are_explained), cmocka_unit_test(lines_of_80_columns),
+         cmocka_unit_test(help_shows_a_default_once), cmocka_unit_test(help_of_a_command),
+         cmocka_unit_test(names_that_are_nearly_right), cmocka_unit_test(values_that_are_nearly_right),
+         cmocka_unit_test(words_too_many), cmocka_unit_test(mean_and_std),
+         cmocka_unit_test(options_of_other_commands), cmocka_unit_test(the_example_of_a_model_is_one),
+         cmocka_unit_test(scaling_is_told), cmocka_unit_test(models_are_explained),
+         cmocka_unit_test(language_models_are_shown), cmocka_unit_test(lines_of_80_columns),
          cmocka_unit_test(names_that_others_use), cmocka_unit_test(data_that_teach_little),
          cmocka_unit_test(lost_output_is_a_failure))

@@ -9,7 +9,7 @@ Running statistics are random too, so that each tensor counts. Images are 32 x 3
 take any size. Weights and images are the same in both programs, so logits differ by rounding: allowed is 1e-4 of the
 largest. Seen: 1.5e-6.
 """
-import json, os, struct, subprocess, sys
+import os, sys
 
 try:
     import numpy as np
@@ -20,6 +20,9 @@ except ImportError as error:
     sys.exit(os.environ.get("GRADSUM_TORCH") == "required")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from torch_files import gradsum, load_tensors, save_tensors
+
 TOLERANCE, IMAGES, CLASSES = 1e-4, 24, 10
 
 
@@ -34,34 +37,6 @@ def golden():
                 out.write("%s %s %s\n" % (name, k, ",".join(map(str, v.shape))))
 
 
-def save(path, state):
-    """A safetensors file of a whole state_dict, with the counters that only PyTorch has."""
-    header, data = {}, b""
-    for k, v in state.items():
-        numbers = v.numpy().tobytes()
-        kind = "I64" if v.dtype == torch.int64 else "F32"
-        header[k] = {"dtype": kind, "shape": list(v.shape), "data_offsets": [len(data), len(data) + len(numbers)]}
-        data += numbers
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def load(path):
-    with open(path, "rb") as f:
-        length = struct.unpack("<Q", f.read(8))[0]
-        header, data = json.loads(f.read(length)), f.read()
-    header.pop("__metadata__")
-    return {k: np.frombuffer(data[v["data_offsets"][0]:v["data_offsets"][1]], np.float32).reshape(v["shape"])
-            for k, v in header.items()}
-
-
-def gradsum(program, *words):
-    r = subprocess.run([program, *words], capture_output=True, text=True)
-    if r.returncode != 0:
-        sys.exit("torch_names.py: %s: %s" % (" ".join(words), r.stderr))
-
-
 def compare(program, folder, name, images):
     torch.manual_seed(len(name))
     model = getattr(torchvision.models, name)(num_classes=CLASSES)
@@ -72,7 +47,7 @@ def compare(program, folder, name, images):
             v.uniform_(0.5, 2)
     model.eval()
     theirs, ours, again = folder + "/theirs.safetensors", folder + "/logits.npy", folder + "/ours.safetensors"
-    save(theirs, model.state_dict())
+    save_tensors(theirs, model.state_dict())  # with the counters that only PyTorch has
     options = ["--model", "%s %d" % (name, CLASSES), "--data", folder, "--load", theirs, "--mean", "0", "--std", "1"]
     gradsum(program, "predict", *options, "-o", ours)
     with torch.no_grad():
@@ -83,7 +58,7 @@ def compare(program, folder, name, images):
     # A rate of 0: what is saved is what was loaded, but for the running statistics.
     gradsum(program, "train", *options, "--lr", "0", "--steps", "1", "--batch", "8", "--save", again, "--names",
             "torchvision")
-    saved = load(again)
+    saved = load_tensors(again)
     if set(saved) != set(tensors_of(model)):
         sys.exit("torch_names.py: %s: other names: %s" % (name, sorted(set(saved) ^ set(tensors_of(model)))[:4]))
     for k, v in tensors_of(model).items():

@@ -32,6 +32,17 @@ class Positions(nn.Module):
         return x + self.weight
 
 
+class Tied(nn.Module):
+    """The list hides the embedding, whose parameter it is."""
+
+    def __init__(self, embedding):
+        super().__init__()
+        self.lender = [embedding]
+
+    def forward(self, x):
+        return x @ self.lender[0].weight.T
+
+
 class Attention(nn.Module):
     def __init__(self, heads, causal):
         super().__init__()
@@ -46,8 +57,8 @@ class Attention(nn.Module):
         return (score.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width // 3)
 
 
-def module(words, shape):
-    """The layer that a list of words describes, for an input of this shape."""
+def module(words, shape, embedding):
+    """The layer that a list of words describes, for an input of this shape, in a model that begins with `embedding`."""
     def pair(word):
         h, _, w = word.partition("x")
         return int(h), int(w or h)
@@ -60,7 +71,7 @@ def module(words, shape):
         return nn.Linear(shape[-1], int(words[1]), bias="no_bias" not in words)
     if op == "conv":
         return nn.Conv2d(shape[0], int(words[1]), pair(words[2]), option("stride", 1), option("pad", 0),
-                         bias="no_bias" not in words)
+                         option("dilation", 1), option("groups", (1, 1))[0], bias="no_bias" not in words)
     if op == "max_pool":
         return nn.MaxPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
     if op == "avg_pool":
@@ -76,6 +87,8 @@ def module(words, shape):
         return Embedding(int(words[1]), int(words[2]))
     if op == "positions":
         return Positions(*shape)
+    if op == "tied":
+        return Tied(embedding)
     if op == "attention":
         return Attention(int(words[1]), "causal" in words)
     if op == "layer_norm":
@@ -86,7 +99,7 @@ def module(words, shape):
             "silu": nn.SiLU}[op]()
 
 
-def parse(tokens, shape):
+def parse(tokens, shape, embedding=None):
     """A model text, up to its end, '|' or ')'. Uses up the tokens. The network and the shape of its output."""
     layers = []
     while tokens and tokens[0] not in "|)":
@@ -94,16 +107,18 @@ def parse(tokens, shape):
             tokens.pop(0)
         if tokens[0] == "residual":
             del tokens[:2]
-            branches = [parse(tokens, shape)[0]]
+            branches = [parse(tokens, shape, embedding)[0]]
             if tokens.pop(0) == "|":
-                branches.append(parse(tokens, shape)[0])
+                branches.append(parse(tokens, shape, embedding)[0])
                 tokens.pop(0)
             layers.append(Residual(*branches))
         else:
             words = []
             while tokens and tokens[0] not in ",|)":
                 words.append(tokens.pop(0))
-            layers.append(module(words, shape))
+            layers.append(module(words, shape, embedding))
+            if words[0] == "embedding":
+                embedding = layers[-1]
         with torch.no_grad():
             # not in training, where batch_norm would take the zeros for samples
             shape = tuple(layers[-1].eval()(torch.zeros(1, *shape)).shape[1:])

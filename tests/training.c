@@ -56,3 +56,14 @@ void gs_test_sha256(const char *arguments, char sha256[65]) {
     snprintf(sha256, 65, "%s", at + strlen("sha256 "));
     free(output);
 }
+
+const char *gs_test_text_file(void) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/training.txt", gs_test_folder());
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int i = 0; i < 3000; i++)
+        fputc("0123456789abcdefghijklmnopqrstuvwxyz .,\n"[(i * i + i / 7) % 40], f);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}

@@ -17,3 +17,6 @@ void assert_same_within_rounding(const gs_result *, const gs_result *, const cha
 
 /* The SHA-256 that a run of the program prints. */
 void gs_test_sha256(const char *arguments, char sha256[65]);
+
+/* The path of a new file: a text of 3,000 characters, of 40 kinds. */
+const char *gs_test_text_file(void);

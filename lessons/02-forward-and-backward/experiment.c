@@ -160,8 +160,9 @@ static gs_status linear_without_db(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db
 }
 
 /* Only the label's logit is pushed, and none of the others. */
-static gs_status label_alone(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes) {
-    GS_TRY(library.softmax_cross_entropy_backward(d, dx, p, labels, n, classes));
+static gs_status label_alone(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
+                             float smoothing) {
+    GS_TRY(library.softmax_cross_entropy_backward(d, dx, p, labels, n, classes, smoothing));
     const int32_t *label = (const int32_t *)(const void *)host(labels);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < classes; k++)

@@ -36,7 +36,7 @@ static gs_status forward(run *r, const gs_dataset *set, const uint32_t *order, s
                          gs_pass *pass, gs_mem *logits) {
     const gs_backend *ops = r->device->ops;
     size_t pixels = gs_shape_size(set->shape);
-    gs_dataset_gather(set, order, first, n, r->bytes, r->host_labels);
+    GS_TRY(gs_dataset_gather(set, order, first, n, r->bytes, r->host_labels));
     for (size_t i = 0; i < n * pixels; i++)
         r->images[i] = ((float)r->bytes[i] / 255 - r->scaling.mean.of[0]) / r->scaling.std.of[0];
     GS_TRY(ops->write(r->device, r->x, r->images, n * pixels * sizeof(float)));

@@ -93,8 +93,8 @@ static gs_status load(lab_run *run, const size_t *sample, size_t count) {
     }
     o->pass.n = count;
     w->measured.samples += (double)count;
-    gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine, count,
-                      w->input.host_inputs, w->input.host_answers);
+    GS_TRY(gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine, count,
+                             w->input.host_inputs, w->input.host_answers));
     GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, count));
     o->y = w->input.x;
     return gs_phase_ends(w, GS_PHASE_DATA);
@@ -142,8 +142,8 @@ static gs_status backward(lab_run *run, int layer, float *gradients) {
     o->backwards++;
     if (layer == o->step.layers - 1) {
         o->dy = m->dlogits;
-        GS_TRY(m->device->ops->softmax_cross_entropy_backward(m->device, o->dy, m->probability,
-                                                              w->input.answers, rows, m->out.c));
+        GS_TRY(m->device->ops->softmax_cross_entropy_backward(
+            m->device, o->dy, m->probability, w->input.answers, rows, m->out.c, m->label_smoothing));
     }
     bool needed = !l->joined && (layer == o->step.layers - 1 || o->layer[layer + 1]->needs_dx);
     if (needed) GS_TRY(gs_layer_backward(o->layer[layer], &o->pass, o->dy, &o->dy));

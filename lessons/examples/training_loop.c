@@ -51,7 +51,7 @@ static gs_status load(trainer *t, const gs_dataset *set, const uint32_t *order, 
     static float x[BATCH * MOST_PIXELS];
     int32_t labels[BATCH];
     size_t pixels = gs_shape_size(set->shape);
-    gs_dataset_gather(set, order, first, n, bytes, labels);
+    GS_TRY(gs_dataset_gather(set, order, first, n, bytes, labels));
     for (size_t i = 0; i < n * pixels; i++)
         x[i] = (float)bytes[i] / 255 - 0.3f; /* the mean of all pixels is about 0.3 */
     GS_TRY(t->device->ops->write(t->device, t->x, x, n * pixels * sizeof *x));

@@ -11,6 +11,7 @@
 #include "core/nearest.h"
 #include "gradsum.h"
 #include "train/options/options.h"
+#include "train/state.h"
 
 struct cJSON;
 
@@ -23,12 +24,16 @@ int gs_cmd_dataset(int argc, char **argv);
 int gs_cmd_train(int argc, char **argv);
 int gs_cmd_eval(int argc, char **argv);
 int gs_cmd_predict(int argc, char **argv);
+int gs_cmd_generate(int argc, char **argv);
+int gs_cmd_memory(int argc, char **argv);
+int gs_cmd_layout(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
 int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
 int gs_cmd_schemes(int argc, char **argv);
 int gs_cmd_profile(int argc, char **argv);
 int gs_cmd_report(int argc, char **argv);
+int gs_cmd_explain(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
 int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_grade(int argc, char **argv);
@@ -61,7 +66,7 @@ typedef struct gs_option {
     const char *help;
 } gs_option;
 
-enum { GS_OPTIONS_MOST = 64 }; /* in one table */
+enum { GS_OPTIONS_MOST = 96 }; /* in one table */
 
 static inline const char *gs_option_dashes(const gs_option *o) {
     return o->name[1] ? "--" : "-";
@@ -71,6 +76,12 @@ static inline const char *gs_option_dashes(const gs_option *o) {
  * or -h anywhere, sets *help and reads nothing. GS_E_USAGE: an unknown option (the nearest one is named), a missing or
  * a wrong value, a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
+
+/* Was it given? */
+bool gs_option_is_given(const char *name, int argc, char **argv);
+
+/* Set an option from a text that was not typed: a flag from "yes". GS_E_USAGE. */
+gs_status gs_option_set(const gs_option *options, const char *name, const char *text);
 
 /* What --help says of a command besides its options. */
 typedef struct gs_help {
@@ -123,6 +134,18 @@ int gs_failed(const char *command, gs_status status);
  * is assumed of a file that does not load interests nobody. */
 void gs_tell_scaling(const char *command, const gs_settings *);
 
+/* On standard error, of rank 0: how many files were skipped (--skip-broken). */
+void gs_tell_skipped(const char *command, const gs_result *);
+
+/* ---- layout_table.c ---- */
+
+/* Which worker holds what, a line for each; at most 64 of them. device: of each worker. */
+void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
+                     const char *(*device)(const void *context, int rank), const void *context);
+
+/* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: there are others. */
+gs_status gs_devices_for(const gs_settings *, int workers, char **list);
+
 /* ---- output.c ---- */
 
 /* A run ends after the step that it is in, and saves, at Ctrl-C, SIGTERM, SIGHUP (the terminal has gone) and when
@@ -145,10 +168,15 @@ typedef struct gs_progress {
     char run[96];     /* of several runs: "batch 64, 5 to come: ", or "" */
     gs_screen screen; /* standard output */
     double started, shown;
-    double samples_done; /* of this epoch */
-    const char *failure; /* why the weights could not be saved, for the end; NULL: they could */
-    int answers;         /* of each sample */
-    int parts;           /* 1, or the number of workers where a step tells of one worker alone */
+    double samples_done; /* of this epoch, */
+    int bar_epoch;       /* since this step of it: */
+    uint64_t bar_from;
+    char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
+    const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
+    int answers;                  /* of each sample */
+    int tokens;                   /* of each sample, where the data are a text; else 0 */
+    bool perplexity;              /* then: its loss is in nats for each token, so that exp(loss) is one */
+    int parts;                    /* 1, or the number of workers where a step tells of one worker alone */
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
@@ -161,6 +189,7 @@ const char *gs_modes_sum(const gs_settings *);
 void gs_modes_print(const gs_settings *, int workers);
 /* A line with the learning rates, where there is a rule, a warm-up or a schedule. */
 void gs_modes_print_rates(const gs_settings *, const gs_worker *);
+void gs_modes_print_recompute(const gs_settings *, const gs_worker *); /* nothing without --recompute */
 
 /* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
 void gs_modes_print_end(const gs_result *);

@@ -19,7 +19,7 @@ static void print_sets(void) {
            "  colour-fashion-small  6,000 + 1,000, made of fashion-mnist-small, which comes\n"
            "                        with gradsum\n\n"
            "Hue, place and background of each picture are drawn from the seed, and not from\n"
-           "its class: form alone tells it, so that a linear model fails. --data takes these\n"
+           "its class. Only the form tells it, so a linear model fails. --data takes these\n"
            "names too: then they are made with seed %d and kept in the cache.\n",
            GS_COLOUR_SEED);
 }

@@ -78,7 +78,9 @@ static void print_name(const char *name) {
                      {"resnet56", "the same, deeper"},
                      {"resnet18", "residual blocks, for images of 224x224"},
                      {"resnet50", "the same, deeper, with bottlenecks"},
-                     {"vgg11", "plain convolutions, for images of 224x224"}};
+                     {"vgg11", "plain convolutions, for images of 224x224"},
+                     {"gpt", "a small GPT, for 65 different tokens and a context of 64"},
+                     {"gpt2", "the same, larger: 50257 tokens, a context of 1024"}};
     int column = printf("  %-9s ", name);
     for (size_t i = 0; i < sizeof long_text / sizeof *long_text; i++)
         if (strcmp(name, long_text[i].name) == 0) {
@@ -90,23 +92,27 @@ static void print_name(const char *name) {
 
 /* Names and grammar (model/model_text.h). */
 static void print_grammar(void) {
-    enum { USAGE = 32 };
+    enum { USAGE = 32, LINE = 78 };
     const char *usage, *what;
     printf("\nnames:\n");
     for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
-    printf("  A number behind a name is that of the classes: \"resnet20 100\".\n");
+    printf("  A number after a name is that of the classes, or of the tokens: \"gpt 96\".\n");
     printf("\nlayers, separated by commas; a new line counts as a space:\n");
     for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
-        bool fits = strlen(usage) <= USAGE;
-        if (!fits) printf("  %s\n", usage);
-        printf("  %-*s %s\n", USAGE, fits ? usage : "", what);
+        const char *end = usage + strlen(usage); /* of the line; what does not fit comes on the next one */
+        while (end - usage > LINE) end = memrchr(usage, ' ', (size_t)(end - usage));
+        const bool broken = *end != 0, fits = strlen(usage) <= USAGE;
+        if (!fits) printf("  %.*s\n", (int)(end - usage), usage);
+        printf("  %-*s %s\n", USAGE, fits ? usage : broken ? end : "", what);
     }
     printf("\n  %-*s %s\n", USAGE, "N x LAYER, N x ( LAYERS )", "N times");
     printf("  %-*s %s\n", USAGE, "NAME NUMBER ...", "the layers of a block, defined before:");
     printf("  block NAME PARAM ... = LAYERS ;\n\n  block twice C = 2 x (conv C 3x3 pad 1, relu);\n"
            "  twice 16, max_pool 2, twice 32, global_avg_pool, flatten, linear 10\n");
-    printf("\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5. The\nlast layer needs "
-           "one output per class. To use a model from a file:\n--model \"$(cat FILE)\"\n");
+    printf(
+        "\nSIZE is K or HxW, such as 3 or 3x5; P is from 0 to below 1, such as 0.5; std S:\ninitial weights "
+        "are normal with deviation S, and the bias is 0. The last layer\nneeds one output per class. To use "
+        "a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
 /* "softmax, mlp, ..." */
@@ -139,7 +145,8 @@ static int show_text(const char *name_or_text) {
 }
 
 int gs_cmd_model(int argc, char **argv) {
-    gs_shape in = {1, 28, 28, 0};
+    const gs_shape usual = {1, 28, 28, 0};
+    gs_shape in = usual;
     bool only_text = false;
     int words, exit_status;
     const gs_option options[] = {
@@ -155,6 +162,7 @@ int gs_cmd_model(int argc, char **argv) {
         "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", print_grammar};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status = one_word(words);
+    if (status == GS_OK && gs_shape_same(in, usual)) gs_model_usual_input(argv[1], &in);
     if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
     if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);

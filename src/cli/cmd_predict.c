@@ -11,13 +11,15 @@ int gs_cmd_predict(int argc, char **argv) {
         GS_RUN_OPTION("load", "the weights (safetensors)"),
         GS_RUN_OPTION("mean", GS_MEAN_HELP_OF_FILE),
         GS_RUN_OPTION("std", GS_STD_HELP_OF_FILE),
+        GS_REFUSED("skip-broken", "each row of the array belongs to a file: remove the broken one"),
         {"out", GS_OPTION_TEXT, &out, 0, 0, "FILE", "where to write the array (.npy)"},
         GS_RUN_OPTION("keep-going", "write the logits even if one is not finite"),
         {0},
     };
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {"predict --load FILE -o OUT.npy [options]",
-                          "Write the logits of every test sample, in order, as a NumPy array (n, classes).",
+                          "Write the logits of every test sample, in order, as a NumPy array (n, classes).\n"
+                          "For a text: (windows, context x vocabulary).",
                           "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const char *missing = !s.load ? "--load FILE is required: the weights to use"

@@ -26,6 +26,13 @@ static void print_speeds(const gs_profile *p) {
     printf("\n%-14s %13s %13.1f\n", "step alone", gs_thousands(p->step), p->step * p->sample_bytes / 1e6);
     printf("%-14s %13s %13.1f   waits %.1f %% of the time\n\n", "together", gs_thousands(p->together),
            p->together * p->sample_bytes / 1e6, 100 * p->waited);
+    if (!isnan(p->decoded)) {
+        printf("decoding       %13s pictures/s a core", gs_thousands(p->decoded));
+        if (isnan(p->cached))
+            printf("; --cache memory shows what a cache brings\n\n");
+        else
+            printf("; from the cache %s\n\n", gs_thousands(p->cached));
+    }
     char verdict[400];
     gs_profile_verdict(p, verdict, sizeof verdict);
     printf("%s\n\n", verdict);
@@ -141,6 +148,7 @@ static void print_json(const gs_profile *p, bool plain) {
                 GS_FIELD("step_samples_per_s", p->step),
                 GS_FIELD("step_bytes_per_s", p->step * p->sample_bytes),
                 GS_FIELD("together_samples_per_s", p->together), GS_FIELD("loader_wait", p->waited),
+                GS_FIELD("decoded_per_s", p->decoded), GS_FIELD("cached_per_s", p->cached),
                 GS_FIELD("bound", p->loader < p->step ? "loader" : "step"));
     cJSON *rows = cJSON_AddArrayToObject(o, "layers");
     for (int i = 0; i < p->row_count; i++) {
@@ -160,7 +168,9 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("model", "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, "
                                "linear 10\" (default mlp)"),
         GS_RUN_OPTION("batch", "samples per step; all: the whole set"),
-        GS_RUN_OPTION("augment", "change images at random: crop:4,flip,cutout:8"),
+        GS_RUN_OPTION("augment", "change images at random: resized_crop,crop:4,flip,cutout:8"),
+        GS_RUN_OPTION("recompute",
+                      "backward computes parts of forward again (train --help); that counts as forward"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
         GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),

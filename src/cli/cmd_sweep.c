@@ -273,7 +273,7 @@ static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
 
 static gs_status count_samples(gs_sweep *w) {
     gs_dataset *set;
-    GS_TRY(gs_dataset_load_labels(w->settings.data, GS_TRAIN, w->settings.labels, &set));
+    GS_TRY(gs_load_set(&w->settings, GS_TRAIN, &set));
     w->samples = set->count;
     gs_dataset_free(set);
     return GS_OK;

@@ -1,4 +1,6 @@
 #include "cli/cli.h"
+#include "io/json.h"
+#include "train/state.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -69,17 +71,69 @@ static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
     return gs_failed("train", status);
 }
 
+/* ---- --resume ---- */
+
+/* Where the second is given, the first is not taken from the file: the two say the same, or do not go together. */
+static const struct {
+    const char *option, *replaced_by;
+} replaced[] = {{"steps", "epochs"},       {"every", "sync"},          {"final-lr", "schedule"},
+                {"base-batch", "lr-rule"}, {"warmup", "warmup-steps"}, {"warmup-steps", "warmup"},
+                {"zero", "layout"}};
+
+static bool is_replaced(const char *option, int argc, char **argv) {
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (strcmp(replaced[i].option, option) == 0 &&
+            gs_option_is_given(replaced[i].replaced_by, argc, argv))
+            return true;
+    return false;
+}
+
+/* The options of the run that is resumed, where no others are given. Their texts belong to the state. */
+static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
+                                 int argc, char **argv) {
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        const char *kept = gs_state_option(state, o->name);
+        bool given = gs_option_is_given(o->name, argc, argv);
+        if (given) GS_TRY(gs_state_check_option(s->resume, state, o, s));
+        if (given || !kept || o->resume == GS_RESUME_FREE || is_replaced(o->name, argc, argv)) continue;
+        GS_TRY(gs_context(gs_option_set(options, o->name, kept), "%s", s->resume));
+    }
+    return GS_OK;
+}
+
+static gs_status take_up(const gs_settings *s, const gs_option *options, int argc, char **argv,
+                         gs_state **state) {
+    GS_TRY(gs_state_read(s->resume, state));
+    return take_up_options(*state, s, options, argc, argv);
+}
+
+/* ---- the command ---- */
+
+static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv);
+
 int gs_cmd_train(int argc, char **argv) {
     gs_settings s = gs_settings_default();
     bool json = false;
     int exit_status;
     record log = {0};
     const gs_option own[] = {
+        GS_RUN_OPTION("layout", NULL),
+        GS_RUN_OPTION("pipeline", NULL),
+        GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("micro-batches", NULL),
+        GS_RUN_OPTION("tensor", NULL),
         GS_RUN_OPTION("keep", NULL),
+        GS_RUN_OPTION("save-state", NULL),
+        GS_RUN_OPTION("resume", NULL),
+        GS_RUN_OPTION("offload", NULL),
+        GS_RUN_OPTION("offload-dir", NULL),
+        GS_RUN_OPTION("max-memory", NULL),
+        GS_RUN_OPTION("fit", NULL),
         {"log", GS_OPTION_TEXT, &log.folder, 0, 0, "DIR", "write a record of the run to this new folder"},
         {"log-every", GS_OPTION_COUNT, &log.every, 1, 1e15, "N",
          "one line of the log every N steps (default 1)"},
         GS_RUN_OPTION("trace-steps", NULL),
+        GS_RUN_OPTION("digest", NULL),
         GS_RUN_OPTION("keep-going", NULL),
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line on standard output"},
         {0},
@@ -110,28 +164,48 @@ int gs_cmd_train(int argc, char **argv) {
     if (s.keep_best && !s.save)
         return gs_failed("train",
                          gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
+    if (s.fit && !s.max_memory)
+        return gs_failed("train",
+                         gs_fail(GS_E_USAGE, "--fit says what to do at a limit: it needs --max-memory MB"));
+    s.plans = true;
     s.processes = &processes;
     processes.timeout = s.timeout;
     /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
     gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};
-    gs_observer observer = gs_progress_observer(&progress);
+    gs_state *state = NULL;
+    if (s.resume) status = take_up(&s, options, argc, argv, &state);
+    if (status == GS_OK) status = gs_layout_settle(&s);
+    if (status != GS_OK)
+        exit_status = gs_failed("train", status);
+    else
+        exit_status = run(&s, &log, &progress, argc, argv);
+    gs_state_free(state);
+    return exit_status;
+}
+
+static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv) {
+    gs_observer observer = gs_progress_observer(progress);
     gs_result result = {0};
     bool logged;
-    status = begin_record(&log, &s, argc, argv, &observer);
-    if (status != GS_OK) return fail(&progress, status, &result);
+    gs_status status = begin_record(log, s, argc, argv, &observer);
+    if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
-    status = train(&s, &log, &observer, &result, &logged);
-    if (status != GS_OK && result.weights) return not_saved(&progress, status, &result);
-    if (status != GS_OK) return fail(&progress, status, &result);
-    if (result.rank == 0) gs_progress_end(&progress, &result);
+    status = train(s, log, &observer, &result, &logged);
+    if (status != GS_OK && result.weights) return not_saved(progress, status, &result);
+    if (status != GS_OK) return fail(progress, status, &result);
+    if (result.rank == 0) gs_progress_end(progress, &result);
+    gs_tell_skipped("train", &result);
     bool interrupted = result.interrupted;
     if (interrupted && result.rank == 0)
         fprintf(stderr, "gradsum train: stopped by %s after step %llu%s%s\n",
                 gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal",
-                (unsigned long long)result.steps, s.save ? "; its weights are in " : "",
-                s.save ? s.save : "");
+                (unsigned long long)result.steps,
+                !s->save        ? ""
+                : s->save_state ? "; its weights and state are in "
+                                : "; its weights are in ",
+                s->save ? s->save : "");
     gs_result_free(&result);
     return interrupted || !logged ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

@@ -1,8 +1,12 @@
 #include "cli/cli.h"
 #include "io/json.h"
+#include "io/mapped.h"
+#include "layer/recompute.h"
+#include "train/offload.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[80];
@@ -39,36 +43,76 @@ void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
     printf("\n");
 }
 
+static void print_offload(const gs_settings *s) {
+    char text[GS_OFFLOAD_TEXT];
+    const bool files = strstr(s->devices, "cpu") != NULL;
+    gs_print_fact("offload", "%s: %s%s%s", gs_offload_text(s->offload, text, sizeof text),
+                  files ? "in files in " : "in the host's memory",
+                  files ? gs_mapped_folder(s->offload_dir) : "",
+                  files && gs_mapped_is_memory(s->offload_dir)
+                      ? ", which is memory itself: --offload-dir takes a folder on a disk"
+                      : "");
+}
+
+void gs_modes_print_recompute(const gs_settings *s, const gs_worker *w) {
+    char which[16];
+    if (!s->recompute) return;
+    const gs_recomputed r = gs_worker_recomputes(w);
+    const bool split = s->pipeline > 1;
+    printf("again    --recompute %s: ", gs_recompute_text(s->recompute, which, sizeof which));
+    if (r.segments == 0)
+        printf("nothing; the %s has no such layers that keep more than their input and output\n",
+               split ? "first stage" : "model");
+    else
+        printf(
+            "backward%s repeats %.0f %% of forward's operations, in %d segment%s: a step has %.0f %% more\n",
+            split ? " of the first stage" : "", 100 * r.again / r.forward, r.segments,
+            gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
+}
+
 void gs_modes_print(const gs_settings *s, int workers) {
     char link[80], augment[GS_AUGMENT_TEXT];
+    if (s->precision != GS_PRECISION_F32)
+        gs_print_fact("products", "of %s in linear, conv2d and attention; sums and weights are f32%s",
+                      s->precision == GS_PRECISION_F16 ? "f16" : "bf16",
+                      s->precision == GS_PRECISION_F16 ? "; the loss is scaled" : "");
+    if (s->offload) print_offload(s);
     if (s->bucket && workers > 1)
-        printf("buckets  of at least %d KB, summed while backward continues with earlier layers\n",
-               s->bucket);
+        gs_print_fact("buckets", "of at least %d KB, summed while backward continues with earlier layers",
+                      s->bucket);
     if (s->wire != GS_WIRE_F32 && workers > 1)
-        printf("wire     gradients travel as %s; they are summed in f32\n", gs_wire_name(s->wire));
+        gs_print_fact("wire", "gradients travel as %s; they are summed in f32", gs_wire_name(s->wire));
     if ((s->bucket || s->wire != GS_WIRE_F32 || gs_link_is_there(&s->link)) && workers == 1)
-        printf("alone    one worker has nobody to sum with: --bucket, --wire and --link change nothing\n");
-    if (s->clip > 0) printf("clip     gradients are shortened to a norm of at most %g\n", (double)s->clip);
+        gs_print_fact("alone",
+                      "one worker has nobody to sum with: --bucket, --wire and --link change nothing");
+    if (s->label_smoothing > 0)
+        gs_print_fact("labels",
+                      "%g of each is spread over all classes in training; the test loss is without that",
+                      (double)s->label_smoothing);
+    if (s->clip > 0)
+        gs_print_fact("clip", "gradients are shortened to a norm of at most %g", (double)s->clip);
     if (s->accumulate > 1)
-        printf("passes   %d over each worker's part of the batch before one sum\n", s->accumulate);
-    if (s->slow.ms > 0) printf("slow     worker %d sleeps %g ms in each step\n", s->slow.rank, s->slow.ms);
+        gs_print_fact("passes", "%d over each worker's part of the batch before one sum", s->accumulate);
+    if (s->slow.ms > 0)
+        gs_print_fact("slow", "worker %d sleeps %g ms in each step", s->slow.rank, s->slow.ms);
     for (int i = 0; i < s->jitter.count; i++) {
         const gs_pause *p = &s->jitter.pause[i];
-        printf("jitter   worker %d pauses %g ms in %g %% of its steps\n", p->rank, 1e3 * p->seconds,
-               100 * p->share);
+        gs_print_fact("jitter", "worker %d pauses %g ms in %g %% of its steps", p->rank, 1e3 * p->seconds,
+                      100 * p->share);
     }
     if (gs_link_is_there(&s->link) && workers > 1)
-        printf("link     %s: a message takes that latency, and its bytes at that rate\n",
-               gs_link_text(&s->link, link, sizeof link));
+        gs_print_fact("link", "%s: a message takes that latency, and its bytes at that rate",
+                      gs_link_text(&s->link, link, sizeof link));
     if (gs_augment_is_on(&s->augment))
-        printf("augment  %s, drawn for each training image in each epoch\n",
-               gs_augment_text(&s->augment, augment, sizeof augment));
+        gs_print_fact("augment", "%s, drawn for each training image in each epoch",
+                      gs_augment_text(&s->augment, augment, sizeof augment));
     if (s->throttle > 0)
-        printf("throttle each worker's loader supplies %g MB of samples per second\n", s->throttle);
-    if (gs_way_of(s)->promise) printf("%s\n", gs_way_of(s)->promise);
+        gs_print_fact("throttle", "each worker's loader supplies %g MB of samples per second", s->throttle);
+    const char *promise = s->exact ? gs_way_exact.promise : gs_way_of(s)->promise;
+    if (promise) printf("%s\n", promise);
     if (s->verify)
-        printf("verify   all workers' weights are compared every %" PRIu64 " step%s\n", s->verify,
-               gs_s(s->verify));
+        gs_print_fact("verify", "all workers' weights are compared every %" PRIu64 " step%s", s->verify,
+                      gs_s(s->verify));
 }
 
 /* ---- the end ---- */
@@ -105,18 +149,64 @@ static double mean_of(const uint64_t *count, size_t n) {
     return all > 0 ? sum / all : 0;
 }
 
+/* What a worker holds, which with stages 2 and 3 can be more than the model; and what it should have sent. */
+static void print_zero(const gs_zero_report *z, const gs_result *r) {
+    const double mb = 1e-6;
+    if (z->stage == 0) return;
+    gs_print_fact("zero",
+                  "%d: each worker holds %.4g MB of weights, %.4g of gradients, %.4g of the optimiser; the "
+                  "whole model has %.4g",
+                  z->stage, mb * z->weights, mb * z->gradients, mb * z->vectors, mb * z->model);
+    if (z->stage > 1)
+        gs_print_fact("",
+                      "(%s: its part, two windows as large as the largest layer, and with several passes "
+                      "their sum)",
+                      z->stage > 2 ? "weights, gradients" : "gradients");
+    if (r->workers > 1)
+        gs_print_fact("formula", "%d (N - 1) / N x %.4g MB = %s bytes, and the counts, are sent in a step%s",
+                      z->stage > 2 ? 3 : 2, mb * z->model, gs_thousands(z->formula),
+                      z->stage > 1 ? " of one pass" : "");
+}
+
+static void print_tensor(const gs_tensor_report *t) {
+    const double mb = 1e-6;
+    if (t->workers == 0) return;
+    gs_print_fact(
+        "tensor",
+        "%d workers share each pair of linear layers: each holds %.4g MB of the weights' %.4g; in a step "
+        "%.4g all-reduce%s in a group, of %s bytes in all",
+        t->workers, mb * t->held, mb * t->model, t->sums, t->sums > 1 ? "s" : "", gs_thousands(t->bytes));
+}
+
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
+    print_tensor(&r->tensor);
+    print_zero(&r->zero, r);
     if (r->sent > 0 && r->sent_most > r->sent + 0.5)
         gs_print_fact("sent", "%s bytes per step by each worker on average, %s by the busiest",
                       gs_thousands(r->sent), gs_thousands(r->sent_most));
     else if (r->sent > 0)
         gs_print_fact("sent", "%s bytes per step by each worker", gs_thousands(r->sent));
     if (r->overlap.buckets > 0)
-        printf("overlap  %d bucket%s; %.0f %% of their summing time hidden behind backward\n         (per "
-               "step: sums %.3f ms, waited for after backward %.3f ms)\n",
-               r->overlap.buckets, r->overlap.buckets > 1 ? "s" : "", 100 * gs_overlap_hidden(r->overlap),
-               1e3 * r->overlap.summed, 1e3 * r->overlap.waited);
+        gs_print_fact("overlap",
+                      "%d bucket%s; %.0f %% of their summing time hidden behind backward (per step: sums "
+                      "%.3f ms, waited for after backward %.3f ms)",
+                      r->overlap.buckets, r->overlap.buckets > 1 ? "s" : "",
+                      100 * gs_overlap_hidden(r->overlap), 1e3 * r->overlap.summed, 1e3 * r->overlap.waited);
+    if (r->offload.on)
+        gs_print_fact(
+            "offload",
+            "%.1f MB of a worker; %.0f %% of the time to bring and put back hidden behind its work (per "
+            "step: %.1f MB brought; busy %.3f ms, waited for %.3f ms)",
+            1e-6 * r->offload.bytes, 100 * gs_away_hidden(r->offload.in_step),
+            1e-6 * r->offload.in_step.bytes, 1e3 * r->offload.in_step.busy, 1e3 * r->offload.in_step.waited);
+    if (r->bubble.stages > 0)
+        gs_print_fact(
+            "bubble",
+            "%.1f %% of the time of forward and backward the %d stages waited; %.1f %% in virtual time, with "
+            "the times of these stages; %.1f %% by the formula, with equal times",
+            100 * r->bubble.measured, r->bubble.stages, 100 * r->bubble.virtual_time,
+            100 * r->bubble.formula);
     if (!s->count) return;
     printf("stale    gradients, by how many others arrived after their weights were read\n");
     print_distribution(s->count, s->counts);
@@ -136,11 +226,30 @@ void gs_modes_json_end(const gs_result *r, cJSON *o) {
     if (r->sent > 0)
         GS_JSON_ADD(o, GS_FIELD("sent_bytes_a_step", r->sent),
                     GS_FIELD("sent_bytes_a_step_most", r->sent_most));
+    if (r->zero.stage)
+        GS_JSON_ADD(o, GS_FIELD("zero_weights_bytes", r->zero.weights),
+                    GS_FIELD("zero_gradients_bytes", r->zero.gradients),
+                    GS_FIELD("zero_optimizer_bytes", r->zero.vectors),
+                    GS_FIELD("zero_sent_formula", r->zero.formula));
+    if (r->tensor.workers)
+        GS_JSON_ADD(o, GS_FIELD("tensor_weights_bytes", r->tensor.held),
+                    GS_FIELD("tensor_sums_a_step", r->tensor.sums),
+                    GS_FIELD("tensor_summed_bytes_a_step", r->tensor.bytes));
     if (r->overlap.buckets > 0)
         GS_JSON_ADD(o, GS_FIELD("buckets", r->overlap.buckets),
                     GS_FIELD("buckets_summed_ms", 1e3 * r->overlap.summed),
                     GS_FIELD("buckets_waited_ms", 1e3 * r->overlap.waited),
                     GS_FIELD("hidden", gs_overlap_hidden(r->overlap)));
+    if (r->offload.on)
+        GS_JSON_ADD(o, GS_FIELD("offloaded_bytes", r->offload.bytes),
+                    GS_FIELD("offload_bytes_a_step", r->offload.in_step.bytes),
+                    GS_FIELD("offload_busy_ms", 1e3 * r->offload.in_step.busy),
+                    GS_FIELD("offload_waited_ms", 1e3 * r->offload.in_step.waited),
+                    GS_FIELD("offload_hidden", gs_away_hidden(r->offload.in_step)));
+    if (r->bubble.stages > 0)
+        GS_JSON_ADD(o, GS_FIELD("bubble", r->bubble.measured),
+                    GS_FIELD("bubble_virtual_time", r->bubble.virtual_time),
+                    GS_FIELD("bubble_formula", r->bubble.formula));
     if (!s->count) return;
     add_array(o, "staleness", s->count, s->counts);
     add_array(o, "steps_ahead", s->lead, s->leads);

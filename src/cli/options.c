@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "layer/recompute.h"
+#include "train/offload.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -75,6 +77,10 @@ static gs_status parse_augment(const gs_option *o, const char *text) {
     return gs_augment_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
 
+static gs_status parse_offload(const gs_option *o, const char *text) {
+    return gs_offload_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
 static gs_status parse_link(const gs_option *o, const char *text) {
     return gs_link_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
@@ -85,6 +91,10 @@ static gs_status parse_batch_norm(const gs_option *o, const char *text) {
 
 static gs_status parse_schedule(const gs_option *o, const char *text) {
     return gs_lr_schedule_read(text, o->value) ? GS_OK : wrong_value(o, text);
+}
+
+static gs_status parse_recompute(const gs_option *o, const char *text) {
+    return gs_recompute_read(text, o->value) ? GS_OK : wrong_value(o, text);
 }
 
 static gs_status parse_range(const gs_option *o, const char *text) {
@@ -132,6 +142,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_slow(o, text);
     case GS_OPTION_AUGMENT:
         return parse_augment(o, text);
+    case GS_OPTION_OFFLOAD:
+        return parse_offload(o, text);
     case GS_OPTION_JITTER:
         return parse_jitter(o, text);
     case GS_OPTION_LINK:
@@ -140,6 +152,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_batch_norm(o, text);
     case GS_OPTION_SCHEDULE:
         return parse_schedule(o, text);
+    case GS_OPTION_SEGMENTS:
+        return parse_recompute(o, text);
     case GS_OPTION_RANGE:
         return parse_range(o, text);
     default:
@@ -252,6 +266,25 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
         GS_TRY(parse_value(o, equals ? equals + 1 : argv[++i]));
     }
     return check_given(options, given);
+}
+
+bool gs_option_is_given(const char *name, int argc, char **argv) {
+    const size_t length = strlen(name);
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, name, length) == 0 &&
+            (word[2 + length] == '\0' || word[2 + length] == '='))
+            return true;
+    }
+    return false;
+}
+
+gs_status gs_option_set(const gs_option *options, const char *name, const char *text) {
+    const gs_option *o = option_named(options, name);
+    if (!o) return unknown_option(options, name);
+    if (o->kind != GS_OPTION_FLAG) return parse_value(o, text);
+    *(bool *)o->value = strcmp(text, "yes") == 0;
+    return GS_OK;
 }
 
 bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char **argv, int *words,

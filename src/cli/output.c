@@ -3,6 +3,7 @@
 #include "io/json.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "core/decimal.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "data/text_set.h"
 #include "model/model_text.h"
 
 static void stop(int signal_number) {
@@ -44,14 +46,16 @@ void gs_json_print(cJSON *o) {
 
 static void json_start(const gs_worker *w) {
     const gs_settings in_use = gs_settings_in_use(w);
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION),
-                              GS_FIELD("model", w->model->text), GS_FIELD("parameters", w->model->params),
-                              GS_FIELD("train_samples", w->train_set->count),
-                              GS_FIELD("test_samples", w->test_set->count),
-                              GS_FIELD("device", w->device->description), GS_FIELD("workers", w->comm->size),
-                              GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
+    cJSON *o = GS_JSON_OBJECT(
+        GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", w->model->text),
+        GS_FIELD("parameters", gs_model_whole(w->model)->params),
+        GS_FIELD("train_samples", w->train_set->count), GS_FIELD("test_samples", w->test_set->count),
+        GS_FIELD("device", w->device->description), GS_FIELD("workers", w->comm->size),
+        GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
+    if (w->settings->resume) GS_JSON_ADD(o, GS_FIELD("resumed_after_step", w->step));
     if (*w->sync->why)
         GS_JSON_ADD(o, GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sync_why", w->sync->why));
+    if (w->fit && *w->fit) GS_JSON_ADD(o, GS_FIELD("fit", w->fit));
     GS_JSON_ADD(o, GS_FIELD("lr_first", gs_decimal(gs_lr_of_step(&w->rates, 0))),
                 GS_FIELD("lr_scaled", gs_decimal((float)w->rates.plan.scaled)),
                 GS_FIELD("warmup_steps", w->rates.warmup));
@@ -59,20 +63,32 @@ static void json_start(const gs_worker *w) {
     gs_json_print(o);
 }
 
-static void json_epoch(const gs_epoch_report *r) {
+/* Where the data are a text, what its tokens make of the losses and the rate: exp(loss) is the perplexity. */
+static void add_text(cJSON *o, const gs_progress *p, double train_loss, double test_loss,
+                     double samples_per_s) {
+    if (!p->tokens) return;
+    GS_JSON_ADD(o, GS_FIELD("tokens_per_s", samples_per_s * p->tokens));
+    if (!p->perplexity) return;
+    GS_JSON_ADD(o, GS_FIELD("train_perplexity", exp(train_loss)),
+                GS_FIELD("test_perplexity", exp(test_loss)));
+}
+
+static void json_epoch(const gs_progress *p, const gs_epoch_report *r) {
     cJSON *o =
         GS_JSON_OBJECT(GS_FIELD("event", "epoch"), GS_FIELD("epoch", r->epoch), GS_FIELD("steps", r->steps),
                        GS_FIELD("train_loss", r->train_loss), GS_FIELD("train_accuracy", r->train_accuracy),
                        GS_FIELD("test_loss", r->test_loss), GS_FIELD("test_accuracy", r->test_accuracy),
                        GS_FIELD("samples_per_s", r->samples_per_s));
+    add_text(o, p, r->train_loss, r->test_loss, r->samples_per_s);
     if (!isnan(r->gradient_norm)) cJSON_AddNumberToObject(o, "gradient_norm", r->gradient_norm);
     gs_json_print(o);
 }
 
-static void json_end(const gs_result *r, const char *sha256, const char *failure) {
+static void json_end(const gs_progress *p, const gs_result *r, const char *sha256) {
+    const char *failure = p->failure;
     const char *how = failure ? "failed" : r->interrupted ? "interrupted" : "done";
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", how));
-    if (failure) cJSON_AddStringToObject(o, "message", failure);
+    if (failure || *p->ended) cJSON_AddStringToObject(o, "message", failure ? failure : p->ended);
     GS_JSON_ADD(o, GS_FIELD("steps", r->steps), GS_FIELD("train_loss", r->train_loss),
                 GS_FIELD("test_loss", r->tested_epoch ? r->test_loss : NAN),
                 GS_FIELD("test_accuracy", r->tested_epoch ? r->test_accuracy : NAN),
@@ -80,9 +96,12 @@ static void json_end(const gs_result *r, const char *sha256, const char *failure
                 GS_FIELD("samples_per_s", r->samples_per_s), GS_FIELD("step_median_ms", r->step_median * 1e3),
                 GS_FIELD("loader_wait", r->waited), GS_FIELD("peak_memory_mb", gs_peak_memory() / 1e6),
                 GS_FIELD("weights_sha256", sha256));
+    add_text(o, p, r->train_loss, r->tested_epoch ? r->test_loss : NAN, r->samples_per_s);
     if (r->kept_epoch)
         GS_JSON_ADD(o, GS_FIELD("kept_epoch", r->kept_epoch),
                     GS_FIELD("kept_test_accuracy", r->kept_accuracy));
+    if (r->kept_epoch && p->tokens) GS_JSON_ADD(o, GS_FIELD("kept_test_loss", r->kept_loss));
+    if (r->skipped) cJSON_AddNumberToObject(o, "skipped_files", (double)r->skipped);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
     gs_modes_json_end(r, o);
     gs_worker_json(r, o);
@@ -101,9 +120,9 @@ void gs_json_failed(gs_status status, const gs_result *r) {
 
 static bool is_constant(const gs_dataset *set) {
     size_t bytes = set->count * gs_shape_size(set->shape);
-    for (size_t i = 1; i < bytes; i++)
+    for (size_t i = 1; i < bytes && !set->source; i++)
         if (set->images[i] != set->images[0]) return false;
-    return true;
+    return !set->source;
 }
 
 typedef struct short_text {
@@ -150,26 +169,50 @@ static void print_step(const gs_settings *s, const gs_worker *w) {
     printf(", weight decay %g, seed %llu\n", (double)n.weight_decay, (unsigned long long)s->seed);
 }
 
-static void text_start(const gs_settings *s, const gs_worker *w) {
+static void print_what(const gs_dataset *set) {
+    const gs_text *t = set->text;
+    if (t)
+        printf("windows of %d %s", t->context, gs_tokens_word(t->vocabulary.kind, (size_t)t->context));
+    else
+        printf("images");
+}
+
+static const char *device_of(const void *worker, int rank) {
+    return ((const gs_worker *)worker)->devices[rank].device;
+}
+
+static void text_start(const gs_progress *p, const gs_worker *w) {
+    const gs_settings *s = p->settings;
     bool named = s->model && gs_model_is_name(s->model);
     printf("model    %s, %s parameters\n", named ? s->model : w->model->text,
-           gs_thousands((double)w->model->params));
+           gs_thousands((double)gs_model_whole(w->model)->params));
     const char *kind = w->train_set->kind;
-    printf("data     %s%s%s%s: %s images to train on, %s to test\n", s->data, *kind ? " (" : "", kind,
-           *kind ? ")" : "", gs_thousands((double)w->train_set->count),
-           gs_thousands((double)w->test_set->count));
+    printf("data     %s%s%s%s: %s ", s->data, *kind ? " (" : "", kind, *kind ? ")" : "",
+           gs_thousands((double)w->train_set->count));
+    print_what(w->train_set);
+    printf(" to train on, %s to test\n", gs_thousands((double)w->test_set->count));
     print_scaling(w);
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
     else
         text_workers(s, w);
+    if (w->devices) gs_print_layout(w->settings, gs_model_whole(w->model), w->comm->size, device_of, w);
     if (w->cpus > 0)
         printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,
                gs_s((unsigned)w->cpus));
     if (*w->sync->why) gs_print_fact("sync", "%s chose %s: %s", s->sync, w->sync->scheme->name, w->sync->why);
     print_step(s, w);
-    gs_modes_print_rates(s, w);
-    gs_modes_print(s, w->comm->size);
+    if (w->settings->micro_batch)
+        gs_print_fact("pieces", "a worker computes at most %zu samples at once", w->schedule.most);
+    if (w->fit && *w->fit) gs_print_fact("fit", "%s", w->fit);
+    if (s->resume && !*p->ended)
+        gs_print_fact("resume", "%s: after step %s, in epoch %" PRIu64 " of %d", s->resume,
+                      gs_thousands((double)w->step),
+                      1 + w->step / gs_steps_of_epoch(w->train_set->count, w->batch), s->epochs);
+    if (*p->ended) gs_print_fact("resume", "%s", p->ended);
+    if (!*p->ended) gs_modes_print_rates(s, w);
+    if (!*p->ended) gs_modes_print_recompute(s, w);
+    if (!*p->ended) gs_modes_print(s, w->comm->size);
     gs_flush_output();
 }
 
@@ -177,7 +220,7 @@ static void text_start(const gs_settings *s, const gs_worker *w) {
 static void tell_of_data(const char *command, const gs_worker *w) {
     const gs_dataset *set = w->train_set;
     int outputs = w->model->out.c;
-    if (!set->targets && set->classes < outputs && set->classes > 0)
+    if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
         fprintf(stderr,
                 "gradsum %s: note: %s has labels 0 to %d, but the model has %d outputs: it learns that the "
                 "rest are never right\n",
@@ -193,12 +236,25 @@ static void on_start(void *context, const gs_worker *w) {
     p->started = gs_seconds();
     p->parts = w->way->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
+    p->tokens = w->train_set->text ? w->train_set->text->context : 0;
+    p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
     if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
     if (p->tells_scaling) tell_of_data(p->tells_scaling, w);
+    const gs_state *begin = w->settings->begin;
+    if (!begin || !gs_state_has_ended(begin, w->settings, p->ended, sizeof p->ended)) *p->ended = 0;
     if (p->json)
         json_start(w);
     else
-        text_start(p->settings, w);
+        text_start(p, w);
+}
+
+/* A step in f16 without an update: the record, if there is one, has it too. */
+static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_score *score) {
+    gs_progress_clear(p);
+    fprintf(stderr,
+            "gradsum: epoch %d, step %" PRIu64 ": a gradient is not finite with a loss scale of %g; the "
+            "update is left out, and the scale is halved\n",
+            epoch, done, (double)score->loss_scale);
 }
 
 /* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second. Where the
@@ -206,13 +262,16 @@ static void on_start(void *context, const gs_worker *w) {
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
+    if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;
     double now = gs_seconds();
-    if (done == 1) {
+    if (done == 1 || p->bar_epoch != epoch) {
         p->started = now;
         p->samples_done = 0;
-        return; /* a rate needs two moments */
+        p->bar_epoch = epoch;
+        p->bar_from = done; /* a run that is resumed may begin in the middle */
+        return;             /* a rate needs two moments */
     }
     p->samples_done += score->samples * p->parts / p->answers;
     if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
@@ -221,12 +280,13 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     int filled = (int)(done * (uint64_t)width / of);
     for (int i = 0; i < width; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
     bar[width] = 0;
-    double passed = now - p->started, left = passed / (double)(done - 1) * (double)(of - done);
+    double passed = now - p->started, left = passed / (double)(done - p->bar_from) * (double)(of - done);
     char line[200], loss[32] = "";
     if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
-    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s/s %.0f s left", p->run, epoch,
+    const int each = p->tokens ? p->tokens : 1;
+    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s%s/s %.0f s left", p->run, epoch,
              p->settings->epochs, bar, loss, 100 * score->correct / score->samples,
-             gs_thousands(p->samples_done / passed), left);
+             gs_thousands(p->samples_done * each / passed), p->tokens ? " tokens" : "", left);
     fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
     fflush(stderr);
 }
@@ -236,18 +296,38 @@ void gs_progress_clear(gs_progress *p) {
     p->shown = 0;
 }
 
+/* "perplexity 8.36", or "accuracy 61.20 %". */
+static const char *how_good(const gs_progress *p, double loss, double accuracy, char text[40]) {
+    if (p->perplexity)
+        snprintf(text, 40, "perplexity %.4g", gs_shown(exp(loss)));
+    else
+        snprintf(text, 40, "accuracy %.2f %%", 100 * accuracy);
+    return text;
+}
+
+/* For a text, the rate counts tokens. */
+static const char *rate(const gs_progress *p, double samples_per_s, char text[48]) {
+    snprintf(text, 48, "%s %s/s", gs_thousands(samples_per_s * (p->tokens ? p->tokens : 1)),
+             p->tokens ? "tokens" : "samples");
+    return text;
+}
+
 static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_progress *p = context;
     gs_progress_clear(p);
     if (p->json) {
-        json_epoch(r);
+        json_epoch(p, r);
         return;
     }
-    char test[100];
-    int column = printf("epoch %d/%d  train loss %.4f, accuracy %.2f %%", r->epoch, p->settings->epochs,
-                        gs_shown(r->train_loss), 100 * r->train_accuracy);
-    column += snprintf(test, sizeof test, "  test %.2f %%  %s samples/s", 100 * r->test_accuracy,
-                       gs_thousands(r->samples_per_s));
+    char test[160], good[40], per_s[48];
+    int column = printf("epoch %d/%d  train loss %.4f, %s", r->epoch, p->settings->epochs,
+                        gs_shown(r->train_loss), how_good(p, r->train_loss, r->train_accuracy, good));
+    rate(p, r->samples_per_s, per_s);
+    if (p->perplexity)
+        column += snprintf(test, sizeof test, "  test loss %.4f, %s  %s", gs_shown(r->test_loss),
+                           how_good(p, r->test_loss, 0, good), per_s);
+    else
+        column += snprintf(test, sizeof test, "  test %.2f %%  %s", 100 * r->test_accuracy, per_s);
     /* two lines that are read, instead of one that is cut */
     printf("%s%s\n", p->screen.width < 80 || column > 80 ? "\n        " : "", test);
     gs_flush_output();
@@ -261,13 +341,44 @@ gs_observer gs_progress_observer(gs_progress *p) {
 }
 
 /* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */
-static void print_done(const gs_result *r) {
+static void print_done(const gs_progress *p, const gs_result *r) {
+    char good[40], per_s[48], loss[40] = "";
+    how_good(p, r->test_loss, r->test_accuracy, good);
+    if (p->perplexity) snprintf(loss, sizeof loss, "loss %.4f, ", gs_shown(r->test_loss));
     printf("%-8s %s step%s", r->interrupted ? "stopped" : "done", gs_thousands((double)r->steps),
            gs_s(r->steps));
-    if (!r->interrupted) printf(", test accuracy %.2f %%", 100 * r->test_accuracy);
-    printf(", %s samples/s, peak memory %.0f MB\n", gs_thousands(r->samples_per_s), gs_peak_memory() / 1e6);
+    if (!r->interrupted) printf(", test %s%s", loss, good);
+    if (!*p->ended) printf(", %s", rate(p, r->samples_per_s, per_s));
+    printf(", peak memory %.0f MB\n", gs_peak_memory() / 1e6);
     if (r->interrupted && r->tested_epoch)
-        printf("test     accuracy %.2f %% after epoch %d\n", 100 * r->test_accuracy, r->tested_epoch);
+        printf("test     %s%s after epoch %d\n", loss, good, r->tested_epoch);
+}
+
+/* Of the worker that took most, and in brackets what was predicted: "memory   12.3 MB (12.3 predicted): activations 8.1
+ * (8.1), data 2.2 (2.2), ...". */
+static void print_memory(const gs_result *r) {
+    const gs_worker_report *most = NULL;
+    char text[400] = "";
+    for (int i = 0; i < r->workers && r->worker; i++) {
+        const gs_worker_report *w = &r->worker[i];
+        if (!most || gs_memory_total(&w->memory[GS_ON_DEVICE]) > gs_memory_total(&most->memory[GS_ON_DEVICE]))
+            most = w;
+    }
+    if (!most) return;
+    const gs_memory_use *took = &most->memory[GS_ON_DEVICE], *planned = &most->planned[GS_ON_DEVICE];
+    const bool was_planned = gs_memory_total(planned) > 0;
+    gs_append(text, sizeof text, "%.1f MB%s", gs_memory_total(took) / 1e6,
+              r->workers > 1 ? " of a worker" : "");
+    if (was_planned) gs_append(text, sizeof text, " (%.1f predicted)", gs_memory_total(planned) / 1e6);
+    const char *before = ": ";
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) {
+        if (took->bytes[k] < 0.05e6 && planned->bytes[k] < 0.05e6) continue;
+        gs_append(text, sizeof text, "%s%s %.1f", before, gs_memory_word((gs_memory_kind)k),
+                  took->bytes[k] / 1e6);
+        if (was_planned) gs_append(text, sizeof text, " (%.1f)", planned->bytes[k] / 1e6);
+        before = ", ";
+    }
+    gs_print_fact("memory", "%s", text);
 }
 
 void gs_progress_end(gs_progress *p, const gs_result *r) {
@@ -275,25 +386,35 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     gs_progress_clear(p);
     gs_sha256(r->weights, r->params * sizeof(float), sha256);
     if (p->json) {
-        json_end(r, sha256, p->failure);
+        json_end(p, r, sha256);
         return;
     }
-    gs_modes_print_end(r);
-    gs_worker_lines(stdout, &p->screen, r);
-    print_done(r);
-    printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
+    if (!*p->ended) gs_modes_print_end(r);
+    if (!*p->ended) gs_worker_lines(stdout, &p->screen, r);
+    print_done(p, r);
+    if (!*p->ended) print_memory(r);
+    if (!*p->ended) printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (!p->settings->save || p->failure) return;
     printf("saved    %s", p->settings->save);
-    if (r->kept_epoch)
+    if (r->kept_epoch && p->tokens)
+        printf(": the best, of epoch %d, test loss %.4f", r->kept_epoch, gs_shown(r->kept_loss));
+    else if (r->kept_epoch)
         printf(": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch, 100 * r->kept_accuracy);
     printf("\n");
+}
+
+void gs_tell_skipped(const char *command, const gs_result *r) {
+    if (r->skipped == 0 || r->rank != 0) return;
+    fprintf(stderr, "gradsum %s: note: %zu file%s could not be decoded, and others took %s place: %s%s\n",
+            command, r->skipped, gs_s(r->skipped), r->skipped == 1 ? "its" : "their",
+            r->skipped == 1 ? "" : "first ", gs_printable(r->skipped_first));
 }
 
 void gs_tell_scaling(const char *command, const gs_settings *s) {
     gs_saved saved;
     if (!s->load || (s->processes && s->processes->rank != 0)) return;
-    if (gs_safetensors_about(s->load, &saved) == GS_OK) {
+    if (gs_safetensors_about(s->load, &saved) == GS_OK && !saved.vocabulary && !gs_text_is_at(s->data)) {
         bool mean = saved.has_mean || s->mean.count, std = saved.has_std || s->std.count;
         if (!mean || !std)
             fprintf(stderr,

@@ -16,10 +16,16 @@ typedef struct rank {
     char message[1024]; /* errors belong to a thread; this carries one out of it */
 } rank;
 
+/* A rank frees its own comm: Gloo's waits for the other ranks then, so that one thread cannot free those of all. After
+ * a failure nobody waits, and gs_ranks_run frees it, since others may still be told. */
 static void *rank_main(void *argument) {
     rank *r = argument;
     r->status = r->work(r->context, r->number, &r->comm);
-    if (r->status == GS_OK) return NULL;
+    if (r->status == GS_OK) {
+        gs_comm_free(r->comm);
+        r->comm = NULL;
+        return NULL;
+    }
     snprintf(r->message, sizeof r->message, "%s", gs_message());
     if (r->comm) gs_comm_abort(r->comm, r->message);
     return NULL;

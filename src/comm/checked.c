@@ -4,8 +4,10 @@
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. A note goes ahead
  * of each message, with its length and its number among those of this pair of ranks. If one rank receives while the
  * other is in a collective, only the timeout shows it, as without the checking mode.
+ *
+ * The collectives of some of the ranks (split.h) arrive here as messages. Their notes say which call they belong to.
  */
-#include "comm/comm.h"
+#include "comm/transports.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -99,6 +101,37 @@ static gs_status checked_collective(gs_comm *c, const gs_call *call, const void 
     return keep(k, gs_call_run(k->inner, call, in, out));
 }
 
+/* ---- parts of a collective of some of the ranks ---- */
+
+static gs_status checked_send_part(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    const checked *k = c->state;
+    const notice n = {e->call->operation, (int64_t)e->call->count, e->call->type,
+                      e->call->reduction, e->call->root,           (int64_t)bytes};
+    GS_TRY(keep(c->state, k->inner->ops->send(k->inner, e, n, sizeof n)));
+    return keep(c->state, k->inner->ops->send(k->inner, e, data, bytes));
+}
+
+static gs_status other_part(gs_comm *c, int from, const notice theirs, const notice mine) {
+    const checked *k = c->state;
+    char a[96], b[96], sentence[256];
+    describe(mine, true, a, sizeof a);
+    describe(theirs, true, b, sizeof b);
+    snprintf(sentence, sizeof sentence, "rank %d calls %s, rank %d %s, among some of the ranks", c->rank, a,
+             from, b);
+    gs_comm_abort(k->inner, sentence);
+    return keep(c->state, gs_fail(GS_E_USAGE, "%s", sentence));
+}
+
+static gs_status checked_recv_part(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    const checked *k = c->state;
+    const notice mine = {e->call->operation, (int64_t)e->call->count, e->call->type,
+                         e->call->reduction, e->call->root,           (int64_t)bytes};
+    notice theirs;
+    GS_TRY(keep(c->state, k->inner->ops->recv(k->inner, e, theirs, sizeof theirs)));
+    if (memcmp(theirs, mine, sizeof mine) != 0) return other_part(c, e->peer, theirs, mine);
+    return keep(c->state, k->inner->ops->recv(k->inner, e, data, bytes));
+}
+
 /* ---- messages: a note goes ahead ---- */
 
 /* Short enough for the transports to treat it as a short message (their mailbox.c). */
@@ -110,6 +143,7 @@ static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data
     checked *k = c->state;
     int to = e->peer;
     GS_TRY(enter(c));
+    if (gs_is_part(e)) return checked_send_part(c, e, data, bytes);
     note n = {(int64_t)bytes, ++k->sent[to]};
     GS_TRY(keep(k, gs_comm_send(k->inner, &n, sizeof n, to)));
     return keep(k, gs_comm_send(k->inner, data, bytes, to));
@@ -130,6 +164,7 @@ static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size
     int from = e->peer;
     note n, wanted = {(int64_t)bytes, k->got[from] + 1};
     GS_TRY(enter(c));
+    if (gs_is_part(e)) return checked_recv_part(c, e, data, bytes);
     gs_status status = gs_comm_recv(k->inner, &n, sizeof n, from);
     if (status != GS_OK) return keep(k, no_message(status, c->rank, from, &wanted));
     k->got[from]++;

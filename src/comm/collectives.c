@@ -41,9 +41,13 @@ gs_status gs_call_run(gs_comm *c, const gs_call *call, const void *in, void *out
     return (c->ops->collective ? c->ops->collective : gs_collective_by_messages)(c, call, in, out);
 }
 
+int gs_comm_known_as(const gs_comm *c) {
+    return c->ops->known_as ? c->ops->known_as(c) : c->rank;
+}
+
 void gs_comm_abort(gs_comm *c, const char *reason) {
     char message[GS_LAST_WORDS];
-    snprintf(message, sizeof message, "rank %d: %s", c->rank, reason);
+    snprintf(message, sizeof message, "rank %d: %s", gs_comm_known_as(c), reason);
     c->ops->abort(c, message);
 }
 

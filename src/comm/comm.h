@@ -9,7 +9,7 @@
  *     world/     processes that hold several threads each: threads inside, one of the others between
  *
  * and around any of them linked.c, which makes messages slow, and checked.c, which finds calls that do not fit
- * together.
+ * together. split.h makes comms of some of the ranks of another.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
@@ -116,6 +116,9 @@ static inline gs_status gs_comm_barrier(gs_comm *c) {
     return gs_call_run(c, &call, NULL, NULL);
 }
 
+/* The number by which messages of failures name this rank. */
+int gs_comm_known_as(const gs_comm *);
+
 /* Tell the others that this rank cannot go on: any rank that waits for it fails at once with "rank R: reason". */
 void gs_comm_abort(gs_comm *, const char *reason);
 
@@ -145,6 +148,9 @@ typedef struct gs_transport {
     /* Of a transport between processes: several workers will be in each, so that messages of failures say "process 1"
      * where they would say "rank 1", and several threads will send and receive at once. NULL: not between processes. */
     void (*of_processes)(gs_comm *);
+    /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
+     * rank. */
+    int (*known_as)(const gs_comm *);
 } gs_transport;
 
 gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);

@@ -16,12 +16,14 @@
 
 /* What a stream of random numbers is for. */
 typedef enum gs_stream {
-    GS_STREAM_WEIGHTS = 1, /* sub: number of the parameter in the model, from 0 */
-    GS_STREAM_ORDER = 2,   /* sub: the epoch */
-    GS_STREAM_DROPOUT = 3, /* sub: (layer << 40) | step */
-    GS_STREAM_JITTER = 4,  /* sub: the worker's rank */
-    GS_STREAM_COLOUR = 5,  /* sub: (split << 32) | number of the picture (data/colour.h) */
-    GS_STREAM_AUGMENT = 6, /* sub: the epoch (data/augment.h) */
+    GS_STREAM_WEIGHTS = 1,  /* sub: number of the parameter in the model, from 0 */
+    GS_STREAM_ORDER = 2,    /* sub: the epoch */
+    GS_STREAM_DROPOUT = 3,  /* sub: (layer << 40) | step */
+    GS_STREAM_JITTER = 4,   /* sub: the worker's rank */
+    GS_STREAM_COLOUR = 5,   /* sub: (split << 32) | number of the picture (data/colour.h) */
+    GS_STREAM_AUGMENT = 6,  /* sub: the epoch (data/augment.h) */
+    GS_STREAM_WINDOWS = 7,  /* sub: the epoch (data/text_set.h) */
+    GS_STREAM_GENERATE = 8, /* sub: number of the text (model/generate.h) */
 } gs_stream;
 
 /* The counter's high half for `stream`; sub < 2^56. */

@@ -14,21 +14,34 @@ void gs_append(char *text, size_t size, const char *format, ...) {
     va_end(rest);
 }
 
-/* The character of UTF-8 (RFC 3629) at `at`, and its bytes; 0: there is none. */
-static int character(const unsigned char *at, uint32_t *code) {
-    int length = *at < 0x80             ? 1
-                 : (*at & 0xe0) == 0xc0 ? 2
-                 : (*at & 0xf0) == 0xe0 ? 3
-                 : (*at & 0xf8) == 0xf0 ? 4
-                                        : 0;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* smaller ones have a shorter form */
+int gs_utf8_read_part(const char *text, size_t bytes, uint32_t *code) {
+    const unsigned char *at = (const unsigned char *)text;
+    if (bytes == 0) return -1;
+    const int length = *at < 0x80 ? 1 : *at < 0xc2 ? 0 : *at < 0xe0 ? 2 : *at < 0xf0 ? 3 : *at < 0xf5 ? 4 : 0;
     *code = length == 1 ? *at : *at & (0x7fu >> length);
     for (int i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80) return 0; /* also at the final 0 */
-        *code = *code << 6 | (at[i] & 0x3f);
+        if ((size_t)i == bytes) return -1;
+        /* Of the second byte: no character in more bytes than it needs, no half of a pair, none above U+10FFFF. */
+        const unsigned least = i > 1 ? 0x80 : *at == 0xe0 ? 0xa0 : *at == 0xf0 ? 0x90 : 0x80;
+        const unsigned most = i > 1 ? 0xbf : *at == 0xed ? 0x9f : *at == 0xf4 ? 0x8f : 0xbf;
+        if (at[i] < least || at[i] > most) return 0; /* also at the final 0 of a text */
+        *code = *code << 6 | (at[i] & 0x3fu);
     }
-    bool wrong = *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff);
-    return wrong ? 0 : length;
+    return length;
+}
+
+int gs_utf8_read(const char *text, uint32_t *code) {
+    enum { LONGEST = 4 };
+    return gs_utf8_read_part(text, LONGEST, code);
+}
+
+int gs_utf8_write(uint32_t code, char to[5]) {
+    const int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    to[length] = '\0';
+    for (int i = length - 1; i > 0; i--, code >>= 6) to[i] = (char)(0x80 | (code & 0x3f));
+    to[0] = (char)(first[length] | code);
+    return length;
 }
 
 /* C0, DEL and C1; and the marks and overrides of direction, which can make a name look like another one. */
@@ -42,7 +55,7 @@ char *gs_printable_into(char *to, size_t size, const char *from, const char *kee
     for (const unsigned char *at = (const unsigned char *)from; *at;) {
         char text[4 * 4 + 1];
         uint32_t code;
-        int length = character(at, &code), bytes = length ? length : 1;
+        int length = gs_utf8_read((const char *)at, &code), bytes = length ? length : 1;
         bool plain = length > 0 && (!is_control(code) || (code < 0x80 && strchr(keep, (int)code)));
         if (plain)
             snprintf(text, sizeof text, "%.*s", length, (const char *)at);

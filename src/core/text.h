@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include "core/error.h"
 
 /* Append to `text`, which takes `size` bytes. What does not fit is cut off. */
@@ -15,3 +16,12 @@ char *gs_printable_into(char *to, size_t size, const char *from, const char *kee
 /* The same in a buffer of this thread's, cut after some 80 bytes; four results may be in use at once. For names
  * that come out of a file: gs_fail(..., "%s has no %s", path, gs_printable(name)). */
 const char *gs_printable(const char *text);
+
+/* The character of UTF-8 (RFC 3629) at `at`, and how many bytes it has, 1 to 4; 0: there is none. A 0 ends the text. */
+int gs_utf8_read(const char *at, uint32_t *code);
+
+/* The same of a text that comes in pieces, of which `bytes` bytes are there. Also -1: only more of them will tell. */
+int gs_utf8_read_part(const char *at, size_t bytes, uint32_t *code);
+
+/* The same character's bytes, 1 to 4, with a 0 behind them. Returns how many. */
+int gs_utf8_write(uint32_t code, char to[5]);

@@ -2,6 +2,8 @@
 
 #include "core/philox.h"
 #include "core/text.h"
+#include "data/text_set.h"
+#include "data/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +15,19 @@ bool gs_augment_is_valid(const gs_augment *a) {
     return a->crop >= 0 && a->crop <= GS_AUGMENT_MOST && a->cutout >= 0 && a->cutout <= GS_AUGMENT_MOST;
 }
 
+/* A word that stands alone. */
+static bool read_word(const char **text, const char *word, bool *on) {
+    const size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0 || *on) return false;
+    *on = true;
+    *text += length;
+    return true;
+}
+
 /* "crop:4" or "flip"; *text is moved behind it. */
 static bool read_one(const char **text, gs_augment *a) {
     const bool crop = strncmp(*text, "crop:", 5) == 0, cutout = strncmp(*text, "cutout:", 7) == 0;
-    if (strncmp(*text, "flip", 4) == 0 && !a->flip) {
-        a->flip = true;
-        *text += 4;
-        return true;
-    }
+    if (read_word(text, "flip", &a->flip) || read_word(text, "resized_crop", &a->resized_crop)) return true;
     int *number = crop ? &a->crop : &a->cutout;
     if ((!crop && !cutout) || *number) return false;
     *text += crop ? 5 : 7;
@@ -43,7 +50,8 @@ bool gs_augment_read(const char *text, gs_augment *a) {
 
 const char *gs_augment_text(const gs_augment *a, char *text, size_t size) {
     snprintf(text, size, "%s", gs_augment_is_on(a) ? "" : "none");
-    if (a->crop) gs_append(text, size, "crop:%d", a->crop);
+    if (a->resized_crop) gs_append(text, size, "resized_crop");
+    if (a->crop) gs_append(text, size, "%scrop:%d", *text ? "," : "", a->crop);
     if (a->flip) gs_append(text, size, "%sflip", *text ? "," : "");
     if (a->cutout) gs_append(text, size, "%scutout:%d", *text ? "," : "", a->cutout);
     return text;
@@ -57,6 +65,10 @@ gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
     const int least = s.h < s.w ? s.h : s.w;
     if (!gs_augment_is_on(a)) return GS_OK;
     gs_augment_text(a, text, sizeof text);
+    if (a->resized_crop && !set->source)
+        return gs_fail(GS_E_USAGE,
+                       "--augment resized_crop: %s has images of one size; wanted an image folder",
+                       set->name);
     if (gs_shape_tokens(s) > 1 || (s.h == 1 && s.w == 1))
         return gs_fail(GS_E_USAGE, "--augment %s: %s has no images, but samples %s", text, set->name,
                        gs_shape_tuple(s).text);
@@ -126,26 +138,37 @@ static void make_row(const change *c, const unsigned char *plane, int i, int h, 
         memset(out + (size_t)c->left * each, 0, (size_t)(c->end - c->left) * each);
 }
 
-void gs_augment_sample(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
-                       size_t sample, void *out) {
-    const gs_shape s = set->shape;
-    const size_t each = set->inputs ? sizeof(float) : 1, plane = (size_t)s.h * (size_t)s.w * each;
-    const unsigned char *from = set->inputs ? (const unsigned char *)set->inputs : set->images;
-    if (sample >= set->count) gs_bug("gs_augment_sample: sample %zu of %zu", sample, set->count);
+void gs_augment_picture(const gs_augment *a, gs_shape s, size_t each, uint64_t seed, uint64_t epoch,
+                        size_t sample, const void *from, void *out) {
+    const size_t plane = (size_t)s.h * (size_t)s.w * each;
     const change c = draw_change(a, s, seed, epoch, sample);
     for (int k = 0; k < s.c; k++)
         for (int i = 0; i < s.h; i++) {
             const size_t at = (size_t)k * plane;
-            make_row(&c, from + sample * gs_dataset_input_bytes(set) + at, i, s.h, s.w, each,
+            make_row(&c, (const unsigned char *)from + at, i, s.h, s.w, each,
                      (unsigned char *)out + at + (size_t)i * (size_t)s.w * each);
         }
 }
 
-void gs_augment_gather(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
-                       const uint32_t *order, size_t n, void *inputs, void *answers) {
+void gs_augment_sample(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
+                       size_t sample, void *out) {
+    const unsigned char *from = set->inputs ? (const unsigned char *)set->inputs : set->images;
+    if (sample >= set->count) gs_bug("gs_augment_sample: sample %zu of %zu", sample, set->count);
+    gs_augment_picture(a, set->shape, set->inputs ? sizeof(float) : 1, seed, epoch, sample,
+                       from + sample * gs_dataset_input_bytes(set), out);
+}
+
+gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
+                            const uint32_t *order, size_t n, void *inputs, void *answers) {
     const bool on = a && gs_augment_is_on(a);
-    gs_dataset_gather(set, order, 0, n, on ? NULL : inputs, answers);
+    const gs_wanted wanted = {.order = order, .n = n, .augment = on ? a : NULL, .seed = seed, .epoch = epoch};
+    if (set->source) return set->source->read(set->source, set, &wanted, inputs, answers);
+    if (set->text)
+        gs_text_gather(set->text, gs_text_shift(set->text, seed, epoch), order, 0, n, inputs, answers);
+    if (set->text) return GS_OK;
+    GS_TRY(gs_dataset_gather(set, order, 0, n, on ? NULL : inputs, answers));
     for (size_t i = 0; on && i < n; i++)
         gs_augment_sample(a, set, seed, epoch, order[i],
                           (unsigned char *)inputs + i * gs_dataset_input_bytes(set));
+    return GS_OK;
 }

@@ -8,7 +8,7 @@
 #include "data/tar.h"
 #include "io/file.h"
 
-enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5 };
+enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5, NAMES_MOST = 1 << 16 };
 
 /* One file, and its SHA-256 as loaders of the sets state it: other programs, since the authors give none. */
 typedef struct cifar_file {
@@ -17,8 +17,9 @@ typedef struct cifar_file {
 
 typedef struct family {
     const char *name, *folder, *archive;
-    int labels;     /* bytes before the pixels */
-    int classes[2]; /* by gs_labels */
+    int labels;           /* bytes before the pixels */
+    int classes[2];       /* by gs_labels, */
+    const char *names[2]; /* and the files with their names, a line each */
     cifar_file file[FILES];
     int test; /* file[0 .. test - 1] are for training */
 } family;
@@ -29,6 +30,7 @@ static const family families[] = {
      "cifar-10-binary.tar.gz",
      1,
      {10, 0},
+     {"batches.meta.txt", NULL},
      {{"data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
       {"data_batch_2.bin", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
       {"data_batch_3.bin", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
@@ -41,6 +43,7 @@ static const family families[] = {
      "cifar-100-binary.tar.gz",
      2,
      {100, 20},
+     {"fine_label_names.txt", "coarse_label_names.txt"},
      {{"train.bin", "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
       {"test.bin", "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}},
      1},
@@ -55,11 +58,15 @@ typedef struct content {
     int files;
     unsigned char *data[MOST_FILES];
     size_t bytes[MOST_FILES];
+    gs_labels labels;
+    char *names; /* of the classes; NULL: there is no such file */
+    size_t names_bytes;
 } content;
 
-static content files_of(const family *f, gs_split split) {
-    if (split == GS_TEST) return (content){.of = f, .file = &f->file[f->test], .files = 1};
-    return (content){.of = f, .file = f->file, .files = f->test};
+static void choose_files(const family *f, gs_split split, content *c) {
+    c->of = f;
+    c->file = split == GS_TEST ? &f->file[f->test] : f->file;
+    c->files = split == GS_TEST ? 1 : f->test;
 }
 
 /* ---- where ---- */
@@ -116,6 +123,10 @@ static gs_status read_folder(const char *folder, content *c) {
         GS_TRY(gs_file_read(path, INT32_MAX, &data, &c->bytes[i]));
         c->data[i] = (unsigned char *)data;
     }
+    const char *names = c->of->names[c->labels];
+    char path[PATH_SIZE + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, names ? names : "");
+    if (names && is_there(folder, names)) GS_TRY(gs_file_read(path, NAMES_MOST, &c->names, &c->names_bytes));
     return GS_OK;
 }
 
@@ -127,12 +138,28 @@ static const family *family_of(const char *name) {
     return NULL;
 }
 
+/* The names of either set: which one it is, need not be known yet. */
+static bool has_names(const char *name, gs_labels labels) {
+    for (int f = 0; f < FAMILIES; f++)
+        if (families[f].names[labels] && strcmp(families[f].names[labels], name) == 0) return true;
+    return false;
+}
+
+static gs_status take_names(gs_tar *tar, size_t bytes, content *c) {
+    unsigned char *names;
+    if (c->names || bytes > NAMES_MOST) return GS_OK;
+    GS_TRY(gs_tar_read(tar, &names));
+    c->names = (char *)names;
+    c->names_bytes = bytes;
+    return GS_OK;
+}
+
 /* A file of the archive: of the split, of the other one, or none of ours. */
 static gs_status take(gs_tar *tar, const char *path, const char *name, size_t bytes, gs_split split,
                       content *c) {
     const family *of = family_of(name);
-    if (!of) return GS_OK;
-    if (!c->of) *c = files_of(of, split);
+    if (!of) return has_names(name, c->labels) ? take_names(tar, bytes, c) : GS_OK;
+    if (!c->of) choose_files(of, split, c);
     if (c->of != of)
         return gs_fail(GS_E_FORMAT, "%s has files of %s and of %s; wanted one set", path, c->of->name,
                        of->name);
@@ -225,7 +252,7 @@ static gs_status make_samples(const char *path, const content *c, gs_labels labe
     size_t samples;
     if (labels == GS_LABELS_COARSE && c->of->classes[labels] == 0)
         return gs_fail(GS_E_USAGE,
-                       "%s is %s, which has one label for each image: coarse labels has CIFAR-100", path,
+                       "%s is %s, which has one label for each image: only CIFAR-100 has coarse labels", path,
                        c->of->name);
     GS_TRY(count_records(path, c, &samples));
     d->shape = (gs_shape){3, 32, 32, 0};
@@ -245,10 +272,13 @@ gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_
     char path[PATH_SIZE];
     const family *of;
     if (!find(where, path, &of)) return gs_fail(GS_E_FILE, "%s has no files of CIFAR-10 or CIFAR-100", where);
-    content c = {0};
-    if (of) c = files_of(of, split);
+    content c = {.labels = labels};
+    if (of) choose_files(of, split, &c);
     gs_status status = of ? read_folder(path, &c) : read_archive(path, split, &c);
     if (status == GS_OK) status = make_samples(path, &c, labels, d);
+    if (status == GS_OK && c.names)
+        d->names = gs_class_names_of_lines(c.names, c.names_bytes, c.of->classes[labels]);
     for (int i = 0; i < MOST_FILES; i++) free(c.data[i]);
+    free(c.names);
     return status;
 }

@@ -8,7 +8,8 @@
  *
  * CIFAR-10 has the files data_batch_1.bin to data_batch_5.bin, and test_batch.bin; CIFAR-100 has train.bin and
  * test.bin. They are read from a folder, or from the archive as it is published, cifar-10-binary.tar.gz or
- * cifar-100-binary.tar.gz, which need not be unpacked. Any number of records will do.
+ * cifar-100-binary.tar.gz, which need not be unpacked. Any number of records will do. The
+ * classes' names are in batches.meta.txt, or in fine_label_names.txt and coarse_label_names.txt, if they are there.
  */
 #pragma once
 

@@ -10,12 +10,20 @@
 #include "core/nearest.h"
 #include "data/cifar.h"
 #include "data/colour.h"
+#include "data/folder_list.h"
+#include "data/folder_set.h"
 #include "data/idx.h"
 #include "data/npy_set.h"
+#include "data/text_set.h"
+#include "data/source.h"
 #include "io/file.h"
 
 /* Where Debian's package dataset-fashion-mnist puts the full set. */
 static const char FASHION_MNIST[] = "/usr/share/datasets/fashion-mnist";
+
+/* What is no path. */
+static const char *const set_names[] = {
+    "fashion-mnist", "fashion-mnist-small", "colour-fashion", "colour-fashion-small", "jargon", NULL};
 
 enum { PATH_SIZE = 4096 };
 
@@ -50,6 +58,7 @@ static bool is_mnist(const char *folder) {
 static gs_status missing(const char *folder, gs_split split, part part) {
     if (is_mnist(folder))
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
+    GS_TRY(gs_folder_explain(folder));
     return gs_fail(GS_E_FILE, "%s has none of these files, gzipped (.gz) or not: %s, %s, %s, %s", folder,
                    file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
                    file_names[GS_TEST][LABELS]);
@@ -88,14 +97,13 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
             "--data; or use fashion-mnist-small, which is included and has the same format",
             where, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
             file_names[GS_TEST][LABELS]);
-    static const char *const names[] = {"fashion-mnist", "fashion-mnist-small", "colour-fashion",
-                                        "colour-fashion-small", NULL};
     if (error)
-        return gs_fail(GS_E_FILE,
-                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
-                       "colour-fashion-small, or a folder with "
-                       ".npy files, MNIST-format files or those of CIFAR (also as .tar.gz)%s",
-                       where, strerror(error), gs_did_you_mean(where, names));
+        return gs_fail(
+            GS_E_FILE,
+            "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
+            "colour-fashion-small, jargon, text:FILE, or a folder with pictures (train/CLASS/*.jpg), "
+            ".npy files, MNIST-format files or those of CIFAR (also as .tar.gz)%s",
+            where, strerror(error), gs_did_you_mean(where, set_names));
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }
@@ -121,8 +129,28 @@ static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
     return GS_OK;
 }
 
-static gs_status load_from(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
+bool gs_dataset_is_relative(const char *where) {
+    const char *const prefixes[] = {"text:", "npy:"};
+    for (const char *const *name = set_names; *name; name++)
+        if (strcmp(where, *name) == 0) return false;
+    for (int i = 0; i < 2; i++)
+        if (strncmp(where, prefixes[i], strlen(prefixes[i])) == 0) where += strlen(prefixes[i]);
+    return *where != '/';
+}
+
+bool gs_dataset_is_image_folder(const char *where) {
+    return !gs_text_is_at(where) && !gs_colour_is_name(where) && !gs_npy_is_at(where) &&
+           !gs_cifar_is_at(where) && !is_mnist(where) && gs_folder_is_at(where);
+}
+
+static gs_status load_from(const char *where, gs_split split, gs_labels labels, const gs_text_options *text,
+                           const gs_folder_options *pictures, gs_dataset *d) {
     char folder[PATH_SIZE];
+    if (gs_text_is_at(where) && labels == GS_LABELS_COARSE)
+        return gs_fail(GS_E_USAGE,
+                       "%s is a text, whose labels are its own tokens: only CIFAR-100 has coarse labels",
+                       where);
+    if (gs_text_is_at(where)) return gs_text_load(where, split, text, d);
     const bool colour = gs_colour_is_name(where), npy = !colour && gs_npy_is_at(where),
                cifar = !colour && gs_cifar_is_at(where);
     if (npy && (cifar || is_mnist(where)))
@@ -132,8 +160,11 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
     if (cifar)
         return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
     if (labels == GS_LABELS_COARSE)
-        return gs_fail(GS_E_USAGE, "%s has one label for each image: coarse labels has CIFAR-100", where);
+        return gs_fail(GS_E_USAGE, "%s has one label for each image: only CIFAR-100 has coarse labels",
+                       where);
     if (npy) return gs_npy_set_load(where, split, d);
+    if (!colour && !is_mnist(folder) && gs_folder_is_at(folder))
+        return gs_folder_set_load(folder, split, pictures, d);
     return colour ? gs_colour_load(where, split, d) : load_mnist(folder, split, d);
 }
 
@@ -142,11 +173,20 @@ gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
 }
 
 gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out) {
+    return gs_dataset_load_with(where, split, labels, NULL, NULL, out);
+}
+
+gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels,
+                               const gs_text_options *text, const gs_folder_options *pictures,
+                               gs_dataset **out) {
+    static const gs_text_options usual_text = {.tokens = GS_TOKENS_UNSAID};
+    static const gs_folder_options usual_pictures = {0};
     *out = NULL;
     gs_dataset *d = calloc(1, sizeof *d);
     if (!d) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
     snprintf(d->name, sizeof d->name, "%.240s (%s)", where, split == GS_TRAIN ? "train" : "test");
-    gs_status st = load_from(where, split, labels, d);
+    gs_status st =
+        load_from(where, split, labels, text ? text : &usual_text, pictures ? pictures : &usual_pictures, d);
     if (st == GS_OK)
         *out = d;
     else
@@ -156,16 +196,27 @@ gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels la
 
 void gs_dataset_free(gs_dataset *d) {
     if (!d) return;
+    if (d->source) d->source->free(d->source);
     free(d->images);
     free(d->inputs);
     free(d->targets);
     free(d->labels);
+    gs_class_names_free(&d->names);
+    gs_text_free(d->text);
     free(d);
 }
 
 gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
+    if (d->text && classes < d->classes)
+        return gs_fail(GS_E_FORMAT, "%s has %d different %s, but the model has %d output%s for each token",
+                       d->name, d->classes, gs_tokens_word(d->text->vocabulary.kind, 2), classes,
+                       gs_s((unsigned)classes));
+    if (d->text) return GS_OK;
     size_t each = (size_t)gs_dataset_labels_each(d);
-    for (size_t i = 0; i < d->count * each; i++)
+    if (d->source && d->classes > classes)
+        return gs_fail(GS_E_FORMAT, "%s has %d class folders, but the model has %d class%s", d->name,
+                       d->classes, classes, gs_es(classes));
+    for (size_t i = 0; !d->source && i < d->count * each; i++)
         if (d->labels[i] >= classes)
             return gs_fail(GS_E_FORMAT,
                            "%s: the label of sample %zu is %d, but the model has %d class%s (0 to %d)",
@@ -175,6 +226,12 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
 
 gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
     const size_t each = gs_shape_size(d->shape);
+    if (d->text && vocabulary < d->classes)
+        return gs_fail(GS_E_FORMAT,
+                       "%s has %d different %s, but the model's embedding has %d row%s; wanted one for each",
+                       d->name, d->classes, gs_tokens_word(d->text->vocabulary.kind, 2), vocabulary,
+                       gs_s((unsigned)vocabulary));
+    if (d->text) return GS_OK;
     if (!d->inputs)
         return gs_fail(GS_E_USAGE,
                        "%s holds bytes of images, but the model's embedding takes token numbers: floats from "
@@ -193,7 +250,9 @@ gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
 }
 
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
+    if (gs_dataset_is_numbers(d)) return GS_NOT_SCALED;
     if (d->inputs) return GS_NOT_SCALED;
+    if (d->source) return d->source->scaling;
     const int channels = d->shape.c <= GS_CHANNELS ? d->shape.c : 1;
     const size_t bytes = d->count * gs_shape_size(d->shape);
     const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
@@ -219,8 +278,19 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     return out;
 }
 
-void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
-                       void *answers) {
+size_t gs_dataset_skipped(const gs_dataset *d) {
+    size_t skipped = 0;
+    for (size_t i = 0; d->source && d->source->is_broken && i < d->count; i++)
+        skipped += __atomic_load_n(&d->source->is_broken[i], __ATOMIC_RELAXED);
+    return skipped;
+}
+
+gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
+                            void *answers) {
+    const gs_wanted wanted = {.order = order, .first = first, .n = n};
+    if (d->source) return d->source->read(d->source, d, &wanted, inputs, answers);
+    if (d->text) gs_text_gather(d->text, 0, order, first, n, inputs, answers);
+    if (d->text) return GS_OK;
     const unsigned char *from = d->inputs ? (const unsigned char *)d->inputs : d->images;
     size_t bytes = gs_dataset_input_bytes(d), k = (size_t)d->outputs,
            each = (size_t)gs_dataset_labels_each(d);
@@ -235,4 +305,5 @@ void gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first,
             for (size_t j = 0; j < each; j++)
                 ((int32_t *)answers)[i * each + j] = d->labels[sample * each + j];
     }
+    return GS_OK;
 }

@@ -1,12 +1,18 @@
-/* Samples and their answers: images with labels, kept as bytes, from the MNIST family's IDX files, gzipped or not; or
- * numbers that the caller supplies, with labels or with targets (memory.c).
+/* Samples and their answers. They come from:
  *
- * Also CIFAR-10 and CIFAR-100 (cifar.h), NumPy's files (npy_set.h), and pictures in colour made of grey ones
- * (colour.h). Format of the other files: IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits",
- * define it (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes,
- * bytes.
- * A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
- * t10k-labels-idx1-ubyte, each with or without ".gz".
+ *     the MNIST family's IDX files, gzipped or not     images with labels, kept as bytes
+ *     CIFAR-10's and CIFAR-100's files                 cifar.h
+ *     NumPy's files                                    npy_set.h
+ *     grey images, made colourful                      colour.h
+ *     a text, whose samples are windows                text_set.h
+ *     image folders                                    folder_set.h. They are not in memory: they have a source
+ *                                                      (source.h), and gs_dataset_gather decodes them
+ *     the caller: numbers with labels or targets       memory.c
+ *
+ * IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
+ * (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes, bytes. A folder
+ * holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, each with or
+ * without ".gz".
  */
 #pragma once
 
@@ -15,11 +21,23 @@
 #include "core/error.h"
 #include "core/scaling.h"
 #include "core/shape.h"
+#include "data/class_names.h"
+#include "data/vocabulary.h"
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
 
 /* Which labels, where images have two: CIFAR-100's. */
 typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
+
+/* How an image folder is read. All zero: as usual. */
+typedef struct gs_folder_options {
+    int size;          /* of a sample, which is (3, size, size); 0: GS_FOLDER_SIZE */
+    int loaders;       /* threads that decode; 0: 1 */
+    bool skip_broken;  /* another file takes the place of one that cannot be decoded */
+    const char *cache; /* keep decoded pictures: "memory", or a folder; NULL: no */
+} gs_folder_options;
+
+struct gs_source;
 
 typedef struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
@@ -27,23 +45,46 @@ typedef struct gs_dataset {
     size_t count;
     gs_shape shape;        /* (1, 28, 28) */
     int classes;           /* largest label + 1; 0 where there are targets */
+    gs_class_names names;  /* of the classes; may be more than those in use */
     int labels_each;       /* labels of a sample: one for each token; 0 says the same as 1 */
     unsigned char *images; /* count x shape bytes; NULL where there are ... */
     float *inputs;         /* ... count x shape numbers, which a model gets as they are */
     unsigned char *labels; /* count x labels_each; NULL where there are ... */
     float *targets;        /* ... count x outputs numbers */
     int outputs;
+    struct gs_text
+        *text; /* where it is there, inputs and labels are windows of it (text_set.h), and none of the others
+                             is there */
+    struct gs_source *source; /* reads inputs and labels when they are wanted; NULL: they are above */
 } gs_dataset;
+
+/* How to read a text. All 0, with GS_TOKENS_UNSAID: as usual. */
+typedef struct gs_text_options {
+    gs_tokens tokens;                /* UNSAID: those of the vocabulary, else characters */
+    int context;                     /* tokens of a window; 0: GS_CONTEXT */
+    const gs_vocabulary *vocabulary; /* of a loaded model; NULL: that of the tokenizer, else the text's own */
+    const char *tokenizer;           /* a folder with byte pairs (bpe.h); NULL: none */
+} gs_text_options;
 
 /* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names the
  * package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum: 6,000 + 1,000),
- * "colour-fashion" or "colour-fashion-small" (colour.h), a folder, "npy:" and files (npy_set.h), or an archive of
- * CIFAR. GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was wanted
- * (truncated, empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
+ * "colour-fashion" or "colour-fashion-small" (colour.h), a folder, "npy:" and files (npy_set.h), an archive of CIFAR,
+ * "text:" and a file, or "jargon" (text_set.h). A folder with train or val in it is an image folder (folder_set.h).
+ * GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was wanted (truncated,
+ * empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
 /* The same with coarse labels too: GS_E_USAGE where the images have but one. */
 gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out);
+/* The same, with options for a text and for an image folder. NULL: as usual. */
+gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels, const gs_text_options *,
+                               const gs_folder_options *, gs_dataset **out);
+/* Is it a path that begins in the folder where the program runs? */
+bool gs_dataset_is_relative(const char *where);
+
+/* Does it take `where` for an image folder? */
+bool gs_dataset_is_image_folder(const char *where);
+
 void gs_dataset_free(gs_dataset *);
 
 /* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
@@ -64,9 +105,14 @@ static inline int gs_dataset_labels_each(const gs_dataset *d) {
     return d->labels_each > 1 ? d->labels_each : 1;
 }
 
+/* Does a model get the inputs as they are? If not, they are bytes of images, which are scaled. */
+static inline bool gs_dataset_is_numbers(const gs_dataset *d) {
+    return d->inputs || d->text;
+}
+
 /* Bytes of one sample and of its answers, as gs_dataset_gather writes them. */
 static inline size_t gs_dataset_input_bytes(const gs_dataset *d) {
-    return gs_shape_size(d->shape) * (d->inputs ? sizeof(float) : 1);
+    return gs_shape_size(d->shape) * (gs_dataset_is_numbers(d) ? sizeof(float) : 1);
 }
 
 static inline size_t gs_dataset_answer_bytes(const gs_dataset *d) {
@@ -87,8 +133,12 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
  * memory it is GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
+/* Samples that could not be read so far, and whose place others took: gs_folder_options.skip_broken. */
+size_t gs_dataset_skipped(const gs_dataset *);
+
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
  * and their labels as int32, or their targets, into `answers` (either may be NULL). Bytes become numbers later, on the
- * device (gs_scaling). */
-void gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
-                       void *answers);
+ * device (gs_scaling). A text's windows are those of testing, or of training
+ * with a shift of 0. What is in memory never fails; a source may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
+gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
+                            void *answers);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Places are used in a circle: the loader fills `filled % places`, the worker takes `taken % places`. A place that was
@@ -26,6 +27,8 @@ struct gs_loader {
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool loader_sleeps, worker_sleeps, ended, quit;
+    gs_status status;                   /* of the piece behind the last one that was filled; */
+    char message[1024];                 /* errors belong to a thread; this carries one out of it */
     const gs_loader_observer *observer; /* NULL: nobody watches */
 
     double waited; /* the worker's own */
@@ -57,20 +60,20 @@ static bool wait_for_room(gs_loader *l) {
     return !l->quit;
 }
 
-static void gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
+static gs_status gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
     size_t place = l->filled % l->places; /* nobody else changes `filled` */
     unsigned char *inputs = l->inputs + place * l->schedule.most * gs_dataset_input_bytes(l->set);
     unsigned char *answers = l->answers + place * l->schedule.most * gs_dataset_answer_bytes(l->set);
     if (piece->epoch != *epoch) gs_epoch_order(l->seed, piece->epoch, l->set->count, l->order);
     *epoch = piece->epoch;
-    gs_augment_gather(&l->augment, l->set, l->seed, piece->epoch, l->order + piece->first, piece->n, inputs,
-                      answers);
     l->place[place] = (gs_loaded){*piece, inputs, answers};
+    return gs_augment_gather(&l->augment, l->set, l->seed, piece->epoch, l->order + piece->first, piece->n,
+                             inputs, answers);
 }
 
 static void *loader_main(void *argument) {
     gs_loader *l = argument;
-    gs_schedule_place at = {0};
+    gs_schedule_place at = gs_schedule_begin(&l->schedule);
     gs_piece piece;
     uint64_t epoch = 0;
     pthread_mutex_lock(&l->lock);
@@ -79,9 +82,14 @@ static void *loader_main(void *argument) {
         double bytes = (double)piece.n * (double)gs_sample_bytes(l->set);
         double start = gs_seconds();
         double through = l->pace.rate > 0 ? gs_pace_through(&l->pace, start, bytes) : 0;
-        gather(l, &piece, &epoch);
+        const gs_status status = gather(l, &piece, &epoch);
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
+        if (status != GS_OK) {
+            l->status = status;
+            snprintf(l->message, sizeof l->message, "%s", gs_message());
+            break;
+        }
         if (l->observer && piece.n > 0) l->observer->gathered(l->observer->context, &piece, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
@@ -95,7 +103,7 @@ static void *loader_main(void *argument) {
 
 /* ---- the worker's side ---- */
 
-const gs_loaded *gs_loader_next(gs_loader *l) {
+gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
     pthread_mutex_lock(&l->lock);
     l->returned = l->taken;
     bool half = l->filled - l->returned <= l->places / 2;
@@ -107,11 +115,12 @@ const gs_loaded *gs_loader_next(gs_loader *l) {
         l->worker_sleeps = false;
         l->waited += gs_seconds() - start;
     }
-    if (l->filled == l->taken)
+    const bool failed = l->filled == l->taken && l->status != GS_OK;
+    if (l->filled == l->taken && !failed)
         gs_bug("gs_loader_next: the schedule is over after %llu pieces", (unsigned long long)l->taken);
-    const gs_loaded *next = &l->place[l->taken++ % l->places];
+    *next = failed ? NULL : &l->place[l->taken++ % l->places];
     pthread_mutex_unlock(&l->lock);
-    return next;
+    return failed ? gs_fail(l->status, "%s", l->message) : GS_OK;
 }
 
 void gs_loader_watch(gs_loader *l, const gs_loader_observer *observer) {
@@ -126,11 +135,20 @@ double gs_loader_waited(const gs_loader *l) {
 
 /* ---- create, free ---- */
 
+static size_t places_of(const gs_dataset *set, size_t most) {
+    const size_t places = GS_LOADER_BYTES / (most * gs_dataset_input_bytes(set));
+    if (places < GS_LOADER_PLACES) return GS_LOADER_PLACES;
+    return places < GS_LOADER_MOST_PLACES ? places : GS_LOADER_MOST_PLACES;
+}
+
+size_t gs_loader_bytes(const gs_dataset *set, size_t most) {
+    const size_t sample = gs_dataset_input_bytes(set) + gs_dataset_answer_bytes(set);
+    return set->count * sizeof(uint32_t) + places_of(set, most) * most * sample;
+}
+
 static gs_status create(gs_loader *l) {
     size_t input = gs_dataset_input_bytes(l->set), most = l->schedule.most;
-    l->places = GS_LOADER_BYTES / (most * input);
-    if (l->places < GS_LOADER_PLACES) l->places = GS_LOADER_PLACES;
-    if (l->places > GS_LOADER_MOST_PLACES) l->places = GS_LOADER_MOST_PLACES;
+    l->places = places_of(l->set, most);
     l->order = malloc(l->set->count * sizeof *l->order);
     l->inputs = malloc(l->places * most * input);
     l->answers = malloc(l->places * most * gs_dataset_answer_bytes(l->set));

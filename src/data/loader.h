@@ -4,11 +4,11 @@
  *                          \                                          (two places are free again)
  *     worker               | compute 0      | compute 1      | compute 2      | compute 3      |
  *
- * Gathering copies, and changes pictures (augment.h); bytes become numbers on the device, which the worker's thread
- * alone uses. There are at least GS_LOADER_PLACES places for pieces, and more where pieces are small. The loader
- * sleeps when all are full, and is woken when half of them are free: a thread that is woken for each piece would take
- * more time from the worker than copying does. (softmax, batch 8, 1 thread: with 4 places a step is 15 % longer than
- * without the loader's thread, with 64 it is 2 % longer.)
+ * Gathering copies, decodes pictures in files (folder_set.h), and changes pictures (augment.h); bytes become numbers on
+ * the device, which the worker's thread alone uses. There are at least GS_LOADER_PLACES places for pieces, and more
+ * where pieces are small. The loader sleeps when all are full, and is woken when half of them are free: a thread that
+ * is woken for each piece would take more time from the worker than copying does. (softmax, batch 8, 1 thread: with 4
+ * places a step is 15 % longer than without the loader's thread, with 64 it is 2 % longer.)
  *
  * The schedule decides the order of the pieces, so the thread changes when something is done and never what. Only
  * create allocates or starts anything.
@@ -36,11 +36,14 @@ typedef struct gs_loaded {
  * changes). bytes_per_s: no faster than this (gs_pace); 0: as fast as it goes. GS_E_MEMORY. */
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, const gs_augment *, uint64_t seed,
                            double bytes_per_s, gs_loader **out);
+/* What it allocates for pieces of at most `most` samples. */
+size_t gs_loader_bytes(const gs_dataset *, size_t most);
 /* At any time, even while the loader waits for its pace; NULL is allowed. */
 void gs_loader_free(gs_loader *);
 
-/* The next piece, for which it waits if it must; the previous piece is given back. Asking beyond the end is a bug. */
-const gs_loaded *gs_loader_next(gs_loader *);
+/* The next piece, for which it waits if it must; the previous piece is given back. Asking beyond the end is a bug.
+ * GS_E_FILE, GS_E_FORMAT, GS_E_MEMORY: it could not be gathered (gs_dataset_gather), and nothing comes behind it. */
+gs_status gs_loader_next(gs_loader *, const gs_loaded **);
 
 /* Called for each piece that was gathered, in the loader's thread. It copied from `start` to `end` (gs_seconds), which
  * leaves out the waits of --throttle. */
@@ -55,8 +58,9 @@ void gs_loader_watch(gs_loader *, const gs_loader_observer *);
 /* Seconds that gs_loader_next has waited in total. */
 double gs_loader_waited(const gs_loader *);
 
-/* Bytes of a sample, as it is stored: its image and its labels, or its numbers. */
+/* Bytes of a sample, as it is stored: its image and its labels, its numbers, or 16 bits for each token of a text. */
 static inline size_t gs_sample_bytes(const gs_dataset *set) {
+    if (set->text) return gs_shape_size(set->shape) * sizeof(uint16_t);
     return gs_dataset_input_bytes(set) +
            (set->targets ? gs_dataset_answer_bytes(set) : (size_t)gs_dataset_labels_each(set));
 }

@@ -24,8 +24,14 @@ static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
     return pass + 1 == s->passes || gs_shard_of(part, pass + 1, s->passes).count == 0;
 }
 
+gs_schedule_place gs_schedule_begin(const gs_schedule *s) {
+    const uint64_t epoch = gs_steps_of_epoch(s->count, s->batch);
+    return (gs_schedule_place){
+        .epoch = s->done / epoch, .step = s->done, .batch_first = (size_t)(s->done % epoch) * s->batch};
+}
+
 bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out) {
-    if (at->epoch == s->epochs || (s->steps > 0 && at->step == s->steps)) return false;
+    if (at->epoch >= s->epochs || (s->steps > 0 && at->step >= s->steps)) return false;
     size_t batch = smaller(s->batch, s->count - at->batch_first);
     gs_shard part = gs_shard_of(batch, s->first_part + at->part, s->parts);
     gs_shard pass = gs_shard_of(part.count, at->pass, s->passes);

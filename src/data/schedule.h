@@ -19,6 +19,7 @@ typedef struct gs_schedule {
     int passes;             /* how many passes each part is cut into */
     size_t most;            /* and each pass into pieces of at most this many samples */
     uint64_t epochs, steps; /* the run ends after this many; steps 0: no such limit */
+    uint64_t done;          /* steps that an earlier run has done: this one goes on after them */
 } gs_schedule;
 
 /* Samples order[first .. first + n - 1] of an epoch, and all that a step needs to know of them. */
@@ -31,7 +32,7 @@ typedef struct gs_piece {
     bool last;    /* of its part */
 } gs_piece;
 
-/* A place in a schedule. Zero it to begin. */
+/* A place in a schedule. All zero: the beginning of a whole run. */
 typedef struct gs_schedule_place {
     uint64_t epoch, step; /* epochs that are over; steps that are over in all */
     size_t batch_first;   /* of the present global batch in the epoch */
@@ -39,8 +40,16 @@ typedef struct gs_schedule_place {
     size_t done; /* samples of this pass */
 } gs_schedule_place;
 
+/* The place after `done` steps. */
+gs_schedule_place gs_schedule_begin(const gs_schedule *);
+
 /* *out = the next piece, and *at moves past it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_place *at, gs_piece *out);
+
+/* Steps of an epoch: the last one may have fewer samples. */
+static inline uint64_t gs_steps_of_epoch(size_t count, size_t batch) {
+    return (count + batch - 1) / batch;
+}
 
 /* Samples of the largest piece. */
 size_t gs_schedule_largest(const gs_schedule *);

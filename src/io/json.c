@@ -1,8 +1,17 @@
 #include "io/json.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+cJSON *gs_json_parse(const char *text, size_t length, const char **end) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
+    cJSON *parsed = cJSON_ParseWithLengthOpts(text, length, end, false);
+    pthread_mutex_unlock(&one_at_a_time);
+    return parsed;
+}
 
 cJSON *gs_json_number(double x) {
     return isfinite(x) ? cJSON_CreateNumber(x) : cJSON_CreateNull();

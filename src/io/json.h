@@ -44,5 +44,9 @@ cJSON *gs_json_same(cJSON *);
 cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* a NULL name ends them */
 cJSON *gs_json_array(size_t count, cJSON *const *items);
 
+/* As cJSON_ParseWithLengthOpts, but several threads may parse at once: cJSON keeps the place of its last error in a
+ * variable that all share. */
+cJSON *gs_json_parse(const char *text, size_t length, const char **end);
+
 /* A number with that many digits: 0.01235 and not 0.0123456001281738. */
 cJSON *gs_json_rounded(double, int digits);

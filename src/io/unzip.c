@@ -13,7 +13,7 @@ struct gs_unzip {
     const char *path;
     FILE *file;
     uint64_t size;        /* bytes of the file */
-    uint64_t got, wanted; /* bytes that came out of it so far, and in all as far as known */
+    uint64_t got, wanted; /* bytes that came out of it so far, and in all as far as known; 0: any number */
     bool zipped;
     bool between; /* zipped: a stream has ended, and another may begin */
     z_stream z;
@@ -29,6 +29,9 @@ static gs_status refill(gs_unzip *u) {
 }
 
 static gs_status damaged(const gs_unzip *u, const char *what) {
+    if (u->wanted == 0)
+        return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %" PRIu64 " bytes", u->path, what,
+                       u->got);
     return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %" PRIu64 " bytes; wanted %" PRIu64 "",
                    u->path, what, u->got, u->wanted);
 }
@@ -101,6 +104,48 @@ gs_status gs_unzip_check_room(const gs_unzip *u, uint64_t bytes, const char *wha
     if (bytes <= most) return GS_OK;
     return gs_fail(GS_E_FORMAT, "%s is truncated: it has %s%" PRIu64 " bytes; wanted %" PRIu64 " (%s)",
                    u->path, u->zipped ? "at most " : "", most, u->wanted + bytes, what);
+}
+
+/* Room for `bytes` more after the `used` ones, and for one more: it shows whether the file goes on, and becomes the
+ * 0. */
+static gs_status grow(const gs_unzip *u, char **text, size_t used, size_t bytes) {
+    char *larger = realloc(*text, used + bytes + 1);
+    if (!larger) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", u->path, used + bytes);
+    *text = larger;
+    return GS_OK;
+}
+
+static gs_status too_large(const gs_unzip *u, size_t most) {
+    return gs_fail(GS_E_FILE, "%s has more than %zu bytes%s, the most that can be read", u->path, most,
+                   u->zipped ? " when unzipped" : "");
+}
+
+static gs_status read_rest(gs_unzip *u, size_t most, char **text, size_t *bytes) {
+    enum { FIRST = 1 << 16 };
+    if (!u->zipped && u->size > most) return too_large(u, most);
+    size_t room = u->zipped ? FIRST : (size_t)u->size, got = room + 1;
+    while (got == room + 1) { /* all of the room, and the byte behind it */
+        if (*text) *bytes += got;
+        if (*text) room = *bytes + FIRST;
+        if (*bytes > most) return too_large(u, most);
+        if (room > most - *bytes) room = most - *bytes;
+        GS_TRY(grow(u, text, *bytes, room));
+        GS_TRY(read_some(u, *text + *bytes, room + 1, &got));
+    }
+    *bytes += got;
+    (*text)[*bytes] = '\0';
+    return GS_OK;
+}
+
+gs_status gs_unzip_rest(gs_unzip *u, size_t most, char **text, size_t *bytes) {
+    *text = NULL;
+    *bytes = 0;
+    u->wanted = 0;
+    const gs_status status = read_rest(u, most, text, bytes);
+    if (status == GS_OK) return GS_OK;
+    free(*text);
+    *text = NULL;
+    return status;
 }
 
 gs_status gs_unzip_has_more(gs_unzip *u, bool *more) {

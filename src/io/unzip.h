@@ -20,6 +20,10 @@ gs_status gs_unzip_read(gs_unzip *, void *data, size_t bytes, const char *what);
 /* GS_E_FORMAT: the next `bytes` bytes can not be there. A zipped byte becomes 1032 at most. */
 gs_status gs_unzip_check_room(const gs_unzip *, uint64_t bytes, const char *what);
 
+/* All bytes that are left, *bytes of them, with a 0 behind them; to be freed. GS_E_FILE: also where there are more than
+ * `most`. GS_E_FORMAT: as gs_unzip_read. */
+gs_status gs_unzip_rest(gs_unzip *, size_t most, char **text, size_t *bytes);
+
 /* Is there another byte? */
 gs_status gs_unzip_has_more(gs_unzip *, bool *more);
 

@@ -21,43 +21,68 @@ typedef struct attention {
     bool causal;
     gs_attention_sizes sizes;
     gs_mem lse; /* of each sample, head and token: the log of the sum of its softmax */
+    gs_mem keys,
+        values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until these are asked for */
 } attention;
 
 static gs_status attention_plan(gs_layer *l, gs_shape in) {
     attention *me = (attention *)l;
-    const int width = in.c / 3, length = gs_shape_tokens(in);
+    const int width = in.c / 3, length = gs_shape_tokens(in),
+              ranks = l->role == GS_TENSOR_INNER ? l->tensor->size : 1, heads = me->heads / ranks;
     if (me->heads < 1)
         return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", me->heads);
     if (in.h != 1 || in.w != 1)
         return gs_layer_refuse(l, "the input is %s, attention needs a sequence of vectors",
                                gs_shape_tuple(in).text);
-    if (in.c % 3 != 0 || width % me->heads != 0)
+    if (me->heads % ranks != 0)
+        return gs_layer_refuse(l, "its %d head%s cannot be divided among %d workers; wanted a multiple of %d",
+                               me->heads, me->heads > 1 ? "s" : "", ranks, ranks);
+    if (in.c % 3 != 0 || width % heads != 0)
         return gs_layer_refuse(
             l,
             "its tokens have %d numbers; they are q, k and v, each divided among %d head%s: "
             "wanted a multiple of %d",
-            in.c, me->heads, me->heads > 1 ? "s" : "", 3 * me->heads);
-    me->sizes = (gs_attention_sizes){length, width, me->heads, me->causal};
+            in.c * ranks, me->heads, me->heads > 1 ? "s" : "", 3 * me->heads);
+    me->sizes = (gs_attention_sizes){length, width, heads, me->causal};
     l->out = (gs_shape){width, 1, 1, in.t};
     /* q k and p v are 2 length^2 width each; the softmax, with its scaling, about 6 for each of its numbers */
     const double pairs = (me->causal ? 0.5 * (length + 1.0) : length) * length;
-    l->flops = pairs * (4.0 * width + 6.0 * me->heads);
+    l->flops = pairs * (4.0 * width + 6.0 * heads);
     return GS_OK;
 }
 
 static gs_status attention_bind(gs_layer *l, size_t max_batch) {
     attention *me = (attention *)l;
-    return gs_layer_alloc(l, max_batch, (gs_shape){me->heads, 1, 1, me->sizes.length}, &me->lse);
+    return gs_layer_alloc(l, max_batch, (gs_shape){me->sizes.heads, 1, 1, me->sizes.length}, &me->lse);
 }
 
 static void attention_unbind(gs_layer *l) {
-    l->device->ops->free(l->device, ((attention *)l)->lse);
+    const attention *me = (const attention *)l;
+    l->device->ops->free(l->device, me->lse);
+    l->device->ops->free(l->device, me->keys);
+    l->device->ops->free(l->device, me->values);
+}
+
+static gs_status attention_cache(gs_layer *l, size_t max_batch) {
+    attention *me = (attention *)l;
+    if (!me->causal && me->sizes.length > 1)
+        return gs_layer_refuse(l,
+                               "it cannot take the tokens of a sequence one after the other: each of "
+                               "them attends to those that come later too: wanted attention %d causal",
+                               me->heads);
+    if (!me->keys.base) GS_TRY(gs_layer_alloc(l, max_batch, l->out, &me->keys));
+    return me->values.base ? GS_OK : gs_layer_alloc(l, max_batch, l->out, &me->values);
 }
 
 static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const attention *me = (const attention *)l;
     l->x = x;
     *y = l->y;
+    if (pass->tokens) {
+        if (!me->values.base) gs_bug("attention: tokens without a cache: gs_model_cache comes first");
+        return l->device->ops->attention_cached_forward(l->device, l->y, me->keys, me->values, x, pass->n,
+                                                        pass->past, pass->tokens, &me->sizes);
+    }
     return l->device->ops->attention_forward(l->device, l->y, me->lse, x, pass->n, &me->sizes);
 }
 
@@ -77,9 +102,11 @@ static void attention_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
+    .tensor = GS_TENSOR_HEADS,
     .also_reads = 2, /* x and y */
     .plan = attention_plan,
     .bind = attention_bind,
+    .cache = attention_cache,
     .forward = attention_forward,
     .backward = attention_backward,
     .unbind = attention_unbind,

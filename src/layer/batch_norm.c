@@ -146,6 +146,9 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
     batch_norm *me = (batch_norm *)l;
     const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
+    if (pass->again) /* with the statistics of the first time */
+        return ops->batch_norm_forward(l->device, gs_at(l->y, g.at), gs_at(x, g.at), p[WEIGHT].w, p[BIAS].w,
+                                       g.mean, g.var, g.images, &me->sizes);
     GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at(x, g.at), g.images, &me->sizes));
     if (pass->sum_over_workers) {
         GS_TRY(share_statistics(l, pass, &g));

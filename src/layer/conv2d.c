@@ -1,5 +1,6 @@
 /* Every output pixel is a weighted sum of the window of input pixels under it, with the same weights
- * everywhere. */
+ * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
+ * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
 #include "layer/window.h"
 
@@ -18,14 +19,24 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     s->in_c = in.c;
     s->in_h = in.h;
     s->in_w = in.w;
-    GS_TRY(gs_layer_window(l, "height", in.h, s->kernel_h, s->stride_h, s->pad_h, &s->out_h));
-    GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, s->stride_w, s->pad_w, &s->out_w));
+    if (s->groups < 1)
+        return gs_layer_refuse(l, "the number of groups is %d; it must be at least 1", s->groups);
+    if (in.c % s->groups != 0 || s->out_c % s->groups != 0)
+        return gs_layer_refuse(
+            l, "%d input channels and %d output channels cannot both be cut into %d equal groups", in.c,
+            s->out_c, s->groups);
+    int window_h, window_w;
+    GS_TRY(gs_layer_dilated(l, "height", s->kernel_h, s->dilation_h, &window_h));
+    GS_TRY(gs_layer_dilated(l, "width", s->kernel_w, s->dilation_w, &window_w));
+    GS_TRY(gs_layer_window(l, "height", in.h, window_h, s->stride_h, s->pad_h, &s->out_h));
+    GS_TRY(gs_layer_window(l, "width", in.w, window_w, s->stride_w, s->pad_w, &s->out_w));
     l->out = (gs_shape){s->out_c, s->out_h, s->out_w, in.t};
 
-    double window = (double)in.c * s->kernel_h * s->kernel_w;
+    const int group_c = in.c / s->groups;
+    double window = (double)group_c * s->kernel_h * s->kernel_w;
     double pixels = (double)s->out_c * s->out_h * s->out_w;
     l->flops = gs_shape_tokens(in) * (2 * window * pixels + (me->bias ? pixels : 0));
-    int dims[] = {s->out_c, in.c, s->kernel_h, s->kernel_w};
+    int dims[] = {s->out_c, group_c, s->kernel_h, s->kernel_w};
     GS_TRY(gs_layer_parameter(l, "weight", 4, dims, window));
     return me->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
 }
@@ -52,29 +63,28 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     const conv2d *me = (const conv2d *)l;
     const gs_conv2d_sizes *s = &me->sizes;
-    char stride[40] = "", pad[40] = "";
+    char stride[40] = "", pad[40] = "", groups[24] = "", dilation[40] = "";
     if (s->stride_h != 1 || s->stride_w != 1)
         gs_layer_describe_size(" stride", s->stride_h, s->stride_w, stride, sizeof stride);
     if (s->pad_h != 0 || s->pad_w != 0) gs_layer_describe_size(" pad", s->pad_h, s->pad_w, pad, sizeof pad);
-    snprintf(text, size, "conv %d %dx%d%s%s%s", s->out_c, s->kernel_h, s->kernel_w, stride, pad,
-             me->bias ? "" : " no_bias");
+    if (s->groups != 1) snprintf(groups, sizeof groups, " groups %d", s->groups);
+    if (s->dilation_h != 1 || s->dilation_w != 1)
+        gs_layer_describe_size(" dilation", s->dilation_h, s->dilation_w, dilation, sizeof dilation);
+    snprintf(text, size, "conv %d %dx%d%s%s%s%s%s", s->out_c, s->kernel_h, s->kernel_w, stride, pad, groups,
+             dilation, me->bias ? "" : " no_bias");
 }
 
-static const gs_layer_ops conv2d_ops = {
-    .name = "conv2d",
-    .buffers = GS_OWN,
-    .plan = conv2d_plan,
-    .forward = conv2d_forward,
-    .backward = conv2d_backward,
-    .epilogue = offsetof(conv2d, then),
-    .describe = conv2d_describe,
-};
+#define CONV2D                                                                                               \
+    .name = "conv2d", .buffers = GS_OWN, .plan = conv2d_plan, .forward = conv2d_forward,                     \
+    .backward = conv2d_backward, .describe = conv2d_describe
 
-gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                    bool bias) {
-    conv2d *me = (conv2d *)gs_layer_new(&conv2d_ops, sizeof(conv2d), 0);
-    if (!me) return NULL;
-    me->sizes = (gs_conv2d_sizes){
+static const gs_layer_ops conv2d_ops = {CONV2D, .epilogue = offsetof(conv2d, then)};
+/* gs_conv2d_is_grouped: its operator takes no epilogue. */
+static const gs_layer_ops conv2d_grouped_ops = {CONV2D};
+
+gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                            int pad_w, int groups, int dilation_h, int dilation_w, bool bias) {
+    const gs_conv2d_sizes sizes = {
         .out_c = out_c,
         .kernel_h = kernel_h,
         .kernel_w = kernel_w,
@@ -82,7 +92,19 @@ gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int str
         .stride_w = stride_w,
         .pad_h = pad_h,
         .pad_w = pad_w,
+        .groups = groups,
+        .dilation_h = dilation_h,
+        .dilation_w = dilation_w,
     };
+    const gs_layer_ops *ops = gs_conv2d_is_grouped(&sizes) ? &conv2d_grouped_ops : &conv2d_ops;
+    conv2d *me = (conv2d *)gs_layer_new(ops, sizeof(conv2d), 0);
+    if (!me) return NULL;
+    me->sizes = sizes;
     me->bias = bias;
     return &me->base;
+}
+
+gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                    bool bias) {
+    return gs_conv2d_grouped(out_c, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, 1, 1, 1, bias);
 }

@@ -36,7 +36,7 @@ static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {
 static gs_status dropout_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = pass->training ? gs_layer_y(l, x) : x;
     if (!pass->training) return GS_OK;
-    return l->device->ops->dropout(l->device, *y, x, pass->n * gs_shape_size(l->in), draw(l, pass));
+    return l->device->ops->dropout(l->device, *y, x, gs_layer_numbers(pass, l->in), draw(l, pass));
 }
 
 /* Of y = mask x / (1 - p): dx = mask dy / (1 - p). */
@@ -55,6 +55,7 @@ static void dropout_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops dropout_ops = {
     .name = "dropout",
     .buffers = GS_ELEMENT_WISE,
+    .in_parts = true,
     .plan = dropout_plan,
     .forward = dropout_forward,
     .backward = dropout_backward,

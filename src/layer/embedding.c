@@ -9,7 +9,9 @@
  * layer comes first in a model.
  *
  * Initial values are uniform in (-k, k), k = 1 / sqrt(width): vectors of about the same length for any width. (PyTorch
- * draws from the normal distribution with deviation 1.)
+ * draws from the normal distribution with deviation 1: `embedding V D std 1`.)
+ *
+ * The layer `tied` may use the table too, to turn vectors back into a number for each token (tied.c).
  *
  * Source: Bengio, Ducharme, Vincent, Jauvin, "A neural probabilistic language model" (JMLR 2003).
  */
@@ -53,7 +55,8 @@ static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     l->x = x;
     *y = l->y;
     return l->device->ops->embedding_forward(l->device, l->y, x, l->param[0].w,
-                                             pass->n * gs_shape_size(l->in), me->rows, me->width);
+                                             pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in)),
+                                             me->rows, me->width);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
@@ -64,7 +67,7 @@ static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
     return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->rows, me->width,
-                                              !pass->fresh);
+                                              !pass->fresh || l->lent);
 }
 
 static void embedding_describe(const gs_layer *l, char *text, size_t size) {
@@ -79,10 +82,12 @@ static int embedding_vocabulary(const gs_layer *l) {
 static const gs_layer_ops embedding_ops = {
     .name = "embedding",
     .buffers = GS_OWN,
+    .in_parts = true,
     .plan = embedding_plan,
     .forward = embedding_forward,
     .backward = embedding_backward,
     .vocabulary = embedding_vocabulary,
+    .lends = true,
     .describe = embedding_describe,
 };
 

@@ -16,7 +16,7 @@ static gs_status gelu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem
     *y = l->y;
     l->x = x;
     return (((const gelu *)l)->with_tanh ? ops->gelu_tanh_forward : ops->gelu_forward)(
-        l->device, l->y, x, pass->n * gs_shape_size(l->in));
+        l->device, l->y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = x Phi(x): dx = dy (Phi(x) + x phi(x)); with tanh: see backend.h. */
@@ -35,6 +35,8 @@ static void gelu_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops gelu_ops = {
     .name = "gelu",
     .buffers = GS_READS_X,
+    .tensor = GS_TENSOR_ELEMENTS,
+    .in_parts = true,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = gelu_forward,

@@ -1,6 +1,7 @@
 #include "layer/layer.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,12 @@ void gs_layer_free(gs_layer *l) {
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
         if (gs_layer_epilogue(l)) l->device->ops->free(l->device, gs_layer_epilogue(l)->index);
-        l->device->ops->free(l->device, l->y);
-        l->device->ops->free(l->device, l->dx);
+        if (l->dx_place < 0) l->device->ops->free(l->device, l->dx);
+        for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
+            l->device->ops->free(l->device, l->arena->piece[i]);
+        if (l->arena) l->device->ops->free_away(l->device, l->arena->away);
+        if (l->arena) free(l->arena->away_floats);
+        free(l->arena);
     }
     free(l->child);
     free(l);
@@ -44,6 +49,15 @@ size_t gs_layer_params(const gs_layer *l) {
     size_t count = 0;
     for (int i = 0; i < l->params; i++) count += l->param[i].state ? 0 : l->param[i].count;
     return count;
+}
+
+size_t gs_layer_weights(const gs_layer *l) {
+    return l->borrowed ? l->borrowed->count : gs_layer_params(l);
+}
+
+gs_layer *gs_layer_with_std(gs_layer *l, float std) {
+    if (l) l->std = std;
+    return l;
 }
 
 size_t gs_layer_count(const gs_layer *l) {
@@ -64,6 +78,24 @@ bool gs_layer_of_batch(const gs_layer *l) {
     return found;
 }
 
+typedef struct caching {
+    size_t max_batch;
+} caching;
+
+static gs_status cache_one(gs_layer *l, void *context) {
+    const caching *c = context;
+    if (l->joined) return GS_OK;
+    if (l->ops->cache) return l->ops->cache(l, c->max_batch);
+    if (l->ops->in_parts) return GS_OK;
+    return gs_layer_refuse(l,
+                           "it cannot take the tokens of a sequence one after the other: what it gives for "
+                           "one of them may depend on those that come later");
+}
+
+gs_status gs_layer_cache(gs_layer *root, size_t max_batch) {
+    return gs_layer_walk(root, cache_one, &(caching){max_batch});
+}
+
 int gs_layer_vocabulary(const gs_layer *l) {
     int found = l->ops->vocabulary ? l->ops->vocabulary(l) : 0;
     for (int i = 0; i < l->children && found == 0; i++) found = gs_layer_vocabulary(l->child[i]);
@@ -72,11 +104,23 @@ int gs_layer_vocabulary(const gs_layer *l) {
 
 /* ---- plan ---- */
 
+/* As few digits as give the same number back. */
+static void describe_std(float std, char *text, size_t size) {
+    char number[32] = "";
+    const size_t used = strlen(text);
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(number, sizeof number, "%.*g", digits, (double)std);
+        if (strtof(number, NULL) == std) break;
+    }
+    snprintf(text + used, size - used, " std %s", number);
+}
+
 void gs_layer_describe(const gs_layer *l, char *text, size_t size) {
     if (l->ops->describe)
         l->ops->describe(l, text, size);
     else
         snprintf(text, size, "%s", l->ops->name);
+    if (l->std != 0) describe_std(l->std, text, size);
 }
 
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in) {
@@ -102,6 +146,11 @@ static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
     l->flops = 0;
     memset(l->param, 0, sizeof l->param);
     l->params = 0;
+    l->borrowed = NULL;
+    l->lent = false;
+    if (!(l->std >= 0 && isfinite(l->std)))
+        return gs_layer_refuse(l, "the deviation of its initial weights is %g; it must be above 0",
+                               (double)l->std);
     GS_TRY(l->ops->plan(l, in));
     if (!gs_shape_fits(l->out))
         return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",
@@ -172,7 +221,8 @@ static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int 
 }
 
 gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in) {
-    return add_tensor(l, label, ndim, dims, fan_in, (gs_param){0});
+    if (l->std == 0) return add_tensor(l, label, ndim, dims, fan_in, (gs_param){0});
+    return add_tensor(l, label, ndim, dims, 0, (gs_param){.std = ndim > 1 ? l->std : 0});
 }
 
 gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
@@ -187,6 +237,11 @@ gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dim
 static gs_status number_one(gs_layer *l, void *context) {
     int *next = context;
     l->number = (*next)++;
+    return GS_OK;
+}
+
+static gs_status tell_root(gs_layer *l, void *root) {
+    l->root = root;
     return GS_OK;
 }
 
@@ -226,67 +281,9 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
     *params = 0;
     root->name[0] = '\0';
     GS_TRY(gs_layer_walk(root, number_one, &next));
+    GS_TRY(gs_layer_walk(root, tell_root, root));
     GS_TRY(plan_one(root, in, false));
     GS_TRY(gs_layer_walk(root, place_parameters, params));
     size_t end = *params;
     return gs_layer_walk(root, place_state, &end);
-}
-
-/* ---- bind ---- */
-
-typedef struct binding {
-    gs_device *device;
-    gs_mem weights, gradients;
-    size_t max_batch;
-    bool needs_dx;
-} binding;
-
-gs_epilogue *gs_layer_epilogue(gs_layer *l) {
-    return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
-}
-
-gs_shape gs_layer_y_shape(const gs_layer *l) {
-    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
-    if (!then || !then->pool) return l->out;
-    return (gs_shape){then->pool->c, then->pool->out_h, then->pool->out_w, l->out.t};
-}
-
-gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out) {
-    size_t bytes;
-    if (__builtin_mul_overflow(max_batch, gs_shape_size(sample) * sizeof(float), &bytes))
-        return gs_fail(GS_E_MEMORY, "%zu samples of %s", max_batch, gs_shape_tuple(sample).text);
-    l->bytes += bytes;
-    return l->device->ops->alloc(l->device, bytes, out);
-}
-
-static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
-    if (l->ops->buffers != GS_VIEW) {
-        if (!l->y_over_x) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &l->y));
-        if (l->needs_dx && !l->dx_over_dy) GS_TRY(gs_layer_alloc(l, max_batch, l->in, &l->dx));
-    }
-    gs_epilogue *then = gs_layer_epilogue(l);
-    if (then) then->y = l->y;
-    if (then && then->pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &then->index));
-    return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
-}
-
-static gs_status bind_one(gs_layer *l, void *context) {
-    const binding *b = context;
-    if (l->joined) return GS_OK;
-    if (l->device) gs_bug("layer '%s' is already bound", l->name);
-    l->device = b->device;
-    l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
-    for (int i = 0; i < l->params; i++) {
-        gs_param *p = &l->param[i];
-        p->w = gs_at(b->weights, p->at);
-        p->dw = gs_at(b->gradients, p->at);
-    }
-    const char *name = l->name[0] ? l->name : "0"; /* a root has no name */
-    return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", name, l->ops->name);
-}
-
-gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
-                        bool needs_dx) {
-    binding b = {device, weights, gradients, max_batch, needs_dx};
-    return gs_layer_walk(root, bind_one, &b);
 }

@@ -12,8 +12,28 @@
 
 #include "backend.h"
 #include "core/shape.h"
+#include "layer/arena.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
+
+/* What of a tensor a rank of a tensor group has: all of it, some of its rows (dims[0]), or some columns (dims[1]). */
+typedef enum gs_cut { GS_UNCUT, GS_CUT_ROWS, GS_CUT_COLUMNS } gs_cut;
+
+/* What layers of a kind can do in a pair of linear layers that a tensor group divides (tensor.h). */
+typedef enum gs_tensor_kind {
+    GS_TENSOR_NOTHING,
+    GS_TENSOR_LINEAR,   /* begin or end it */
+    GS_TENSOR_ELEMENTS, /* between the two: each number of y follows from one number of x */
+    GS_TENSOR_HEADS,    /* between the two: each head's y follows from its part of q, k and v */
+} gs_tensor_kind;
+
+/* What a layer is in such a pair. */
+typedef enum gs_tensor_role {
+    GS_TENSOR_WHOLE,   /* it is in none */
+    GS_TENSOR_COLUMNS, /* its first layer: linear, with some of the outputs */
+    GS_TENSOR_INNER,   /* between the two */
+    GS_TENSOR_ROWS,    /* its last layer: linear, with some of the inputs */
+} gs_tensor_role;
 
 /* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
  * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
@@ -21,15 +41,22 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
  *
  *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
  *
+ * A pass that is `again` (gs_pass) leaves it alone.
+ *
  * So the state is the same on all workers, and a mean over the samples as the gradient is. */
 typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
     size_t at, count; /* its place in the model's flat arrays */
+    float std;        /* of initial values that are normal; 0: they are not */
     int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
     float initial; /* ... this */
     bool state;
-    gs_mem w, dw; /* bound: places on the device; GS_NONE: the layer has no such tensor */
+    gs_cut cut; /* what of it a rank of a tensor group has (tensor.h); then dims and count are of that part */
+    int cut_blocks;  /* then: so many equal parts of dims[0] are each cut: 3 for q, k and v */
+    bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
+    bool transposed; /* of two dimensions, and in a file it is turned over (names.h) */
+    gs_mem w, dw;    /* bound: places on the device; GS_NONE: the layer has no such tensor */
 } gs_param;
 
 enum { GS_LAYER_PARAMS = 8 }; /* at most, in one layer, its state included */
@@ -39,9 +66,17 @@ typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
+    /* This forward is run once more, by backward (recompute.h): y shall become what it was. State is not added to
+     * again, and nothing is summed over workers. */
+    bool again;
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
-    size_t group;        /* for batch_norm: so many samples share statistics; 0: all */
+    float
+        loss_scale; /* the gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss */
+    size_t group;   /* for batch_norm: so many samples share statistics; 0: all */
+    /* Inference, after gs_layer_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
+     * tokens 0: whole samples. */
+    size_t tokens, past;
     /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: none are shared. */
     gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
     void *sum_context;
@@ -52,6 +87,54 @@ typedef struct gs_pass {
 } gs_pass;
 
 typedef struct gs_layer gs_layer;
+
+/* A group of workers that share the work of each pair (tensor.h). */
+typedef struct gs_tensor_group {
+    int size, rank; /* size 1: this worker is alone */
+    int leaves; /* sums that a group divides are cut into so many parts, however large it is; 0: it does not matter */
+    /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
+    gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
+    void *context;
+} gs_tensor_group;
+
+/* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
+ * its backward, or has ended its backward. (A layer whose work another one does is told of too.) */
+typedef struct gs_turns {
+    gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
+    gs_status (*ended)(void *context, const gs_pass *, int child);
+    void *context;
+} gs_turns;
+
+/* When which y and dx of a model are needed (dx_places.h). */
+typedef struct gs_dx_places {
+    gs_lives lives;
+    size_t max_batch;
+    int now;   /* steps of backward that are done */
+    int again; /* the last one of them that ran a forward again; 0: none */
+} gs_dx_places;
+
+/* Where they lie: pieces of memory that hold `most` floats each, but for the last one, which may hold fewer. */
+enum { GS_ARENA_PIECES = 64 };
+typedef struct gs_arena {
+    size_t most;
+    gs_mem piece[GS_ARENA_PIECES];
+    /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
+     * makes again. */
+    float *away;
+    int away_count;      /* the y have the places below it: */
+    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece */
+} gs_arena;
+
+static inline bool gs_arena_is_away(const gs_arena *a, int place) {
+    return place >= 0 && place < a->away_count && a->away_floats[place] > 0;
+}
+
+/* What backward runs again of a layer's forward (recompute.h). */
+typedef enum gs_again {
+    GS_AGAIN_NOT,
+    GS_AGAIN_INSIDE, /* of a container: some layers in it; its own y is not made */
+    GS_AGAIN_WHOLE
+} gs_again;
 
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
 typedef enum gs_buffers {
@@ -74,6 +157,9 @@ typedef struct gs_layer_ops {
     /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db, or
      * writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
+    /* Containers: where dx of the layers in it and its own dx lie, which is the result (dx_places.h). NULL: they share
+     * no buffers with others. */
+    int (*place_dx)(gs_layer *, gs_dx_places *, int dy);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
     /* Where in the layer the epilogue of its operator lies (backend.h), which a sequential fills; 0: it has none. */
@@ -82,7 +168,12 @@ typedef struct gs_layer_ops {
     bool (*join)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
+    bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
+    gs_tensor_kind tensor;
+    bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
+    /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
+    gs_status (*cache)(gs_layer *, size_t max_batch);
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
     int also_writes, also_reads;
     /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name says all. */
@@ -94,12 +185,27 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
+    float std; /* of its initial weights (gs_layer_with_std); 0: they are not normal */
+    int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
+
+    int recompute; /* of the root, before it is bound: see recompute.h */
+
+    /* before plan: gs_tensor_divide */
+    const gs_tensor_group *tensor; /* not owned; NULL unless it has a role: */
+    gs_tensor_role role;
+    int blocks; /* of GS_TENSOR_COLUMNS: so many equal parts of the outputs are each divided */
+
     /* planned */
-    char name[48]; /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
-    int number;    /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
+    gs_layer *root; /* the model's outermost layer */
+    char name[48];  /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
+    int number;     /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
     gs_param param[GS_LAYER_PARAMS];
     int params;
+    const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
+    bool
+        lent; /* param[0] is borrowed: the borrower's backward runs first and writes dw, so this layer's adds to it
+                  even in a fresh pass */
     size_t at;     /* where its parameters, or those of the layers in it, begin in the flat arrays */
     double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
     bool needs_dx; /* false if no layer before this one has parameters */
@@ -107,10 +213,17 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_mem y, dx; /* own buffers for max_batch samples; GS_NONE if there is none */
-    gs_mem x;     /* remembered from forward */
-    size_t bytes; /* of its buffers */
-    bool joined;  /* a layer before it does its work (sequential.c): it is not bound and not called */
+    gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
+    int y_place, dx_place; /* numbers of the two among the root's lives; below 0: its own buffer, or none */
+    gs_arena *arena;       /* the root's */
+    const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
+    gs_mem x;              /* remembered from forward */
+    size_t bytes;          /* of its buffers; of the root also what dx takes that lies over no y */
+    int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
+    gs_again again; /* within a segment */
+    bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
+    bool
+        elsewhere; /* another stage of a pipeline computes it (gs_model_create_stage): likewise. It has w and dw */
 };
 
 /* ---- constructors; NULL only if there is no memory; plan checks the numbers ---- */
@@ -118,6 +231,9 @@ struct gs_layer {
 gs_layer *gs_linear(int out, bool bias);
 gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
                     bool bias);
+/* With groups, and with the pixels under the kernel `dilation` apart: gs_conv2d_sizes in backend.h; 1 is neither. */
+gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                            int pad_w, int groups, int dilation_h, int dilation_w, bool bias);
 gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
 gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
 /* gs_layer *gs_relu(void), and so on: those without settings, each also a word of a model text. */
@@ -126,7 +242,6 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
     X(batch_norm, "gives channels mean 0 and variance 1") \
     X(layer_norm, "gives each vector mean 0 and variance 1") \
-    X(positions, "adds a learned vector for each place") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
     X(tanh, "tanh(x)") \
@@ -136,6 +251,8 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 #define GS_DECLARE(name, what) gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
+gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
+gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
 /* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
 gs_layer *gs_attention(int heads, bool causal);
 /* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
@@ -143,6 +260,9 @@ gs_layer *gs_embedding(int rows, int width);
 /* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
 gs_layer *gs_gelu(bool with_tanh);
 gs_layer *gs_dropout(float p);
+/* The layer itself, whose initial weights shall be normal, with mean 0 and this standard deviation, and its bias 0. l
+ * NULL: NULL. */
+gs_layer *gs_layer_with_std(gs_layer *l, float std);
 /* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
 gs_layer *gs_sequential(int count, gs_layer *const *layers);
 /* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
@@ -164,7 +284,10 @@ gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_me
 /* How many numbers of the layer itself, not of those in it, are trained. */
 size_t gs_layer_params(const gs_layer *l);
 
-/* What the layer is, as in a model text: ops->describe, or its name. */
+/* How many trained numbers its operators read: its own, or those that it borrows. */
+size_t gs_layer_weights(const gs_layer *l);
+
+/* What the layer is, as in a model text: ops->describe, or its name; then its std. */
 void gs_layer_describe(const gs_layer *, char *text, size_t size);
 
 /* The layer and all inside it: their numbers are below this. */
@@ -173,6 +296,8 @@ size_t gs_layer_count(const gs_layer *);
 /* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
 int gs_layer_vocabulary(const gs_layer *);
 bool gs_layer_of_batch(const gs_layer *); /* is it, or is one inside it, of_batch? */
+/* Prepare for passes with `tokens`; again does nothing. GS_E_SHAPE: the message names a layer that cannot do that. */
+gs_status gs_layer_cache(gs_layer *root, size_t max_batch);
 /* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 

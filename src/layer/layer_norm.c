@@ -60,6 +60,7 @@ static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
 static const gs_layer_ops layer_norm_ops = {
     .name = "layer_norm",
     .buffers = GS_OWN,
+    .in_parts = true,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
     .bind = layer_norm_bind,

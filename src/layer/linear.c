@@ -1,6 +1,7 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
 #include "layer/make.h"
+#include "layer/tensor.h"
 
 typedef struct linear {
     gs_layer base;
@@ -9,21 +10,35 @@ typedef struct linear {
     gs_epilogue then;
 } linear;
 
+/* Those of this worker, where a group divides them (tensor.h). */
+static gs_status outputs_here(const gs_layer *l, int all, int *out) {
+    const int size = l->role == GS_TENSOR_COLUMNS ? l->tensor->size : 1, blocks = size > 1 ? l->blocks : 1;
+    *out = all / size;
+    if (all % (size * blocks) == 0) return GS_OK;
+    return gs_layer_refuse(l, "its %d outputs cannot be divided among %d workers%s; wanted a multiple of %d",
+                           all, size, blocks > 1 ? ", each with its part of q, k and v" : "", size * blocks);
+}
+
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
     const linear *me = (const linear *)l;
     if (me->out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", me->out);
     if (in.h != 1 || in.w != 1)
         return gs_layer_refuse(l, "the input is %s, linear needs a flat vector: put flatten before it",
                                gs_shape_tuple(in).text);
-    l->out = (gs_shape){me->out, 1, 1, in.t};
-    l->flops = gs_shape_tokens(in) * (2.0 * in.c * me->out + (me->bias ? me->out : 0));
-    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){me->out, in.c}, in.c));
-    return me->bias ? gs_layer_parameter(l, "bias", 1, (int[]){me->out}, in.c) : GS_OK;
+    int out;
+    GS_TRY(outputs_here(l, me->out, &out));
+    l->out = (gs_shape){out, 1, 1, in.t};
+    l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (me->bias ? out : 0));
+    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
+    if (me->bias) GS_TRY(gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c));
+    if (l->role != GS_TENSOR_WHOLE) gs_tensor_plan_linear(l);
+    return GS_OK;
 }
 
 static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const linear *me = (const linear *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
+    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, &me->then);
     l->x = x;
     *y = l->y;
     return l->device->ops->linear_forward(l->device, l->y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
@@ -34,6 +49,7 @@ static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
 static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const linear *me = (const linear *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
+    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_backward(l, pass, dy, dx, &me->then);
     *dx = l->dx;
     return l->device->ops->linear_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
@@ -48,6 +64,8 @@ static void linear_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops linear_ops = {
     .name = "linear",
     .buffers = GS_OWN,
+    .tensor = GS_TENSOR_LINEAR,
+    .in_parts = true,
     .plan = linear_plan,
     .forward = linear_forward,
     .backward = linear_backward,

@@ -66,7 +66,13 @@ gs_shape gs_layer_y_shape(const gs_layer *l);
 
 /* In forward and backward of a layer that treats each token alike: the vectors or images that it has to do with. */
 static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
-    return pass->n * (size_t)gs_shape_tokens(l->in);
+    return pass->n * (pass->tokens ? pass->tokens : (size_t)gs_shape_tokens(l->in));
+}
+
+/* How many numbers the pass has where a sample's shape is this one. */
+static inline size_t gs_layer_numbers(const gs_pass *pass, gs_shape sample) {
+    if (pass->tokens) sample.t = (int)pass->tokens;
+    return pass->n * gs_shape_size(sample);
 }
 
 /* In forward and backward of element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, the place of

@@ -1,7 +1,7 @@
 /* Where a token stands: a vector for each place of a sequence, learned, is added to the token there: y = x + weight.
  *
  * Without it, attention would not know the order of its tokens. The table is as long as the sequences are. Its initial
- * values are drawn as those of an embedding.
+ * values are drawn as those of an embedding. Of a file with a longer table the first vectors are loaded.
  *
  * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017).
  */
@@ -13,12 +13,16 @@ static gs_status positions_plan(gs_layer *l, gs_shape in) {
                                gs_shape_tuple(in).text);
     l->out = in;
     l->flops = (double)gs_shape_size(in);
-    return gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c);
+    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c));
+    l->param[0].longer = true;
+    return GS_OK;
 }
 
 static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const size_t width = (size_t)l->in.c, tokens = gs_layer_tokens(l, pass) / (pass->n ? pass->n : 1);
     *y = gs_layer_y(l, x);
-    return l->device->ops->positions_forward(l->device, *y, x, l->param[0].w, pass->n, gs_shape_size(l->in));
+    return l->device->ops->positions_forward(l->device, *y, x, gs_at(l->param[0].w, pass->past * width),
+                                             pass->n, tokens * width);
 }
 
 /* Of y = x + w: dx = dy, which is handed on; dw = the sum of dy over the samples. */
@@ -31,6 +35,7 @@ static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
 static const gs_layer_ops positions_ops = {
     .name = "positions",
     .buffers = GS_ELEMENT_WISE,
+    .in_parts = true,
     .plan = positions_plan,
     .forward = positions_forward,
     .backward = positions_backward,

@@ -4,7 +4,7 @@
 static gs_status relu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = gs_layer_y(l, x);
     l->x = x;
-    return l->device->ops->relu_forward(l->device, *y, x, pass->n * gs_shape_size(l->in));
+    return l->device->ops->relu_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = max(x, 0): dx = dy where y > 0, else 0. */
@@ -26,6 +26,8 @@ static bool relu_join(const gs_layer *l, gs_epilogue *then) {
 static const gs_layer_ops relu_ops = {
     .name = "relu",
     .buffers = GS_ELEMENT_WISE,
+    .tensor = GS_TENSOR_ELEMENTS,
+    .in_parts = true,
     .also_reads = 1, /* y */
     .plan = gs_layer_plan_element_wise,
     .forward = relu_forward,

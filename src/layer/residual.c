@@ -3,9 +3,19 @@
  * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016).
  *
  * Both branches read the same x and the same dy. They leave them as they are, because the first layer of a
- * branch never writes over its x and the last one never over its dy (sequential.c).
+ * branch never writes over its x and the last one never over its dy (sequential.c). The sums are written over the
+ * body's y, if its last layer does not need that any more, and over the body's dx.
  */
+#include <string.h>
+#include "layer/dx_places.h"
 #include "layer/make.h"
+
+/* y lies in a buffer of the layer's own, and its backward does not read it. (A pooling's y may be that of a convolution
+ * which does its work, and reads it.) */
+static bool gives_up_y(const gs_layer *l) {
+    while (strcmp(l->ops->name, "sequential") == 0 && l->children > 0) l = l->child[l->children - 1];
+    return l->ops->buffers == GS_OWN && !l->ops->join;
+}
 
 static gs_status residual_plan(gs_layer *l, gs_shape in) {
     static const char *const labels[] = {"body", "shortcut"};
@@ -17,6 +27,7 @@ static gs_status residual_plan(gs_layer *l, gs_shape in) {
             l->children > 1 ? "the shortcut gives" : "the input is", gs_shape_tuple(b).text,
             l->children > 1 ? "" : "; a shortcut can bring the input to the body's shape");
     l->out = a;
+    l->y_over_x = gives_up_y(l->child[0]); /* "x" is the body's y */
     l->flops = (double)gs_shape_size(a);
     return GS_OK;
 }
@@ -25,8 +36,9 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     gs_mem body, shortcut = x;
     GS_TRY(gs_layer_forward(l->child[0], pass, x, &body));
     if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
-    *y = l->y;
-    return l->device->ops->add(l->device, l->y, body, shortcut, pass->n * gs_shape_size(l->out));
+    *y = gs_layer_y(l, body);
+    if (pass->again && l->again != GS_AGAIN_WHOLE) return GS_OK; /* what lies inside was wanted */
+    return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 
 /* Of y = body(x) + shortcut(x): dx = body'(dy) + shortcut'(dy); the shortcut's part is dy itself if it is x. */
@@ -39,12 +51,29 @@ static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
     return l->device->ops->add(l->device, l->dx, body, shortcut, pass->n * gs_shape_size(l->in));
 }
 
+/* The branches' dx are needed until they are added. */
+static int residual_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
+    const int body = gs_dx_place(l->child[0], places, dy),
+              shortcut = l->children > 1 ? gs_dx_place(l->child[1], places, dy) : dy;
+    const bool over_body = l->needs_dx && body >= 0 && body != dy;
+    int mine = GS_DX_NONE;
+    if (over_body)
+        l->dx_place = mine = body;
+    else if (l->needs_dx)
+        mine = gs_dx_take(places, l);
+    if (body != dy && body != mine) gs_dx_release(places, body);
+    if (shortcut != dy && shortcut != mine) gs_dx_release(places, shortcut);
+    return mine;
+}
+
 static const gs_layer_ops residual_ops = {
     .name = "residual",
     .buffers = GS_OWN,
+    .in_parts = true,
     .plan = residual_plan,
     .forward = residual_forward,
     .backward = residual_backward,
+    .place_dx = residual_place_dx,
 };
 
 gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut) {

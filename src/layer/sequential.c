@@ -13,8 +13,12 @@
  * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
  * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
  * its backward reads it, so that the layer after them may not write over it.
+ *
+ * In a stage of a pipeline the outermost sequence has some of its layers elsewhere: it begins with the first and ends
+ * with the last of those that are here.
  */
 #include <stdio.h>
+#include "layer/dx_places.h"
 #include "layer/make.h"
 
 static void plan_places(gs_layer *l) {
@@ -48,7 +52,8 @@ static void fuse(gs_layer *l, int i) {
     for (int k = i + 1; then && k < l->children; k++) {
         gs_layer *next = l->child[k];
         gs_epilogue more = *then;
-        if (!next->ops->join || !next->ops->join(next, &more) || !l->device->ops->fuses(l->device, &more))
+        if (next->elsewhere || !next->ops->join || !next->ops->join(next, &more) ||
+            !l->device->ops->fuses(l->device, &more))
             return;
         *then = more;
         next->joined = true;
@@ -59,16 +64,55 @@ static void fuse(gs_layer *l, int i) {
 /* Children are bound after this, and so get the buffers that they then need. */
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
-    for (int i = 0; i < l->children; i++) fuse(l, i);
+    for (int i = 0; i < l->children; i++)
+        if (!l->child[i]->elsewhere) fuse(l, i);
     return GS_OK;
+}
+
+static bool is_called(const gs_layer *l) {
+    return !l->joined && !l->elsewhere;
 }
 
 static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = x;
-    for (int i = 0; i < l->children; i++)
-        if (!l->child[i]->joined) GS_TRY(gs_layer_forward(l->child[i], pass, *y, y));
+    for (int i = 0; i < l->children; i++) {
+        gs_layer *c = l->child[i];
+        if (l->turns) GS_TRY(l->turns->begins(l->turns->context, pass, i, false));
+        if (!is_called(c) || (pass->again && !c->again)) continue;
+        if (c->segment == i + 1) c->x = *y; /* for the second time */
+        GS_TRY(gs_layer_forward(c, pass, *y, y));
+    }
     return GS_OK;
 }
+
+/* ---- segments whose forward is run again: only the outermost sequence has some ---- */
+
+/* Child i is the last one of its segment. */
+static bool ends_segment(const gs_layer *l, int i) {
+    const int segment = l->child[i]->segment;
+    return segment && (i + 1 == l->children || l->child[i + 1]->segment != segment);
+}
+
+static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last) {
+    gs_pass again = *pass;
+    gs_mem y = l->child[first]->x;
+    again.again = true;
+    for (int i = first; i <= last; i++)
+        if (is_called(l->child[i]) && l->child[i]->again)
+            GS_TRY(gs_layer_forward(l->child[i], &again, y, &y));
+    return GS_OK;
+}
+
+/* Forward needs the weights of the whole segment: so all its layers have their turn together. */
+static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
+    const bool ends = ends_segment(l, i);
+    const int first = ends ? l->child[i]->segment - 1 : i;
+    if (l->child[i]->segment && !ends) return GS_OK;
+    for (int k = i; k >= first && l->turns; k--) GS_TRY(l->turns->begins(l->turns->context, pass, k, true));
+    return ends ? run_again(l, pass, first, i) : GS_OK;
+}
+
+/* ---- backward ---- */
 
 /* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that
  * needs no dx: nothing before it learns. The outermost sequence tells how far it is; inside of a residual block
@@ -76,7 +120,9 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
-        if (!l->child[i]->joined) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        GS_TRY(begin_backward(l, pass, i));
+        if (is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        if (l->turns) GS_TRY(l->turns->ended(l->turns->context, pass, i));
         if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
     }
@@ -84,13 +130,39 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     return GS_OK;
 }
 
+/* Element-wise layers may pass dy on as their dx, as dropout does in evaluation. */
+static bool passes_on(const gs_layer *l) {
+    return l->ops->buffers == GS_ELEMENT_WISE || l->ops->buffers == GS_READS_X;
+}
+
+/* As backward goes. Its own dy stays: it may be a residual block's. */
+static int sequential_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
+    int here = dy;
+    for (int i = l->children - 1; i >= 0; i--) {
+        gs_layer *c = l->child[i];
+        const int before = here;
+        if (ends_segment(l, i)) {
+            places->again = ++places->now;
+            for (int k = c->segment - 1; k <= i; k++) gs_y_again(places, l->child[k]);
+        }
+        if (is_called(c)) here = gs_dx_place(c, places, before);
+        if (before != here && before != dy && !passes_on(c)) gs_dx_release(places, before);
+        if (!c->needs_dx) break;
+    }
+    if (l->needs_dx) return here;
+    if (here != dy) gs_dx_release(places, here);
+    return GS_DX_NONE;
+}
+
 static const gs_layer_ops sequential_ops = {
     .name = "sequential",
     .buffers = GS_VIEW,
+    .in_parts = true,
     .plan = sequential_plan,
     .bind = sequential_bind,
     .forward = sequential_forward,
     .backward = sequential_backward,
+    .place_dx = sequential_place_dx,
 };
 
 gs_layer *gs_sequential(int count, gs_layer *const *layers) {

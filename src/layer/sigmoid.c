@@ -4,7 +4,7 @@
 static gs_status sigmoid_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = gs_layer_y(l, x);
     l->x = x;
-    return l->device->ops->sigmoid_forward(l->device, *y, x, pass->n * gs_shape_size(l->in));
+    return l->device->ops->sigmoid_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = 1 / (1 + exp(-x)): dx = dy y (1 - y). */
@@ -18,6 +18,8 @@ static gs_status sigmoid_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
 static const gs_layer_ops sigmoid_ops = {
     .name = "sigmoid",
     .buffers = GS_ELEMENT_WISE,
+    .tensor = GS_TENSOR_ELEMENTS,
+    .in_parts = true,
     .also_reads = 1, /* y */
     .plan = gs_layer_plan_element_wise,
     .forward = sigmoid_forward,

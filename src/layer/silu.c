@@ -8,7 +8,7 @@
 static gs_status silu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = l->y;
     l->x = x;
-    return l->device->ops->silu_forward(l->device, l->y, x, pass->n * gs_shape_size(l->in));
+    return l->device->ops->silu_forward(l->device, l->y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = x s, s = 1 / (1 + exp(-x)): dx = dy s (1 + x (1 - s)). */
@@ -21,6 +21,8 @@ static gs_status silu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops silu_ops = {
     .name = "silu",
     .buffers = GS_READS_X,
+    .tensor = GS_TENSOR_ELEMENTS,
+    .in_parts = true,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = silu_forward,

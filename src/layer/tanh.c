@@ -4,7 +4,7 @@
 static gs_status tanh_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = gs_layer_y(l, x);
     l->x = x;
-    return l->device->ops->tanh_forward(l->device, *y, x, pass->n * gs_shape_size(l->in));
+    return l->device->ops->tanh_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = tanh(x): dx = dy (1 - y^2). */
@@ -18,6 +18,8 @@ static gs_status tanh_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops tanh_ops = {
     .name = "tanh",
     .buffers = GS_ELEMENT_WISE,
+    .tensor = GS_TENSOR_ELEMENTS,
+    .in_parts = true,
     .also_reads = 1, /* y */
     .plan = gs_layer_plan_element_wise,
     .forward = tanh_forward,

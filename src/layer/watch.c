@@ -17,16 +17,16 @@ struct gs_layer_watch {
 
 static gs_status watched_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const watched *me = (const watched *)l->ops;
-    GS_TRY(me->watcher->before(me->watcher->context, l, GS_FORWARD));
+    GS_TRY(me->watcher->before(me->watcher->context, l, GS_FORWARD, pass, x));
     GS_TRY(me->real->forward(l, pass, x, y));
-    return me->watcher->after(me->watcher->context, l, GS_FORWARD, pass);
+    return me->watcher->after(me->watcher->context, l, GS_FORWARD, pass, *y);
 }
 
 static gs_status watched_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const watched *me = (const watched *)l->ops;
-    GS_TRY(me->watcher->before(me->watcher->context, l, GS_BACKWARD));
+    GS_TRY(me->watcher->before(me->watcher->context, l, GS_BACKWARD, pass, dy));
     GS_TRY(me->real->backward(l, pass, dy, dx));
-    return me->watcher->after(me->watcher->context, l, GS_BACKWARD, pass);
+    return me->watcher->after(me->watcher->context, l, GS_BACKWARD, pass, *dx);
 }
 
 static gs_status watch_one(gs_layer *l, void *context) {
@@ -52,6 +52,10 @@ gs_status gs_layer_watch_begin(gs_layer *root, gs_layer_watcher watcher, gs_laye
 void gs_layer_watch_end(gs_layer_watch *all) {
     if (!all) return;
     for (int i = 0; i < all->count; i++) all->layer[i].layer->ops = all->layer[i].real;
-    free(all->layer);
+    gs_layer_watch_free(all);
+}
+
+void gs_layer_watch_free(gs_layer_watch *all) {
+    if (all) free(all->layer);
     free(all);
 }

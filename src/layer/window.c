@@ -3,6 +3,19 @@
 #include <stdio.h>
 #include "layer/window.h"
 
+gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int dilation, int *window) {
+    if (dilation < 1)
+        return gs_layer_refuse(l, "the dilation of the %s is %d; it must be at least 1", axis, dilation);
+    *window = kernel; /* gs_layer_window says what is wrong with it */
+    if (kernel < 1 || dilation == 1) return GS_OK;
+    int64_t reach = dilation * ((int64_t)kernel - 1) + 1;
+    if (reach > INT_MAX)
+        return gs_layer_refuse(l, "the window's %s with its dilation is %lld; at most %d are allowed", axis,
+                               (long long)reach, INT_MAX);
+    *window = (int)reach;
+    return GS_OK;
+}
+
 gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,
                           int *out) {
     if (kernel < 1) return gs_layer_refuse(l, "the window's %s is %d; it must be at least 1", axis, kernel);

@@ -3,6 +3,10 @@
 
 #include "layer/make.h"
 
+/* *window = dilation (kernel - 1) + 1, the pixels from a kernel's first to its last along one axis, after both numbers
+ * have been checked. */
+gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int dilation, int *window);
+
 /* *out = floor((in + 2 pad - kernel) / stride) + 1, the size of a convolution's or a pooling's output along
  * one axis ("height" or "width"), after all four numbers have been checked. */
 gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,

@@ -43,6 +43,8 @@ typedef struct gs_log_step {
     int epoch, worker; /* worker: -1, or the one that the numbers are of alone */
     double time, loss, accuracy, lr, samples_per_s;
     double gradient_norm; /* negative: it was not asked for */
+    double loss_scale;    /* in f16: of the last step; else 0 */
+    uint64_t skipped;     /* then: how many of the line's steps made no update */
     bool has_share;
     double share[GS_PHASES];
 } gs_log_step;

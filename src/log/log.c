@@ -41,6 +41,8 @@ struct gs_log {
     /* since the last line: */
     double since, loss, correct, samples, phase[GS_PHASES];
     uint64_t steps;
+    uint64_t skipped; /* of these, in f16 */
+    float loss_scale;
 };
 
 /* ---- errors ---- */
@@ -171,13 +173,15 @@ static void write_step(gs_log *log) {
                      .samples_per_s =
                          log->samples / gs_model_answers(log->rank0->model) / (log->time - log->since)};
     s.gradient_norm = log->rank0->settings->clip > 0 ? log->rank0->optimizer->norm : -1;
+    s.loss_scale = (double)log->loss_scale;
+    s.skipped = log->skipped;
     s.has_share = take_share(log, s.share);
     gs_status status = gs_metrics_step(log->metrics, &s);
     if (status == GS_OK) status = gs_events_step(log->events, &s);
     check(log, status);
     log->since = log->time;
     log->loss = log->correct = log->samples = 0;
-    log->steps = 0;
+    log->steps = log->skipped = 0;
 }
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
@@ -190,6 +194,8 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     log->correct += score->correct;
     log->samples += score->samples;
     log->steps++;
+    log->loss_scale = score->loss_scale;
+    log->skipped += score->skipped;
     uint64_t every = log->options.every ? log->options.every : 1;
     if (is_open(log) && (log->steps == every || done == of || score->stop)) write_step(log);
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
@@ -226,6 +232,8 @@ static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));
     GS_TRY(gs_events_epoch(log->events, r));
+    if (log->rank0->model->weights_apart || log->rank0->model->undivided)
+        return GS_OK; /* rank 0 has a part of them */
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
 }
 

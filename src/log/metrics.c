@@ -39,6 +39,10 @@ gs_status gs_metrics_step(FILE *f, const gs_log_step *s) {
     add_number(f, "lr", s->lr);
     add_number(f, "samples_per_s", s->samples_per_s);
     if (!(s->gradient_norm < 0)) add_number(f, "gradient_norm", s->gradient_norm);
+    if (s->loss_scale > 0) {
+        add_number(f, "loss_scale", s->loss_scale);
+        fprintf(f, ",\"skipped\":%" PRIu64, s->skipped);
+    }
     if (s->has_share) add_share(f, s->share);
     return end_line(f);
 }

@@ -25,16 +25,20 @@ static double bytes_of_set(const gs_dataset *set) {
 
 gs_log_memory gs_log_memory_of(const gs_worker *w) {
     const gs_model *m = w->model;
-    double params = (double)m->params * sizeof(float), n = (double)m->max_batch * sizeof(float),
-           activations = 0;
+    double n = (double)m->max_batch * sizeof(float), activations = 0;
     gs_layer_walk(m->net, add_layer, &activations);
     activations += n * (double)gs_shape_size(m->in); /* x */
+    if (m->weights_apart && m->max_batch == 0)
+        activations = w->device->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
     if (m->probability.base) activations += n * (double)gs_shape_size(m->out);
     if (m->target.base) activations += n * (double)gs_shape_size(m->out);
     if (m->dlogits.base) activations += n * (double)gs_shape_size(m->out);
-    return (gs_log_memory){.weights = (double)m->saved * sizeof(float),
-                           .gradients = (double)(m->saved + GS_STATS) * sizeof(float),
-                           .optimizer = w->optimizer ? w->optimizer->vectors * params : 0,
+    const size_t weights = m->weights_apart ? m->weights_apart : m->saved,
+                 gradients = m->gradients_apart ? m->gradients_apart : m->saved + GS_STATS,
+                 vectors = w->optimizer ? (size_t)w->optimizer->vectors * w->optimizer->held : 0;
+    return (gs_log_memory){.weights = (double)weights * sizeof(float),
+                           .gradients = (double)gradients * sizeof(float),
+                           .optimizer = (double)vectors * sizeof(float),
                            .activations = activations,
                            .data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set),
                            .peak_resident = gs_peak_memory()};
@@ -109,9 +113,10 @@ static cJSON *describe(const gs_log_run *run) {
     GS_JSON_ADD(o, GS_FIELD("started", run->started), GS_FIELD("host_cores", gs_cpu_cores()));
     bool named = s->model && gs_model_is_name(s->model);
     GS_JSON_ADD(o, GS_FIELD("model", named ? s->model : w->model->text),
-                GS_FIELD("model_text", w->model->text), GS_FIELD("parameters", w->model->params),
-                GS_FIELD("train_samples", count), GS_FIELD("test_samples", w->test_set->count),
-                GS_FIELD("steps_per_epoch", steps), GS_FIELD("workers", run->workers),
+                GS_FIELD("model_text", w->model->text),
+                GS_FIELD("parameters", gs_model_whole(w->model)->params), GS_FIELD("train_samples", count),
+                GS_FIELD("test_samples", w->test_set->count), GS_FIELD("steps_per_epoch", steps),
+                GS_FIELD("workers", run->workers),
                 GS_FIELD("processes", s->processes && s->processes->size > 0 ? s->processes->size : 1),
                 GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("transport", w->comm->ops->name),
                 GS_FIELD("log_every", run->options->every ? run->options->every : 1));

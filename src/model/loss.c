@@ -6,29 +6,48 @@ static gs_mem targets_of(const gs_model *m, gs_mem answers) {
     return m->loss == GS_REGRESSION ? answers : m->target;
 }
 
+/* Smooth labels are for training: a test loss is that of the labels as they are, whatever the training was. */
+static float smoothing_of(const gs_model *m, const gs_pass *pass) {
+    return pass->training ? m->label_smoothing : 0;
+}
+
 gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     const gs_backend *ops = m->device->ops;
     gs_mem stats = gs_model_stats(m);
     size_t rows = pass->n * (size_t)gs_model_answers(m);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
         return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, answers, rows,
-                                                  m->out.c);
+                                                  m->out.c, smoothing_of(m, pass));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(ops->one_hot(m->device, m->target, answers, rows, m->out.c));
     return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, answers), rows, m->out.c);
 }
 
-/* Of the *sum* over the samples of -log softmax(logits)[label], or of mean((logits - target)^2): dlogits, and from it
- * everything before. */
-gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+/* Of the *sum* over the samples of -log softmax(logits)[label] (label smoothing: backend.h), or of
+ * mean((logits - target)^2): dlogits. */
+static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     const gs_backend *ops = m->device->ops;
     size_t rows = pass->n * (size_t)gs_model_answers(m);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
         GS_TRY(ops->softmax_cross_entropy_backward(m->device, m->dlogits, m->probability, answers, rows,
-                                                   m->out.c));
+                                                   m->out.c, smoothing_of(m, pass)));
     else
         GS_TRY(ops->mean_squared_error_backward(m->device, m->dlogits, logits, targets_of(m, answers), rows,
                                                 m->out.c));
+    if (!(pass->loss_scale > 0)) return GS_OK;
+    /* dlogits = scale dlogits, once */
+    return ops->fma_loop(m->device, m->dlogits, pass->loss_scale, 0, rows * (size_t)m->out.c, 1);
+}
+
+/* From it everything before. */
+gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     gs_mem dx;
+    GS_TRY(backward_of_loss(m, pass, logits, answers));
     GS_TRY(gs_layer_backward(m->net, pass, m->dlogits, &dx));
     return pass->final ? pass->final(pass->final_context, 0) : GS_OK;
+}
+
+gs_status gs_model_backward_stage(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers, gs_mem dy,
+                                  gs_mem *dx) {
+    if (m->has_loss) GS_TRY(backward_of_loss(m, pass, logits, answers));
+    return gs_layer_backward(m->net, pass, m->has_loss ? m->dlogits : dy, dx);
 }

@@ -3,7 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+#include "core/normal.h"
 #include "core/philox.h"
+#include "layer/recompute.h"
+#include "layer/tensor.h"
 #include "model/model_text.h"
 
 /* ---- plan ---- */
@@ -13,7 +17,7 @@ static gs_status count_layer(gs_layer *l, void *context) {
     m->param_count += l->params;
     m->flops_forward += l->flops;
     /* As much work as forward for dx, and again as much for dw and db. */
-    m->flops_backward += l->flops * (l->needs_dx + (gs_layer_params(l) > 0));
+    m->flops_backward += l->flops * (l->needs_dx + (gs_layer_weights(l) > 0));
     return GS_OK;
 }
 
@@ -48,7 +52,8 @@ static gs_status plan(gs_model *m, gs_shape in) {
 }
 
 /* Takes over both, and frees them if it fails. NULL: there was no memory for it. */
-static gs_status plan_net(char *text, gs_layer *net, gs_shape in, gs_model **out) {
+static gs_status plan_net(char *text, gs_layer *net, gs_shape in, const gs_tensor_group *tensor,
+                          gs_model **out) {
     *out = NULL;
     gs_model *m = calloc(1, sizeof *m);
     if (!m || !text || !net) {
@@ -59,6 +64,9 @@ static gs_status plan_net(char *text, gs_layer *net, gs_shape in, gs_model **out
     }
     m->text = text;
     m->net = net;
+    m->has_loss = true;
+    if (tensor) m->tensor = *tensor;
+    if (tensor) gs_tensor_divide(net, &m->tensor);
     gs_status st = plan(m, in);
     if (st == GS_OK)
         *out = m;
@@ -81,7 +89,9 @@ static void one_blank(char *text) {
     *to = '\0';
 }
 
-gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out) {
+/* tensor NULL: nobody divides it. */
+static gs_status plan_text(const char *name_or_text, gs_shape in, const gs_tensor_group *tensor,
+                           gs_model **out) {
     gs_layer *net;
     char *text;
     *out = NULL;
@@ -92,23 +102,66 @@ gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out) {
         return st;
     }
     one_blank(text);
-    return plan_net(text, net, in, out);
+    return plan_net(text, net, in, tensor, out);
+}
+
+gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out) {
+    return plan_text(name_or_text, in, NULL, out);
+}
+
+gs_status gs_model_plan_tensor(const char *name_or_text, gs_shape in, const gs_tensor_group *tensor,
+                               gs_model **out) {
+    GS_TRY(plan_text(name_or_text, in, tensor, out));
+    gs_status status =
+        tensor && tensor->size > 1 ? gs_model_plan(name_or_text, in, &(*out)->undivided) : GS_OK;
+    if (status == GS_OK) return GS_OK;
+    gs_model_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* As `of` was planned. */
+static gs_status plan_like(const gs_model *of, const char *name_or_text, gs_model **out) {
+    GS_TRY(of->tensor.size == 0 ? gs_model_plan(name_or_text, of->in, out)
+                                : gs_model_plan_tensor(name_or_text, of->in, &of->tensor, out));
+    (*out)->net->recompute = of->net->recompute;
+    return GS_OK;
 }
 
 gs_status gs_model_plan_net(gs_layer *net, gs_shape in, gs_model **out) {
-    return plan_net(net ? gs_model_text_of(net) : NULL, net, in, out);
+    return plan_net(net ? gs_model_text_of(net) : NULL, net, in, NULL, out);
 }
 
 /* ---- create ---- */
 
 static gs_status allocate(gs_model *m, size_t floats, gs_mem *out) {
-    return m->device->ops->alloc(m->device, floats * sizeof(float), out);
+    return gs_alloc(m->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), out);
+}
+
+/* An array as long as the weights and `more` floats. What belongs to the layers' state is booked as such. */
+static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t more, gs_mem *out) {
+    GS_TRY(gs_alloc(m->device, kind, (m->saved + more) * sizeof(float), out));
+    gs_ledger_tail(&m->device->memory, out->base, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
+    return GS_OK;
+}
+
+static gs_status put_weights_away(gs_model *m) {
+    void *host;
+    GS_TRY(gs_alloc_away(m->device, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
+    gs_ledger_tail(&m->device->memory, host, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
+    m->weights_away = host;
+    m->weights = m->device->ops->host_memory(host);
+    return GS_OK;
 }
 
 static gs_status bind(gs_model *m) {
-    GS_TRY(allocate(m, m->saved, &m->weights));
-    GS_TRY(allocate(m, m->saved + GS_STATS, &m->gradients));
+    if (!m->replica && (m->device->offload & GS_OFFLOAD_WEIGHTS))
+        GS_TRY(put_weights_away(m));
+    else if (!m->replica)
+        GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
+    if (!m->stage) GS_TRY(allocate_like_weights(m, GS_MEMORY_GRADIENTS, GS_STATS, &m->gradients));
     GS_TRY(gs_layer_bind(m->net, m->device, m->weights, m->gradients, m->max_batch, false));
+    if (!m->has_loss) return GS_OK;
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(allocate(m, logits, &m->target));
@@ -116,26 +169,31 @@ static gs_status bind(gs_model *m) {
 }
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
-    float *host = malloc((m->saved + 1) * sizeof *host);
+    if (m->device->rehearses) return GS_OK;
+    float *host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
     if (!host)
         return gs_fail(GS_E_MEMORY, "out of memory for the initial values of %zu parameters", m->params);
-    gs_model_initial_values(m, seed, host);
+    gs_model_initial_values(gs_model_whole(m), seed, host);
     gs_status st = gs_model_write_weights(m, host);
     free(host);
     return st;
 }
 
+static gs_status check_out(const gs_model *m) {
+    if (!m->has_loss || (m->out.h == 1 && m->out.w == 1)) return GS_OK;
+    return gs_fail(GS_E_SHAPE,
+                   "the model ends with %s for each sample; a loss needs a flat vector with one "
+                   "number per class: end with flatten and linear",
+                   gs_shape_tuple(m->out).text);
+}
+
 static gs_status create(gs_model *m, gs_device *device, size_t max_batch, gs_loss loss, uint64_t seed) {
-    if (m->out.h != 1 || m->out.w != 1)
-        return gs_fail(GS_E_SHAPE,
-                       "the model ends with %s for each sample; a loss needs a flat vector with one "
-                       "number per class: end with flatten and linear",
-                       gs_shape_tuple(m->out).text);
+    GS_TRY(check_out(m));
     m->device = device;
     m->max_batch = max_batch;
     m->loss = loss;
     GS_TRY(bind(m));
-    return write_initial_values(m, seed);
+    return m->replica ? GS_OK : write_initial_values(m, seed);
 }
 
 static gs_status create_or_free(gs_device *device, size_t max_batch, gs_loss loss, uint64_t seed,
@@ -149,8 +207,80 @@ static gs_status create_or_free(gs_device *device, size_t max_batch, gs_loss los
 
 gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
                           gs_loss loss, uint64_t seed, gs_model **out) {
+    return gs_model_create_recomputing(device, name_or_text, in, max_batch, loss, seed, GS_RECOMPUTE_NONE,
+                                       out);
+}
+
+gs_status gs_model_create_recomputing(gs_device *device, const char *name_or_text, gs_shape in,
+                                      size_t max_batch, gs_loss loss, uint64_t seed, int recompute,
+                                      gs_model **out) {
     GS_TRY(gs_model_plan(name_or_text, in, out));
+    (*out)->net->recompute = recompute;
     return create_or_free(device, max_batch, loss, seed, out);
+}
+
+gs_status gs_model_create_tensor(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
+                                 gs_loss loss, uint64_t seed, int recompute, const gs_tensor_group *tensor,
+                                 gs_model **out) {
+    GS_TRY(gs_model_plan_tensor(name_or_text, in, tensor, out));
+    (*out)->net->recompute = recompute;
+    return create_or_free(device, max_batch, loss, seed, out);
+}
+
+static gs_status create_weights(gs_model *m, uint64_t seed) {
+    GS_TRY(check_out(m));
+    m->has_loss = false; /* it has no buffers for one */
+    GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
+    return write_initial_values(m, seed);
+}
+
+gs_status gs_model_create_weights(gs_device *device, const char *name_or_text, gs_shape in, gs_loss loss,
+                                  uint64_t seed, int recompute, const gs_tensor_group *tensor,
+                                  gs_model **out) {
+    GS_TRY(gs_model_plan_tensor(name_or_text, in, tensor, out));
+    (*out)->net->recompute = recompute; /* for the stages */
+    (*out)->device = device;
+    (*out)->loss = loss;
+    const gs_status st = create_weights(*out, seed);
+    if (st == GS_OK) return GS_OK;
+    gs_model_free(*out);
+    *out = NULL;
+    return st;
+}
+
+gs_status gs_model_create_replica(const gs_model *of, const char *name_or_text, size_t max_batch,
+                                  gs_model **out) {
+    GS_TRY(plan_like(of, name_or_text, out));
+    (*out)->replica = true;
+    (*out)->weights = of->weights;
+    (*out)->label_smoothing = of->label_smoothing;
+    return create_or_free(of->device, max_batch, of->loss, 0, out);
+}
+
+static gs_status put_elsewhere(gs_layer *l, void *context) {
+    (void)context;
+    l->elsewhere = true;
+    return GS_OK;
+}
+
+gs_status gs_model_create_stage(const gs_model *of, const char *name_or_text, size_t max_batch, int first,
+                                int last, gs_model **out) {
+    GS_TRY(plan_like(of, name_or_text, out));
+    gs_model *m = *out;
+    gs_layer *net = m->net;
+    if (first < 0 || first >= last || last > net->children)
+        gs_bug("a stage of layers %d to %d, of %d", first, last - 1, net->children);
+    for (int i = 0; i < net->children; i++)
+        if (i < first || i >= last) GS_TRY(gs_layer_walk(net->child[i], put_elsewhere, NULL));
+    m->in = net->child[first]->in;
+    m->out = net->child[last - 1]->out;
+    net->needs_dx = net->child[first]->needs_dx;
+    m->replica = m->stage = true;
+    m->has_loss = last == net->children;
+    m->weights = of->weights;
+    m->gradients = of->gradients;
+    m->label_smoothing = of->label_smoothing;
+    return create_or_free(of->device, max_batch, of->loss, 0, out);
 }
 
 gs_status gs_model_create_net(gs_device *device, gs_layer *net, gs_shape in, size_t max_batch, gs_loss loss,
@@ -162,8 +292,11 @@ gs_status gs_model_create_net(gs_device *device, gs_layer *net, gs_shape in, siz
 void gs_model_free(gs_model *m) {
     if (!m) return;
     gs_layer_free(m->net);
+    gs_model_free(m->undivided);
     if (m->device) {
-        gs_mem own[] = {m->weights, m->gradients, m->probability, m->target, m->dlogits};
+        if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
+        gs_mem own[] = {m->replica || m->weights_away ? GS_NONE : m->weights,
+                        m->stage ? GS_NONE : m->gradients, m->probability, m->target, m->dlogits};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) m->device->ops->free(m->device, own[i]);
     }
     free(m->param);
@@ -173,24 +306,31 @@ void gs_model_free(gs_model *m) {
 
 /* ---- use ---- */
 
+static float uniform(uint32_t word, float k) {
+    return k * (2.0f * gs_uniform(word) - 1.0f);
+}
+
 void gs_model_initial_values(const gs_model *m, uint64_t seed, float *host) {
     for (int p = 0; p < m->saved_count; p++) {
         const gs_param *param = m->param[p];
-        if (param->fan_in == 0) {
+        if (param->fan_in == 0 && param->std == 0) {
             for (size_t i = 0; i < param->count; i++) host[param->at + i] = param->initial;
             continue;
         }
-        float k = 1.0f / sqrtf((float)param->fan_in);
+        const float k = param->fan_in > 0 ? 1.0f / sqrtf((float)param->fan_in) : 0;
         uint32_t word[4];
         for (size_t i = 0; i < param->count; i++) {
             if (i % 4 == 0) gs_philox(seed, gs_stream_hi(GS_STREAM_WEIGHTS, (uint64_t)p), i / 4, word);
-            host[param->at + i] = k * (2.0f * gs_uniform(word[i % 4]) - 1.0f);
+            host[param->at + i] =
+                param->std > 0 ? param->std * gs_normal(word[i % 4]) : uniform(word[i % 4], k);
         }
     }
 }
 
 gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *logits) {
     if (pass->n > m->max_batch) gs_bug("%zu samples for a model made for %zu", pass->n, m->max_batch);
+    if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_answers(m)))
+        gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_answers(m));
     return gs_layer_forward(m->net, pass, x, logits);
 }
 
@@ -199,25 +339,59 @@ gs_status gs_model_clear_stats(gs_model *m) {
 }
 
 gs_status gs_model_clear_gradients(gs_model *m) {
-    return m->device->ops->fill(m->device, m->gradients, 0, m->saved + GS_STATS);
+    const size_t first = m->gradients_apart ? m->params : 0;
+    return m->device->ops->fill(m->device, gs_at(m->gradients, first), 0, m->saved + GS_STATS - first);
 }
 
 gs_status gs_model_update_state(gs_model *m, double samples) {
+    return gs_model_update_state_of(m, gs_at(m->weights, m->params), gs_at(m->gradients, m->params),
+                                    m->saved - m->params, samples);
+}
+
+gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_t count, double samples) {
     const gs_backend *ops = m->device->ops;
-    gs_mem state = gs_at(m->weights, m->params);
-    size_t count = m->saved - m->params;
     void *host;
     if (count == 0) return GS_OK;
-    GS_TRY(ops->copy(m->device, state, gs_at(m->gradients, m->params), count));
+    GS_TRY(ops->copy(m->device, state, sums, count));
     GS_TRY(ops->map(m->device, state, count * sizeof(float), &host));
     for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_answers(m));
     return ops->unmap(m->device, state, host);
 }
 
+enum { CHUNK = 1 << 20 /* floats of weights elsewhere that are in memory at once */ };
+
+/* What is copied need not stay in memory. */
+static gs_status copy_weights(gs_model *m, float *to, const float *from) {
+    gs_device *d = m->device;
+    const gs_mem none = GS_NONE;
+    const size_t chunk = m->weights_away ? CHUNK : m->saved;
+    for (size_t at = 0; at < m->saved; at += chunk) {
+        const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
+        if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
+        if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
+        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes));
+    }
+    return GS_OK;
+}
+
 gs_status gs_model_read_weights(gs_model *m, float *host) {
-    return m->device->ops->read(m->device, host, m->weights, m->saved * sizeof *host);
+    return copy_weights(m, host, NULL);
+}
+
+/* Its part of each tensor of the whole. */
+static gs_status write_part(gs_model *m, const float *host) {
+    const gs_model *whole = m->undivided;
+    float *part = malloc((m->saved + 1) * sizeof *part);
+    if (!part) return gs_fail(GS_E_MEMORY, "out of memory for a part of %zu weights", m->saved);
+    for (int i = 0; i < m->saved_count; i++)
+        gs_tensor_take(m->param[i], m->tensor.rank, m->tensor.size, part + m->param[i]->at,
+                       host + whole->param[i]->at);
+    m->written = (uint32_t)crc32_z(0, (const void *)host, whole->saved * sizeof *host);
+    const gs_status status = copy_weights(m, NULL, part);
+    free(part);
+    return status;
 }
 
 gs_status gs_model_write_weights(gs_model *m, const float *host) {
-    return m->device->ops->write(m->device, m->weights, host, m->saved * sizeof *host);
+    return m->undivided ? write_part(m, host) : copy_weights(m, NULL, host);
 }

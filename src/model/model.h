@@ -12,12 +12,13 @@
 #pragma once
 
 #include "core/scaling.h"
+#include "data/vocabulary.h"
 #include "layer/layer.h"
 
 /* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
  * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
 typedef enum gs_loss {
-    GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label] */
+    GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label]; in training perhaps with label_smoothing */
     GS_MEAN_SQUARED_ERROR,    /* labels:  (1/k) sum_j (y[j] - (j == label))^2 */
     GS_REGRESSION,            /* targets: (1/k) sum_j (y[j] - target[j])^2 */
 } gs_loss;
@@ -26,9 +27,10 @@ typedef struct gs_model {
     char *text;    /* the full text: of a name what it stands for, of the caller's net gs_model_text_of */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    gs_scaling scaling; /* of the inputs that it was trained on; GS_NOT_SCALED until set */
-    size_t params;      /* floats in `weights` that are trained */
-    size_t saved;       /* all floats in `weights`, state included */
+    gs_scaling scaling;              /* of the inputs that it was trained on; GS_NOT_SCALED until set */
+    const gs_vocabulary *vocabulary; /* of the text that it was trained on, not owned; NULL: it was none */
+    size_t params;                   /* floats in `weights` that are trained */
+    size_t saved;                    /* all floats in `weights`, state included */
     gs_param **
         param; /* all parameters in order of their place; param_count of them; then state, up to saved_count */
     int param_count, saved_count;
@@ -37,8 +39,23 @@ typedef struct gs_model {
     gs_device *device; /* not owned */
     size_t max_batch;
     gs_loss loss;
-    gs_mem weights;   /* `saved` floats */
+    /* Of GS_SOFTMAX_CROSS_ENTROPY in training: see softmax_cross_entropy_forward in backend.h. 0 until set. */
+    float label_smoothing;
+    gs_mem weights;      /* `saved` floats */
+    float *weights_away; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_away), else NULL */
+    /* The group of workers that divides the pairs of linear layers, and this worker's place in it (layer/tensor.h).
+     * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
+     * and `undivided` plans the whole model; else that is NULL. */
+    gs_tensor_group tensor;
+    struct gs_model *undivided;
+    uint32_t written; /* then: the CRC-32 of the whole weights, of which it has taken its part last */
+    bool replica;     /* they are another model's */
+    bool stage;       /* and so are the gradients: gs_model_create_stage */
+    bool has_loss;    /* a stage that has not the last layer has none */
     gs_mem gradients; /* saved + GS_STATS floats */
+    /* Where a way to train holds weights or gradients of the parameters elsewhere: how many floats. The array then
+     * holds what follows them, at the same places, and nothing before that. 0: it holds all. */
+    size_t weights_apart, gradients_apart;
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
 } gs_model;
@@ -49,6 +66,43 @@ gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out);
 /* Plan, bind to `device` for up to max_batch samples at once, and set the initial values from `seed`. */
 gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
                           gs_loss loss, uint64_t seed, gs_model **out);
+
+/* The same, of a model whose backward computes parts of forward again: layer/recompute.h says which `recompute` are
+ * valid. It takes less memory, and gives the same bits. So do the replicas and stages that are made of it. */
+gs_status gs_model_create_recomputing(gs_device *device, const char *name_or_text, gs_shape in,
+                                      size_t max_batch, gs_loss loss, uint64_t seed, int recompute,
+                                      gs_model **out);
+
+/* The same of a worker's part of a model that a group divides, whose bits do not depend on the group (gs_tensor_group);
+ * initial values are those of the whole. The first plans only. GS_E_SHAPE too: a pair does not divide. */
+gs_status gs_model_plan_tensor(const char *name_or_text, gs_shape in, const gs_tensor_group *,
+                               gs_model **out);
+gs_status gs_model_create_tensor(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
+                                 gs_loss loss, uint64_t seed, int recompute, const gs_tensor_group *,
+                                 gs_model **out);
+
+/* The plan of the whole model: itself, unless it is divided. */
+static inline const gs_model *gs_model_whole(const gs_model *m) {
+    return m->undivided ? m->undivided : m;
+}
+
+/* With weights alone: no gradients, no activations, and no layer that computes. Of such a model stages are
+ * made, once whoever makes them has put its `weights` and `gradients` where they are to be. The group may be NULL. */
+gs_status gs_model_create_weights(gs_device *device, const char *name_or_text, gs_shape in, gs_loss loss,
+                                  uint64_t seed, int recompute, const gs_tensor_group *, gs_model **out);
+
+/* The same model once more, on the same device: with the weights of `of`, which must live as long, and gradients and
+ * activations of its own. name_or_text: what `of` was made from. */
+gs_status gs_model_create_replica(const gs_model *of, const char *name_or_text, size_t max_batch,
+                                  gs_model **out);
+
+/* A stage of a pipeline: the same model once more, on the same device, of which only layers first .. last - 1 of the
+ * outermost sequence are computed; it has activations for these alone. Names, numbers and places of all layers, and so
+ * their dropout, are those of the whole. Weights and gradients are those of `of`, which must live as long; pass->fresh
+ * is of this stage's own. in: what the first of its layers takes; out: what the last one gives. forward gives the last
+ * one's y. Only a stage with the last layer has a loss; for another one gs_model_loss is a bug. */
+gs_status gs_model_create_stage(const gs_model *of, const char *name_or_text, size_t max_batch, int first,
+                                int last, gs_model **out);
 
 /* The same two for a net that the caller has built from layers (layer/layer.h), own layers included (layer/make.h):
  *
@@ -66,8 +120,9 @@ void gs_model_free(gs_model *);
 
 /* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
- * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4), so it depends on nothing else. State, and what a layer fills
- * (layer/make.h), gets its own. host holds `saved` floats. */
+ * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4), so it depends on nothing else. Of a layer with "std S" the weights are
+ * normal with deviation S (core/normal.h makes one number of each word), and the bias is 0. State, and what a layer
+ * fills (layer/make.h), gets its own. host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in) */
@@ -78,9 +133,14 @@ gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits
  * nothing. */
 gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
 
-/* Adds to `gradients` the gradient of the *sum* of the samples' losses, or, where the pass is `fresh`, writes it there
- * (not the stats, which are loss's). After forward and loss of this pass. */
+/* Adds to `gradients` the gradient of the *sum* of the samples' losses (times pass->loss_scale), or, where the pass is
+ * `fresh`, writes it there (not the stats, which are loss's). After forward and loss of this pass. */
 gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
+
+/* The same of a stage that has the loss, and of one that has none, where dy is the gradient of its output. *dx: that of
+ * its input; GS_NONE where no layer before it learns. */
+gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers, gs_mem dy,
+                                  gs_mem *dx);
 
 /* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and
  * the step's first backward is `fresh`. */
@@ -90,6 +150,8 @@ gs_status gs_model_clear_stats(gs_model *);
 /* The layers' state = what `gradients` hold of it, the sum over `samples` samples (as the loss counts them), divided by
  * these. A part of each update (optim/optimizer.h). */
 gs_status gs_model_update_state(gs_model *, double samples);
+/* The same of `count` floats of the state that lie elsewhere. */
+gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);
 
 /* How many answers a sample has: one, or one for each token of the outputs. The loss goes through the rows
  * (samples x answers, outputs of a token), and counts each row as one sample. */
@@ -107,6 +169,7 @@ static inline size_t gs_model_tail(const gs_model *m) {
     return m->saved - m->params + GS_STATS;
 }
 
-/* Copy all weights and state to or from the host (`saved` floats). */
+/* Copy all weights and state to or from the host (`saved` floats). What is written is that of the whole model, of which
+ * a worker with a part takes its own; what is read is that part. */
 gs_status gs_model_read_weights(gs_model *, float *host);
 gs_status gs_model_write_weights(gs_model *, const float *host);

@@ -78,13 +78,15 @@ static gs_status parse_block(gs_parser *p, const char *end, int number, list *a)
         return gs_words_wrong(&p->words, "expected ',' or %s: block %.*s has %d parameter%s", end,
                               (int)block->name.length, block->name.at, block->params, gs_s(block->params));
     const gs_words after = p->words;
-    const int named = p->blocks;
+    const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(gs_parse_deeper(p));
     p->words = body;
     p->blocks = number; /* a block knows those before it, so none holds itself */
     gs_words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
     if (!gs_word_is(p->words.here, ";")) return gs_words_wrong(&p->words, "expected ',' or ';'");
+    for (int i = first; i < a->count; i++)
+        a->layer[i]->block = use; /* the outermost block has the last word */
     p->words = after;
     p->blocks = named;
     p->depth--;

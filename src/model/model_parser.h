@@ -11,6 +11,7 @@ typedef struct gs_parser {
     gs_block block[GS_PARSER_BLOCKS];
     int blocks; /* that the present place may name: those before it */
     int depth, layers;
+    int uses; /* of blocks, so far */
 } gs_parser;
 
 /* ---- model_text.c ---- */

@@ -27,13 +27,19 @@ static gs_status parse_linear(gs_parser *p, gs_layer **l) {
 
 static gs_status parse_conv(gs_parser *p, gs_layer **l) {
     int out;
-    gs_size2d kernel, stride = {1, 1}, pad = {0, 0};
+    int groups = 1;
+    gs_size2d kernel, stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};
     GS_TRY(gs_words_count(&p->words, "the number of output channels of conv", &out));
     GS_TRY(gs_words_size(&p->words, "the size of conv's kernel", 1, &kernel));
     if (gs_words_accept(&p->words, "stride")) GS_TRY(gs_words_size(&p->words, "conv's stride", 1, &stride));
     if (gs_words_accept(&p->words, "pad")) GS_TRY(gs_words_size(&p->words, "conv's padding", 0, &pad));
+    if (gs_words_accept(&p->words, "groups"))
+        GS_TRY(gs_words_count(&p->words, "the number of groups of conv", &groups));
+    if (gs_words_accept(&p->words, "dilation"))
+        GS_TRY(gs_words_size(&p->words, "conv's dilation", 1, &dilation));
     bool bias = !gs_words_accept(&p->words, "no_bias");
-    *l = gs_conv2d(out, kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w, bias);
+    *l = gs_conv2d_grouped(out, kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w, groups, dilation.h,
+                           dilation.w, bias);
     return GS_OK;
 }
 
@@ -113,16 +119,19 @@ static const struct {
     gs_layer *(*make)(void);
     const char *what;
 } layers[] = {
-    {"linear", "linear OUT [no_bias]", parse_linear, NULL, "OUT numbers, each from the whole input"},
-    {"conv", "conv OUT SIZE [stride SIZE] [pad SIZE] [no_bias]", parse_conv, NULL,
-     "OUT channels; by default stride 1, pad 0"},
+    {"linear", "linear OUT [no_bias] [std S]", parse_linear, NULL, "OUT numbers, each from the whole input"},
+    {"conv", "conv OUT SIZE [stride SIZE] [pad SIZE] [groups G] [dilation SIZE] [no_bias] [std S]",
+     parse_conv, NULL, "OUT channels; by default stride 1, pad 0"},
     {"max_pool", "max_pool SIZE [stride SIZE] [pad SIZE]", parse_max_pool, NULL,
      "by default the stride is SIZE, the window's"},
     {"avg_pool", "avg_pool SIZE [stride SIZE] [pad SIZE]", parse_avg_pool, NULL, "the same"},
     /* clang-format off */
     GS_WORD_LAYERS(WORD)
     /* clang-format on */
-    {"embedding", "embedding V D", parse_embedding, NULL, "token numbers below V become vectors of D"},
+    {"embedding", "embedding V D [std S]", parse_embedding, NULL,
+     "token numbers below V become vectors of D"},
+    {"positions", "positions [std S]", NULL, gs_positions, "adds a learned vector for each place"},
+    {"tied", "tied", NULL, gs_tied, "linear no_bias with embedding's table"},
     {"attention", "attention HEADS [causal]", parse_attention, NULL,
      "of tokens (q, k, v), as linear makes them"},
     {"gelu", "gelu [tanh]", parse_gelu, NULL, "x Phi(x); tanh: nearly that, as in GPT-2"},
@@ -184,6 +193,18 @@ static gs_status no_such_layer(const gs_parser *p) {
                           names, list);
 }
 
+/* The end of every layer that may have "std S" there. A failure frees the layer. */
+static gs_status parse_std(gs_parser *p, int kind, gs_layer *l) {
+    float std;
+    if (!strstr(layers[kind].usage, "[std S]") || !gs_words_accept(&p->words, "std")) return GS_OK;
+    gs_status st = gs_words_deviation(&p->words, "the standard deviation of the initial weights", &std);
+    if (st == GS_OK)
+        gs_layer_with_std(l, std);
+    else
+        gs_layer_free(l);
+    return st;
+}
+
 gs_status gs_parse_layer(gs_parser *p, int *kind, gs_layer **l) {
     for (*kind = 0; *kind < LAYERS; ++*kind) {
         if (!gs_words_accept(&p->words, layers[*kind].word)) continue;
@@ -192,6 +213,7 @@ gs_status gs_parse_layer(gs_parser *p, int *kind, gs_layer **l) {
             *l = layers[*kind].make();
         else
             GS_TRY(layers[*kind].parse(p, l));
+        GS_TRY(parse_std(p, *kind, *l));
         return *l ? GS_OK
                   : gs_fail(GS_E_MEMORY, "out of memory for the layer %s of a model", layers[*kind].word);
     }
@@ -202,7 +224,8 @@ bool gs_parse_is_end(const gs_parser *p) {
     return p->words.here.length == 0 || gs_word_is_sign(p->words.here);
 }
 
-static const char *const options[] = {"stride", "pad", "no_bias", "tanh", "causal", NULL},
+static const char *const options[] = {"stride", "pad",  "groups", "dilation", "no_bias",
+                                      "std",    "tanh", "causal", NULL},
                          *const no_options[] = {NULL};
 
 /* What may stand after a layer: a comma, or what ends this model. */

@@ -8,16 +8,18 @@
  *     item     = layer
  *              | N "x" item | N "x" "(" model ")"             N times
  *              | NAME { WORD }                                the layers of that block, each PARAM replaced by its WORD
- *     layer    = "linear" OUT ["no_bias"]
- *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["no_bias"]
+ *     layer    = "linear" OUT ["no_bias"] [std]
+ *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["groups" G] ["dilation" SIZE] ["no_bias"] [std]
  *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: the window's size if not given
  *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
- *              | "embedding" V D                              V vectors of D numbers
+ *              | "embedding" V D [std]                        V vectors of D numbers
+ *              | "positions" [std] | "tied"
  *              | "attention" HEADS ["causal"]
  *              | "gelu" ["tanh"]
  *              | "dropout" P
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
  *              | "flatten" | "relu" | ...                     one word; the table in model_text.c has them all
+ *     std      = "std" S                                     normal initial weights with this deviation, bias 0
  *     SIZE     = K or HxW
  *
  * Blocks and repetitions are short for text: a net that is written with them has the same layers, with the same names,
@@ -35,6 +37,13 @@ const char *gs_model_text(const char *name);
 
 /* Does this begin with the name of a model? "resnet20", or "resnet20 100" with another number of classes. */
 bool gs_model_is_name(const char *name_or_text);
+
+/* Is it the name of a language model, "gpt", "gpt2" or "gpt 96" with another vocabulary? It takes token numbers and
+ * gives one number for each word of its vocabulary, for each token. False for all texts. */
+bool gs_model_is_language(const char *name_or_text);
+
+/* The input that a language model is known for: as many tokens as its context has. False: it is none, and *in stays. */
+bool gs_model_usual_input(const char *name_or_text, gs_shape *in);
 
 /* What it stands for, to be freed with free(): of "resnet20 100" resnet20's text with 100 outputs, of a text a copy.
  * GS_E_MODEL: behind a name stands something else than one number. GS_E_MEMORY. */

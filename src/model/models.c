@@ -5,12 +5,13 @@
 #include "model/model_text.h"
 #include "model/words.h"
 
-enum { MODELS = 9 };
+enum { MODELS = 11 };
 
-static const char *const names[MODELS + 1] = {"softmax",  "mlp",      "lenet",    "cnn",   "resnet20",
-                                              "resnet56", "resnet18", "resnet50", "vgg11", NULL};
+static const char *const names[MODELS + 1] = {"softmax",  "mlp",      "lenet", "cnn", "resnet20", "resnet56",
+                                              "resnet18", "resnet50", "vgg11", "gpt", "gpt2",     NULL};
 
-/* A text ends with the number of classes of the data that the model is known for. */
+/* A text ends with the number of classes of the data that the model is known for; that of a language model has the
+ * size of its vocabulary after "embedding". */
 static const char *const texts[MODELS] = {
     /* Softmax regression, the simplest classifier: one weight for each pixel and class. */
     ("flatten, linear 10"),
@@ -57,6 +58,24 @@ static const char *const texts[MODELS] = {
     ("block c C = conv C 3 pad 1, relu; block f N = linear N, relu, dropout 0.5; "
      "c 64, max_pool 2, c 128, max_pool 2, 2 x c 256, max_pool 2, 2 x c 512, max_pool 2, "
      "2 x c 512, max_pool 2, flatten, f 4096, f 4096, linear 1000"),
+
+/* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Their
+ * initial values are normal: 0.02, and where `layers` blocks add to the same vectors 0.02 / sqrt(2 layers). Here
+ * without dropout. */
+#define GPT(vocabulary, layers, heads, width, width_3, width_4, gelu, std)                                   \
+    ("block add N = linear N std " std "; "                                                                  \
+     "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                     \
+     " causal, add " width "), "                                                                             \
+     "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                         \
+     "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers                              \
+     " x layer, layer_norm, tied")
+
+    /* Small enough for a CPU; the sizes are those of nanoGPT (Karpathy 2022) there, and the vocabulary that of the
+     * characters of its Shakespeare. */
+    GPT("65", "4", "4", "128", "384", "512", "gelu", "0.00707107"),
+
+    /* The smallest of the paper, 124 million parameters. */
+    GPT("50257", "12", "12", "768", "2304", "3072", "gelu tanh", "0.00408248"),
 };
 
 const char *const *gs_model_names(void) {
@@ -83,6 +102,29 @@ bool gs_model_is_name(const char *name_or_text) {
     return find(name_or_text, &rest) >= 0;
 }
 
+/* The models from here on are language models. */
+static bool is_language(int i) {
+    return i >= 0 && strncmp(names[i], "gpt", 3) == 0;
+}
+
+bool gs_model_is_language(const char *name_or_text) {
+    gs_words rest;
+    return is_language(find(name_or_text, &rest));
+}
+
+bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
+    gs_words rest;
+    const int i = find(name_or_text, &rest);
+    if (is_language(i)) *in = (gs_shape){1, 1, 1, strcmp(names[i], "gpt2") == 0 ? 1024 : 64};
+    return is_language(i);
+}
+
+/* Where in a copy of text i the number is that "gpt 96" or "resnet20 100" replaces. */
+static char *number_in(char *text, int i) {
+    static const char before[] = "embedding ";
+    return is_language(i) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
+}
+
 gs_status gs_model_full_text(const char *name_or_text, char **text) {
     gs_words rest;
     const int i = find(name_or_text, &rest);
@@ -90,15 +132,22 @@ gs_status gs_model_full_text(const char *name_or_text, char **text) {
     int classes = 0;
     *text = NULL;
     if (i >= 0 && rest.here.length > 0) {
-        GS_TRY(gs_words_count(&rest, "the end, or the number of classes", &classes));
-        if (rest.here.length > 0)
-            return gs_words_wrong(&rest, "expected the end after the number of classes");
+        const char *what = is_language(i) ? "the size of the vocabulary" : "the number of classes";
+        char expected[64];
+        snprintf(expected, sizeof expected, "the end, or %s", what);
+        GS_TRY(gs_words_count(&rest, expected, &classes));
+        if (rest.here.length > 0) return gs_words_wrong(&rest, "expected the end after %s", what);
     }
     enum { DIGITS = 12 };
-    char *copy = malloc(strlen(from) + DIGITS);
+    const size_t room = strlen(from) + DIGITS;
+    char *copy = malloc(room);
     if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
     memcpy(copy, from, strlen(from) + 1);
-    if (classes > 0) snprintf(strrchr(copy, ' ') + 1, DIGITS, "%d", classes);
+    if (classes > 0) {
+        char *number = number_in(copy, i);
+        const char *after = from + (number - copy) + strspn(number, "0123456789");
+        snprintf(number, room - (size_t)(number - copy), "%d%s", classes, after);
+    }
     *text = copy;
     return GS_OK;
 }

@@ -1,7 +1,11 @@
-/* The names of torchvision's models, found from the places of the layers:
+/* The names that others have for the tensors of their models: torchvision's, found from the places of the layers:
  *
  *     ResNet   conv1, bn1; layer<stage>.<block>.conv<i>, .bn<i>, .downsample.<i>; fc
  *     VGG      features.<i> up to flatten, classifier.<i> from there on
+ *
+ * and those of GPT-2 in Hugging Face's transformers:
+ *
+ *     wte, wpe; h.<block>.ln_1, .attn.c_attn, .attn.c_proj, .ln_2, .mlp.c_fc, .mlp.c_proj; ln_f; lm_head
  *
  * A stage of a ResNet begins with a block that has a projecting shortcut, and the first one with the first block.
  */
@@ -115,11 +119,68 @@ static gs_status name_vgg(const naming *n) {
     return GS_OK;
 }
 
+/* ---- GPT-2 ---- */
+
+static gs_status no_gpt2(const gs_layer *l) {
+    return gs_fail(
+        GS_E_USAGE,
+        "Hugging Face's GPT-2 has no name for layer %s, %s, of this model: wanted what the model gpt has "
+        "there (gradsum model gpt)",
+        l->name[0] ? l->name : "0", l->ops->name);
+}
+
+/* A layer of this kind and name. Its linear layers are kept as (in, out) there, except for lm_head. */
+static gs_status name_gpt2_layer(const naming *n, const gs_layer *l, const char *kind, const char *as) {
+    if (!is(l, kind)) return no_gpt2(l);
+    GS_TRY(name_layer(n, l, as));
+    for (int i = 0; i < n->model->saved_count; i++)
+        if (n->model->param[i] == &l->param[0]) n->name[i].transposed = is(l, "linear") && *as == 'h';
+    return GS_OK;
+}
+
+/* "residual (layer_norm, linear, attention causal, linear)": the parts of block `block` that have names; NULL: any
+ * layer that has no parameters. */
+static gs_status name_half_block(const naming *n, const gs_layer *l, int block, const char *const as[4]) {
+    static const char *const kind[] = {"layer_norm", "linear", NULL, "linear"};
+    const gs_layer *body = l->child[0];
+    if (l->children > 1 || body->children != 4) return no_gpt2(l);
+    for (int i = 0; i < 4; i++) {
+        char name[GS_PARAM_NAME] = "";
+        if (!as[i] && body->child[i]->params + body->child[i]->children > 0) return no_gpt2(body->child[i]);
+        if (!as[i]) continue;
+        gs_append(name, sizeof name, "h.%d.%s", block, as[i]);
+        GS_TRY(name_gpt2_layer(n, body->child[i], kind[i], name));
+    }
+    return GS_OK;
+}
+
+static gs_status name_gpt2(const naming *n) {
+    static const char *const attn[] = {"ln_1", "attn.c_attn", NULL, "attn.c_proj"}, *const mlp[] = {
+                                                                                        "ln_2", "mlp.c_fc",
+                                                                                        NULL, "mlp.c_proj"};
+    const gs_layer *net = n->model->net;
+    int halves = 0, i = 2;
+    if (net->children < 5) return no_gpt2(net);
+    GS_TRY(name_gpt2_layer(n, net->child[0], "embedding", "wte"));
+    GS_TRY(name_gpt2_layer(n, net->child[1], "positions", "wpe"));
+    for (; i < net->children && is(net->child[i], "residual"); i++, halves++)
+        GS_TRY(name_half_block(n, net->child[i], halves / 2, halves % 2 == 0 ? attn : mlp));
+    if (i + 2 > net->children || halves % 2 != 0) return no_gpt2(net->child[i < net->children ? i : i - 1]);
+    GS_TRY(name_gpt2_layer(n, net->child[i++], "layer_norm", "ln_f"));
+    if (!is(net->child[i], "tied")) GS_TRY(name_gpt2_layer(n, net->child[i], "linear", "lm_head"));
+    while (++i < net->children)
+        if (net->child[i]->params + net->child[i]->children > 0) return no_gpt2(net->child[i]);
+    return GS_OK;
+}
+
 gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name) {
     const naming n = {model, name};
-    for (int i = 0; i < model->saved_count; i++)
+    for (int i = 0; i < model->saved_count; i++) {
         snprintf(name[i].text, sizeof name[i].text, "%s", model->param[i]->name);
+        name[i].transposed = model->param[i]->transposed;
+    }
     if (which == GS_NAMES_OWN) return GS_OK;
+    if (which == GS_NAMES_HUGGINGFACE) return name_gpt2(&n);
     for (int i = 0; i < model->net->children; i++)
         if (is(model->net->child[i], "residual")) return name_resnet(&n);
     return name_vgg(&n);
@@ -129,8 +190,10 @@ gs_status gs_names_rename(gs_model *model, gs_names which) {
     gs_name *name = calloc((size_t)model->saved_count + 1, sizeof *name);
     if (!name) return gs_fail(GS_E_MEMORY, "no memory for the names of %d tensors", model->saved_count);
     gs_status st = gs_names_of(model, which, name);
-    for (int i = 0; st == GS_OK && i < model->saved_count; i++)
+    for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
         memcpy(model->param[i]->name, name[i].text, sizeof name[i].text);
+        model->param[i]->transposed = name[i].transposed;
+    }
     free(name);
     return st;
 }

@@ -6,10 +6,12 @@
 typedef enum gs_names {
     GS_NAMES_OWN,         /* "3.body.0.weight": those of PyTorch's Sequential */
     GS_NAMES_TORCHVISION, /* "layer1.0.conv1.weight": those of torchvision's ResNet and VGG */
+    GS_NAMES_HUGGINGFACE, /* "h.0.attn.c_attn.weight": those of GPT-2 in Hugging Face's transformers */
 } gs_names;
 
 typedef struct gs_name {
     char text[GS_PARAM_NAME];
+    bool transposed; /* the tensor of a file is (in, out), where the model's is (out, in) */
 } gs_name;
 
 /* The names of all parameters and state: name[i] is that of model->param[i], saved_count of them. The model may be a

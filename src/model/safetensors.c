@@ -7,80 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/version.h"
 #include "core/text.h"
-#include "io/file.h"
-#include "model/names.h"
+#include "model/match.h"
 #include "model/safetensors_file.h"
 #include "sync/wire.h" /* the conversions */
-
-/* ---- save ---- */
-
-/* "0.1" or "0.1,0.2,0.3"; nine digits give the same float back. */
-static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
-    *text = '\0';
-    for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
-}
-
-/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
-static char *header_text(const gs_model *model) {
-    char mean[GS_BY_CHANNEL_TEXT], std[GS_BY_CHANNEL_TEXT], *text = NULL, *padded = NULL;
-    print_numbers(&model->scaling.mean, mean, sizeof mean);
-    print_numbers(&model->scaling.std, std, sizeof std);
-    cJSON *header = cJSON_CreateObject();
-    cJSON *metadata = cJSON_AddObjectToObject(header, "__metadata__");
-    bool ok = cJSON_AddStringToObject(metadata, "format", "pt") &&
-              cJSON_AddStringToObject(metadata, "input", gs_shape_product(model->in).text) &&
-              cJSON_AddStringToObject(metadata, "mean", mean) &&
-              cJSON_AddStringToObject(metadata, "std", std) &&
-              cJSON_AddStringToObject(metadata, "model", model->text) &&
-              cJSON_AddStringToObject(metadata, "gradsum", GRADSUM_VERSION);
-
-    double begin = 0;
-    for (int i = 0; ok && i < model->saved_count; i++) {
-        const gs_param *p = model->param[i];
-        double end = begin + 4.0 * (double)p->count;
-        cJSON *tensor = cJSON_AddObjectToObject(header, p->name);
-        ok =
-            cJSON_AddStringToObject(tensor, "dtype", "F32") &&
-            cJSON_AddItemToObject(tensor, "shape", cJSON_CreateIntArray(p->dims, p->ndim)) &&
-            cJSON_AddItemToObject(tensor, "data_offsets", cJSON_CreateDoubleArray((double[]){begin, end}, 2));
-        begin = end;
-    }
-    if (ok) text = cJSON_PrintUnformatted(header);
-    cJSON_Delete(header);
-    if (!text) return NULL;
-
-    const int spaces = (int)(-strlen(text) % 8);
-    if (asprintf(&padded, "%s%*s", text, spaces, "") < 0) padded = NULL;
-    free(text);
-    return padded;
-}
-
-static bool write_all(FILE *f, const gs_model *model, const char *header, const float *host) {
-    uint64_t length = strlen(header);
-    if (fwrite(&length, sizeof length, 1, f) != 1 || fwrite(header, 1, length, f) != length) return false;
-    for (int i = 0; i < model->saved_count; i++) {
-        const gs_param *p = model->param[i];
-        if (fwrite(host + p->at, sizeof *host, p->count, f) != p->count) return false;
-    }
-    return true;
-}
-
-gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host) {
-    char *header = header_text(model);
-    if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
-    gs_file_writer w;
-    gs_status st = gs_file_writer_open(path, &w);
-    if (st == GS_OK && !write_all(w.file, model, header, host))
-        st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
-    if (st == GS_OK)
-        st = gs_file_writer_commit(&w);
-    else
-        gs_file_writer_discard(&w);
-    free(header);
-    return st;
-}
 
 /* ---- what the metadata says ---- */
 
@@ -110,9 +40,57 @@ static gs_status read_number(const gs_tensor_file *f, const char *name, double l
     return GS_OK;
 }
 
+/* The characters are in ascending order, each once: so token i is character i of them. */
+static gs_status characters_of(const char *text, gs_vocabulary *v) {
+    static const char where[] = "'vocabulary' in the metadata";
+    uint16_t *token;
+    size_t count;
+    GS_TRY(gs_vocabulary_of(GS_TOKENS_CHARS, text, strlen(text), where, v));
+    GS_TRY(gs_vocabulary_encode(v, text, strlen(text), where, &token, &count));
+    bool grows = count == (size_t)v->size;
+    for (size_t i = 0; grows && i < count; i++) grows = token[i] == i;
+    free(token);
+    if (grows) return GS_OK;
+    return gs_fail(GS_E_FORMAT,
+                   "%s has a character twice, or after a larger one; wanted each once, sorted by code point",
+                   where);
+}
+
+static gs_status vocabulary_of(const gs_tensor_file *f, const char *tokens, gs_vocabulary *v) {
+    const cJSON *vocabulary = cJSON_GetObjectItemCaseSensitive(f->metadata, "vocabulary");
+    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(f->metadata, "merges");
+    const bool bpe = strcmp(tokens, "bpe") == 0;
+    *v = (gs_vocabulary){.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
+    if (strcmp(tokens, "bytes") == 0) return GS_OK;
+    if (!bpe && strcmp(tokens, "chars") != 0)
+        return gs_fail(GS_E_FORMAT, "'tokens' in the metadata is '%s'; wanted chars, bytes or bpe",
+                       gs_printable(tokens));
+    if (!cJSON_IsString(vocabulary) || (bpe && !cJSON_IsString(merges)))
+        return gs_fail(GS_E_FORMAT,
+                       "'tokens' in the metadata is %s, but there is no '%s' that is a string of them",
+                       tokens, cJSON_IsString(vocabulary) ? "merges" : "vocabulary");
+    if (!bpe) return characters_of(vocabulary->valuestring, v);
+    v->kind = GS_TOKENS_BPE;
+    GS_TRY(gs_bpe_read(vocabulary->valuestring, merges->valuestring, "the metadata", &v->bpe));
+    v->size = gs_bpe_size(v->bpe);
+    return GS_OK;
+}
+
+static gs_status read_vocabulary(const gs_tensor_file *f, gs_saved *s) {
+    const cJSON *tokens = cJSON_GetObjectItemCaseSensitive(f->metadata, "tokens");
+    if (!tokens) return GS_OK;
+    s->vocabulary = calloc(1, sizeof *s->vocabulary);
+    if (!s->vocabulary) return gs_fail(GS_E_MEMORY, "%s: no memory for the vocabulary", f->path);
+    return gs_context(vocabulary_of(f, text_of(tokens), s->vocabulary), "%s", f->path);
+}
+
 static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
     GS_TRY(read_number(f, "mean", -GS_MEAN_MOST, GS_MEAN_MOST, &s->scaling.mean, &s->has_mean));
     GS_TRY(read_number(f, "std", GS_STD_LEAST, GS_STD_MOST, &s->scaling.std, &s->has_std));
+    GS_TRY(read_vocabulary(f, s));
+    const cJSON *state = cJSON_GetObjectItemCaseSensitive(f->metadata, GS_STATE_KEY);
+    if (cJSON_IsString(state) && !(s->state = strdup(state->valuestring)))
+        return gs_fail(GS_E_MEMORY, "%s: no memory for the state's text", f->path);
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(f->metadata, "model");
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(f->metadata, "input");
     if (!cJSON_IsString(model)) return GS_OK;
@@ -138,168 +116,13 @@ gs_status gs_safetensors_about(const char *path, gs_saved *out) {
 
 void gs_saved_free(gs_saved *s) {
     free(s->model);
+    free(s->state);
+    if (s->vocabulary) gs_vocabulary_free(s->vocabulary);
+    free(s->vocabulary);
     *s = (gs_saved){0};
 }
 
-/* ---- the model's parameters among the tensors ---- */
-
-/* Names may have something in front: "model.0.weight", "module.net.0.weight". It ends with a dot and is `length`
- * bytes long. */
-typedef struct prefix {
-    const char *text;
-    size_t length;
-} prefix;
-
-static const gs_tensor *find_tensor(const gs_tensor_file *f, prefix before, const char *name) {
-    for (size_t i = 0; i < f->count; i++)
-        if (strncmp(f->tensors[i].name, before.text, before.length) == 0 &&
-            strcmp(f->tensors[i].name + before.length, name) == 0)
-            return &f->tensors[i];
-    return NULL;
-}
-
-static bool all_begin_with(const gs_tensor_file *f, prefix before) {
-    for (size_t i = 0; i < f->count; i++)
-        if (strncmp(f->tensors[i].name, before.text, before.length) != 0) return false;
-    return true;
-}
-
-/* How much of a tensor's name is in front of this one of the model's; -1: that does not end it. */
-static int length_in_front(const char *name, const char *of) {
-    size_t length = strlen(name), end = strlen(of);
-    if (length < end || strcmp(name + length - end, of) != 0) return -1;
-    return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
-}
-
-/* What all tensors have in front of the model's names: the shortest beginning behind which one of them has the name
- * of the first parameter. False: there is none. */
-static bool find_prefix(const gs_tensor_file *f, const char *first, prefix *best) {
-    *best = (prefix){"", 0};
-    bool found = false;
-    for (size_t i = 0; i < f->count; i++) {
-        const char *name = f->tensors[i].name;
-        int length = length_in_front(name, first);
-        prefix here = {name, (size_t)length};
-        if (length < 0 || !all_begin_with(f, here)) continue;
-        if (!found || here.length < best->length) *best = here;
-        found = true;
-    }
-    return found;
-}
-
-/* The tensors of a file that are the model's, under its own names or those of others. */
-typedef struct match {
-    const gs_tensor_file *file;
-    const gs_model *model;
-    gs_name *name; /* of each parameter */
-    prefix before;
-} match;
-
-/* Which names has the file? Its own, unless the first parameter is there under another one alone. */
-static gs_status match_begin(match *m, const gs_tensor_file *f, const gs_model *model) {
-    const int count = model->saved_count;
-    *m = (match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
-    if (!m->name) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %d tensors", f->path, count);
-    GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
-    if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
-    if (model->net && gs_names_of(model, GS_NAMES_TORCHVISION, m->name) == GS_OK &&
-        find_prefix(f, m->name[0].text, &m->before))
-        return GS_OK;
-    m->before.length = 0;
-    return gs_names_of(model, GS_NAMES_OWN, m->name);
-}
-
-static bool is_parameter(const match *m, const char *name) {
-    for (int i = 0; i < m->model->saved_count; i++)
-        if (strcmp(m->name[i].text, name) == 0) return true;
-    return false;
-}
-
-/* PyTorch counts the batches that batch_norm has seen, and computes nothing from it. */
-static bool is_counter(const char *name) {
-    static const char counter[] = "num_batches_tracked";
-    const char *last = strrchr(name, '.');
-    return last && strcmp(last + 1, counter) == 0;
-}
-
-/* The same for any of the model's names. */
-static int front_of(const match *m, const char *name) {
-    int length = -1;
-    for (int i = 0; i < m->model->saved_count && length < 0; i++)
-        length = length_in_front(name, m->name[i].text);
-    return length;
-}
-
-/* "model.1.weight", "module.1.bias": GS_E_SHAPE. */
-static gs_status check_fronts(const match *m) {
-    const gs_tensor_file *f = m->file;
-    const char *first = NULL;
-    int length = 0;
-    for (size_t i = 0; i < f->count; i++) {
-        const char *name = f->tensors[i].name;
-        int here = front_of(m, name);
-        bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
-        if (here < 0 || same) continue;
-        if (first)
-            return gs_fail(GS_E_SHAPE,
-                           "%s: %s and %s have different prefixes; wanted the same prefix for all of the "
-                           "model's names, or none (%s)",
-                           f->path, gs_printable(first), gs_printable(name), name + here);
-        first = name;
-        length = here;
-    }
-    return GS_OK;
-}
-
-static gs_status missing(const match *m, const char *name, const char *wanted) {
-    const gs_tensor_file *f = m->file;
-    char others[120] = "";
-    GS_TRY(check_fronts(m));
-    if (f->count > 0)
-        snprintf(others, sizeof others, "; what is there begins with %s", gs_printable(f->tensors[0].name));
-    return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
-}
-
-/* The file's tensors are exactly the model's. */
-static gs_status check_model(const match *m) {
-    const gs_tensor_file *f = m->file;
-    char found[200], wanted[200];
-    for (int i = 0; i < m->model->saved_count; i++) {
-        const gs_param *p = m->model->param[i];
-        const gs_tensor *t = find_tensor(f, m->before, m->name[i].text);
-        size_t used = 0;
-        for (int d = 0; d < p->ndim; d++)
-            used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%d", d ? "," : "(", p->dims[d]);
-        strcpy(wanted + used, ")");
-        if (!t) return missing(m, m->name[i].text, wanted);
-        if (strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) != 0)
-            return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name), found,
-                           f->path, wanted);
-        if (t->type == GS_TENSOR_OTHER)
-            return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32, F16 or BF16", f->path,
-                           gs_printable(t->name), gs_printable(t->dtype));
-    }
-    for (size_t i = 0; i < f->count; i++) {
-        const gs_tensor *t = &f->tensors[i];
-        if (!is_parameter(m, t->name + m->before.length) && !is_counter(t->name)) /* all begin with it */
-            return gs_fail(GS_E_SHAPE, "%s %s is in %s, but the model has no such parameter",
-                           gs_printable(t->name), gs_tensor_shape(t->shape, found, sizeof found), f->path);
-    }
-    return GS_OK;
-}
-
-gs_status gs_safetensors_check(const char *path, const gs_model *model) {
-    gs_tensor_file f;
-    match m = {0};
-    gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = match_begin(&m, &f, model);
-    if (st == GS_OK) st = check_model(&m);
-    free(m.name);
-    gs_tensor_file_close(&f);
-    return st;
-}
-
-/* ---- load ---- */
+/* ---- check and load ---- */
 
 /* A parameter as f32, which holds every number of 16 bits exactly. */
 static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, size_t count) {
@@ -314,16 +137,109 @@ static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, s
     return st;
 }
 
+/* w (rows, columns) = the transpose of what it holds. */
+static gs_status transpose(float *w, size_t rows, size_t columns) {
+    float *turned = malloc(rows * columns * sizeof *turned);
+    if (!turned) return gs_fail(GS_E_MEMORY, "no memory to transpose %zu numbers", rows * columns);
+    memcpy(turned, w, rows * columns * sizeof *turned);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) w[r * columns + c] = turned[c * rows + r];
+    free(turned);
+    return GS_OK;
+}
+
+/* If the file has an output layer of its own, though the model's is tied. */
+static gs_status check_tied_output(gs_tensor_file *f, const gs_match *m, const float *table) {
+    const gs_tensor *t = gs_match_tied_output(m);
+    const size_t count = m->model->param[0]->count;
+    if (!t) return GS_OK;
+    float *output = malloc(count * sizeof *output);
+    if (!output) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
+    gs_status st = read_values(f, t, output, count);
+    if (st == GS_OK && memcmp(output, table, count * sizeof *output) != 0)
+        st = gs_fail(
+            GS_E_SHAPE,
+            "%s: %s differs from %s, but the model's output layer is tied to its embedding: they are one "
+            "tensor; write `linear %d no_bias` in place of `tied` for a model of both",
+            f->path, t->name, m->name[0].text, m->model->param[0]->dims[0]);
+    free(output);
+    return st;
+}
+
+gs_status gs_safetensors_check(const char *path, const gs_model *model) {
+    gs_tensor_file f;
+    gs_match m = {0};
+    gs_status st = gs_tensor_file_open(path, &f);
+    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
+    if (st == GS_OK) st = gs_match_check(&m);
+    free(m.name);
+    gs_tensor_file_close(&f);
+    return st;
+}
+
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
     gs_tensor_file f;
-    match m = {0};
+    gs_match m = {0};
     gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = match_begin(&m, &f, model);
-    if (st == GS_OK) st = check_model(&m);
+    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
+    if (st == GS_OK) st = gs_match_check(&m);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
         const gs_param *p = model->param[i];
-        st = read_values(&f, find_tensor(&f, m.before, m.name[i].text), host + p->at, p->count);
+        st = read_values(&f, gs_match_find(&m, m.name[i].text), host + p->at, p->count);
+        if (st == GS_OK && m.name[i].transposed)
+            st = transpose(host + p->at, (size_t)p->dims[0], (size_t)p->dims[1]);
     }
+    if (st == GS_OK && model->saved_count > 0) st = check_tied_output(&f, &m, host + model->param[0]->at);
+    free(m.name);
+    gs_tensor_file_close(&f);
+    return st;
+}
+
+/* ---- vectors beside the weights ---- */
+
+static const gs_tensor *find_beside(const gs_tensor_file *f, const char *name) {
+    for (size_t i = 0; i < f->besides; i++)
+        if (strcmp(f->beside[i].name, name) == 0) return &f->beside[i];
+    return NULL;
+}
+
+/* Vector v of parameter i. */
+static gs_status read_beside(const gs_match *m, gs_tensor_file *f, const gs_beside *b, int v, int i) {
+    const gs_param *p = m->model->param[i];
+    const bool transposed = m->name[i].transposed;
+    char name[GS_BESIDE_NAME], found[200], wanted[200];
+    gs_beside_name(b->name[v], m->name[i].text, name);
+    const gs_tensor *t = find_beside(f, name);
+    gs_match_shape(p, transposed, wanted, sizeof wanted);
+    if (!t)
+        return gs_fail(GS_E_SHAPE, "%s is missing in %s; wanted %s, the state of %s", name, f->path, wanted,
+                       m->name[i].text);
+    if (strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) != 0)
+        return gs_fail(GS_E_SHAPE, "%s is %s in %s; wanted %s, the shape of %s", gs_printable(t->name), found,
+                       f->path, wanted, m->name[i].text);
+    if (t->type != GS_TENSOR_F32)
+        return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32", f->path, gs_printable(t->name),
+                       gs_printable(t->dtype));
+    float *to = b->vector[v] + p->at;
+    GS_TRY(read_values(f, t, to, p->count));
+    return transposed ? transpose(to, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
+}
+
+static gs_status read_all_beside(const gs_match *m, gs_tensor_file *f, const gs_beside *b) {
+    const size_t wanted = (size_t)b->count * (size_t)m->model->param_count;
+    for (int v = 0; v < b->count; v++)
+        for (int i = 0; i < m->model->param_count; i++) GS_TRY(read_beside(m, f, b, v, i));
+    if (f->besides == wanted) return GS_OK;
+    return gs_fail(GS_E_SHAPE, "%s has %zu tensors of an optimiser's state; wanted %zu", f->path, f->besides,
+                   wanted);
+}
+
+gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
+    gs_tensor_file f;
+    gs_match m = {0};
+    gs_status st = gs_tensor_file_open(path, &f);
+    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
+    if (st == GS_OK) st = read_all_beside(&m, &f, b);
     free(m.name);
     gs_tensor_file_close(&f);
     return st;

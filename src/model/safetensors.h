@@ -5,22 +5,48 @@
  * the data. Tensors are named and shaped as PyTorch's Sequential has them, so that Python's safetensors
  * package loads them straight into the same network. The metadata holds "model" (its text), "input"
  * ("1x28x28"), and "mean" and "std": the first layer sees x = (byte / 255 - mean) / std. Both are a number for all
- * channels of an image, or one for each with commas ("0.49,0.48,0.45").
+ * channels of an image, or one for each with commas ("0.49,0.48,0.45"). Of a model of text it also holds "tokens"
+ * ("chars", "bytes" or "bpe") and, of chars, "vocabulary": all characters, where number i is token i
+ * (data/vocabulary.h); of bpe, "vocabulary": all tokens, with spaces between, and "merges": a line for each
+ * (data/bpe.h). The length of its windows is in "input" ("64x1x1x1").
  */
 #pragma once
 
+#include "data/vocabulary.h"
 #include "model/model.h"
 
 /* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
+/* What else lies in the same file: the state of a run (train/state.h), which readers of weights pass over. */
+enum { GS_BESIDE_MOST = 4, GS_BESIDE_NAME = GS_PARAM_NAME + 64 };
+
+typedef struct gs_beside {
+    const char *about; /* "state" in the metadata, a text */
+    int count;
+    /* Vectors of model->params floats each, in the order of the weights. The file has a tensor for each parameter:
+     * "optimizer.velocity.3.weight", shaped as "3.weight". */
+    const char *name[GS_BESIDE_MOST]; /* "velocity" */
+    float *vector[GS_BESIDE_MOST];
+} gs_beside;
+
+/* gs_safetensors_save, with these. */
+gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, const float *host,
+                                     const gs_beside *);
+
+/* Read the vectors beside->name[] into beside->vector[]. The model may be a plan. As
+ * gs_safetensors_load; also GS_E_SHAPE: the file has vectors of other names. */
+gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *);
+
 /* What a file's metadata says. */
 typedef struct gs_saved {
-    char *model;            /* its text; NULL: the file does not say, as PyTorch's does not */
-    gs_shape in;            /* the shape of one image, ... */
-    bool has_in;            /* ... if the file says it */
-    gs_scaling scaling;     /* GS_NOT_SCALED where the file does not say ... */
-    bool has_mean, has_std; /* ... whether it does */
+    char *state;               /* gs_beside.about; NULL: there is none */
+    char *model;               /* its text; NULL: the file does not say, as PyTorch's does not */
+    gs_shape in;               /* the shape of one image, ... */
+    bool has_in;               /* ... if the file says it */
+    gs_scaling scaling;        /* GS_NOT_SCALED where the file does not say ... */
+    bool has_mean, has_std;    /* ... whether it does */
+    gs_vocabulary *vocabulary; /* of the text that it was trained on; NULL: the file does not say */
 } gs_saved;
 
 /* The limits of mean and std: beyond them, nothing is left of a pixel, which is between 0 and 1. The smallest std that
@@ -29,15 +55,18 @@ typedef struct gs_saved {
 #define GS_STD_LEAST 1e-8
 #define GS_STD_MOST 1e6
 
-/* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, or a mean or std out of range. Call gs_saved_free,
- * even after a failure. */
+/* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, a mean or std out of range, or characters or byte
+ * pairs that are no vocabulary. Call gs_saved_free, even after a failure. */
 gs_status gs_safetensors_about(const char *path, gs_saved *);
 void gs_saved_free(gs_saved *);
 
-/* Would gs_safetensors_load take this file? Only its header is read; the model may be a plan. */
+/* Would gs_safetensors_load take this file? Only its header is read; the model may be a plan. (Where a GPT-2 has an
+ * output layer beside its table, only the load sees whether they differ.) */
 gs_status gs_safetensors_check(const char *path, const gs_model *model);
 
-/* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
+/* Of a table of places (layer/positions.c) the file may have more rows than the model: the first ones are read.
+ *
+ * Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
  * share a prefix ("model.0.weight"). GS_E_FORMAT: truncated, absurd header length, bad JSON, offsets that
  * overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor that is missing, that the model lacks,
  * or whose shape differs from the model's: the message names it and both shapes. A file may have the names of others

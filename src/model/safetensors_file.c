@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "io/file.h"
+#include "io/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds numbers as they lie in memory");
 
@@ -28,13 +28,8 @@ gs_status gs_tensor_file_read(gs_tensor_file *f, void *data, size_t bytes) {
 }
 
 static gs_status parse(gs_tensor_file *f, const char *text, size_t length) {
-    /* cJSON keeps the place of its last error in a variable that all threads share. */
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     const char *end = text;
-    pthread_mutex_lock(&one_at_a_time);
-    f->header = cJSON_ParseWithLengthOpts(text, length, &end, false);
-    pthread_mutex_unlock(&one_at_a_time);
-
+    f->header = gs_json_parse(text, length, &end);
     size_t at = (size_t)(end - text);
     if (f->header)
         while (at < length && text[at] == ' ') at++;
@@ -181,10 +176,31 @@ static gs_status read_tensors(gs_tensor_file *f) {
     return GS_OK;
 }
 
+static bool is_beside(const gs_tensor *t) {
+    return strncmp(t->name, GS_BESIDE_PREFIX, strlen(GS_BESIDE_PREFIX)) == 0;
+}
+
+static int weights_first(const void *a, const void *b) {
+    const bool s = is_beside(a), t = is_beside(b);
+    return s != t ? s - t : by_place(a, b);
+}
+
+/* A run's state lies beside the weights only where the metadata says so: a model may have a layer of that name. */
+static void set_aside(gs_tensor_file *f) {
+    const size_t all = f->count;
+    if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, GS_STATE_KEY))) return;
+    qsort(f->tensors, all, sizeof *f->tensors, weights_first);
+    while (f->count > 0 && is_beside(&f->tensors[f->count - 1])) f->count--;
+    f->beside = f->tensors + f->count;
+    f->besides = all - f->count;
+}
+
 gs_status gs_tensor_file_open(const char *path, gs_tensor_file *f) {
     uint64_t size;
     *f = (gs_tensor_file){.path = path};
     GS_TRY(gs_file_open_stream(path, &f->file, &size));
     GS_TRY(read_header(f, size));
-    return read_tensors(f);
+    GS_TRY(read_tensors(f));
+    set_aside(f);
+    return GS_OK;
 }

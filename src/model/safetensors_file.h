@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include "core/error.h"
 
+#define GS_STATE_KEY "state"          /* in the metadata: without it, all tensors are weights */
+#define GS_BESIDE_PREFIX "optimizer." /* of the names of those that are not */
+
+/* "optimizer.velocity.3.weight"; `name` has GS_BESIDE_NAME bytes (safetensors.h). */
+void gs_beside_name(const char *vector, const char *parameter, char *name);
+
 /* How a tensor's numbers are written. */
 typedef enum gs_tensor_type { GS_TENSOR_F32, GS_TENSOR_F16, GS_TENSOR_BF16, GS_TENSOR_OTHER } gs_tensor_type;
 
@@ -24,8 +30,10 @@ typedef struct gs_tensor_file {
     uint64_t data_at, data_bytes;
     cJSON *header;
     const cJSON *metadata; /* NULL: none */
-    gs_tensor *tensors;    /* in the order of their data */
+    gs_tensor *tensors;    /* the weights, in the order of their data */
     size_t count;
+    gs_tensor *beside; /* then what lies beside them (gs_beside) */
+    size_t besides;
 } gs_tensor_file;
 
 /* GS_E_FILE, GS_E_MEMORY, GS_E_FORMAT. Close the file even after a failure. */

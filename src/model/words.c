@@ -150,8 +150,7 @@ static size_t digits_at(const char *text, size_t length) {
 }
 
 /* By hand, since strtod depends on the user's language. */
-gs_status gs_words_chance(gs_words *w, const char *what, float *out) {
-    const gs_word word = w->here;
+static bool decimal(gs_word word, size_t most, float *out) {
     size_t used = digits_at(word.at, word.length), digits = used;
     double value = 0, unit = 1;
     for (size_t i = 0; i < digits; i++) value = 10 * value + (word.at[i] - '0');
@@ -162,8 +161,19 @@ gs_status gs_words_chance(gs_words *w, const char *what, float *out) {
         digits += fraction;
     }
     *out = (float)(value / unit);
-    if (used != word.length || digits < 1 || digits > 9 || !(*out < 1))
+    return used == word.length && digits >= 1 && digits <= most;
+}
+
+gs_status gs_words_chance(gs_words *w, const char *what, float *out) {
+    if (!decimal(w->here, 9, out) || !(*out < 1))
         return gs_words_wrong(w, "expected %s: a decimal from 0 to below 1, such as 0.5", what);
+    gs_words_advance(w);
+    return GS_OK;
+}
+
+gs_status gs_words_deviation(gs_words *w, const char *what, float *out) {
+    if (!decimal(w->here, 15, out) || !(*out >= 1e-4f && *out <= 100))
+        return gs_words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
     gs_words_advance(w);
     return GS_OK;
 }

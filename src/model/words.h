@@ -72,3 +72,6 @@ gs_status gs_words_size(gs_words *, const char *what, int least, gs_size2d *out)
 
 /* A decimal such as 0.25, at least 0 and below 1. */
 gs_status gs_words_chance(gs_words *, const char *what, float *out);
+
+/* A decimal from 0.0001 to 100. */
+gs_status gs_words_deviation(gs_words *, const char *what, float *out);

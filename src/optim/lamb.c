@@ -13,39 +13,39 @@
  * 2, with phi(z) = z.
  */
 #include "optim/adam.h"
-#include "optim/norm.h"
+#include "optim/tensors.h"
 #include "optim/trust.h"
 
 /* |w| / |r| */
-static gs_status find_trust(const gs_optimizer *o, const gs_param *p, double *trust) {
+static double trust_of(double weights, double direction) {
+    return weights > 0 && direction > 0 ? weights / direction : 1;
+}
+
+static gs_status find_directions(gs_optimizer *o, gs_adam_step s) {
     gs_device *d = o->model->device;
-    double weights, direction;
-    *trust = 1;
-    if (!gs_is_adapted(p)) return GS_OK;
-    GS_TRY(gs_norm(d, gs_at(o->model->weights, p->at), p->count, &weights));
-    GS_TRY(gs_norm(d, gs_at(o->model->gradients, p->at), p->count, &direction));
-    if (weights > 0 && direction > 0) *trust = weights / direction;
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+        s.l2 = gs_is_adapted(t.param) ? o->weight_decay : 0;
+        GS_TRY(d->ops->lamb_direction(d, t.gradients, gs_optimizer_vector(o, 0, t.vector_at),
+                                      gs_optimizer_vector(o, 1, t.vector_at), t.weights, t.count, s));
+    }
     return GS_OK;
 }
 
-static gs_status update_tensor(gs_optimizer *o, const gs_param *p, gs_adam_step s) {
-    const gs_model *m = o->model;
-    const gs_mem w = gs_at(m->weights, p->at), r = gs_at(m->gradients, p->at), none = GS_NONE;
-    double trust;
-    s.l2 = gs_is_adapted(p) ? o->weight_decay : 0;
-    GS_TRY(m->device->ops->lamb_direction(m->device, r, gs_optimizer_vector(o, 0, p->at),
-                                          gs_optimizer_vector(o, 1, p->at), w, p->count, s));
-    GS_TRY(find_trust(o, p, &trust));
-    return m->device->ops->sgd_update(m->device, w, none, r, p->count, 1, (float)((double)o->lr * trust), 0,
-                                      0);
-}
-
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    gs_device *d = o->model->device;
     gs_optimizer by_one = *o;
+    const gs_mem none = GS_NONE;
+    double *weights = o->norms, *direction = weights + o->model->param_count;
     by_one.lr = 1;            /* the direction alone */
     (void)first, (void)count; /* all of them: .whole */
-    const gs_adam_step s = gs_adam_step_of(&by_one, scale);
-    for (int i = 0; i < o->model->param_count; i++) GS_TRY(update_tensor(o, o->model->param[i], s));
+    GS_TRY(find_directions(o, gs_adam_step_of(&by_one, scale)));
+    GS_TRY(gs_tensor_norms(o, false, weights));
+    GS_TRY(gs_tensor_norms(o, true, direction));
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+        const double trust = gs_is_adapted(t.param) ? trust_of(weights[t.number], direction[t.number]) : 1;
+        GS_TRY(d->ops->sgd_update(d, t.weights, none, t.gradients, t.count, 1, (float)((double)o->lr * trust),
+                                  0, 0));
+    }
     return GS_OK;
 }
 

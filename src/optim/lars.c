@@ -15,7 +15,7 @@
  * Source: You, Gitman, Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888, 2017), algorithm
  * 1; as in sgd.c, lr multiplies v, and not what is added to it.
  */
-#include "optim/norm.h"
+#include "optim/tensors.h"
 #include "optim/trust.h"
 
 static bool needs_velocity(const gs_optimizer *o) {
@@ -23,29 +23,25 @@ static bool needs_velocity(const gs_optimizer *o) {
 }
 
 /* |g| = scale |dw| */
-static gs_status find_trust(const gs_optimizer *o, const gs_param *p, float scale, double *trust) {
-    gs_device *d = o->model->device;
-    double weights, gradients;
-    *trust = 1;
-    if (!gs_is_adapted(p)) return GS_OK;
-    GS_TRY(gs_norm(d, gs_at(o->model->weights, p->at), p->count, &weights));
-    GS_TRY(gs_norm(d, gs_at(o->model->gradients, p->at), p->count, &gradients));
+static double trust_of(const gs_optimizer *o, double weights, double gradients, float scale) {
     gradients *= (double)scale;
-    if (weights > 0 && gradients > 0) *trust = weights / (gradients + (double)o->weight_decay * weights);
-    return GS_OK;
+    if (!(weights > 0 && gradients > 0)) return 1;
+    return weights / (gradients + (double)o->weight_decay * weights);
 }
 
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
-    const gs_model *m = o->model;
+    gs_device *d = o->model->device;
+    double *weights = o->norms, *gradients = weights + o->model->param_count;
     (void)first, (void)count; /* all of them: .whole */
-    for (int i = 0; i < m->param_count; i++) {
-        const gs_param *p = m->param[i];
-        const double decay = gs_is_adapted(p) ? (double)o->weight_decay : 0;
-        double trust;
-        GS_TRY(find_trust(o, p, scale, &trust));
-        GS_TRY(m->device->ops->sgd_update(
-            m->device, gs_at(m->weights, p->at), gs_optimizer_vector(o, 0, p->at), gs_at(m->gradients, p->at),
-            p->count, (float)(trust * (double)scale), o->lr, o->momentum, (float)(trust * decay)));
+    GS_TRY(gs_tensor_norms(o, false, weights));
+    GS_TRY(gs_tensor_norms(o, true, gradients));
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+        const bool adapted = gs_is_adapted(t.param);
+        const double trust = adapted ? trust_of(o, weights[t.number], gradients[t.number], scale) : 1,
+                     decay = adapted ? (double)o->weight_decay : 0;
+        GS_TRY(d->ops->sgd_update(d, t.weights, gs_optimizer_vector(o, 0, t.vector_at), t.gradients, t.count,
+                                  (float)(trust * (double)scale), o->lr, o->momentum,
+                                  (float)(trust * decay)));
     }
     return GS_OK;
 }

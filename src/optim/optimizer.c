@@ -1,11 +1,34 @@
 #include "optim/optimizer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "optim/away.h"
 #include "optim/norm.h"
+
+int gs_optimizer_keeps(const gs_optimizer_ops *ops, float momentum) {
+    const gs_optimizer with = {.ops = ops, .momentum = momentum};
+    int count = 0;
+    if (ops->needs_vectors && !ops->needs_vectors(&with)) return 0;
+    while (ops->vector[count]) count++;
+    return count;
+}
 
 gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, float lr, float momentum,
                               float weight_decay, gs_optimizer **out) {
+    return gs_optimizer_create_held(ops, model, model->params, lr, momentum, weight_decay, out);
+}
+
+static gs_status make_room_for_norms(gs_optimizer *o) {
+    const size_t count = (size_t)o->model->param_count;
+    o->norms = calloc(2 * count + 1, sizeof *o->norms);
+    o->squares = calloc(3 * count + 1, sizeof *o->squares);
+    if (o->norms && o->squares) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s: no memory for the norms of %zu tensors", o->ops->name, count);
+}
+
+gs_status gs_optimizer_create_held(const gs_optimizer_ops *ops, gs_model *model, size_t held, float lr,
+                                   float momentum, float weight_decay, gs_optimizer **out) {
     *out = NULL;
     gs_optimizer *o = malloc(sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "out of memory for the optimiser");
@@ -17,12 +40,16 @@ gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, floa
                         .beta2 = ops->usual.beta2,
                         .epsilon = ops->usual.epsilon,
                         .shrink = 1,
+                        .held = held,
                         .model = model};
-    bool needed = !ops->needs_vectors || ops->needs_vectors(o);
-    gs_status st = GS_OK;
-    while (needed && st == GS_OK && ops->vector[o->vectors])
-        st =
-            model->device->ops->alloc(model->device, model->params * sizeof(float), &o->vector[o->vectors++]);
+    const int keeps = gs_optimizer_keeps(ops, momentum);
+    gs_status st = ops->whole ? make_room_for_norms(o) : GS_OK;
+    if (st == GS_OK && gs_vectors_go_away(ops, model->device)) {
+        o->vectors = keeps;
+        st = gs_vectors_away_create(o);
+    }
+    while (st == GS_OK && o->vectors < keeps)
+        st = gs_alloc(model->device, GS_MEMORY_OPTIMIZER, held * sizeof(float), &o->vector[o->vectors++]);
     if (st == GS_OK)
         *out = o;
     else
@@ -32,24 +59,52 @@ gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, floa
 
 void gs_optimizer_free(gs_optimizer *o) {
     if (!o) return;
-    for (int i = 0; i < o->vectors; i++) o->model->device->ops->free(o->model->device, o->vector[i]);
+    for (int i = 0; i < o->vectors && !o->away; i++)
+        o->model->device->ops->free(o->model->device, o->vector[i]);
+    if (o->away) gs_vectors_away_free(o);
+    free(o->norms);
+    free(o->squares);
     free(o);
 }
 
+/* What the gradients are to be divided by. */
+static double divisor(const gs_optimizer *o, double samples) {
+    return o->loss_scale.scale > 0 ? samples * (double)o->loss_scale.used : samples;
+}
+
 void gs_optimizer_clip(gs_optimizer *o, double sum_norm, double samples) {
-    o->norm = sum_norm / samples;
+    o->norm = sum_norm / divisor(o, samples);
     const double factor = (double)o->clip / (o->norm + 1e-6);
     o->shrink = factor > 1 ? 1 : factor; /* NaN stays */
 }
 
+bool gs_optimizer_may_update(gs_optimizer *o, uint32_t largest) {
+    const uint32_t infinity = 0x7f800000;
+    gs_loss_scale_step(&o->loss_scale, largest < infinity);
+    return !o->loss_scale.skipped;
+}
+
 gs_status gs_optimizer_update(gs_optimizer *o, double samples) {
     double norm;
+    if (o->loss_scale.scale > 0) {
+        gs_squares all;
+        GS_TRY(
+            o->model->device->ops->squares(o->model->device, o->model->gradients, o->model->params, 0, &all));
+        if (!gs_optimizer_may_update(o, all.largest)) return GS_OK;
+    }
     if (o->clip > 0) {
         GS_TRY(gs_norm(o->model->device, o->model->gradients, o->model->params, &norm));
         gs_optimizer_clip(o, norm, samples);
     }
     GS_TRY(gs_optimizer_update_part(o, samples, 0, o->model->params));
     return gs_optimizer_end_update(o, samples);
+}
+
+gs_status gs_optimizer_update_watched(gs_optimizer *o, size_t first, size_t count, float scale) {
+    if (!o->watcher) return o->ops->update(o, first, count, scale);
+    GS_TRY(o->watcher->before(o->watcher->context, o, first, count, scale));
+    GS_TRY(o->ops->update(o, first, count, scale));
+    return o->watcher->after(o->watcher->context, o, first, count);
 }
 
 gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first, size_t count) {
@@ -59,11 +114,52 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
         gs_bug("%s: an update of %zu parameters from %zu on, of %zu", o->ops->name, count, first, params);
     if (o->ops->whole && count < params)
         gs_bug("%s: an update of %zu parameters, of %zu; it needs all", o->ops->name, count, params);
-    return o->ops->update(o, first, count, (float)(o->shrink / samples));
+    const float scale = (float)(o->shrink / divisor(o, samples));
+    return o->away ? gs_vectors_away_update(o, first, count, scale)
+                   : gs_optimizer_update_watched(o, first, count, scale);
+}
+
+/* The array in which element `first` is at `place`: size_t counts around its end. */
+static gs_mem array_of(gs_mem place, size_t first) {
+    place.at -= first;
+    return place;
+}
+
+static gs_status update_one(gs_optimizer *o, double samples, const gs_held_part *p) {
+    gs_model *m = o->model;
+    const gs_mem weights = m->weights, gradients = m->gradients;
+    const gs_optimizer kept = *o;
+    if (p->count == 0 && o->watcher) /* it hears of the scale all the same */
+        return o->watcher->before(o->watcher->context, o, p->first, 0,
+                                  (float)(o->shrink / divisor(o, samples)));
+    if (p->count == 0) return GS_OK;
+    m->weights = array_of(p->weights, p->first);
+    m->gradients = array_of(p->gradients, p->first);
+    for (int i = 0; i < o->vectors; i++)
+        o->vector[i] = array_of(gs_at(kept.vector[i], p->vector_at), p->first);
+    o->part = p;
+    gs_status status = gs_optimizer_update_part(o, samples, p->first, p->count);
+    o->part = NULL;
+    memcpy(o->vector, kept.vector, sizeof o->vector);
+    m->weights = weights;
+    m->gradients = gradients;
+    return status;
+}
+
+gs_status gs_optimizer_update_held(gs_optimizer *o, double samples, const gs_held *held) {
+    gs_status status = GS_OK;
+    for (int i = 0; i < held->parts && status == GS_OK && !o->ops->whole; i++)
+        status = update_one(o, samples, &held->part[i]);
+    if (!o->ops->whole) return status;
+    o->divided = held;
+    status = gs_optimizer_update_part(o, samples, 0, o->model->params);
+    o->divided = NULL;
+    return status;
 }
 
 gs_status gs_optimizer_end_update(gs_optimizer *o, double samples) {
     o->updates++;
+    if (o->away) GS_TRY(gs_vectors_away_bring_first(o));
     return gs_model_update_state(o->model, samples);
 }
 
@@ -72,7 +168,19 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
     double norm;
     if (o->clip > 0) GS_TRY(gs_norm(o->model->device, o->model->gradients, o->model->params, &norm));
     o->lr = o->weight_decay = 0;
-    gs_status st = o->ops->update(o, 0, o->model->params, 0);
+    gs_status st = o->away ? gs_vectors_away_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
     *o = kept;
     return st;
+}
+
+gs_status gs_optimizer_read_vector(gs_optimizer *o, int i, float *to) {
+    gs_device *d = o->model->device;
+    if (gs_vectors_are_away(o)) return gs_vectors_away_read(o, i, to);
+    return d->ops->read(d, to, o->vector[i], o->held * sizeof *to);
+}
+
+gs_status gs_optimizer_write_vector(gs_optimizer *o, int i, const float *from) {
+    gs_device *d = o->model->device;
+    if (gs_vectors_are_away(o)) return gs_vectors_away_write(o, i, from);
+    return d->ops->write(d, o->vector[i], from, o->held * sizeof *from);
 }

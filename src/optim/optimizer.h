@@ -8,6 +8,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "optim/loss_scale.h"
 
 typedef struct gs_optimizer gs_optimizer;
 
@@ -17,6 +18,24 @@ enum { GS_OPTIMIZER_VECTORS = 4 }; /* at most */
 typedef struct gs_optimizer_numbers {
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
 } gs_optimizer_numbers;
+
+/* Parameters first .. first + count - 1, which lie elsewhere than in the model's arrays. */
+typedef struct gs_held_part {
+    size_t first, count;
+    gs_mem weights, gradients; /* of the first of them */
+    size_t vector_at;          /* where it is in each vector */
+    bool common;               /* all workers hold it */
+} gs_held_part;
+
+/* All parts that a worker holds and updates, where each worker holds others (train/ways/zero.h). */
+typedef struct gs_held {
+    const gs_held_part *part;
+    int parts;
+    bool counts_common; /* in a sum over the workers the common parts are this one's */
+    /* x[i] = the largest of all workers' x[i], or their sum. */
+    gs_status (*reduce)(void *context, int64_t *x, size_t count, bool largest);
+    void *context;
+} gs_held;
 
 typedef struct gs_optimizer_ops {
     const char *name;  /* "adam", as --optimizer takes it */
@@ -37,43 +56,81 @@ typedef struct gs_optimizer_ops {
     gs_status (*update)(gs_optimizer *, size_t first, size_t count, float scale);
 } gs_optimizer_ops;
 
+/* Told of each update of parameters first .. first + count - 1, before it and after it; where the model's arrays lie is
+ * as `update` sees it. scale: what the gradients are multiplied by. */
+typedef struct gs_update_watcher {
+    void *context;
+    gs_status (*before)(void *context, const gs_optimizer *, size_t first, size_t count, float scale);
+    gs_status (*after)(void *context, const gs_optimizer *, size_t first, size_t count);
+} gs_update_watcher;
+
 struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
     float beta1, beta2, epsilon; /* its usual ones, unless the caller sets others before the first update */
     float
         clip; /* the largest norm of a gradient, as gs_optimizer_clip has it; 0, unless the caller sets it: any */
-    double norm;   /* with clip: that of the last update's gradient, before it was made shorter */
+    double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
+    gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
     double shrink; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
     uint64_t updates; /* done so far */
     int vectors;      /* how many it keeps; 0 where it needs none */
+    size_t held;      /* floats in each */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
-    gs_model *model; /* not owned */
+    struct gs_vectors_away *away;     /* where they lie outside of the device's memory (away.h), else NULL */
+    const gs_held *divided;           /* during an update of parts, else NULL */
+    const gs_held_part *part;         /* during the update of one of them, else NULL */
+    const gs_update_watcher *watcher; /* not owned; NULL: nobody is told */
+    double *norms;                    /* of `whole`: two for each of model->param, */
+    int64_t *squares;                 /* and three */
+    gs_model *model;                  /* not owned */
 };
 
-/* GS_E_MEMORY or GS_E_OPENCL. */
+/* GS_E_MEMORY or GS_E_OPENCL; where the device's `offload` says so, also GS_E_FILE. */
 gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float lr, float momentum,
                               float weight_decay, gs_optimizer **out);
+/* The same of a worker that holds `held` floats of each vector alone (gs_optimizer_update_held). */
+gs_status gs_optimizer_create_held(const gs_optimizer_ops *, gs_model *model, size_t held, float lr,
+                                   float momentum, float weight_decay, gs_optimizer **out);
 void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
 
 /* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. Where clip is
- * not 0 it comes first, from the norm of all gradients. */
+ * not 0 it comes first, from the norm of all gradients. With a loss scale nothing is updated if one of them is not
+ * finite. */
 gs_status gs_optimizer_update(gs_optimizer *, double samples);
 
 /* Clipping by the global norm (optim/norm.h): dw = dw min(1, clip / (norm + 1e-6)), norm = |dw| / samples, as a factor
  * of the next update; model->gradients stay as they are. sum_norm: |dw|. */
 void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
 
-/* The same for parameters first .. first + count - 1 alone, in the order in which model->weights holds them. Whoever
- * updates in parts clips before the first of them. */
+/* For away.c, which does it block by block: ops->update, of which the watcher is told. */
+gs_status gs_optimizer_update_watched(gs_optimizer *, size_t first, size_t count, float scale);
+
+/* gs_optimizer_update for parameters first .. first + count - 1 alone, in the order in which model->weights holds them.
+ * Whoever updates in parts clips before the first of them. */
 gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
+
+/* The same for all parts that a worker holds. An optimiser's `update` finds each of them where it finds all: in the
+ * model's arrays, from element `first` on. One that is `whole` goes through them by itself (tensors.h). */
+gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
 /* After the last part of an update: the layers' state follows, and the update is counted. */
 gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 
-/* Before the first step: an update by 0, from gradients of 0, which leaves weights and vectors as they are. On OpenCL
- * it has the kernels built. */
+/* Whoever updates in parts asks before the first of them, with a loss scale: are all gradients finite? `largest`: of
+ * gs_squares, over all of them. false: leave the update out. */
+bool gs_optimizer_may_update(gs_optimizer *, uint32_t largest);
+
+/* How many vectors an optimiser keeps with these numbers. */
+int gs_optimizer_keeps(const gs_optimizer_ops *, float momentum);
+
+/* Before the first step: an update by 0, from gradients of 0. It leaves the weights as they are, and vectors of 0 too.
+ * On OpenCL it has the kernels built. */
 gs_status gs_optimizer_warm_up(gs_optimizer *);
+
+/* Vector i to the host, and from there: `held` floats. */
+gs_status gs_optimizer_read_vector(gs_optimizer *, int i, float *to);
+gs_status gs_optimizer_write_vector(gs_optimizer *, int i, const float *from);
 
 /* Vector i from parameter `first` on; GS_NONE if it keeps none. */
 static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {

@@ -189,6 +189,12 @@ static gs_status no_memory(size_t most) {
     return gs_fail(GS_E_MEMORY, "no memory to sum %zu floats", most);
 }
 
+size_t gs_sync_bytes(const gs_sync *s) {
+    const gs_sync_array most = {s->most, s->wire, s->tail};
+    const size_t packed = s->wire == GS_WIRE_F32 ? 0 : gs_sync_packed_bytes(&most, s->comm->size);
+    return gs_sync_scratch_floats(s->most) * sizeof *s->scratch + 2 * packed;
+}
+
 static gs_status make_buffers(gs_sync *s, gs_sync_array most) {
     s->scratch = malloc(gs_sync_scratch_floats(most.count) * sizeof *s->scratch);
     if (!s->scratch) return no_memory(most.count);

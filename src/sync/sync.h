@@ -138,6 +138,8 @@ gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync
 /* The same for sums of up to most.count floats that travel as most.wire, except for at most most.tail of them. All
  * ranks pass the same. */
 gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
+/* What it allocates. */
+size_t gs_sync_bytes(const gs_sync *);
 void gs_sync_free(gs_sync *); /* NULL is allowed */
 
 /* data[i] = sum over all ranks of data[i]; host memory. */

@@ -52,10 +52,15 @@ static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
 }
 
 gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
-    bool has = false;
-    *most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
-    if (s->batch_norm.over == GS_BATCH_NORM_GLOBAL) GS_TRY(has_layer(s, in, &has));
-    if (has && !s->micro_batch) *most = GLOBAL_MOST;
+    bool has;
+    double bytes;
+    *most = s->micro_batch;
+    if (*most) return GS_OK;
+    GS_TRY(has_layer(s, in, &has));
+    *most = s->batch_norm.over == GS_BATCH_NORM_GLOBAL ? GLOBAL_MOST : GS_MICRO_BATCH;
+    if (has) return GS_OK;
+    GS_TRY(gs_output_bytes(s->model, in, &bytes));
+    *most = gs_samples_within(GS_MICRO_BYTES, GS_MICRO_BATCH, bytes);
     return GS_OK;
 }
 
@@ -63,20 +68,27 @@ gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_way *way = gs_way_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
-    size_t part = (batch + (size_t)workers - 1) / (size_t)workers;
-    if (way->parts)
+    const int groups = workers / gs_stages_of(s);
+    size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
+    if (way->parts && !way->share)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global: %s computes %d virtual shards of a batch one after the other, and "
+            "--batch-norm global: this %s computes %d virtual shards of a batch one after the other, and "
             "statistics of the global batch need all of them at once; %s",
             way->option, way->parts, advice);
+    if (way->split || (s->exact && way->stages))
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
+            "of the global batch need all samples at once; %s",
+            way->option, advice);
     if (way->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: with %s the %d workers do not wait for each other in each step, so "
             "they cannot share statistics; %s",
             way->option, workers, advice);
-    if (gs_passes(s) > 1)
+    if (s->accumulate > 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: --accumulate %d computes a batch in %d passes, and statistics of the "
@@ -124,7 +136,7 @@ static size_t cuts_of(gs_schedule schedule, size_t samples, size_t group, size_t
 
 /* No group may lie on both sides of a cut, in a whole batch or in the last one of an epoch. */
 static gs_status check_ghost(const gs_settings *s, size_t count, size_t batch, int workers) {
-    const int parts = gs_way_of(s)->parts > 0 ? gs_way_of(s)->parts : workers;
+    const int parts = gs_parts_of(s, workers);
     const size_t group = s->batch_norm.group, size[2] = {batch, count % batch};
     const gs_schedule schedule = {.count = batch,
                                   .batch = batch,
@@ -158,14 +170,18 @@ gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int w
 
 static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
     const gs_worker *w = worker;
-    return gs_comm_all_reduce(w->comm, numbers, count, GS_F64, GS_SUM);
+    return gs_comm_all_reduce(w->replicas, numbers, count, GS_F64, GS_SUM);
+}
+
+bool gs_batch_norm_is_shared(const gs_worker *w) {
+    if (w->settings->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->way->apart) return false;
+    if (w->replicas->size == 1 && !w->way->share) return false;
+    return gs_layer_of_batch(w->model->net);
 }
 
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {
-    const gs_batch_norm_groups *g = &w->settings->batch_norm;
-    pass->group = g->group;
-    if (g->over != GS_BATCH_NORM_GLOBAL || w->comm->size == 1 || w->way->apart) return;
-    if (!gs_layer_of_batch(w->model->net)) return;
-    pass->sum_over_workers = sum_over_workers;
+    pass->group = w->settings->batch_norm.group;
+    if (!gs_batch_norm_is_shared(w)) return;
+    pass->sum_over_workers = w->way->share ? w->way->share : sum_over_workers;
     pass->sum_context = w;
 }

@@ -93,7 +93,7 @@ static const float *find_bad(const gs_model *m, const float *weights, const char
 
 void gs_look_at_loaded(gs_worker *w, const float *weights) {
     const char *name;
-    const float *bad = find_bad(w->model, weights, &name);
+    const float *bad = find_bad(gs_model_whole(w->model), weights, &name);
     w->diverged.loaded_bad = bad != NULL;
     if (bad)
         snprintf(w->diverged.loaded_bad_value, sizeof w->diverged.loaded_bad_value, "%g in %s",
@@ -103,7 +103,7 @@ void gs_look_at_loaded(gs_worker *w, const float *weights) {
 gs_status gs_check_weights(const gs_worker *w, const float *weights) {
     char what[120];
     const char *name;
-    const float *bad = w->settings->keep_going ? NULL : find_bad(w->model, weights, &name);
+    const float *bad = w->settings->keep_going ? NULL : find_bad(gs_model_whole(w->model), weights, &name);
     if (!bad) return GS_OK;
     snprintf(what, sizeof what, "a value in %s", name);
     return fail(w, w->step, what, (double)*bad);

@@ -1,6 +1,9 @@
 #include "train/internal.h"
+#include "train/offload.h"
+#include "train/state.h"
 
 #include "core/clock.h"
+#include "train/digest/digest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,12 +38,13 @@ static bool is_test_due(const gs_worker *w, size_t done, size_t steps) {
 static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_observer *observer,
                            gs_score *total) {
     const gs_settings *s = w->settings;
-    size_t steps = (w->train_set->count + w->batch - 1) / w->batch;
-    if (s->steps && s->steps - w->step < steps) steps = (size_t)(s->steps - w->step);
+    size_t steps = (size_t)gs_steps_of_epoch(w->train_set->count, w->batch);
+    const size_t done = (size_t)(w->step % steps); /* by an earlier run */
+    if (s->steps && s->steps - w->step < steps - done) steps = done + (size_t)(s->steps - w->step);
     *total = (gs_score){0};
     if (w->way->begin_epoch) GS_TRY(w->way->begin_epoch(w, steps));
     bool diverged = false;
-    for (size_t i = 0; i < steps && !total->stop && !diverged; i++) {
+    for (size_t i = done; i < steps && !total->stop && !diverged; i++) {
         gs_score score;
         GS_TRY(gs_context(gs_step(w, &score), "epoch %d, step %zu", epoch, i + 1));
         if (s->test_hook) s->test_hook(w);
@@ -64,7 +68,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
 
 /* What the workers have sent: the mean, and the maximum of one worker. */
 static gs_status collect_sent(gs_worker *w, gs_result *result) {
-    double steps = (double)w->step, sum = w->measured.sent;
+    double steps = (double)(w->step - w->begun_at), sum = w->measured.sent;
     GS_TRY(gs_comm_all_reduce(w->comm, &sum, 1, GS_F64, GS_SUM));
     double most = w->measured.sent;
     GS_TRY(gs_comm_all_reduce(w->comm, &most, 1, GS_F64, GS_MAX));
@@ -73,24 +77,64 @@ static gs_status collect_sent(gs_worker *w, gs_result *result) {
     return GS_OK;
 }
 
-static gs_status read_weights(gs_worker *w, gs_result *result) {
-    result->params = w->model->params;
-    if (!result->weights) result->weights = malloc(w->model->saved * sizeof(float) + 1);
+static gs_status make_weights(gs_worker *w, gs_result *result) {
+    const gs_model *whole = gs_model_whole(w->model);
+    const size_t bytes = whole->saved * sizeof(float);
+    result->params = whole->params;
+    if (result->weights) return GS_OK;
+    result->weights = malloc(bytes + 1);
     if (!result->weights) return gs_fail(GS_E_MEMORY, "no memory for a copy of %zu weights", result->params);
-    GS_TRY(gs_model_read_weights(w->model, result->weights));
+    return gs_book_host(w, GS_MEMORY_WEIGHTS, result->weights, bytes);
+}
+
+static gs_status read_weights(gs_worker *w, gs_result *result) {
+    GS_TRY(make_weights(w, result));
+    GS_TRY(w->way->weights ? w->way->weights(w, result->weights)
+                           : gs_model_read_weights(w->model, result->weights));
     return gs_check_weights(w, result->weights);
 }
 
-/* With keep_best, rank 0's copy of the weights after an epoch whose test accuracy is the highest so far (of equal ones
- * the first stays). Others have the same weights, and need no copy. */
+/* With keep_best, rank 0's copy of the weights after an epoch whose test accuracy is the highest so far, or of a text
+ * the loss the lowest (of equal ones the first stays). Others have the same weights, and need no copy; but where each
+ * has a part of them, all take part in making it, and so have one. */
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
-    bool better = result->kept_epoch == 0 || result->test_accuracy > result->kept_accuracy;
-    if (!w->settings->keep_best || w->comm->rank != 0 || !better) return GS_OK;
+    bool better = w->test_set->text ? result->test_loss < result->kept_loss
+                                    : result->test_accuracy > result->kept_accuracy;
+    better |= result->kept_epoch == 0;
+    if (!w->settings->keep_best || !better) return GS_OK;
+    if (w->comm->rank != 0 && !gs_are_divided(w->model)) return GS_OK;
     result->kept_epoch = 0; /* its weights are overwritten */
     GS_TRY(read_weights(w, result));
     result->kept_epoch = epoch;
     result->kept_accuracy = result->test_accuracy;
+    result->kept_loss = result->test_loss;
     return GS_OK;
+}
+
+/* Nothing is left to do of a run that was resumed: its weights are tested as they are. */
+static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result *result) {
+    gs_score score;
+    stopwatch watch = {.started = gs_seconds()};
+    GS_TRY(test(w, &watch, observer, &score));
+    result->train_loss = NAN;
+    result->test_loss = score.loss / score.samples;
+    result->test_accuracy = score.correct / score.samples;
+    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    result->tested_epoch = (int)((w->step + epoch - 1) / epoch);
+    return GS_OK;
+}
+
+/* What the way to train needs, and the sum of gradients. */
+gs_status gs_make_way(gs_worker *w) {
+    if (w->way->create) GS_TRY(w->way->create(w));
+    const gs_sync_array gradients = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
+    if (w->settings->rehearses) {
+        const gs_sync like = {
+            .comm = w->replicas, .most = w->sync_most, .wire = gradients.wire, .tail = gradients.tail};
+        return gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(&like));
+    }
+    GS_TRY(gs_sync_create_wire(w->scheme, w->replicas, gradients, &w->sync));
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, w->sync, gs_sync_bytes(w->sync));
 }
 
 gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *result) {
@@ -99,14 +143,19 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     const gs_settings *s = w->settings;
     const gs_measured *done = &w->measured;
     double seconds = 0, samples = 0, waited = 0;
-    GS_TRY(gs_warm_up(w));
-    if (w->way->create) GS_TRY(w->way->create(w));
-    gs_sync_array gradients = {w->sync_most, s->wire, gs_model_tail(w->model)};
-    GS_TRY(gs_sync_create_wire(w->scheme, w->comm, gradients, &w->sync));
+    if (!w->way->split) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
+    if (s->begin) GS_TRY(gs_state_restore(w));
+    GS_TRY(gs_digest_create(w));
+    GS_TRY(gs_make_way(w));
+    if (w->comm->size > 1 && (w->way->split || s->zero || w->group))
+        GS_TRY(gs_report_devices(w, &w->devices));
+    if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
+    w->away_before = w->device->away;
     GS_TRY(gs_comm_barrier(w->comm));
     GS_TRY(gs_record_start(w, observer));
     if (observer->start) observer->start(observer->context, w);
-    for (int epoch = 1; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {
+    const int first = 1 + (int)(w->step / gs_steps_of_epoch(w->train_set->count, w->batch));
+    for (int epoch = first; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {
         gs_score train, score;
         double waited_before = gs_loader_waited(w->loader);
         gs_measured before = w->measured;
@@ -143,6 +192,9 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
                                   s->clip > 0 ? norms / steps : (double)NAN};
         if (observer->epoch) observer->epoch(observer->context, &report);
     }
+    char ended[GS_RUN_HAS_ENDED];
+    if (s->begin && gs_state_has_ended(s->begin, s, ended, sizeof ended))
+        GS_TRY(test_ended(w, observer, result));
     result->steps = w->step;
     result->samples_per_s = seconds > 0 ? samples / seconds : 0;
     result->step_median = gs_step_times_median(&w->measured.times);
@@ -150,7 +202,10 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     for (int p = 0; p < GS_PHASES; p++)
         result->phase[p] = done->steps ? done->phase[p] / (double)done->steps : 0;
     if (w->way->report) GS_TRY(w->way->report(w, result));
+    GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));
+    if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
+    GS_TRY(make_weights(w, result)); /* its memory belongs into the report */
     GS_TRY(gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker));
     return result->kept_epoch ? GS_OK : read_weights(w, result);
 }

@@ -6,30 +6,64 @@
 
 #include <stdlib.h>
 
-/* The set is cut into blocks of GS_EVAL_BLOCK samples; each worker takes some of the blocks. */
-static size_t blocks_of(const gs_dataset *set) {
-    return (set->count + GS_EVAL_BLOCK - 1) / GS_EVAL_BLOCK;
+static gs_status add_outputs(gs_layer *l, void *bytes) {
+    if (l->children == 0) *(double *)bytes += (double)gs_shape_size(l->out) * sizeof(float);
+    return GS_OK;
+}
+
+gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes) {
+    gs_model *plan;
+    *bytes = 0;
+    GS_TRY(gs_model_plan(model, in, &plan));
+    gs_status status = gs_layer_walk(plan->net, add_outputs, bytes);
+    gs_model_free(plan);
+    return status;
+}
+
+size_t gs_samples_within(double most, size_t usual, double bytes) {
+    size_t n = usual;
+    while (n > 1 && (double)n * bytes > most) n /= 2;
+    return n;
+}
+
+gs_status gs_eval_block(const char *model, gs_shape in, size_t *block) {
+    double bytes;
+    GS_TRY(gs_output_bytes(model, in, &bytes));
+    *block = gs_samples_within(GS_EVAL_BYTES, GS_EVAL_BLOCK, bytes);
+    return GS_OK;
+}
+
+/* The set is cut into blocks; each worker takes some of them. */
+static size_t blocks_of(const gs_worker *w, const gs_dataset *set) {
+    return (set->count + w->eval_block - 1) / w->eval_block;
+}
+
+static gs_status load_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass) {
+    size_t first = block * w->eval_block, left = set->count - first;
+    *pass = (gs_pass){.n = left < w->eval_block ? left : w->eval_block, .training = false};
+    return gs_worker_load(w, set, first, pass->n);
 }
 
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits) {
-    size_t first = block * GS_EVAL_BLOCK, left = set->count - first;
-    *pass = (gs_pass){.n = left < GS_EVAL_BLOCK ? left : GS_EVAL_BLOCK, .training = false};
-    GS_TRY(gs_worker_load(w, set, first, pass->n));
+    GS_TRY(load_block(w, set, block, pass));
     w->device->steady = true;
     gs_status status = gs_model_forward(w->model, pass, w->input.x, logits);
     w->device->steady = false;
     return status;
 }
 
-static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t n, gs_ranking *ranking) {
-    int classes = w->model->out.c;
-    n *= (size_t)gs_model_answers(w->model);
+/* n samples, the first of which has the number `first` in the set. */
+static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t n, gs_ranking *ranking) {
+    const int classes = w->model->out.c, answers = gs_model_answers(w->model);
+    n *= (size_t)answers;
     float *host = malloc(n * (size_t)classes * sizeof *host + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for logits (%zu,%d)", n, classes);
     gs_status status = w->device->ops->read(w->device, host, logits, n * (size_t)classes * sizeof *host);
     const int32_t *labels = w->input.host_answers;
     if (status == GS_OK && ranking->confusion) gs_confusion_add(ranking->confusion, host, labels, n, classes);
+    if (status == GS_OK && ranking->worst && answers == 1)
+        gs_worst_add_logits(ranking->worst, first, host, labels, n, classes);
     for (size_t i = 0; status == GS_OK && i < n; i++)
         ranking->top += gs_place_of_logit(host + i * (size_t)classes, classes, labels[i]) < GS_TOP;
     free(host);
@@ -43,31 +77,62 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
     gs_mem logits, tail = gs_model_stats(w->model);
     GS_TRY(forward_block(w, set, block, &pass, &logits));
     GS_TRY(w->device->ops->fill(w->device, tail, 0, GS_STATS));
-    if (ranking) GS_TRY(rank_classes(w, logits, pass.n, ranking));
+    if (ranking) GS_TRY(rank_classes(w, logits, block * w->eval_block, pass.n, ranking));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
     return w->device->ops->read(w->device, stats, tail, GS_STATS * sizeof(float));
+}
+
+/* The same where each worker has a stage: all stages of a pipeline go through the same blocks, and the last one has the
+ * numbers. */
+static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size_t block,
+                                       float stats[GS_STATS]) {
+    gs_pass pass;
+    bool scored;
+    GS_TRY(load_block(w, set, block, &pass));
+    w->device->steady = true;
+    gs_status status = w->way->score(w, &pass, &scored);
+    w->device->steady = false;
+    if (status != GS_OK || !scored) return status;
+    return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
 }
 
 gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
     return gs_evaluate_classes(w, set, score, NULL);
 }
 
+static bool has_stage(const gs_worker *w) {
+    return w->way->split && w->train_set;
+}
+
+/* All stages of a pipeline have the same ones. */
+gs_shard gs_eval_blocks(const gs_worker *w, size_t blocks) {
+    const gs_layout layout = gs_layout_of(w->settings, w->comm->size);
+    if (has_stage(w)) return gs_shard_of(blocks, gs_place_of(&layout, w->comm->rank).replica, layout.dp);
+    return gs_shard_of(blocks, w->replicas->rank, w->replicas->size);
+}
+
 gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
-    size_t blocks = blocks_of(set);
-    gs_shard mine = gs_shard_of(blocks, w->comm->rank, w->comm->size);
+    size_t blocks = blocks_of(w, set);
+    const bool in_stages = has_stage(w);
+    gs_shard mine = gs_eval_blocks(w, blocks);
     float *stats = calloc(blocks, GS_STATS * sizeof(float));
     if (!stats) return gs_fail(GS_E_MEMORY, "no memory for the scores of %zu blocks", blocks);
     gs_status status = GS_OK;
     for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++)
-        status = score_block(w, set, b, stats + b * GS_STATS, ranking);
+        status = in_stages ? score_block_in_stages(w, set, b, stats + b * GS_STATS)
+                           : score_block(w, set, b, stats + b * GS_STATS, ranking);
+    const bool one_less = mine.count < gs_shard_of(blocks, 0, w->replicas->size).count;
+    if (status == GS_OK && one_less && w->way->attend && w->way_state) status = w->way->attend(w);
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
      * exact. */
-    if (status == GS_OK) status = gs_comm_all_reduce(w->comm, stats, blocks * GS_STATS, GS_F32, GS_SUM);
+    if (status == GS_OK) status = gs_comm_all_reduce(w->replicas, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
-    if (status == GS_OK && ranking) status = gs_comm_all_reduce(w->comm, &ranking->top, 1, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking)
+        status = gs_comm_all_reduce(w->replicas, &ranking->top, 1, GS_F64, GS_SUM);
     if (status == GS_OK && ranking && ranking->confusion)
-        status = gs_comm_all_reduce(w->comm, ranking->confusion, cells, GS_F64, GS_SUM);
+        status = gs_comm_all_reduce(w->replicas, ranking->confusion, cells, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking && ranking->worst) status = gs_worst_of_all(w->replicas, ranking->worst);
 
     *score = (gs_score){0};
     for (size_t b = 0; b < blocks; b++) {
@@ -80,15 +145,15 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
 }
 
 gs_status gs_predict(gs_worker *w, const gs_dataset *set, float *logits) {
-    gs_shard mine = gs_shard_of(blocks_of(set), w->comm->rank, w->comm->size);
+    gs_shard mine = gs_shard_of(blocks_of(w, set), w->comm->rank, w->comm->size);
     size_t classes = gs_shape_size(w->model->out);
     for (size_t b = mine.first; b < mine.first + mine.count; b++) {
         gs_pass pass;
         gs_mem out;
         GS_TRY(forward_block(w, set, b, &pass, &out));
-        float *to = logits + b * GS_EVAL_BLOCK * classes;
+        float *to = logits + b * w->eval_block * classes;
         GS_TRY(w->device->ops->read(w->device, to, out, pass.n * classes * sizeof(float)));
-        GS_TRY(gs_check_logits(w, to, b * GS_EVAL_BLOCK, pass.n));
+        GS_TRY(gs_check_logits(w, to, b * w->eval_block, pass.n));
     }
     return GS_OK;
 }

@@ -2,13 +2,43 @@
 #pragma once
 
 #include <sched.h>
+#include "core/shard.h"
 #include "model/safetensors.h"
 #include "train/ways/way.h"
 
-/* In how many passes a worker goes through its part of a batch, by --accumulate. */
+/* In how many passes a worker goes through its part of a batch, by --accumulate, or by the micro-batches of a pipeline;
+ * --exact has virtual shards instead. */
 static inline int gs_passes(const gs_settings *s) {
-    return s->accumulate > 1 ? s->accumulate : 1;
+    if (s->pipeline > 1 && !s->exact) return s->micro_batches > 0 ? s->micro_batches : 4 * s->pipeline;
+    return s->accumulate > 1 && !s->exact ? s->accumulate : 1;
 }
+
+/* ---- memory.c ---- */
+
+/* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
+gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
+/* malloc, and booked; in a rehearsal no memory. It may be freed with free when the worker goes. NULL: there is none. */
+void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
+
+/* ---- epochs.c ---- */
+
+/* After the worker: what its way to train keeps, and worker->sync. */
+gs_status gs_make_way(gs_worker *);
+
+/* ---- evaluate.c ---- */
+
+/* Bytes of the outputs of all layers for one sample. */
+gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes);
+
+/* `usual` samples, or so many halves of it that each having `bytes` bytes, they have at most `most`; at least 1. */
+size_t gs_samples_within(double most, size_t usual, double bytes);
+
+/* How many samples inference handles at once. It follows from the model alone, whatever the number of
+ * workers, since how a set is cut decides the bits of its loss. */
+gs_status gs_eval_block(const char *model, gs_shape in, size_t *block);
+
+/* Of so many blocks of the test set, those that this worker goes through. */
+gs_shard gs_eval_blocks(const gs_worker *, size_t blocks);
 
 /* ---- binding.c ---- */
 
@@ -18,17 +48,29 @@ static inline int gs_passes(const gs_settings *s) {
  * `gradsum launch` did not start: mpirun has bound them, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
+/* ---- connect.c ---- */
+
+/* Connect the `local` workers of this process with each other and, over settings->processes, with those of others.
+ * `comms` has an entry for each, NULL at first; what is there after a failure is to be freed. purpose: what the
+ * processes were started for, which must be the same for all of them. */
+gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local, gs_comm **comms);
+
 /* ---- sets.c ---- */
 
 /* *set: the caller's, or what was read from files into *loaded, which the caller frees. GS_E_USAGE, or as
  * gs_dataset_load. */
 gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
+/* "gpt" -> "gpt 65", where the data are a text of 65 different tokens: settings->model becomes *made, which the caller
+ * frees; NULL: it stays as it was. */
+gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
+
 /* Do the answers of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
- * long as *saved). GS_E_FORMAT: neither does, or the file's is not a model text. */
+ * long as *saved); of an image folder, the size that the model takes. GS_E_FORMAT: neither names a model, or the file's
+ * is not a model text; GS_E_USAGE: settings->folder.size is another one. */
 gs_status gs_read_saved(gs_settings *, gs_saved *);
 
 /* Do the file's weights fit the model, and the set's images the shape that it was made for? GS_E_SHAPE. */
@@ -36,6 +78,10 @@ gs_status gs_check_saved(const gs_settings *, const gs_saved *, const gs_dataset
 
 /* Can a worker take both? GS_E_FORMAT: their shapes differ; GS_E_USAGE: one holds bytes, the other floats. */
 gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
+
+/* Add to *r the files of the set that some rank could not decode, and whose place others took. All workers call it:
+ * each process knows its own. */
+gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);
 
 /* ---- settings.c ---- */
 
@@ -46,17 +92,37 @@ gs_status gs_check_each_setting(const gs_settings *);
 /* GS_E_USAGE: settings that do not go together. What can be known before the workers have met... */
 gs_status gs_check_settings(const gs_settings *);
 
-/* ... and what depends on how many there are. */
-gs_status gs_check_workers(const gs_settings *, int workers);
+/* ... and what depends on how many there are, and on the training set. */
+gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
+
+/* ---- state.c, with settings->resume ---- */
+
+/* GS_E_USAGE: settings->model is not that of the file. To be called before the weights are looked at, which would not
+ * fit another model either. */
+gs_status gs_state_check_model(const gs_settings *, const gs_saved *, gs_shape in);
+
+/* Checks all else, and reads the vectors. GS_E_USAGE, or as gs_state_load. */
+gs_status gs_state_check_run(const gs_settings *, const gs_saved *, const gs_dataset *train_set,
+                             struct gs_state *);
+
+/* ---- options/agreement.c ---- */
+
+/* Checksum of all samples and answers. */
+uint32_t gs_data_checksum(const gs_dataset *);
 
 /* ---- batch_norm.c ---- */
 
 /* GS_E_USAGE: the model has a batch_norm, and its samples are not together as settings->batch_norm needs them. */
 gs_status gs_check_batch_norm(const gs_settings *, const gs_dataset *train_set, int workers);
 
-/* The most samples that a worker computes at once: micro_batch, or what is usual; more where a layer takes statistics
- * of the global batch. `in`: the shape of a sample. */
+/* The most samples that a worker computes at once: micro_batch, or what is usual; fewer where samples are large. This
+ * follows from the model alone, whatever the number of workers, since the cut decides the bits of the gradients. Where
+ * a layer takes statistics of a batch, the cut decides more than that: there the size of samples does not count, and
+ * with statistics of the global batch the limit is higher. `in`: the shape of a sample. */
 gs_status gs_largest_piece(const gs_settings *, gs_shape in, size_t *most);
+
+/* Do its passes share statistics with other workers, or parts? */
+bool gs_batch_norm_is_shared(const gs_worker *);
 
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);
@@ -89,6 +155,16 @@ gs_status gs_record_start(gs_worker *, const gs_observer *);
 /* After an epoch that took `seconds` and began with what `since` says. last: the run ends here. */
 gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_measured *since,
                           double seconds, bool last);
+
+/* Has each worker a part of the weights alone? Then all take part where they are put together (way.weights). */
+static inline bool gs_are_divided(const gs_model *m) {
+    return m->weights_apart > 0 || m->undivided;
+}
+
+/* ---- settings.c ---- */
+
+/* GS_E_USAGE: with --exact, --accumulate asks for more passes than a worker has virtual shards. */
+gs_status gs_exact_check_passes(const gs_settings *, int workers);
 
 /* ---- verify.c ---- */
 

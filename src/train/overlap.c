@@ -1,4 +1,5 @@
 #include "train/overlap.h"
+#include "train/internal.h"
 #include "train/timeline.h"
 
 #include "core/clock.h"
@@ -96,7 +97,8 @@ static bool is_host_memory(const gs_device *d) {
 static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t count = m->saved + GS_STATS;
-    if (!is_host_memory(m->device) && !(o->copy = malloc(count * sizeof *o->copy)))
+    if (!is_host_memory(m->device) &&
+        !(o->copy = gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
     GS_TRY(cut(o));
     o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;

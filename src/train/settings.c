@@ -1,6 +1,8 @@
 /* Which settings are allowed, and which go together: one place decides, before anything is computed. */
 #include "core/text.h"
+#include "layer/recompute.h"
 #include "train/internal.h"
+#include "train/offload.h"
 #include "train/options/options.h"
 
 #include <math.h>
@@ -56,6 +58,7 @@ static gs_status check_pair(const gs_run_option *o, const void *value) {
     bool valid = o->kind == GS_OPTION_LINK       ? gs_link_is_valid(value)
                  : o->kind == GS_OPTION_NORM     ? gs_batch_norm_is_valid(value)
                  : o->kind == GS_OPTION_AUGMENT  ? gs_augment_is_valid(value)
+                 : o->kind == GS_OPTION_SEGMENTS ? gs_recompute_is_valid(*(const int *)value)
                  : o->kind == GS_OPTION_SCHEDULE ? gs_lr_schedule_is_valid(value)
                                                  : gs_jitter_is_valid(value);
     return valid ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
@@ -88,7 +91,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
         if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
         if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM ||
-            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT)
+            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS)
             GS_TRY(check_pair(o, value));
         if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
         if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));
@@ -158,6 +161,45 @@ static gs_status check_link(const gs_settings *s) {
                    s->sync);
 }
 
+static gs_status check_loss(const gs_settings *s) {
+    if (s->label_smoothing <= 0 || s->loss == GS_SOFTMAX_CROSS_ENTROPY) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--label-smoothing %g: the loss is %s; smooth labels are for cross_entropy",
+                   (double)s->label_smoothing,
+                   s->loss == GS_REGRESSION ? "that of a regression" : "squared_error");
+}
+
+static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
+    const char *option = s->resume ? "--resume" : "--save-state";
+    if (!s->resume && !s->save_state) return GS_OK;
+    if (chosen->no_state)
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s", chosen->option, chosen->no_state,
+                       option);
+    if (s->resume && s->load)
+        return gs_fail(GS_E_USAGE,
+                       "--resume goes on with a run, and --load begins a new one with a file's weights; use "
+                       "only one of them");
+    if (!s->save_state) return GS_OK;
+    if (!s->save) return gs_fail(GS_E_USAGE, "--save-state needs --save FILE, to write the state in");
+    if (s->keep_best)
+        return gs_fail(GS_E_USAGE,
+                       "--keep best saves the weights of an earlier epoch, and --save-state the state that "
+                       "belongs to the last ones; use only one of them");
+    return GS_OK;
+}
+
+/* Layers have one watcher at a time; and where each worker goes on by itself, steps are not those of one. */
+static gs_status check_digest(const gs_settings *s, const gs_way *chosen) {
+    if (!s->digest) return GS_OK;
+    if (chosen->apart)
+        return gs_fail(GS_E_USAGE,
+                       "--digest records steps that all workers make together: it does not work with %s",
+                       chosen->option);
+    if (!s->trace.first) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--digest and the timeline of --log both watch the layers; use only one of them, "
+                   "or --trace-steps none");
+}
+
 gs_status gs_check_settings(const gs_settings *s) {
     const gs_way *chosen = gs_way_of(s);
     if (s->bucket && chosen->no_bucket)
@@ -166,21 +208,41 @@ gs_status gs_check_settings(const gs_settings *s) {
     if (s->wire != GS_WIRE_F32 && chosen->no_wire)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", chosen->option, chosen->no_wire,
                        gs_wire_name(s->wire));
+    if (s->precision == GS_PRECISION_F16 && chosen->no_f16)
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --precision f16; bf16 skips none",
+                       chosen->option, chosen->no_f16);
+    GS_TRY(check_loss(s));
+    GS_TRY(check_state(s, chosen));
+    GS_TRY(check_digest(s, chosen));
     GS_TRY(check_optimizer(s));
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
+    GS_TRY(gs_check_offload(s));
     for (const gs_way *const *way = gs_ways(); *way; way++)
         if ((*way)->check) GS_TRY((*way)->check(s, *way == chosen));
     return GS_OK;
 }
 
-gs_status gs_check_workers(const gs_settings *s, int workers) {
+/* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
+gs_status gs_exact_check_passes(const gs_settings *s, int workers) {
+    const int passes = GS_EXACT_SHARDS / workers;
+    if (s->accumulate <= passes) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--accumulate %d: with --exact a worker's passes are its part of the %d virtual shards, and "
+        "each of the %d worker%s has %d; wanted at most %d",
+        s->accumulate, GS_EXACT_SHARDS, workers, gs_s((unsigned)workers), passes, passes);
+}
+
+gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_way *way = gs_way_of(s);
+    GS_TRY(gs_layout_check_workers(s, workers));
     if (way->parts % workers != 0)
         return gs_fail(
             GS_E_USAGE,
             "%s: there are %d workers; wanted %s, so that the %d virtual shards of a batch divide evenly",
             way->option, workers, way->workers, way->parts);
+    if (way->check_workers) GS_TRY(way->check_workers(s, train_set, workers));
     if (s->slow.ms > 0 && s->slow.rank >= workers)
         return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; workers are 0 to %d", s->slow.rank,
                        s->slow.ms, s->slow.rank, workers - 1);

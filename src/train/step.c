@@ -4,6 +4,7 @@
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
+#include "train/digest/digest.h"
 #include "train/overlap.h"
 #include "train/ways/way.h"
 
@@ -18,7 +19,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    GS_TRY(gs_optimizer_update(w->optimizer, score->samples)); /* divides dw by the samples of all workers */
+    GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
 
@@ -45,13 +46,20 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
+gs_status gs_update(gs_worker *w, double samples) {
+    return w->way->update ? w->way->update(w, samples) : gs_optimizer_update(w->optimizer, samples);
+}
+
 /* One step, in the way that the settings choose, with the clock around it. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
     GS_TRY(w->way->step(w, score));
     w->measured.norms += w->optimizer->norm;
+    score->loss_scale = w->optimizer->loss_scale.used;
+    score->skipped = w->optimizer->loss_scale.skipped;
     gs_step_ends(w);
+    GS_TRY(gs_digest_step(w, score));
     w->step++;
     return GS_OK;
 }
@@ -71,7 +79,10 @@ volatile sig_atomic_t gs_stop_requested;
 
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
     float one = 1;
-    if (!gs_stop_requested) return GS_OK;
+    int32_t asked = gs_stop_requested, all[GS_TENSOR_MOST];
+    if (w->group) GS_TRY(gs_comm_all_gather(w->group, &asked, all, 1, GS_I32));
+    for (int i = 0; w->group && i < w->group->size; i++) asked |= all[i];
+    if (!asked) return GS_OK;
     return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
 }
 
@@ -101,7 +112,7 @@ static gs_status create(gs_worker *w) {
 }
 
 static gs_status report(gs_worker *w, gs_result *result) {
-    if (w->way_state) result->overlap = gs_overlap_measured(w->way_state, w->step);
+    if (w->way_state) result->overlap = gs_overlap_measured(w->way_state, w->step - w->begun_at);
     return GS_OK;
 }
 

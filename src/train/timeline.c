@@ -107,8 +107,9 @@ static void see_gathered(void *context, const gs_piece *p, double start, double 
 
 /* ---- layers ---- */
 
-static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction) {
-    (void)direction;
+static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                              gs_mem in) {
+    (void)direction, (void)pass, (void)in;
     gs_timeline *t = context;
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
@@ -116,8 +117,9 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     return GS_OK;
 }
 
-static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass) {
-    (void)pass;
+static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                             gs_mem out) {
+    (void)pass, (void)out;
     gs_timeline *t = context;
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));

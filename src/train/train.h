@@ -2,22 +2,33 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     ways/         other ways to make one, each in a file of its own: exact.c, sharded_update.c, local_sgd.c, async.c;
+ *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, tensor.c, local_sgd.c, async.c;
  *                   the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     measure.c     the clock beside a step; step_time.c: how long steps take
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
+ *     digest/       what each step computed, as a few numbers (digest/digest.h)
  *     verify.c      are the weights of all workers still the same?
  *     diverged.c    is the loss still a number?
+ *     result.h      what a step, an epoch and a run report
+ *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
+ *     rehearse.c    a run without computing, to know its memory (memory.h); memory_levers.c: what would save some;
+ *                   memory_fit.c: a limit
  *     settings.c    which settings are allowed, and which go together
  *     rates.c       the learning rates that they make
+ *     state.c       what a run needs to go on where it stopped (state.h)
  *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     confusion.c   which class is taken for which
+ *     offload.c     what lies outside of the device's memory (offload.h)
+ *     worst.c       the samples that a model gets most wrong
  *     worker.c      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
+ *     layout.c      which worker has which replica and stage (layout.h)
+ *     layout_plan.c  what a layout costs (layout_plan.h)
+ *     pipeline/     a model cut into stages: schedules, as lists of instructions
  *     profile/      where the time goes
  *     sweep.c       the same training with several batches and seeds (sweep.h)
  *     sweep_line.c  what all seeds of one batch gave together
@@ -25,6 +36,7 @@
  *     record.c      what a log needs to know of all workers
  *     jitter.c      a worker's pauses, drawn at random
  *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
+ *     connect.c     the devices of the workers of this process, and how they reach each other and those of others
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #pragma once
@@ -42,9 +54,19 @@
 #include "sync/sync.h"
 #include "train/batch_norm.h"
 #include "train/jitter.h"
+#include "train/layout.h"
+#include "train/result.h"
 #include "train/step_time.h"
 
 struct gs_worker;
+
+/* What --recompute costs a worker: operations of a sample, in its layers alone. */
+typedef struct gs_recomputed {
+    double again, forward, backward;
+    int segments;
+} gs_recomputed;
+
+gs_recomputed gs_worker_recomputes(const struct gs_worker *);
 
 /* A worker that is made slow on purpose. */
 typedef struct gs_slow {
@@ -59,15 +81,22 @@ typedef struct gs_step_range {
 
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
-    const char *model;           /* name or text; NULL: the one in the file `load` */
-    const char *data;            /* see gs_dataset_load; not used if both of the next are set: */
-    gs_labels labels;            /* which of CIFAR-100's */
+    const char *model;        /* name or text; NULL: the one in the file `load` */
+    const char *data;         /* see gs_dataset_load; not used if both of the next are set: */
+    gs_labels labels;         /* which of CIFAR-100's */
+    gs_folder_options folder; /* of an image folder */
+    gs_tokens tokens;         /* of a text: characters, bytes or byte pairs */
+    const char *tokenizer;    /* then: the folder with the list of byte pairs (bpe.h); NULL: none */
+    int context; /* tokens in a window of a text; 0: as many as the loaded model takes, else GS_CONTEXT */
+    const gs_vocabulary
+        *vocabulary; /* of a text; NULL: that of the file `load`, else `tokenizer`'s, else its own */
     const gs_dataset *train_set; /* the caller's, for instance from memory (dataset.h) */
     const gs_dataset *test_set;  /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
     const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/ways/way.h) */
     gs_loss loss;
-    size_t batch; /* the GLOBAL batch; 0: all samples (full gradient descent) */
+    float label_smoothing; /* of the loss in training (gs_model); the test loss is without it */
+    size_t batch;          /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
     uint64_t steps; /* end after this many steps; 0: no limit */
     uint64_t seed;
@@ -82,18 +111,29 @@ typedef struct gs_settings {
     gs_lr_schedule schedule; /* how the rate falls then (optim/lr_schedule.h) */
     float final_lr;          /* where the schedule ends, if it falls to a rate; NAN: 0 */
     int threads;             /* CPU threads of each cpu worker; 0: the cores divided among the workers */
-    size_t micro_batch;      /* most samples at once in a device's memory; 0: GS_MICRO_BATCH */
+    uint64_t micro_batch;    /* most samples at once in a device's memory; 0: GS_MICRO_BATCH, or less */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
-    gs_names names;          /* of the tensors in `save` */
+    bool save_state;         /* in `save`, write the state of the run beside the weights (state.h) */
+    const char *resume;      /* go on with the run whose state is in this file; NULL: begin a new one */
+    const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
+    gs_names names;               /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;
     bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
+    int zero;   /* ZeRO's stage, 1 to 3 (ways/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    int accumulate;                  /* passes over a worker's part of the batch before one sum; 0 means 1 */
-    int bucket;   /* KB of whole layers that are summed together during backward; 0: one sum after it */
-    gs_wire wire; /* how gradients travel (sync/wire.h) */
+    const char *layout; /* "dp2,pp2,zero1": one word for pipeline, tensor, zero (layout.h); NULL: none */
+    int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    int pipeline; /* stages that the model is cut into, each on a worker (ways/pipeline.c); 0: it is whole */
+    const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
+    int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
+    gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
+    int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
+    int recompute; /* what backward computes again instead of keeping it (layer/recompute.h) */
+    int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
+    gs_wire wire;  /* how gradients travel (sync/wire.h) */
     gs_slow slow;
     gs_jitter jitter;
     gs_link link;       /* how slow messages between workers are (comm/link.h) */
@@ -101,20 +141,29 @@ typedef struct gs_settings {
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
-    uint64_t verify; /* compare the workers' weights every `verify` steps; 0: never */
-    bool keep_going; /* when a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
-    int tests;       /* evaluations on the test set in an epoch, evenly spaced; 0, 1: only at its end.
+    const char *digest;  /* record each step in this folder (digest/digest.h); NULL: no record */
+    uint64_t verify;     /* compare the workers' weights every `verify` steps; 0: never */
+    bool keep_going;     /* when a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
+    int tests;           /* evaluations on the test set in an epoch, evenly spaced; 0, 1: only at its end.
                         More than one only if all workers have the same weights after each step. */
-    bool record;     /* call the observer's workers and timeline functions too */
+    bool record;         /* call the observer's workers and timeline functions too */
     gs_step_range trace; /* the steps of that timeline */
     bool confusion;      /* of gs_eval: count which class is taken for which */
     bool
-        keep_best; /* the weights, saved or in gs_result, are those of the epoch with the best test accuracy */
-    bool measure;  /* measure the phases of some steps (costs a wait after each phase of these) */
+        keep_best; /* the weights, saved or in gs_result, are those of the best epoch: by test accuracy, of a text by
+                      test loss */
+    bool measure; /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to cause faults: each worker calls it after a step. */
     void (*test_hook)(struct gs_worker *);
+    int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (memory.h) */
+    /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload.h). */
+    unsigned offload;
+    const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
+    bool fit;                /* with it: settings change until the run fits */
+    bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
+    bool rehearses; /* workers compute nothing, and their devices take no memory (memory.h) */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
@@ -125,25 +174,15 @@ gs_settings gs_settings_default(void);
 gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
 
 enum {
-    GS_MICRO_BATCH = 256, /* a larger part of a batch is computed in several pieces (data/schedule.h) */
-    GS_TOP = 5,           /* top-5 accuracy, as ImageNet's */
-    GS_EVAL_BLOCK = 128,  /* samples that inference handles at once, whatever the number of workers */
+    GS_MICRO_BATCH = 256,     /* a larger part of a batch is computed in several pieces (data/schedule.h), */
+    GS_MICRO_BYTES = 1 << 30, /* or if the outputs of all its layers had more bytes */
+    GS_TENSOR_MOST = 64,      /* workers in a group of --tensor, at most */
+    GS_TOP = 5,               /* top-5 accuracy, as ImageNet's */
+    GS_EVAL_BLOCK = 128,      /* samples that inference handles at once, at most (gs_eval_block) */
+    GS_EVAL_BYTES = 3 << 25,  /* of the outputs of all layers in it, at most */
 };
 
-/* Where the time of a step goes. */
-typedef enum gs_phase {
-    GS_PHASE_DATA,
-    GS_PHASE_FORWARD,
-    GS_PHASE_BACKWARD,
-    GS_PHASE_SYNC,
-    GS_PHASE_UPDATE,
-    GS_PHASES
-} gs_phase;
-
-extern const char *const gs_phase_names[GS_PHASES]; /* "data", "forward", ... */
-
 typedef struct gs_timeline gs_timeline;
-struct gs_timeline_part;
 
 /* Samples on their way to a worker's device, and there. */
 typedef struct gs_input {
@@ -180,37 +219,47 @@ typedef struct gs_worker {
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
     size_t batch;                           /* the global batch, after 0 was replaced */
+    size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;
+    /* Those over which gradients are summed: all, or with --tensor those that hold the same part of the weights. */
+    gs_comm *replicas;
+    gs_comm *group; /* with --tensor, those that share layers with this one (ways/tensor.c); else NULL */
+    struct gs_tensor_worker *tensor;
     const struct gs_way *way; /* how it makes a step (ways/way.h), */
     void *way_state;          /* and what that keeps: way.create, way.free */
     gs_device *device;
     gs_model *model;
     gs_input input;
-    gs_optimizer *optimizer;      /* NULL where nothing is trained */
-    gs_lr_course rates;           /* of its steps */
-    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
-    gs_sync *sync;                /* NULL until training begins */
-    size_t sync_most;             /* floats in the largest sum that it makes */
+    struct gs_offload_layers *offload; /* of activations and weights; NULL: these stay */
+    gs_optimizer *optimizer;           /* NULL where nothing is trained */
+    gs_lr_course rates;                /* of its steps */
+    const gs_sync_scheme *scheme;      /* as asked for; sync->scheme is what `auto` made of it */
+    gs_sync *sync;                     /* NULL until training begins */
+    size_t sync_most;                  /* floats in the largest sum that it makes */
     /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
     gs_status (*final)(void *way_state, size_t first);
-    bool scores_early;      /* it asks for the score of a step before backward: gs_read_score then has it */
-    float counts[GS_STATS]; /* where that comes */
-    gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
-    gs_loader *loader;      /* of the training set's samples; NULL where nothing is trained */
-    gs_piece piece;         /* the samples that it computes, or has computed last */
-    uint64_t step;          /* steps done */
-    gs_timeline *timeline;  /* of settings->trace, else NULL */
-    uint32_t *checksums;    /* one of each worker, for --verify */
+    bool scores_early;        /* it asks for the score of a step before backward: gs_read_score then has it */
+    float counts[GS_STATS];   /* where that comes */
+    gs_schedule schedule;     /* what it computes; all zero where nothing is trained */
+    gs_loader *loader;        /* of the training set's samples; NULL where nothing is trained */
+    gs_piece piece;           /* the samples that it computes, or has computed last */
+    uint64_t step;            /* steps done, */
+    uint64_t begun_at;        /* of which so many by earlier runs (settings->resume) */
+    gs_timeline *timeline;    /* of settings->trace, else NULL */
+    struct gs_digest *digest; /* with settings->digest, else NULL */
+    uint32_t *checksums;      /* one of each worker, for --verify */
+    const gs_memory_use
+        *planned;    /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
+    const char *fit; /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;
+    gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;
+    struct gs_device_report *devices; /* of all workers, where these hold different parts; else NULL */
 } gs_worker;
 
-/* The result of a step or an evaluation: sums over the global batch, the same on every worker. (Where workers do
- * not synchronise in each step, a step's sums are this worker's alone; those of an epoch are of all workers.) */
-typedef struct gs_score {
-    double loss, correct, samples; /* a sample with many labels counts once for each */
-    bool stop;                     /* a worker was asked to stop: all end after this step */
-} gs_score;
+/* Load settings->data as the settings say: labels, tokens, context. As gs_dataset_load; GS_E_USAGE too: a
+ * setting of texts with other data. */
+gs_status gs_load_set(const gs_settings *, gs_split, gs_dataset **out);
 
 /* The CPU threads of one of `local` workers of this process: settings->threads, or the CPUs of the calling thread
  * divided among all workers that use them. */
@@ -246,7 +295,8 @@ gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
 typedef struct gs_ranking {
     double *
         confusion; /* (classes, classes), zeros at first: which label was taken for which class; NULL: not wanted */
-    double top; /* how many samples have their label among the GS_TOP classes with the largest logits */
+    double top;      /* how many samples have their label among the GS_TOP classes with the largest logits */
+    gs_worst *worst; /* empty at first; stays so where a sample has several answers; NULL: not wanted */
 } gs_ranking;
 
 /* The same, and where `ranking` is not NULL, this too. */
@@ -260,106 +310,13 @@ gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
  * *found_by_all: every rank finds this from the same facts, so that no rank has to tell the others. */
 gs_status gs_agree(gs_worker *, bool *found_by_all);
 
-/* What a run reports as it goes on, from rank 0 only, in its thread. Any may be NULL. */
-typedef struct gs_epoch_report {
-    int epoch; /* from 1 */
-    uint64_t steps;
-    double train_loss, train_accuracy, test_loss, test_accuracy, samples_per_s;
-    double
-        gradient_norm; /* with settings->clip: the mean over the steps (of rank 0), before clipping; else NAN */
-} gs_epoch_report;
-
-/* A worker's device, and the host that it is in. */
-typedef struct gs_device_report {
-    char device[48], description[160], host[64];
-} gs_device_report;
-
-/* One evaluation on the test set. */
-typedef struct gs_test_report {
-    uint64_t step;  /* after this many steps */
-    double seconds; /* of training until then, without evaluations */
-    double loss, accuracy;
-} gs_test_report;
-
-/* What one worker of a run, or of an epoch, did. */
-typedef struct gs_worker_report {
-    char device[48];
-    double samples_per_s;    /* of training: of its part alone */
-    double share[GS_PHASES]; /* of the time of the steps that were measured; sum 1, or 0 where none was */
-} gs_worker_report;
-
-typedef struct gs_observer {
-    void *context;
-    void (*start)(void *context, const gs_worker *rank0);
-    void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
-    void (*epoch)(void *context, const gs_epoch_report *);
-    void (*test)(void *context, const gs_test_report *);
-    /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
-     * once, after the last traced step, the timelines of all workers (timeline.h). */
-    void (*devices)(void *context, const gs_device_report *, int workers);
-    void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
-    void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
-} gs_observer;
-
-/* What --bucket gained, in seconds per step: the time of the sums of all buckets, and how long the step waited for them
- * after its backward. A sum's time includes this rank's waits for others. */
-typedef struct gs_overlap_times {
-    int buckets; /* 0: there are none */
-    double summed, waited;
-} gs_overlap_times;
-
-/* The share of communication that was hidden behind backward: 1 - waited / summed. */
-static inline double gs_overlap_hidden(gs_overlap_times t) {
-    return t.waited < t.summed ? 1 - t.waited / t.summed : 0;
-}
-
-/* What the server of an asynchronous run counted. */
-typedef struct gs_staleness {
-    uint64_t *count; /* [s], s < counts: gradients applied after s others since their weights were read */
-    size_t counts;
-    uint64_t *lead; /* [d], d < leads: steps that were begun d steps ahead of the slowest worker */
-    size_t leads;
-} gs_staleness;
-
-void gs_staleness_free(gs_staleness *);
-
-/* The outcome of a run. */
-typedef struct gs_result {
-    double train_loss, test_loss, test_accuracy; /* of the last epoch; loss per sample */
-    int tested_epoch; /* the epoch, from 1, after which the test was made; in an interrupted run an earlier one
-                             than the last, or 0: there was no test, and test_loss and test_accuracy say nothing */
-    double samples_per_s; /* of training alone, all workers together (eval: of inference) */
-    double step_median;   /* seconds a step with a whole batch takes (step_time.h); of eval 0 */
-    uint64_t steps;
-    double phase[GS_PHASES]; /* seconds per step in each phase, mean over this process's workers */
-    double waited;           /* share of training time that a worker waited for its loader, mean as above */
-    size_t params;
-    float *weights; /* params floats, and behind them the model's state, if it has any */
-    int kept_epoch; /* with keep_best: the epoch, from 1, that the weights are of; 0: the last weights */
-    double kept_accuracy;     /* on the test set after it */
-    gs_overlap_times overlap; /* mean over this process's workers */
-    double sent, sent_most;   /* bytes per step: mean over all workers, and the one with most; 0: not known */
-    int workers;              /* of all processes */
-    int threads;              /* that each cpu worker of this process had */
-    int cpus;                 /* that this worker was bound to; 0: it was not bound */
-    int rank;                 /* of this process's first worker */
-    gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
-    gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
-    double
-        top_accuracy;  /* of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP */
-    int classes;       /* of gs_eval: outputs of the model */
-    double *confusion; /* (classes, classes): how many samples with this label were taken for that class */
-    bool interrupted;  /* stopped by a signal before the end; weights are those of the last whole step */
-} gs_result;
-
-void gs_result_free(gs_result *);
-
 /* All epochs of one worker. */
 gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
 
-/* GS_E_USAGE: settings that are out of range or do not go together. On failure the message names the worker, and
- * result->steps is how many steps were done; of a run that has diverged it is the step. Where only saving has failed
- * the whole result is there: its weights are not NULL. */
+/* A run to be resumed that has done all steps that are asked for is only tested and saved: train_loss is NaN.
+ * GS_E_USAGE: settings that are out of range or do not go together. On failure
+ * the message names the worker, and result->steps is how many steps were done; of a run that has diverged it is the
+ * step. Where only saving has failed, the whole result is there: its weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Evaluate settings->load on the test set, on the same workers. GS_E_DIVERGED: the loss is not finite. */

@@ -41,7 +41,7 @@ static int first_different(const uint32_t *all, size_t stride, int size, int *fr
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
-    const gs_model *m = w->model;
+    const gs_model *m = gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
@@ -66,15 +66,27 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
 }
 
 static gs_status compare(gs_worker *w, const float *weights) {
-    uint32_t mine = checksum(weights, w->model->saved);
+    uint32_t mine = checksum(weights, gs_model_whole(w->model)->saved);
     int from;
     GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
     return first_different(w->checksums, 1, w->comm->size, &from) < 0 ? GS_OK : name_difference(w, weights);
 }
 
+/* Each has made a copy of the parts of all. */
+static gs_status compare_copies(gs_worker *w) {
+    const size_t saved = gs_model_whole(w->model)->saved;
+    float *weights = malloc(saved * sizeof *weights + 1);
+    if (!weights) return gs_fail(GS_E_MEMORY, "--verify: no memory for a copy of %zu weights", saved);
+    gs_status status = w->way->weights(w, weights);
+    if (status == GS_OK) status = compare(w, weights);
+    free(weights);
+    return status;
+}
+
 gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
+    if (gs_are_divided(w->model)) return compare_copies(w);
     void *weights;
     GS_TRY(w->device->ops->map(w->device, w->model->weights, w->model->saved * sizeof(float), &weights));
     gs_status same = compare(w, weights);

@@ -1,13 +1,17 @@
 #include "train/train.h"
 
 #include "model/safetensors.h"
+#include "train/digest/digest.h"
 #include "train/internal.h"
+#include "train/offload.h"
+#include "train/state.h"
 #include "train/timeline.h"
+#include "train/ways/tensor.h"
 
 #include <stdlib.h>
 
 int gs_worker_threads(const gs_settings *s, int local) {
-    if (gs_way_of(s)->one_thread) return 1;
+    if (gs_way_of(s)->one_thread || s->exact) return 1;
     if (s->threads > 0) return s->threads;
     const gs_rendezvous *p = s->processes;
     int threads = gs_cpu_cores() / (local * (p && p->size > 0 && !p->own_cpus ? p->size : 1));
@@ -15,9 +19,10 @@ int gs_worker_threads(const gs_settings *s, int local) {
 }
 
 static gs_status load_weights(gs_worker *w) {
-    float *host = malloc(w->model->saved * sizeof(float) + 1);
-    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", w->model->params);
-    gs_status status = gs_safetensors_load(w->settings->load, w->model, host);
+    const gs_model *whole = gs_model_whole(w->model);
+    float *host = malloc(whole->saved * sizeof(float) + 1);
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", whole->params);
+    gs_status status = gs_safetensors_load(w->settings->load, whole, host);
     if (status == GS_OK) gs_look_at_loaded(w, host);
     if (status == GS_OK) status = gs_model_write_weights(w->model, host);
     free(host);
@@ -28,26 +33,31 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     const gs_backend *ops = w->device->ops;
     size_t m = w->input.most, features = gs_shape_size(data->shape);
     w->input.answer_bytes = gs_dataset_answer_bytes(data);
-    w->input.scales = !data->inputs;
-    if (w->input.scales && !ops->host_memory) GS_TRY(ops->alloc(w->device, m * features, &w->input.bytes));
-    GS_TRY(ops->alloc(w->device, m * features * sizeof(float), &w->input.x));
-    GS_TRY(ops->alloc(w->device, m * w->input.answer_bytes, &w->input.answers));
-    w->input.host_inputs = malloc(m * gs_dataset_input_bytes(data));
-    w->input.host_answers = malloc(m * w->input.answer_bytes);
+    w->input.scales = !gs_dataset_is_numbers(data);
+    const size_t input_bytes = m * gs_dataset_input_bytes(data), answer_bytes = m * w->input.answer_bytes;
+    if (w->input.scales && !ops->host_memory)
+        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features, &w->input.bytes));
+    GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features * sizeof(float), &w->input.x));
+    GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, answer_bytes, &w->input.answers));
+    w->input.host_inputs = gs_host_alloc(w, GS_MEMORY_DATA, input_bytes);
+    w->input.host_answers = gs_host_alloc(w, GS_MEMORY_DATA, answer_bytes);
     w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
     if (!w->input.host_inputs || !w->input.host_answers || !w->checksums)
         return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
     return GS_OK;
 }
 
-/* Its part of each batch; or, where the way to train cuts batches otherwise, its parts, one after the other. */
+/* Its part of each batch, which is also that of the other stages of its pipeline; or, where the way to train cuts
+ * batches otherwise, its parts, one after the other. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
-    int parts = w->way->parts > 0 ? w->way->parts : w->comm->size, mine = parts / w->comm->size;
+    const int stages = gs_stages_of(s), parts = gs_parts_of(s, w->comm->size),
+              mine = parts / (w->comm->size / stages);
+    const gs_layout layout = gs_layout_of(s, w->comm->size);
     gs_schedule schedule = {.count = w->train_set->count,
                             .batch = w->batch,
                             .parts = parts,
-                            .first_part = w->comm->rank * mine,
+                            .first_part = gs_place_of(&layout, w->comm->rank).replica * mine,
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
@@ -61,31 +71,59 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
 static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
-    w->sync_most = w->model->saved + GS_STATS;
+    w->sync_most = w->way->own_sums ? GS_STATS : w->model->saved + GS_STATS;
     const gs_optimizer_numbers n = gs_settings_numbers(s);
-    GS_TRY(gs_optimizer_create(s->optimizer, w->model, n.lr, n.momentum, n.weight_decay, &w->optimizer));
+    const size_t held = w->way->held ? w->way->held(w) : w->model->params;
+    GS_TRY(gs_optimizer_create_held(s->optimizer, w->model, held, n.lr, n.momentum, n.weight_decay,
+                                    &w->optimizer));
     w->optimizer->beta1 = n.beta1;
     w->optimizer->beta2 = n.beta2;
     w->optimizer->epsilon = n.epsilon;
     w->optimizer->clip = s->clip;
+    if (s->precision == GS_PRECISION_F16) w->optimizer->loss_scale.scale = GS_LOSS_SCALE_FIRST;
+    if (s->begin) gs_state_begin(w);
+    const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
+    if (s->rehearses) return gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader);
+    GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
+}
+
+static gs_status create_model(gs_worker *w, gs_shape in) {
+    const gs_settings *s = w->settings;
+    const gs_tensor_group place = gs_tensor_place(w);
+    if (w->train_set && w->way->split)
+        return gs_model_create_weights(w->device, s->model, in, s->loss, s->seed, s->recompute,
+                                       place.size > 0 ? &place : NULL, &w->model);
+    if (place.size == 0)
+        return gs_model_create_recomputing(w->device, s->model, in, w->input.most, s->loss, s->seed,
+                                           s->recompute, &w->model);
+    return gs_model_create_tensor(w->device, s->model, in, w->input.most, s->loss, s->seed, s->recompute,
+                                  &place, &w->model);
 }
 
 static gs_status create(gs_worker *w, const char *device, int threads) {
     const gs_settings *s = w->settings;
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     size_t most;
+    GS_TRY(gs_eval_block(s->model, data->shape, &w->eval_block));
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
         GS_TRY(gs_largest_piece(s, data->shape, &most));
         w->schedule = schedule_of(w, most);
     }
-    w->input.most = w->schedule.most > GS_EVAL_BLOCK ? w->schedule.most : GS_EVAL_BLOCK;
+    w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
+    if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
     GS_TRY(gs_find_scheme(s, &w->scheme));
     GS_TRY(gs_device_open(device, threads, &w->device));
-    GS_TRY(gs_model_create(w->device, s->model, data->shape, w->input.most, s->loss, s->seed, &w->model));
+    w->device->precision = s->precision;
+    if (s->rehearses) gs_device_rehearse(w->device);
+    w->device->offload = w->train_set ? s->offload : 0;
+    w->device->offload_folder = s->offload_dir;
+    GS_TRY(create_model(w, data->shape));
+    w->model->label_smoothing = s->label_smoothing;
+    GS_TRY(gs_offload_layers_create(w->model, &w->offload));
     GS_TRY(make_buffers(w, data));
-    if (s->load) GS_TRY(load_weights(w));
+    if (s->load && !s->rehearses) GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
 }
 
@@ -95,6 +133,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
     *w = (gs_worker){.settings = settings,
                      .way = gs_way_of(settings),
                      .comm = comm,
+                     .replicas = comm,
                      .train_set = train_set,
                      .test_set = test_set};
     gs_status status = create(w, device, threads);
@@ -109,6 +148,7 @@ void gs_worker_free(gs_worker *w) {
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
     gs_optimizer_free(w->optimizer);
+    gs_offload_layers_free(w->offload);
     gs_model_free(w->model);
     if (w->device) {
         w->device->ops->free(w->device, w->input.bytes);
@@ -119,6 +159,8 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_inputs);
     free(w->input.host_answers);
     free(w->checksums);
+    free(w->devices);
+    gs_digest_free(w->digest); /* last: layers point into it */
     *w = (gs_worker){0};
 }
 
@@ -149,12 +191,13 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers);
+    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n);
 }
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
-    const gs_loaded *next = gs_loader_next(w->loader);
+    const gs_loaded *next;
+    GS_TRY(gs_loader_next(w->loader, &next));
     const gs_piece *p = &next->piece;
     w->piece = *p;
     w->measured.samples += (double)p->n;
@@ -164,16 +207,18 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
                       .seed = w->settings->seed,
                       .step = w->step,
                       .first = p->place,
+                      .loss_scale = w->optimizer->loss_scale.scale,
                       .final = p->last ? w->final : NULL,
                       .final_context = w->way_state};
     gs_batch_norm_begin(w, pass);
+    gs_digest_samples(w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are thrown away. The ragged
  * last batch is left out: on OpenCL's CPU devices it needs no other kernels, and elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
-    gs_pass pass = {.n = w->schedule.most, .training = true};
+    gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;
     GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));

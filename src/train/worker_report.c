@@ -1,5 +1,7 @@
 #include "train/internal.h"
 
+#include "layer/recompute.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,10 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
     for (int p = 0; p < GS_PHASES; p++) sum += w->measured.phase[p] - since->phase[p];
     for (int p = 0; p < GS_PHASES; p++)
         mine.report.share[p] = sum > 0 ? (w->measured.phase[p] - since->phase[p]) / sum : 0;
+    for (int i = 0; i < GS_MEMORY_PLACES; i++) {
+        mine.report.memory[i] = w->device->memory.peak[i];
+        if (w->planned) mine.report.planned[i] = w->planned[i];
+    }
     *out = calloc((size_t)w->comm->size, sizeof **out);
     part *all = calloc((size_t)w->comm->size, sizeof *all);
     gs_status status = GS_OK;
@@ -57,4 +63,24 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
             d->host[sizeof d->host - 1] = '\0'; /* whatever the other side has sent */
     }
     return GS_OK;
+}
+
+static gs_status add_flops(gs_layer *l, void *sum) {
+    *(double *)sum += l->elsewhere ? 0 : l->flops;
+    return GS_OK;
+}
+
+/* Backward takes as many more operations in a stage as in the whole model. */
+gs_recomputed gs_worker_recomputes(const gs_worker *w) {
+    gs_recomputed r = {0};
+    const double ratio = w->model->flops_backward / w->model->flops_forward;
+    const bool whole = !w->way->model || !w->train_set;
+    gs_model *m;
+    for (int i = 0; (m = whole ? (i ? NULL : w->model) : w->way->model(w, i)); i++) {
+        r.again += gs_recompute_flops(m->net);
+        (void)gs_layer_walk(m->net, add_flops, &r.forward);
+        r.segments += gs_recompute_segments(m->net);
+    }
+    r.backward = whole ? w->model->flops_backward : ratio * r.forward;
+    return r;
 }

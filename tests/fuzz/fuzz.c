@@ -98,6 +98,7 @@ static gs_status hear(gs_comm *c, void *to, size_t bytes) {
 
 /* Of every rank but this one. */
 static gs_status hear_all(gs_comm *c, const void *mine, void *all, size_t bytes) {
+    if (bytes == 0) return GS_OK; /* all may be NULL then */
     for (int r = 0; r < c->size; r++) {
         if (r == c->rank && mine)
             memcpy((char *)all + (size_t)r * bytes, mine, bytes);

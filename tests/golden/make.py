@@ -73,6 +73,13 @@ def conv2d(n, c, h, w_, out, kh, kw, sh, sw, ph, pw, bias):
     return F.conv2d(x, w, b, (sh, sw), (ph, pw)), {"dx": x, "dw": w, "db": b}
 
 
+def conv2d_groups(n, c, h, w_, out, kh, kw, sh, sw, ph, pw, groups, dh, dw, bias):
+    x = leaf(values(size(n, c, h, w_), X), n, c, h, w_)
+    w = leaf(values(size(out, c // groups, kh, kw), W), out, c // groups, kh, kw)
+    b = leaf(values(out, B), out) if bias else None
+    return F.conv2d(x, w, b, (sh, sw), (ph, pw), (dh, dw), groups), {"dx": x, "dw": w, "db": b}
+
+
 def max_pool2d(n, c, h, w, kh, kw, sh, sw, ph, pw):
     x = leaf(distinct(size(n, c, h, w)), n, c, h, w)
     y, index = F.max_pool2d(x, (kh, kw), (sh, sw), (ph, pw), return_indices=True)
@@ -115,6 +122,18 @@ def attention(n, length, width, heads, causal):
     return (F.softmax(score, -1) @ v).transpose(1, 2).reshape(n, length, width), {"dx": x}
 
 
+def attention_cached(n, tokens, past, length, width, heads):
+    d = width // heads
+    x = torch.tensor(values(n * tokens * 3 * width, X)).reshape(n, tokens, 3, heads, d)
+    q, k, v = x.permute(2, 0, 3, 1, 4)
+    keys = torch.tensor(values(n * width * length, W)).reshape(n, heads, d, length).transpose(-1, -2)[:, :, :past]
+    kept = torch.tensor(values(n * width * length, B)).reshape(n, heads, length, d)[:, :, :past]
+    score = q @ torch.cat([keys, k], 2).transpose(-1, -2) / d ** 0.5
+    score = score.masked_fill(torch.ones(tokens, past + tokens).triu(past + 1).bool(), float("-inf"))
+    y = F.softmax(score, -1) @ torch.cat([kept, v], 2)
+    return {"y": y.transpose(1, 2).reshape(n, tokens, width)}
+
+
 def relu(count):
     x = leaf(away_from_0(count, X), count)
     return F.relu(x), {"dx": x}
@@ -145,10 +164,10 @@ def silu(count):
     return F.silu(x), {"dx": x}
 
 
-def softmax_cross_entropy(n, classes):
+def softmax_cross_entropy(n, classes, smoothing):
     x = leaf(4 * values(n * classes, X), n, classes)
     labels = torch.tensor((hashed(n, LABELS) % classes).astype(np.int64))
-    loss = F.cross_entropy(x, labels, reduction="sum")
+    loss = F.cross_entropy(x, labels, reduction="sum", label_smoothing=smoothing / 100)
     loss.backward()
     correct = (x.argmax(1) == labels).sum()
     return {"y": F.softmax(x, 1), "stats": torch.tensor([loss, correct, n]), "dx": x.grad}
@@ -346,7 +365,8 @@ def clippings():
         write(file, "norms", torch.stack(norms))
 
 
-operators()
-trainings()
-optimizers()
-clippings()
+if __name__ == "__main__":
+    operators()
+    trainings()
+    optimizers()
+    clippings()

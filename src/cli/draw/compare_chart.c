@@ -108,6 +108,13 @@ void gs_worker_lines(FILE *to, const gs_screen *s, const gs_result *r) {
     fputc('\n', to);
 }
 
+cJSON *gs_memory_json(const gs_memory_use *use) {
+    cJSON *o = cJSON_CreateObject();
+    for (int k = 0; k < GS_MEMORY_KINDS; k++)
+        GS_JSON_ADD(o, GS_FIELD(gs_memory_word((gs_memory_kind)k), use->bytes[k]));
+    return GS_JSON_ADD(o, GS_FIELD("total", gs_memory_total(use)));
+}
+
 void gs_worker_json(const gs_result *r, cJSON *o) {
     if (!r->worker) return;
     cJSON *array = cJSON_AddArrayToObject(o, "per_worker");
@@ -120,6 +127,16 @@ void gs_worker_json(const gs_result *r, cJSON *o) {
         for (int p = 0; p < GS_PHASES; p++)
             GS_JSON_ADD(share, GS_FIELD(gs_phase_names[p], sum > 0 ? r->worker[i].share[p]
                                                                    : NAN)); /* NAN: no step was measured */
+        cJSON_AddItemToObject(w, "device_bytes", gs_memory_json(&r->worker[i].memory[GS_ON_DEVICE]));
+        cJSON_AddItemToObject(w, "host_bytes", gs_memory_json(&r->worker[i].memory[GS_ON_HOST]));
+        if (r->offload.on)
+            cJSON_AddItemToObject(w, "offloaded_bytes", gs_memory_json(&r->worker[i].memory[GS_OFFLOADED]));
+        if (gs_memory_total(&r->worker[i].planned[GS_ON_DEVICE]) > 0) {
+            cJSON_AddItemToObject(w, "device_bytes_predicted",
+                                  gs_memory_json(&r->worker[i].planned[GS_ON_DEVICE]));
+            cJSON_AddItemToObject(w, "host_bytes_predicted",
+                                  gs_memory_json(&r->worker[i].planned[GS_ON_HOST]));
+        }
         cJSON_AddItemToArray(array, w);
     }
 }

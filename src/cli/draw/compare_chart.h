@@ -21,3 +21,5 @@ void gs_compare_chart(FILE *, const gs_screen *, const gs_compare_bar *, int cou
 void gs_worker_lines(FILE *, const gs_screen *, const gs_result *);
 /* The same as an array of the last JSON line. */
 void gs_worker_json(const gs_result *, struct cJSON *);
+/* {"weights": bytes, ..., "total": bytes} */
+struct cJSON *gs_memory_json(const gs_memory_use *);

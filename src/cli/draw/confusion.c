@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* The samples with this label, and how many of them were taken for what they are; the share is NaN without any. */
 static double accuracy_of(const gs_result *r, int label, double *samples) {
@@ -20,14 +21,52 @@ static void print_accuracy(FILE *out, const gs_result *r, int label) {
         fprintf(out, "%10s\n", "-");
 }
 
-static void print_table(FILE *out, const gs_result *r, int width) {
-    fprintf(out, "\nlabel   taken for\n%5s", "");
-    for (int k = 0; k < r->classes; k++) fprintf(out, "%*d", width, k);
+/* How wide the names are; what is not ASCII takes one column for each character. */
+static int columns_of(const char *text) {
+    int columns = 0;
+    for (; *text; text++) columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+static int widest_name(const gs_result *r) {
+    char room[GS_CLASS_NAME];
+    int most = 0;
+    for (int k = 0; k < r->classes; k++) {
+        const int columns = columns_of(gs_class_name(&r->names, k, room));
+        if (columns > most) most = columns;
+    }
+    return most;
+}
+
+/* At the left or, with a width below 0, at the right of that many columns. */
+static void print_name(FILE *out, const char *name, int width) {
+    const int fill = abs(width) - columns_of(name);
+    fprintf(out, "%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0,
+            "");
+}
+
+/* What a row begins with: "cow", or where the columns have numbers, "2 cow". */
+static void print_label(FILE *out, const gs_result *r, int label, bool numbered, int width) {
+    char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
+    gs_class_name(&r->names, label, name);
+    snprintf(row, sizeof row, "%*d %s", snprintf(NULL, 0, "%d", r->classes - 1), label, name);
+    print_name(out, numbered ? row : name, r->names.count ? width : -width);
+}
+
+/* first: columns for the label; each: for a class, which is headed by its name or, if numbered, by its number. */
+static void print_table(FILE *out, const gs_result *r, bool numbered, int first, int each) {
+    char room[GS_CLASS_NAME];
+    fprintf(out, "\n%-*s   taken for\n%*s", first, "label", first, "");
+    for (int k = 0; k < r->classes; k++)
+        if (numbered)
+            fprintf(out, "%*d", each, k);
+        else
+            print_name(out, gs_class_name(&r->names, k, room), -each);
     fprintf(out, "%10s\n", "accuracy");
     for (int label = 0; label < r->classes; label++) {
-        fprintf(out, "%5d", label);
+        print_label(out, r, label, numbered, first);
         for (int k = 0; k < r->classes; k++)
-            fprintf(out, "%*.0f", width, r->confusion[label * r->classes + k]);
+            fprintf(out, "%*.0f", each, r->confusion[label * r->classes + k]);
         print_accuracy(out, r, label);
     }
 }
@@ -41,37 +80,52 @@ static int usual_mistake(const gs_result *r, int label) {
     return most;
 }
 
-static void print_list(FILE *out, const gs_result *r) {
-    fprintf(out, "\nlabel  samples  accuracy  most often taken for\n");
+static void print_list(FILE *out, const gs_result *r, int first) {
+    char room[GS_CLASS_NAME];
+    fprintf(out, "\n%-*s  samples  accuracy  most often taken for\n", first, "label");
     for (int label = 0; label < r->classes; label++) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         if (!(samples > 0)) continue;
         int mistake = usual_mistake(r, label);
-        fprintf(out, "%5d %8.0f %7.2f %%", label, samples, 100 * accuracy);
-        if (mistake >= 0) fprintf(out, "  %d (%.0f)", mistake, r->confusion[label * r->classes + mistake]);
+        print_label(out, r, label, false, first);
+        fprintf(out, " %8.0f %7.2f %%", samples, 100 * accuracy);
+        if (mistake >= 0)
+            fprintf(out, "  %s (%.0f)", gs_class_name(&r->names, mistake, room),
+                    r->confusion[label * r->classes + mistake]);
         fprintf(out, "\n");
     }
 }
 
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
 void gs_confusion_print(FILE *out, const gs_screen *screen, const gs_result *r) {
+    enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
     for (int i = 0; i < r->classes * r->classes; i++) most = fmax(most, r->confusion[i]);
-    int width = snprintf(NULL, 0, "%.0f", most) + 1, name = snprintf(NULL, 0, "%d", r->classes) + 1;
-    width = width < name ? name : width;
-    if (width < 5) width = 5;
-    if (5 + r->classes * width + 10 <= screen->width)
-        print_table(out, r, width);
+    const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
+    const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
+    const int named = larger(count, name + 1), first = larger(LABEL, name);
+    const int numbered_first = r->names.count ? larger(LABEL, number + name) : LABEL;
+    if (r->names.count && first + r->classes * named + ACCURACY <= screen->width)
+        print_table(out, r, false, first, named);
+    else if (numbered_first + r->classes * count + ACCURACY <= screen->width)
+        print_table(out, r, r->names.count > 0, numbered_first, count);
     else
-        print_list(out, r);
+        print_list(out, r, first);
 }
 
 void gs_confusion_json(const gs_result *r, cJSON *o) {
     cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
-          *by_class = cJSON_AddArrayToObject(o, "class_accuracy");
+          *by_class = cJSON_AddArrayToObject(o, "class_accuracy"),
+          *names = r->names.count ? cJSON_AddArrayToObject(o, "class_names") : NULL;
+    char room[GS_CLASS_NAME];
     for (int label = 0; label < r->classes; label++) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
         cJSON_AddItemToArray(matrix, row);
+        if (names) cJSON_AddItemToArray(names, cJSON_CreateString(gs_class_name(&r->names, label, room)));
         cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
     }
 }

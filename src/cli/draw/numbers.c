@@ -1,16 +1,18 @@
 #include "cli/draw/numbers.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *gs_thousands(double number) {
     static char texts[4][40];
     static int next;
     char digits[32], *out = texts[next = (next + 1) % 4];
-    int n = snprintf(digits, sizeof digits, "%.0f", number), used = 0;
+    const bool is_speed = number >= 0.01 && number < 9.95 && number != floor(number);
+    int n = snprintf(digits, sizeof digits, is_speed ? "%.2g" : "%.0f", number), used = 0;
     for (int i = 0; i < n && used < 38; i++) {
         out[used++] = digits[i];
-        if ((n - i - 1) % 3 == 0 && i + 1 < n && digits[i] != '-') out[used++] = ',';
+        if (!is_speed && (n - i - 1) % 3 == 0 && i + 1 < n && digits[i] != '-') out[used++] = ',';
     }
     out[used] = 0;
     return out;

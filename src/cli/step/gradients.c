@@ -14,6 +14,8 @@ typedef struct maker {
 
 static gs_status check(const maker *m, int workers) {
     size_t batch = m->settings->batch;
+    if (m->set->text)
+        return gs_fail(GS_E_USAGE, "%s is a text: step shows the gradients of images", m->set->name);
     if (batch > m->set->count)
         return gs_fail(GS_E_USAGE, "--batch %zu is larger than the training set, which has %zu sample%s",
                        batch, m->set->count, gs_s(m->set->count));
@@ -28,7 +30,7 @@ static gs_status add_gradient(maker *m, size_t first, size_t n) {
     gs_worker *w = &m->worker;
     gs_pass pass = {.n = n, .training = true, .seed = m->settings->seed, .first = first};
     gs_mem logits;
-    gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_answers);
+    GS_TRY(gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_answers));
     GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n));
     GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
@@ -64,7 +66,7 @@ static gs_status check_labels(const maker *m) {
 
 static gs_status make(maker *m, gs_step_gradients *g) {
     const gs_settings *s = m->settings;
-    GS_TRY(gs_dataset_load_labels(s->data, GS_TRAIN, s->labels, &m->set));
+    GS_TRY(gs_load_set(s, GS_TRAIN, &m->set));
     GS_TRY(check(m, g->workers));
     GS_TRY(check_labels(m));
     if (!(m->order = malloc(m->set->count * sizeof *m->order)))

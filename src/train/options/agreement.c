@@ -1,4 +1,9 @@
+#include "data/text_set.h"
+#include "train/internal.h"
 #include "train/options/options.h"
+#include "train/state.h"
+
+#include "data/source.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +21,8 @@ typedef struct gs_shown {
  * drift apart. So before the first step every rank shows what it is about to do. */
 typedef struct gs_agreement {
     uint64_t params, samples;
-    uint32_t trains, data, weights;
+    uint64_t step; /* where the run begins */
+    uint32_t trains, context, data, weights, state;
     gs_shown model, option[GS_RUN_OPTIONS]; /* as in gs_run_table */
 } gs_agreement;
 
@@ -34,7 +40,10 @@ static bool differ(const gs_shown *a, const gs_shown *b) {
     return a->checksum != b->checksum || strcmp(a->begins, b->begins) != 0;
 }
 
-static uint32_t checksum_of_data(const gs_dataset *d) {
+uint32_t gs_data_checksum(const gs_dataset *d) {
+    if (d->source) return d->source->checksum;
+    const gs_text *t = d->text;
+    if (t) return checksum(t->token, t->count * sizeof *t->token) ^ checksum(&t->context, sizeof t->context);
     const void *inputs = d->inputs ? (void *)d->inputs : d->images;
     const void *answers = d->targets ? (void *)d->targets : d->labels;
     size_t answer_bytes = d->targets ? gs_dataset_answer_bytes(d) : (size_t)gs_dataset_labels_each(d);
@@ -42,7 +51,10 @@ static uint32_t checksum_of_data(const gs_dataset *d) {
            checksum(inputs, d->count * gs_dataset_input_bytes(d));
 }
 
+/* Of the whole model, also where this worker has a part of it. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
+    *sum = w->model->written;
+    if (w->model->undivided) return GS_OK;
     float *host = malloc(w->model->saved * sizeof(float) + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", w->model->params);
     gs_status status = gs_model_read_weights(w->model, host);
@@ -70,11 +82,16 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     memset(a, 0, sizeof *a); /* padding too: the whole struct travels */
     a->trains = w->train_set != NULL;
-    a->params = w->model->params;
+    a->params = gs_model_whole(w->model)->params;
+    a->context = data->text ? (uint32_t)data->text->context : 0;
     a->samples = data->count;
-    a->data = checksum_of_data(data);
+    a->data = gs_data_checksum(data);
     a->model = show(w->model->text);
     for (size_t i = 0; gs_run_table[i].name; i++) a->option[i] = show_option(&gs_run_table[i], &s);
+    const gs_state *begin = w->train_set ? s.begin : NULL;
+    if (begin) a->step = begin->step;
+    for (int i = 0; begin && i < begin->vectors; i++)
+        a->state ^= checksum(begin->vector[i], begin->params * sizeof(float)) + (uint32_t)i;
     return checksum_of_weights(w, &a->weights);
 }
 
@@ -99,7 +116,7 @@ static gs_status fail_in_option(int rank, const gs_run_option *o, const char *th
     snprintf(name, sizeof name, "--%s%s", o->name, o->kind == GS_OPTION_KEEP ? " best" : "");
     if (is_switch(o))
         return gs_fail(GS_E_USAGE, "rank %d runs %s %s, rank 0 %s it" THE_SAME, rank, theirs, name, first);
-    if (o->kind == GS_OPTION_WIRE || o->kind == GS_OPTION_RULE)
+    if (o->kind == GS_OPTION_WIRE || o->kind == GS_OPTION_PRODUCTS || o->kind == GS_OPTION_RULE)
         return gs_fail(GS_E_USAGE, "rank %d has %s %s, rank 0 %s" THE_SAME, rank, name, theirs, first);
     return fail(rank, name, theirs, first);
 }
@@ -110,6 +127,7 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
         return gs_fail(GS_E_USAGE, "rank %d was started to %s, rank 0 to %s: start all with the same command",
                        rank, a->trains ? "train" : "eval", first->trains ? "train" : "eval");
     if (differ(&a->model, &first->model)) return fail(rank, "--model", a->model.begins, first->model.begins);
+    if (a->context != first->context) return fail_in_count(rank, "--context", a->context, first->context);
     if (a->samples != first->samples)
         return fail_in_count(rank, "the number of samples (--data)", a->samples, first->samples);
     if (a->data != first->data) return fail_in_checksum(rank, "the content of --data", a->data, first->data);
@@ -120,6 +138,10 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
             return fail_in_option(rank, &gs_run_table[i], a->option[i].begins, first->option[i].begins);
     if (a->weights != first->weights)
         return fail_in_checksum(rank, "the initial weights (--load)", a->weights, first->weights);
+    if (a->step != first->step)
+        return fail_in_count(rank, "the steps that are done (--resume)", a->step, first->step);
+    if (a->state != first->state)
+        return fail_in_checksum(rank, "the optimiser's state (--resume)", a->state, first->state);
     return GS_OK;
 }
 

@@ -1,5 +1,7 @@
 /* Values of options: as numbers, names and text. */
 #include "core/decimal.h"
+#include "layer/recompute.h"
+#include "train/offload.h"
 #include "train/options/options.h"
 
 #include <inttypes.h>
@@ -35,8 +37,10 @@ static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
 static const gs_option_names names[] = {
     [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2, "cross_entropy, squared_error"},
     [GS_OPTION_LABELS] = {{"fine", "coarse"}, 2, "fine, coarse"},
-    [GS_OPTION_NAMES] = {{"own", "torchvision"}, 2, "own, torchvision"},
+    [GS_OPTION_NAMES] = {{"own", "torchvision", "huggingface"}, 3, "own, torchvision, huggingface"},
+    [GS_OPTION_TOKENS] = {{"chars", "bytes", "bpe", "none"}, 3, "chars, bytes, bpe"},
     [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3, "f32, f16, bf16"},
+    [GS_OPTION_PRODUCTS] = {{"f32", "bf16", "f16"}, 3, "f32, bf16, f16"},
     [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3, "none, linear, sqrt"},
     [GS_OPTION_BIND] = {{"none", "cores"}, 2, "cores, none"},
     [GS_OPTION_KEEP] = {{"last", "best"}, 2, "last, best"},
@@ -55,7 +59,8 @@ static bool is_bool(gs_option_kind kind) {
 }
 
 _Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_labels) == sizeof(int) &&
-                   sizeof(gs_names) == sizeof(int) && sizeof(gs_wire) == sizeof(int) &&
+                   sizeof(gs_tokens) == sizeof(int) && sizeof(gs_names) == sizeof(int) &&
+                   sizeof(gs_wire) == sizeof(int) && sizeof(gs_precision) == sizeof(int) &&
                    sizeof(gs_lr_rule) == sizeof(int),
                "a name's number is stored as an int or as a bool");
 
@@ -132,8 +137,12 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
         return gs_batch_norm_text(value, text, size);
     case GS_OPTION_SCHEDULE:
         return gs_lr_schedule_text(value, text, size);
+    case GS_OPTION_SEGMENTS:
+        return gs_recompute_text(*(const int *)value, text, size);
     case GS_OPTION_AUGMENT:
         return gs_augment_text(value, text, size);
+    case GS_OPTION_OFFLOAD:
+        return gs_offload_text(*(const unsigned *)value, text, size);
     case GS_OPTION_JITTER:
         return gs_jitter_text(value, text, size);
     case GS_OPTION_LINK:
@@ -153,9 +162,14 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_SCHEDULE)
         return "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
                "grow, the factor above 0 and at most 1";
+    if (kind == GS_OPTION_SEGMENTS)
+        return "all, blocks, none, or a whole number of layers from 1 to 1000000, such as 4";
     if (kind == GS_OPTION_AUGMENT)
         return "none, or some of crop:PIXELS, flip and cutout:PIXELS with commas, each once, such as "
                "crop:4,flip,cutout:8";
+    if (kind == GS_OPTION_OFFLOAD)
+        return "none, or some of optimizer, activations and weights with commas, each once, such as "
+               "optimizer,activations";
     if (kind == GS_OPTION_JITTER)
         return "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s";
     if (kind == GS_OPTION_LINK)

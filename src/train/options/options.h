@@ -30,11 +30,15 @@ typedef enum gs_option_kind {
     GS_OPTION_NORM,     /* gs_batch_norm_groups: global, local, ghost:G */
     GS_OPTION_SCHEDULE, /* gs_lr_schedule: constant, step:E,E@F, linear, cosine */
     GS_OPTION_AUGMENT,  /* gs_augment: crop:4,flip,cutout:8, none */
+    GS_OPTION_OFFLOAD,  /* unsigned: optimizer,activations,weights, none */
+    GS_OPTION_SEGMENTS, /* int: what layer/recompute.h takes: all, blocks, 4, none */
     GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
     GS_OPTION_LABELS,   /* gs_labels: fine, coarse */
-    GS_OPTION_NAMES,    /* gs_names: own, torchvision */
+    GS_OPTION_NAMES,    /* gs_names: own, torchvision, huggingface */
+    GS_OPTION_TOKENS,   /* gs_tokens: chars, bytes, bpe */
     GS_OPTION_WIRE,     /* gs_wire: f32, f16, bf16 */
+    GS_OPTION_PRODUCTS, /* gs_precision: f32, bf16, f16 */
     GS_OPTION_RULE,     /* gs_lr_rule */
     GS_OPTION_BIND,     /* bool: cores, none */
     GS_OPTION_KEEP,     /* bool: best, last */
@@ -57,6 +61,13 @@ typedef enum gs_option_agreement {
     GS_MAY_DIFFER   /* no harm, or its outcome is compared instead: the data, the weights */
 } gs_option_agreement;
 
+/* What becomes of an option when a run is resumed (--resume, ../state.h). */
+typedef enum gs_resume {
+    GS_RESUME_FREE,   /* it is not kept: it changes no result, or the weights' file says it */
+    GS_RESUME_FILLED, /* the run's own, unless another is given */
+    GS_RESUME_AGREES, /* the run's own; another one is refused */
+} gs_resume;
+
 typedef enum gs_json_place {
     GS_JSON_START /* the first line of train --json */,
     GS_JSON_LOG /* run.json */
@@ -76,9 +87,10 @@ typedef struct gs_run_option {
     const char *json[2];  /* its keys in both places; "optimizer.lr": in an object; NULL: not there */
     bool null;            /* there the default is null */
     const char *log_with; /* in run.json only if this other option differs from its default */
+    gs_resume resume;
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 64 }; /* in the table, at most */
+enum { GS_RUN_OPTIONS = 80 }; /* in the table, at most */
 
 extern const gs_run_option gs_run_table[];
 

@@ -1,10 +1,12 @@
 #include "train/profile/profile.h"
 
 #include "core/clock.h"
+#include "data/folder_set.h"
 #include "model/model_text.h"
 #include "train/internal.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +18,7 @@ typedef struct profiler {
     gs_worker worker;
     gs_dataset *loaded; /* NULL where the set is the caller's */
     const gs_dataset *set;
+    char *model; /* its text, where it was made to fit the data */
     gs_comm *comm;
     double seconds;
     size_t pieces;           /* of a step */
@@ -57,7 +60,8 @@ static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
         *n = p->again < left ? p->again : left;
         GS_TRY(gs_worker_write(w, p->inputs, p->answers, *n));
     } else {
-        const gs_loaded *next = gs_loader_next(w->loader);
+        const gs_loaded *next;
+        GS_TRY(gs_loader_next(w->loader, &next));
         *n = next->piece.n;
         GS_TRY(gs_worker_write(w, next->inputs, next->answers, *n));
     }
@@ -128,13 +132,22 @@ static gs_status measure_loader(profiler *p) {
     double start = gs_seconds(), took, samples = 0;
     const gs_settings *s = p->worker.settings;
     GS_TRY(gs_loader_create(p->set, &p->worker.schedule, &s->augment, s->seed, p->out->throttle, &loader));
+    const gs_loaded *next;
+    gs_status status;
     do {
-        samples += (double)gs_loader_next(loader)->piece.n;
+        status = gs_loader_next(loader, &next);
+        if (status == GS_OK) samples += (double)next->piece.n;
         took = gs_seconds() - start;
-    } while (took < p->seconds);
+    } while (status == GS_OK && took < p->seconds);
     gs_loader_free(loader);
     p->out->loader = samples / took;
-    return GS_OK;
+    return status;
+}
+
+static gs_status measure_decoding(profiler *p) {
+    p->out->decoded = p->out->cached = NAN;
+    if (!p->set->source) return GS_OK;
+    return gs_folder_measure(p->set, p->seconds, &p->out->decoded, &p->out->cached);
 }
 
 static gs_status measure_step(profiler *p) {
@@ -147,10 +160,11 @@ static gs_status measure_step(profiler *p) {
 
 static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
+    const gs_loaded *next;
     double count, took, samples, waited = gs_loader_waited(loader);
     /* What was loaded before the clock started is not bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
-        gs_loader_next(loader);
+        GS_TRY(gs_loader_next(loader, &next));
     p->again = 0;
     waited = gs_loader_waited(loader);
     GS_TRY(steps(p, &count, &took, &samples));
@@ -196,9 +210,10 @@ static gs_status check(const gs_settings *s, const gs_dataset *set) {
     return GS_OK;
 }
 
-static gs_status prepare(profiler *p, const gs_settings *s) {
+static gs_status prepare(profiler *p, gs_settings *s) {
     char device[48];
     GS_TRY(gs_open_set(s, GS_TRAIN, &p->loaded, &p->set));
+    GS_TRY(gs_settle_model(s, p->set, &p->model));
     GS_TRY(check(s, p->set));
     GS_TRY(gs_devices_name(s->devices, 0, device));
     GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &p->comm));
@@ -209,7 +224,7 @@ static gs_status prepare(profiler *p, const gs_settings *s) {
     p->inputs = malloc(piece * gs_dataset_input_bytes(p->set));
     p->answers = malloc(piece * gs_dataset_answer_bytes(p->set));
     if (!p->inputs || !p->answers) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", piece);
-    gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers);
+    GS_TRY(gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers));
     p->pieces = (w->batch + piece - 1) / piece;
     gs_profile *out = p->out;
     bool named = gs_model_is_name(s->model);
@@ -224,6 +239,7 @@ static gs_status prepare(profiler *p, const gs_settings *s) {
 
 static gs_status measure_all(profiler *p) {
     GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
+    GS_TRY(measure_decoding(p));
     GS_TRY(measure_loader(p));
     GS_TRY(measure_step(p));
     GS_TRY(measure_together(p));
@@ -246,6 +262,7 @@ static gs_status run(const gs_settings *settings, double seconds, gs_status (*me
     gs_worker_free(&p.worker);
     gs_comm_free(p.comm);
     gs_dataset_free(p.loaded);
+    free(p.model);
     free(p.inputs);
     free(p.answers);
     if (status != GS_OK) gs_profile_free(out);

@@ -42,13 +42,14 @@ static double bytes_forward(const gs_layer *l, double n) {
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return bytes_of_sum(l, n);
     out *= 1 + l->ops->also_writes + (epilogue_of(l).pool != NULL); /* y, the index */
-    return 4 * (in + out + (double)gs_layer_params(l));
+    return 4 * (in + out + (double)gs_layer_weights(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
     double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(gs_layer_y_shape(l));
     const gs_epilogue then = epilogue_of(l);
-    double weights = (double)l->param[0].count, params = (double)gs_layer_params(l);
+    double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
+           params = (double)gs_layer_weights(l);
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
     out *= 1 + l->ops->also_reads + then.relu + (then.pool != NULL); /* dy, y, the index */
@@ -60,7 +61,7 @@ static double bytes_backward(const gs_layer *l, double n) {
 /* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
  * that follows it, they are counted in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
-    bool learns = gs_layer_params(l) > 0;
+    bool learns = gs_layer_weights(l) > 0;
     const gs_epilogue then = epilogue_of(l);
     double too = then.relu ? (double)gs_shape_size(l->out) : 0;
     if (then.pool)
@@ -70,8 +71,9 @@ static double flops_of(const gs_layer *l, int direction, double n) {
 
 /* ---- the clock ---- */
 
-static gs_status before(void *context, const gs_layer *l, gs_direction direction) {
-    (void)direction;
+static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                        gs_mem in) {
+    (void)direction, (void)pass, (void)in;
     gs_timed_layers *all = context;
     timed *t = &all->layer[l->number];
     GS_TRY(all->device->ops->finish(all->device));
@@ -81,13 +83,17 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
     return GS_OK;
 }
 
-static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass) {
+static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                       gs_mem out) {
+    (void)out;
     gs_timed_layers *all = context;
     timed *t = &all->layer[l->number];
     gs_profile_cell *c = &t->cell[direction];
     GS_TRY(all->device->ops->finish(all->device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
+    if (pass->again && l->again == GS_AGAIN_INSIDE)
+        flops = bytes = 0; /* the layers in it have counted theirs */
     c->seconds += took - all->inside;
     c->flops += flops;
     c->bytes += bytes;

@@ -58,16 +58,19 @@ static gs_status create(gs_worker *w) {
     if (!a) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
     a->worker = w;
     a->saved = w->model->saved;
-    if (!(a->data = malloc(bytes_of(a)))) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", a->saved);
+    if (!(a->data = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a))))
+        return gs_fail(GS_E_MEMORY, "no memory for %zu floats", a->saved);
     if (w->comm->rank != 0) return GS_OK;
     a->connections = calloc((size_t)w->comm->size, sizeof *a->connections);
     if (!a->connections) return gs_fail(GS_E_MEMORY, "no memory for %d workers", w->comm->size);
     for (int r = 1; r < w->comm->size; r++) {
-        a->connections[r] = (connection){.async = a, .rank = r, .data = malloc(bytes_of(a))};
+        a->connections[r] = (connection){.async = a, .rank = r};
+        a->connections[r].data = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a));
         if (!a->connections[r].data)
             return gs_fail(GS_E_MEMORY, "no memory for the gradients of %d workers", w->comm->size);
     }
-    return gs_server_create(w, &a->server);
+    GS_TRY(gs_server_create(w, &a->server));
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, a->server, gs_server_bytes(a->server));
 }
 
 /* Join all threads that run. They have ended, or soon will: after their last step, or because the comm or the server
@@ -218,8 +221,12 @@ const gs_way gs_way_async = {
     .option = "--sync async",
     .no_bucket = "does not sum gradients in each step, so there is nothing to sum during backward",
     .no_wire = "sends weights too, which must not be rounded",
+    .no_f16 = "lets each worker update by itself, so no worker knows whether the others skip an update",
+    .no_state = "is never at the same step on all workers, so there is no state to go on from exactly",
+    .no_offload = "updates the weights of a server, as gradients come",
     .check = check,
     .describe = describe,
+    .own_sums = true,
     .apart = true,
     .create = create,
     .begin_epoch = begin_epoch,

@@ -71,11 +71,16 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who)
         status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
     if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
+    if (status == GS_OK && w->settings->rehearses) gs_device_rehearse(s->device);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
     if (status == GS_OK)
         status = s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient);
     return status == GS_OK ? take_initial(s, w->model) : status;
+}
+
+size_t gs_server_bytes(const gs_server *s) {
+    return (3 * s->params + GS_STATS) * sizeof(float);
 }
 
 gs_status gs_server_create(const gs_worker *w, gs_server **out) {

@@ -22,6 +22,8 @@ typedef struct gs_server gs_server;
 /* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be
  * freed. */
 gs_status gs_server_create(const gs_worker *w, gs_server **out);
+/* What it holds: weights, velocity, a gradient. */
+size_t gs_server_bytes(const gs_server *);
 void gs_server_free(gs_server *); /* NULL is allowed */
 
 /* The next `steps` exchanges of each worker are one epoch. Call it while no exchange is under way. */

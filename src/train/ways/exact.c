@@ -23,21 +23,29 @@
  *
  * A virtual shard may be empty: then it adds zeros in its place. Counts and loss travel in the same array.
  *
+ * Linear layers that workers can share (layer/tensor.h) add their longest sums in 8 parts too, in such a tree, whether
+ * they are shared or not: so --tensor gives the same bits.
+ *
+ * batch_norm with statistics of the global batch needs all leaves at once: lockstep.h.
+ *
  * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients
  * for each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.
  *
  * Source of recursive doubling: Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH" (International Journal of High Performance Computing Applications 19, 2005).
  */
+#include "comm/split.h"
 #include "core/clock.h"
 #include "train/internal.h"
 #include "train/timeline.h"
+#include "train/ways/lockstep.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct exact {
-    size_t count;     /* floats in the gradient array, state and counts included */
+    gs_lockstep *together; /* the leaves, where batch_norm takes statistics of the global batch; else NULL */
+    size_t count;          /* floats in the gradient array, state and counts included */
     float *partial[]; /* [level]: the left sum, while the right one is computed; level 0 joins all; then the
                          sum that comes from a neighbour */
 } exact;
@@ -50,13 +58,14 @@ static gs_status create(gs_worker *w) {
     if (!e) return gs_fail(GS_E_MEMORY, "no memory for --exact");
     e->count = w->model->saved + GS_STATS;
     for (int i = 0; i < BUFFERS; i++)
-        if (!(e->partial[i] = malloc(e->count * sizeof(float))))
+        if (!(e->partial[i] = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, e->count * sizeof(float))))
             return gs_fail(GS_E_MEMORY, "--exact: no memory for %d sums of %zu floats", BUFFERS, e->count);
-    return GS_OK;
+    return gs_batch_norm_is_shared(w) ? gs_lockstep_create(w, &e->together) : GS_OK;
 }
 
 static void free_sums(gs_worker *w) {
     exact *e = w->way_state;
+    if (e) gs_lockstep_free(e->together);
     for (int i = 0; e && i < BUFFERS; i++) free(e->partial[i]);
     free(e);
 }
@@ -84,19 +93,44 @@ static gs_status subtree(gs_worker *w, int leaves, int level) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
+/* The same, where they are computed together: leaf += its neighbour at distance 1, 2, 4. */
+static gs_status subtree_together(gs_worker *w, int leaves) {
+    const exact *e = w->way_state;
+    gs_device *d = w->device;
+    GS_TRY(gs_lockstep_run(e->together));
+    for (int distance = 1; distance < leaves; distance *= 2)
+        for (int i = 0; i < leaves; i += 2 * distance) {
+            gs_mem left = gs_lockstep_gradients(e->together, i);
+            gs_mem right = gs_lockstep_gradients(e->together, i + distance);
+            void *host;
+            GS_TRY(d->ops->read(d, e->partial[0], right, e->count * sizeof(float)));
+            GS_TRY(d->ops->map(d, left, e->count * sizeof(float), &host));
+            add(host, e->partial[0], e->count);
+            GS_TRY(d->ops->unmap(d, left, host));
+        }
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+static gs_status share(void *worker, double *numbers, size_t count) {
+    const gs_worker *w = worker;
+    const exact *e = w->way_state;
+    return gs_lockstep_sum(e->together, numbers, count);
+}
+
 /* ---- the levels above ---- */
 
 static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, size_t count) {
-    gs_comm *c = w->comm;
+    gs_comm *c = w->replicas;
     size_t bytes = count * sizeof *sum;
     for (int distance = 1; distance < c->size; distance *= 2) {
         int neighbour = c->rank ^ distance;
+        const int shown = c == w->comm ? neighbour : gs_comm_rank_in_parent(c, neighbour);
         double start = gs_seconds();
         GS_TRY(gs_comm_send(c, sum, bytes, neighbour));
-        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, neighbour, bytes, start);
+        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, shown, bytes, start);
         start = gs_seconds();
         GS_TRY(gs_comm_recv(c, arrived, bytes, neighbour));
-        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, neighbour, bytes, start);
+        gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, shown, bytes, start);
         add(sum, arrived, count);
     }
     return GS_OK;
@@ -104,7 +138,7 @@ static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, si
 
 /* gradients = the sum over all workers, by the rest of the tree */
 static gs_status sum_over_workers(gs_worker *w) {
-    if (w->comm->size == 1) return GS_OK;
+    if (w->replicas->size == 1) return GS_OK;
     const exact *e = w->way_state;
     void *host;
     GS_TRY(w->device->ops->map(w->device, w->model->gradients, e->count * sizeof(float), &host));
@@ -113,13 +147,15 @@ static gs_status sum_over_workers(gs_worker *w) {
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    GS_TRY(subtree(w, GS_EXACT_SHARDS / w->comm->size, 0));
+    const exact *e = w->way_state;
+    const int leaves = GS_EXACT_SHARDS / w->replicas->size;
+    GS_TRY(e->together ? subtree_together(w, leaves) : subtree(w, leaves, 0));
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(sum_over_workers(w));
     GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    GS_TRY(gs_optimizer_update(w->optimizer, score->samples));
+    GS_TRY(gs_update(w, score->samples));
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
 
@@ -142,12 +178,14 @@ static gs_status check(const gs_settings *s, bool chosen) {
                        "--exact: --threads %d: splitting products over threads changes their bits; wanted 1 "
                        "thread per worker",
                        s->threads);
-    if (s->accumulate > 1)
-        return gs_fail(GS_E_USAGE,
-                       "--exact splits the batch in its own way: it does not work with --accumulate");
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE, "--exact adds in its own order: it does not work with --sync %s", s->sync);
     return GS_OK;
+}
+
+static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+    (void)set;
+    return gs_exact_check_passes(s, workers);
 }
 
 const gs_way gs_way_exact = {
@@ -160,9 +198,12 @@ const gs_way gs_way_exact = {
     .parts = GS_EXACT_SHARDS,
     .workers = "1, 2, 4 or 8",
     .check = check,
+    .check_workers = check_workers,
     .summary = "gradients summed in one fixed tree",
     .promise = "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
+    .own_sums = true,
     .create = create,
     .step = step,
+    .share = share,
     .free = free_sums,
 };

@@ -2,20 +2,44 @@
 
 #include <string.h>
 
-/* The first is chosen by the name of any scheme, the second by an option of its own, the others by --sync NAME. */
-static const gs_way *const ways[] = {&gs_way_synchronous, &gs_way_exact, &gs_way_sharded_update,
-                                     &gs_way_local,       &gs_way_async, NULL};
-static const gs_way *const *const by_name = &ways[2];
+#include "train/internal.h"
+
+/* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
+static const gs_way *const ways[] = {&gs_way_synchronous,
+                                     &gs_way_exact,
+                                     &gs_way_tensor,
+                                     &gs_way_tensor_exact,
+                                     &gs_way_pipeline,
+                                     &gs_way_zero,
+                                     &gs_way_zero_exact,
+                                     &gs_way_sharded_update,
+                                     &gs_way_local,
+                                     &gs_way_async,
+                                     NULL};
+static const gs_way *const *const by_name = &ways[7];
 
 const gs_way *const *gs_ways(void) {
     return ways;
 }
 
 const gs_way *gs_way_of(const gs_settings *s) {
+    if (s->tensor > 1) return s->exact ? &gs_way_tensor_exact : &gs_way_tensor;
+    if (s->pipeline > 1) return &gs_way_pipeline; /* with --exact too */
+    if (s->zero) return s->exact ? &gs_way_zero_exact : &gs_way_zero;
     if (s->exact) return &gs_way_exact;
     for (const gs_way *const *way = by_name; *way; way++)
         if (strcmp((*way)->name, s->sync) == 0) return *way;
     return &gs_way_synchronous;
+}
+
+int gs_stages_of(const gs_settings *s) {
+    const gs_way *way = gs_way_of(s);
+    return way->stages ? way->stages(s) : 1;
+}
+
+int gs_parts_of(const gs_settings *s, int workers) {
+    const int groups = workers / gs_stages_of(s);
+    return s->exact ? GS_EXACT_SHARDS : groups > 1 ? groups : 1;
 }
 
 gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {

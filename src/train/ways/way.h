@@ -2,9 +2,11 @@
  *
  *     ../step.c         synchronous: gradients are summed over the workers by a scheme, and all make the same update
  *     exact.c           the same, with the same bits for any number of workers
- *     sharded_update.c  the same, each worker making its part of the update
+ *     tensor.c          groups of workers share the work of linear layers
+ *     zero.c            the same, each worker holding its part of the vectors, of the gradients, of the weights
  *     local_sgd.c       each worker trains on its own, and the weights are averaged now and then
  *     async.c           nobody waits for everybody
+ *     pipeline.c        each worker has a stage of the model
  *
  * A new one is its file and its line in way.c. Nothing else knows a way by its name: who needs to know asks its table,
  * where 0, false and NULL are what holds for the synchronous way.
@@ -19,10 +21,16 @@ typedef struct gs_way {
 
     /* ---- which settings suit it ---- */
 
-    const char *no_bucket, *no_wire; /* why it does not work with --bucket, with --wire; NULL: it does */
-    bool one_thread;                 /* a worker has one CPU thread, whatever --threads is */
+    /* Why it does not work with --bucket, --wire, --save-state; NULL: it does. */
+    const char *no_bucket, *no_wire, *no_state;
+    const char *no_offload; /* nor with --offload */
+    const char *no_f16; /* why not with --precision f16, whose skipped updates all workers must agree on */
+    bool one_thread;    /* a worker has one CPU thread, whatever --threads is */
     int parts; /* each batch is computed in this many parts, whatever the number of workers; 0: one for each worker */
-    const char *workers; /* how many workers these can be divided among: "1, 2, 4 or 8" */
+    const char *workers;                /* how many workers these can be divided among: "1, 2, 4 or 8" */
+    int (*stages)(const gs_settings *); /* so many workers share a part of a batch; NULL: each has its own */
+    /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
+    gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
     /* GS_E_USAGE: other settings that do not go with it; or, where another way is chosen, settings that go with this
      * one alone. NULL: all do. */
     gs_status (*check)(const gs_settings *, bool chosen);
@@ -34,6 +42,7 @@ typedef struct gs_way {
     void (*describe)(const gs_settings *, char *text, size_t size);
     const char *promise; /* one more line at the beginning of a run; NULL: none */
     bool no_gradient;    /* after an epoch the array of gradients does not hold the sum of the last step's */
+    bool own_sums;       /* it sums by messages of its own: worker->sync has no room for gradients */
     bool all_measured;   /* its steps are not alike, so settings->measure measures them all */
 
     /* ---- training. All workers call all of them. But for step, any may be NULL ---- */
@@ -41,27 +50,67 @@ typedef struct gs_way {
     /* Between two steps the workers' weights differ. The score of a step is of this worker's part alone, and its `stop`
      * says too that a worker has diverged. */
     bool apart;
+    /* Each worker has the weights, the gradients and the layers of its stage alone. worker->model is made with weights
+     * alone (gs_model_create_weights), which create divides. */
+    bool split;
     /* Before the first step: worker->way_state. */
     gs_status (*create)(gs_worker *);
     /* What create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
+    /* The update of a step that summed gradients over w->replicas (gs_update); NULL: gs_optimizer_update. */
+    gs_status (*update)(gs_worker *, double samples);
     /* The next `steps` steps are an epoch. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);
     /* From the worker's part of a global batch to its new weights. */
     gs_status (*step)(gs_worker *, gs_score *);
     /* From here on all workers have the same weights. *total: of the epoch, over all workers. */
     gs_status (*end_epoch)(gs_worker *, gs_score *total);
+    /* How batch_norm's numbers are summed over all workers (gs_pass.sum_over_workers); NULL: by an all-reduce, which
+     * does not suit `parts`. */
+    gs_status (*share)(void *worker, double *numbers, size_t count);
+
+    /* Where each worker holds a part of them; NULL: all hold all. */
+
+    /* The stage of ZeRO (zero.h), with several workers. */
+    int (*zero)(const gs_settings *);
+    /* How many floats of each vector of the optimiser a worker holds. Before create, as is scatter. */
+    size_t (*held)(const gs_worker *);
+    /* Vector i, whole: on rank 0 it is written there, and is NULL on others; all workers have it, and take their part.
+     * Between two steps. */
+    gs_status (*gather)(gs_worker *, int i, float *whole);
+    gs_status (*scatter)(gs_worker *, int i, const float *whole);
+    /* The weights and the state, whole, on all workers. Between two steps. */
+    gs_status (*weights)(gs_worker *, float *host);
+    /* Where they are split: the samples in worker->input go forward through all stages. *scored: this worker has the
+     * last one, and the loss is in the model's stats. */
+    gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
+    /* Model i of those that have the layers of this worker; NULL: there are no more. Without: worker->model is all. */
+    gs_model *(*model)(const gs_worker *, int i);
+    /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. */
+    gs_status (*attend)(gs_worker *);
+
+    /* In a rehearsal (train/memory.h): allocate what the step after `done` others would. NULL: that is what forward and
+     * backward of the worker's part in w->model do. */
+    gs_status (*rehearse)(gs_worker *, uint64_t done);
+
     /* After the last epoch: its part of the result. */
     gs_status (*report)(gs_worker *, gs_result *);
 } gs_way;
 
-extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_sharded_update, gs_way_local, gs_way_async;
+extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tensor_exact, gs_way_pipeline,
+    gs_way_zero, gs_way_zero_exact, gs_way_sharded_update, gs_way_local, gs_way_async;
 
 /* All ways, then NULL. */
 const gs_way *const *gs_ways(void);
 
 /* The one that these settings choose. */
 const gs_way *gs_way_of(const gs_settings *);
+
+/* How many workers share a part of each batch: 1, the stages of a pipeline, or a tensor group. Which ones: layout.h. */
+int gs_stages_of(const gs_settings *);
+
+/* How many parts a batch is cut into: as the way says, or one for each group. */
+int gs_parts_of(const gs_settings *, int workers);
 
 /* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
@@ -71,15 +120,23 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
 gs_status gs_gradient(gs_worker *);
 
-/* If this process was asked to stop, the counts say so to all workers that they are summed over. */
+/* If this process was asked to stop, or that of another worker of the group, the counts say so to all workers that they
+ * are summed over. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* The counts that lie after the gradients. */
 gs_status gs_read_score(gs_worker *, gs_score *);
 
+/* The update from the summed gradients. */
+gs_status gs_update(gs_worker *, double samples);
+
 static inline gs_score gs_score_of(const float stats[GS_STATS]) {
-    return (gs_score){stats[GS_STAT_LOSS], stats[GS_STAT_CORRECT], stats[GS_STAT_SAMPLES],
-                      stats[GS_STAT_STOP] > 0};
+    return (gs_score){.loss = stats[GS_STAT_LOSS],
+                      .correct = stats[GS_STAT_CORRECT],
+                      .samples = stats[GS_STAT_SAMPLES],
+                      .stop = stats[GS_STAT_STOP] > 0,
+                      .loss_scale = 0,
+                      .skipped = false};
 }
 
 /* ---- the clock beside a step (measure.c) ---- */

@@ -1,0 +1,165 @@
+/* The host's memory as a place for what the device does not need all the time. A queue of its own copies from there and
+ * back, while kernels run in the other one:
+ *
+ *     queue    |          | update 0 | update 1 | update 2 |
+ *     copies   | fetch 0  | fetch 1  | put 0, fetch 2 | put 1, fetch 3 |
+ *
+ * A put waits for the kernels that were enqueued before it, by a marker. Where it can, the memory is such that the
+ * device reads it by itself (CL_MEM_ALLOC_HOST_PTR).
+ */
+#include "cl/cl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+
+/* Beyond what one buffer may have it is ordinary memory. */
+static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_away *a) {
+    gs_cl *cl = gs_cl_of(d);
+    cl_int error;
+    if (bytes > cl->max_alloc) {
+        a->host = calloc(1, bytes);
+        return a->host ? GS_OK
+                       : gs_fail(GS_E_MEMORY, "--offload: no memory on the host for %zu bytes", bytes);
+    }
+    a->buffer = clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &error);
+    GS_TRY(gs_cl_check(error, "--offload: no memory on the host for %zu bytes: clCreateBuffer", bytes));
+    a->host = clEnqueueMapBuffer(cl->copies, a->buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
+                                 NULL, NULL, &error);
+    if (error == CL_SUCCESS) memset(a->host, 0, bytes);
+    return gs_cl_check(error, "--offload: clEnqueueMapBuffer(%zu bytes)", bytes);
+}
+
+static void give_memory(gs_cl *cl, gs_cl_away *a) {
+    if (a->buffer && a->host) clEnqueueUnmapMemObject(cl->copies, a->buffer, a->host, 0, NULL, NULL);
+    if (a->buffer)
+        clReleaseMemObject(a->buffer);
+    else
+        free(a->host);
+    *a = (gs_cl_away){0};
+}
+
+static gs_status make_queue(gs_device *d) {
+    gs_cl *cl = gs_cl_of(d);
+    cl_int error = CL_SUCCESS;
+    if (!cl->copies)
+        cl->copies = clCreateCommandQueue(cl->context, cl->id, CL_QUEUE_PROFILING_ENABLE, &error);
+    return gs_cl_check(error, "%s: clCreateCommandQueue", d->name);
+}
+
+gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
+    gs_cl *cl = gs_cl_of(d);
+    const size_t whole = bytes ? bytes : 1;
+    int i = 0;
+    *host = NULL;
+    if (d->rehearses && !(*host = gs_rehearsed_alloc(whole)))
+        return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, whole);
+    if (!d->rehearses) {
+        while (i < GS_CL_AWAYS && cl->away[i].host) i++;
+        if (i == GS_CL_AWAYS) gs_bug("%s: more than %d pieces of memory elsewhere", d->name, GS_CL_AWAYS);
+        GS_TRY(make_queue(d));
+        const gs_status status = take_memory(d, whole, &cl->away[i]);
+        if (status != GS_OK) give_memory(cl, &cl->away[i]);
+        GS_TRY(status);
+        *host = cl->away[i].host;
+    }
+    const gs_status status = gs_ledger_add(&d->memory, GS_OFFLOADED, d->kind, *host, whole);
+    if (status != GS_OK) gs_cl_free_away(d, *host);
+    return status;
+}
+
+void gs_cl_free_away(gs_device *d, void *host) {
+    gs_cl *cl = gs_cl_of(d);
+    const size_t bytes = gs_ledger_remove(&d->memory, host);
+    if (d->rehearses && host) gs_rehearsed_free(host, bytes);
+    if (d->rehearses || !host) return;
+    gs_cl_settle(d);
+    for (int i = 0; i < GS_CL_AWAYS; i++)
+        if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
+}
+
+/* It is done: how long it took. */
+static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
+    cl_ulong start = 0, end = 0;
+    if (!c->done) return GS_OK;
+    const cl_int error = clWaitForEvents(1, &c->done);
+    if (error == CL_SUCCESS) {
+        clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+        clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+        if (end > start) d->away.busy += 1e-9 * (double)(end - start);
+        d->away.bytes += (double)c->fetched;
+    }
+    clReleaseEvent(c->done);
+    c->done = NULL;
+    return gs_cl_check(error, "%s: a copy from or to the host's memory", d->name);
+}
+
+/* The next place in the list. */
+static gs_status next_copy(gs_device *d, gs_cl_transfer **out) {
+    gs_cl *cl = gs_cl_of(d);
+    *out = &cl->copy[++cl->copied % GS_CL_COPIES];
+    return end_copy(d, *out);
+}
+
+gs_status gs_cl_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_transfer *c;
+    *number = 0;
+    if (d->rehearses || bytes == 0) return GS_OK;
+    GS_TRY(next_copy(d, &c));
+    *number = cl->copied;
+    c->fetched = bytes;
+    GS_TRY(gs_cl_check(clEnqueueWriteBuffer(cl->copies, to.base, CL_FALSE, to.at * sizeof(cl_float), bytes,
+                                            host, 0, NULL, &c->done),
+                       "%s: clEnqueueWriteBuffer(%zu bytes)", d->name, bytes));
+    return gs_cl_check(clFlush(cl->copies), "%s: clFlush", d->name);
+}
+
+/* First until the kernels are done: what is waited for after that is the copy alone. */
+gs_status gs_cl_await(gs_device *d, uint64_t number) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];
+    if (number == 0 || cl->copied >= number + GS_CL_COPIES || !c->done) return GS_OK;
+    GS_TRY(gs_cl_finish(d));
+    const double start = gs_seconds();
+    const cl_int error = clWaitForEvents(1, &c->done);
+    d->away.waited += gs_seconds() - start;
+    GS_TRY(gs_cl_check(error, "%s: a copy from the host's memory", d->name));
+    return end_copy(d, c);
+}
+
+gs_status gs_cl_put_away(gs_device *d, void *host, gs_mem from, size_t bytes) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_transfer *c;
+    cl_event before;
+    if (d->rehearses || bytes == 0) return GS_OK;
+    GS_TRY(next_copy(d, &c));
+    c->fetched = 0;
+    GS_TRY(gs_cl_check(clEnqueueMarkerWithWaitList(cl->queue, 0, NULL, &before),
+                       "%s: clEnqueueMarkerWithWaitList", d->name));
+    cl_int error = clFlush(cl->queue);
+    if (error == CL_SUCCESS)
+        error = clEnqueueReadBuffer(cl->copies, from.base, CL_FALSE, from.at * sizeof(cl_float), bytes, host,
+                                    1, &before, &c->done);
+    clReleaseEvent(before);
+    if (error == CL_SUCCESS) error = clFlush(cl->copies);
+    return gs_cl_check(error, "%s: clEnqueueReadBuffer(%zu bytes)", d->name, bytes);
+}
+
+gs_status gs_cl_settle(gs_device *d) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_status status = GS_OK;
+    for (int i = 0; i < GS_CL_COPIES; i++) {
+        const gs_status one = end_copy(d, &cl->copy[i]);
+        if (status == GS_OK) status = one;
+    }
+    return status;
+}
+
+void gs_cl_away_close(gs_device *d) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_settle(d);
+    if (cl->copies) clReleaseCommandQueue(cl->copies);
+    cl->copies = NULL;
+}

@@ -1,0 +1,213 @@
+#include "conv2d_sum.clh"
+
+/* Convolution with groups, depthwise included, and with dilation: straight from the formulas, no matrix and no copy.
+ *
+ *     forward    y[o][r][s] = b[o] + sum_{c,u,v} w[o][c][u][v] x[first + c][r stride_h + u dilation_h - pad_h][...]
+ *     backward   dw[o][c][u][v] (+)= sum_{i,r,s} dy[o][r][s] x[first + c][r stride_h + u dilation_h - pad_h][...]
+ *                dx[first + c][h][q] = sum_{o,u,v} w[o][c][u][v] dy[o][(h + pad_h - u dilation_h) / stride_h][...],
+ *                where these divisions leave no remainder
+ *
+ * A work-item has a row, or several, of `block` planes of one group's channels, GS_VECTOR columns at a time. Their sums
+ * stay in registers, and each number that it loads counts in all of them. The last block of a group may reach beyond
+ * it: then it computes its last channel again, which is not stored. Each kernel is there for a block of 1 and of 4. */
+
+/* As gs_conv2d_sizes. */
+typedef struct conv2d_sizes {
+    int in_c, in_h, in_w, out_c, out_h, out_w;
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int groups, dilation_h, dilation_w;
+} conv2d_sizes;
+
+enum { MOST = 4 }; /* channels of a block */
+
+#if GS_VECTOR == 1
+static vec of_lanes(const float *lane) {
+    return lane[0];
+}
+static float sum_of(vec v) {
+    return v;
+}
+#else
+static vec of_lanes(const float *lane) {
+    return GS_PASTE(vload, GS_VECTOR)(0, lane);
+}
+static float sum_of(vec v) {
+    float lane[GS_VECTOR], sum = 0;
+    GS_PASTE(vstore, GS_VECTOR)(v, 0, lane);
+    for (int k = 0; k < GS_VECTOR; k++) sum += lane[k];
+    return sum;
+}
+#endif
+
+/* row[at], row[at + step], ..., 0 outside of its `count` numbers */
+static vec pixels(__global const float *row, int at, int step, int count) {
+    if (step == 1 && at >= 0 && at + GS_VECTOR <= count) return load(row + at);
+    float lane[GS_VECTOR];
+    for (int k = 0; k < GS_VECTOR; k++, at += step) lane[k] = at >= 0 && at < count ? row[at] : 0;
+    return of_lanes(lane);
+}
+
+/* The other way round: row[at / step], row[(at + 1) / step], ..., 0 where that leaves a rest */
+static vec spread(__global const float *row, int at, int step, int count) {
+    if (step == 1) return pixels(row, at, 1, count);
+    float lane[GS_VECTOR];
+    for (int k = 0; k < GS_VECTOR; k++, at++)
+        lane[k] = at >= 0 && rest(at, step) == 0 && at / step < count ? row[at / step] : 0;
+    return of_lanes(lane);
+}
+
+/* The first `count` columns of v, or all */
+static void put(vec v, __global float *to, int count) {
+#if GS_VECTOR == 1
+    *to = v;
+#else
+    store_first(v, to, count);
+#endif
+}
+
+/* a / b. Signed on purpose, where a % b is not: see `rest` in common.clh. */
+static size_t quotient(size_t a, int b) {
+    return (size_t)((long)a / b);
+}
+
+/* Block `number` of the blocks of all groups of all images, where each group has `channels` channels. */
+typedef struct place {
+    size_t image;
+    int group, first,
+        last; /* of the group's channels: the block's first, and the last one that it may have */
+} place;
+static place place_of(size_t number, int groups, int channels, const int block) {
+    const int blocks = (channels + block - 1) / block;
+    const size_t group = quotient(number, blocks);
+    place p = {quotient(group, groups), (int)(group % groups), (int)(number % blocks) * block, channels - 1};
+    return p;
+}
+
+/* ---- forward ---- */
+
+static void forward(const int block, size_t number, int lane, int row, int rows, __global float *y,
+                    __global const float *x, __global const float *w, __global const float *b, int has_bias,
+                    conv2d_sizes s) {
+    const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
+    const place p = place_of(number, s.groups, out_c, block);
+    const size_t first_o = (size_t)p.group * out_c;
+    x += (p.image * s.in_c + (size_t)p.group * in_c) * s.in_h * s.in_w;
+    y += (p.image * s.out_c + first_o + p.first) * s.out_h * s.out_w;
+    __global const float *own_w[MOST];
+    for (int j = 0; j < block; j++) own_w[j] = w + (first_o + min(p.first + j, p.last)) * in_c * places;
+    for (int r = row; r < s.out_h; r += rows)
+        for (int o = lane * GS_VECTOR; o < s.out_w; o += GS_LANES * GS_VECTOR) {
+            vec sum[MOST];
+            for (int j = 0; j < block; j++) sum[j] = has_bias ? b[first_o + min(p.first + j, p.last)] : 0.0f;
+            for (int c = 0; c < in_c; c++)
+                for (int u = 0; u < s.kernel_h; u++) {
+                    const int h = r * s.stride_h + u * s.dilation_h - s.pad_h;
+                    if (h < 0 || h >= s.in_h) continue;
+                    __global const float *from = x + ((size_t)c * s.in_h + h) * s.in_w;
+                    for (int v = 0; v < s.kernel_w; v++) {
+                        const vec pixel =
+                            pixels(from, o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
+                        const size_t k = (size_t)c * places + u * s.kernel_w + v;
+                        for (int j = 0; j < block; j++) sum[j] += own_w[j][k] * pixel;
+                    }
+                }
+            for (int j = 0; j < block && p.first + j <= p.last; j++)
+                put(sum[j], y + ((size_t)j * s.out_h + r) * s.out_w + o, s.out_w - o);
+        }
+}
+
+/* work-item: gs_cl_planes */
+#define FORWARD(name, block)                                                                                 \
+    __kernel GS_OF_VECTORS void name(__global float *y, ulong y_at, __global const float *x, ulong x_at,     \
+                                     __global const float *w, ulong w_at, __global const float *b,           \
+                                     ulong b_at, int has_bias, ulong planes, conv2d_sizes s) {               \
+        if (GS_PLANE >= planes) return;                                                                      \
+        forward(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, y + y_at, x + x_at, w + w_at, b + b_at,       \
+                has_bias, s);                                                                                \
+    }
+FORWARD(conv2d_groups_forward, 1)
+FORWARD(conv2d_groups_forward_4, 4)
+
+/* ---- backward ---- */
+
+static void gradient(const int block, size_t number, int lane, int row, int rows, __global float *dx,
+                     __global const float *dy, __global const float *w, conv2d_sizes s) {
+    const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
+    const place p = place_of(number, s.groups, in_c, block);
+    const size_t first_o = (size_t)p.group * out_c;
+    dx += (p.image * s.in_c + (size_t)p.group * in_c + p.first) * s.in_h * s.in_w;
+    dy += (p.image * s.out_c + first_o) * s.out_h * s.out_w;
+    w += first_o * in_c * places;
+    for (int h = row; h < s.in_h; h += rows)
+        for (int q = lane * GS_VECTOR; q < s.in_w; q += GS_LANES * GS_VECTOR) {
+            vec sum[MOST];
+            for (int j = 0; j < block; j++) sum[j] = 0;
+            for (int o = 0; o < out_c; o++)
+                for (int u = 0; u < s.kernel_h; u++) {
+                    const int down = h + s.pad_h - u * s.dilation_h;
+                    if (down < 0 || rest(down, s.stride_h) != 0 || down / s.stride_h >= s.out_h) continue;
+                    __global const float *from = dy + ((size_t)o * s.out_h + down / s.stride_h) * s.out_w;
+                    for (int v = 0; v < s.kernel_w; v++) {
+                        const vec g = spread(from, q + s.pad_w - v * s.dilation_w, s.stride_w, s.out_w);
+                        for (int j = 0; j < block; j++) {
+                            const size_t c = (size_t)o * in_c + min(p.first + j, p.last);
+                            sum[j] += w[c * places + u * s.kernel_w + v] * g;
+                        }
+                    }
+                }
+            for (int j = 0; j < block && p.first + j <= p.last; j++)
+                put(sum[j], dx + ((size_t)j * s.in_h + h) * s.in_w + q, s.in_w - q);
+        }
+}
+
+/* work-item: gs_cl_planes */
+#define GRADIENT(name, block)                                                                                \
+    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at, \
+                                     __global const float *w, ulong w_at, ulong planes, conv2d_sizes s) {    \
+        if (GS_PLANE >= planes) return;                                                                      \
+        gradient(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, dx + dx_at, dy + dy_at, w + w_at, s);        \
+    }
+GRADIENT(conv2d_groups_dx, 1)
+GRADIENT(conv2d_groups_dx_4, 4)
+
+/* part[some rows of dy][o][k] = their part of dw[o][k], k = (c, u, v), or of db[o] in a column behind those, for a
+ * block of o. Part t of the rows, which are those of all images, one image after the other. */
+static void weights(const int block, size_t number, __global float *part, __global const float *dy,
+                    __global const float *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
+    const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
+    const int k = (int)(number % columns), c = k / places, u = rest(k / s.kernel_w, s.kernel_h),
+              v = rest(k, s.kernel_w);
+    const place p = place_of(quotient(number, columns), s.groups, out_c, block); /* its image is the part */
+    const size_t t = p.image, first_o = (size_t)p.group * out_c;
+    vec sum[MOST];
+    for (int j = 0; j < block; j++) sum[j] = 0;
+    for (size_t row = rows * t / parts; row < rows * (t + 1) / parts; row++) {
+        const size_t image = quotient(row, s.out_h);
+        const int r = (int)(row % s.out_h), h = r * s.stride_h + u * s.dilation_h - s.pad_h;
+        if (c < in_c && (h < 0 || h >= s.in_h)) continue;
+        __global const float *from = x, *of[MOST];
+        if (c < in_c) from += ((image * s.in_c + (size_t)p.group * in_c + c) * s.in_h + h) * s.in_w;
+        for (int j = 0; j < block; j++)
+            of[j] = dy + ((image * s.out_c + first_o + min(p.first + j, p.last)) * s.out_h + r) * s.out_w;
+        for (int o = 0; o < s.out_w; o += GS_VECTOR) {
+            vec pixel = 1.0f;
+            if (c < in_c)
+                pixel = pixels(from, o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
+            for (int j = 0; j < block; j++) sum[j] += pixels(of[j], o, 1, s.out_w) * pixel;
+        }
+    }
+    for (int j = 0; j < block && p.first + j <= p.last; j++)
+        part[(t * s.out_c + first_o + p.first + j) * columns + k] = sum_of(sum[j]);
+}
+
+/* work-item ((part, block of o), k) */
+#define WEIGHTS(name, block)                                                                                 \
+    __kernel GS_OF_VECTORS void name(__global float *part, __global const float *dy, ulong dy_at,            \
+                                     __global const float *x, ulong x_at, int columns, ulong parts,          \
+                                     ulong rows, conv2d_sizes s) {                                           \
+        const int channels = s.out_c / s.groups, blocks = (channels + block - 1) / block;                    \
+        if (get_global_id(0) >= parts * s.groups * blocks * columns) return;                                 \
+        weights(block, get_global_id(0), part, dy + dy_at, x + x_at, columns, parts, rows, s);               \
+    }
+WEIGHTS(conv2d_groups_weights, 1)
+WEIGHTS(conv2d_groups_weights_4, 4)

@@ -1,0 +1,12 @@
+/* Copies of an operator's inputs, rounded to the device's precision: with these it computes as always. */
+#pragma once
+
+#include "cl/cl.h"
+
+typedef struct gs_cl_operand {
+    gs_mem *place; /* becomes that of the copy */
+    size_t count;
+} gs_cl_operand;
+
+/* Nothing happens where the precision is f32. The copies stay until the next call for this device. */
+gs_status gs_cl_rounded(gs_device *, int count, const gs_cl_operand *);

@@ -1,0 +1,150 @@
+/* Two kernels, each of which does all the work for some images, as in conv2d_rows.c; and one for the weights before. */
+#include "cl/winograd.h"
+#include "cl/conv2d_common.h"
+
+/* Also declared in winograd.cl. */
+typedef struct winograd {
+    cl_ulong images, group;
+    cl_ulong memory;
+    cl_int in_c, out_c, h, w;
+    cl_int rows, columns;
+    cl_int band;
+    cl_int room;
+    cl_int bias, relu, has_dx;
+} winograd;
+
+enum { PLACES = 16, CHANNELS = 16 /* a multiple of them, whatever a vector's width */ };
+
+bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
+    /* With more weights their 16 matrices would not stay in a core's second cache. */
+    enum { MOST = 128 * 128 };
+    const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
+    return !t->gpu && !gs_conv2d_is_grouped(s) && s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 &&
+           s->stride_w == 1 && s->pad_h == 1 && s->pad_w == 1 && s->in_c % CHANNELS == 0 &&
+           s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
+}
+
+/* About this many floats of v and m, or of v and n, stay in a core's second cache. */
+enum { CACHED = 1 << 16 };
+
+static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
+    winograd t = {.images = n, .group = 1, .in_c = s->in_c, .out_c = s->out_c, .h = s->in_h, .w = s->in_w};
+    const int tiles = CACHED / PLACES / (s->in_c + s->out_c);
+    t.rows = (s->in_h + 1) / 2;
+    t.columns = (s->in_w + 1) / 2;
+    t.band = tiles < t.columns ? 1 : tiles / t.columns < t.rows ? tiles / t.columns : t.rows;
+    t.room = 2 * tiles > t.rows * t.columns ? 2 * tiles : t.rows * t.columns;
+    return t;
+}
+
+/* ---- the memory of a work-group, as winograd.cl takes it ---- */
+
+static size_t pixels_of(const winograd *t) {
+    return (size_t)(2 * t->rows + 2) * (size_t)(2 * t->columns + 2);
+}
+
+static size_t matrices(int tiles, int channels) {
+    enum { MORE = 8, APART = 16 }; /* MORE: at least as many as a product's tile has rows */
+    return PLACES * ((size_t)(tiles + MORE) * (size_t)channels + APART);
+}
+
+/* Of x and y, or of x and dy. */
+static size_t images_and_matrices(const winograd *t, int tiles) {
+    return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
+}
+
+/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
+static gs_status find_groups(gs_device *d, const winograd *t, size_t tasks, size_t *groups) {
+    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / t->memory;
+    if (can == 0)
+        return gs_fail(GS_E_MEMORY,
+                       "conv2d: this device is too small for images of %d x %d with %d and %d channels", t->h,
+                       t->w, t->in_c, t->out_c);
+    *groups = gs_cl_takers(d, tasks);
+    if (*groups > can) *groups = can;
+    return GS_OK;
+}
+
+/* Of each pixel, its number in an image with zeros around. */
+static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
+    const int width = (s->in_w + 1) / 2 * 2 + 2;
+    for (int h = 0; h < s->in_h; h++)
+        for (int w = 0; w < s->in_w; w++) *to++ = (h + 1) * width + w + 1;
+}
+
+/* They are the same for all channels, and kept under sizes that no convolution has. */
+static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
+    const gs_conv2d_sizes image = {.in_h = t->h, .in_w = t->w};
+    return gs_cl_conv2d_table(d, &image, (size_t)t->h * (size_t)t->w, fill_places, place);
+}
+
+/* *u = the 16 matrices of w; turned: those for dx. */
+static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool turned, gs_mem *u) {
+    const int of_out = 9 * t->in_c, lanes = turned ? t->in_c : t->out_c, depth = turned ? t->out_c : t->in_c;
+    gs_cl_grid grid = gs_cl_items((size_t)lanes, CHANNELS);
+    grid.groups[1] = (size_t)depth;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)PLACES * (size_t)lanes * (size_t)depth, u));
+    return GS_CL_RUN(d, "winograd", "winograd_kernels", grid, GS_ARG_BUFFER(*u), GS_ARG(w),
+                     GS_ARG(turned ? 9 : of_out), GS_ARG(turned ? of_out : 9), GS_ARG((int)turned),
+                     GS_ARG(lanes));
+}
+
+/* y without a pooling. */
+static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t) {
+    gs_mem place, scratch;
+    size_t groups = 0;
+    GS_TRY(find_groups(d, &t, t.images, &groups));
+    GS_TRY(find_places(d, &t, &place));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
+    return GS_CL_RUN_TASKS(d, "winograd", "winograd_forward", groups, t.images, GS_ARG(y), GS_ARG(x),
+                           GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
+                           GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t));
+}
+
+/* With a pooling: some images at a time, whose y is pooled while a cache still holds it. */
+gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                 const gs_conv2d_sizes *s, const gs_epilogue *e) {
+    enum { NEAR = 1 << 20 };
+    const size_t in = gs_conv2d_x(s), out = gs_conv2d_y(s, NULL), fit = NEAR / out + 1,
+                 some = fit < n ? fit : n;
+    winograd t = shape_of(s, n);
+    gs_mem u, unpooled;
+    t.bias = b.base != NULL;
+    t.relu = e->relu;
+    t.memory = images_and_matrices(&t, t.band * t.columns);
+    GS_TRY(find_kernels(d, w, &t, false, &u));
+    if (!e->pool) return convolve(d, y, x, u, b, t);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_DY, some * out, &unpooled));
+    for (size_t first = 0; first < n; first += some) {
+        const size_t at = first * (out / 4);
+        t.images = n - first < some ? n - first : some;
+        GS_TRY(convolve(d, unpooled, gs_at(x, first * in), u, b, t));
+        GS_TRY(gs_cl_max_pool2d_forward(d, gs_at(y, at), gs_at(e->index, at), unpooled, t.images, e->pool));
+    }
+    return GS_OK;
+}
+
+gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy, gs_mem x, gs_mem w, size_t n,
+                                  const gs_conv2d_sizes *s, bool add) {
+    enum { PER_CORE = 4 }; /* tasks: so that no core waits long for another */
+    winograd t = shape_of(s, n);
+    gs_mem u = dw, place, scratch, part;
+    size_t groups = 0;
+    const size_t pairs = (size_t)s->in_c * (size_t)s->out_c;
+    t.has_dx = dx.base != NULL;
+    t.group = gs_cl_parts(n, PER_CORE * gs_cl_of(d)->units);
+    t.memory = images_and_matrices(&t, t.room) + PLACES * pairs;
+    if (t.has_dx)
+        t.memory += pixels_of(&t) * (size_t)t.in_c + matrices(t.band * t.columns, t.in_c) +
+                    matrices(t.band * t.columns, t.out_c);
+    const size_t tasks = gs_cl_parts(n, t.group);
+    GS_TRY(find_groups(d, &t, tasks, &groups));
+    GS_TRY(find_places(d, &t, &place));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));
+    if (t.has_dx) GS_TRY(find_kernels(d, w, &t, true, &u));
+    GS_TRY(GS_CL_RUN_TASKS(d, "winograd", "winograd_backward", groups, tasks, GS_ARG(t.has_dx ? dx : dw),
+                           GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG_BUFFER(place),
+                           GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t)));
+    return gs_cl_conv2d_weights_sum(d, "winograd", dw, GS_NONE, part, tasks, s, add);
+}

@@ -1,0 +1,391 @@
+#include "cpu/conv2d_groups.h"
+#include "cpu/conv2d_windows.h"
+
+#include <string.h>
+
+/* Convolution with groups and dilation, depthwise included. For each group, the products of product.h read planes:
+ * copies of the channels, with their padding. A channel has a plane for each phase (a, b): the pixels whose padded row
+ * is a modulo stride_h, and whose padded column is b modulo stride_w. With stride 1 there is one phase:
+ *
+ *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
+ *
+ * What all outputs (r, s) see through the place (u, v) of the kernel then lies in one plane, from the place at[k] on,
+ * k = (c, u, v). For that y too has rows of grid_w: out_w numbers that are wanted, then some that are not. With
+ * p = (r, s):
+ *
+ *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
+ *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is not wanted
+ *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - what (u, v) added], (u, v) of (a, b)
+ *
+ * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
+ * and so computes nothing that is not wanted.
+ *
+ * The work is cut into groups and chunks of images, as many as follow from the sizes alone. Each chunk sums its own dw
+ * and db, and they are added in the order of the chunks: the same bits for any number of threads.
+ */
+
+/* Of a phase along one axis: the rows of its plane that are pixels, and the rows of the kernel that see them. */
+typedef struct gs_group_phase {
+    int first, end;
+    int taps; /* of the kernel's rows u = 0, 1, ...: those with u dilation = phase modulo stride */
+} gs_group_phase;
+
+typedef struct gs_group_work {
+    gs_conv2d_sizes s;
+    int in_c, out_c, depth; /* of one group: channels, and places of a kernel */
+    int grid_h, grid_w, positions;
+    size_t n, in, out;                  /* images; floats of one image of x and of y, all groups */
+    size_t plane, x_planes;             /* floats of a plane; of the planes of a group */
+    size_t margin, dy_plane, dy_planes; /* of dy, with `margin` zeros before it */
+    const float *x, *w, *b, *dy;
+    float *y, *dx;
+    int chunks, parts, samples; /* samples: images that backward has in the cache together */
+    float *packed, *sums;       /* weights for `product`; dw and db of each chunk */
+    size_t *x_at, *dx_at, weights;
+    const gs_group_phase *phase_h, *phase_w; /* backward: one for each phase */
+    float *scratch;                          /* parts of scratch_part floats */
+    size_t scratch_part;
+} gs_group_work;
+
+/* A core's caches hold about this many floats of planes, and of those of dy that stay in the nearest one; a chunk is
+ * worth its own sums up to this many floats of all chunks. */
+enum { CACHED = 1 << 17, NEAR = 6 << 10, CHUNKS = 16, SUMS = 1 << 23 };
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static gs_group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
+    gs_group_work t = {.s = gs_conv2d_full(sizes), .n = n};
+    const gs_conv2d_sizes *s = &t.s;
+    t.in_c = s->in_c / s->groups, t.out_c = s->out_c / s->groups;
+    t.depth = t.in_c * s->kernel_h * s->kernel_w;
+    t.weights = (size_t)s->out_c * (size_t)t.depth;
+    /* how far the kernel reaches on a plane; all windows, and all pixels of x, also those that no window sees */
+    const int reach_h = (s->kernel_h - 1) * s->dilation_h / s->stride_h;
+    const int reach_w = (s->kernel_w - 1) * s->dilation_w / s->stride_w;
+    t.grid_h = larger(s->out_h + reach_h, (s->in_h - 1 + s->pad_h) / s->stride_h + 1);
+    t.grid_w = larger(s->out_w + reach_w, (s->in_w - 1 + s->pad_w) / s->stride_w + 1);
+    t.positions = (s->out_h - 1) * t.grid_w + s->out_w;
+    const size_t grid = (size_t)t.grid_h * (size_t)t.grid_w;
+    t.plane = gs_round_up(grid) + GS_VECTOR;
+    t.x_planes = (size_t)(t.in_c * s->stride_h * s->stride_w) * t.plane;
+    t.margin = gs_round_up((size_t)reach_h * (size_t)t.grid_w + (size_t)reach_w);
+    t.dy_plane = t.margin + t.plane;
+    t.dy_planes = (size_t)t.out_c * t.dy_plane;
+    t.in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
+    t.out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
+    return t;
+}
+
+/* Reserve the scratch memory: `tables` places, `sums` floats, the packed weights, and each part's own. */
+static gs_status reserve(gs_device *d, gs_group_work *t, int tasks, size_t tables, size_t sums) {
+    float *memory;
+    const size_t places = gs_round_up(tables * sizeof(size_t) / sizeof(float));
+    t->parts = (int)smaller((size_t)tasks, (size_t)gs_pool_threads(gs_cpu_of(d)->pool));
+    t->scratch_part = gs_round_up(t->scratch_part);
+    sums = gs_round_up(sums);
+    GS_TRY(gs_cpu_scratch(d, places + sums + gs_round_up(t->weights) + t->scratch_part * (size_t)t->parts,
+                          &memory));
+    t->x_at = (size_t *)(void *)memory;
+    t->sums = memory + places;
+    t->packed = t->sums + sums;
+    t->scratch = t->packed + gs_round_up(t->weights);
+    return GS_OK;
+}
+
+static void list_x(const gs_group_work *t, size_t *at) {
+    const gs_conv2d_sizes *s = &t->s;
+    for (int c = 0; c < t->in_c; c++)
+        for (int u = 0; u < s->kernel_h; u++)
+            for (int v = 0; v < s->kernel_w; v++) {
+                const int h = u * s->dilation_h, q = v * s->dilation_w;
+                const int number = (c * s->stride_h + h % s->stride_h) * s->stride_w + q % s->stride_w;
+                *at++ = (size_t)number * t->plane + (size_t)(h / s->stride_h) * (size_t)t->grid_w +
+                        (size_t)(q / s->stride_w);
+            }
+}
+
+/* to[phase, place] of a row with stride_w: every stride_w-th number of x, from each of the first ones on. */
+static void split_row(const gs_group_work *t, float *to, const float *x) {
+    const size_t stride = (size_t)t->s.stride_w, pad = (size_t)t->s.pad_w, width = (size_t)t->s.in_w;
+    for (size_t first = 0; first < stride && first < width; first++) {
+        float *place = to + (first + pad) % stride * t->plane + (first + pad) / stride;
+        for (size_t q = first; q < width; q += stride) *place++ = x[q];
+    }
+}
+
+/* The planes of a group of one image; zeros lie around them already. */
+static void planes_from_image(const gs_group_work *t, float *planes, const float *x) {
+    const gs_conv2d_sizes *s = &t->s;
+    const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
+    const int first = s->pad_h % s->stride_h;
+    const size_t first_row = (size_t)(s->pad_h / s->stride_h) * grid_w;
+    for (int c = 0; c < t->in_c; c++, planes += (size_t)s->stride_h * phase) {
+        float *row = planes + (size_t)first * phase + first_row;
+        for (int h = 0, a = first; h < s->in_h; h++, x += width) {
+            if (s->stride_w == 1)
+                gs_copy_row(row + s->pad_w, x, width);
+            else
+                split_row(t, row, x);
+            row += phase; /* the next row: of the next phase, or the next one of the first */
+            if (++a == s->stride_h) {
+                a = 0;
+                row += grid_w - (size_t)s->stride_h * phase;
+            }
+        }
+    }
+}
+
+/* Call one(t, scratch, group, chunk) for the tasks of this part. */
+static void each_task(const gs_group_work *t, int part,
+                      void (*one)(const gs_group_work *, float *scratch, int group, int chunk)) {
+    const size_t tasks = (size_t)t->s.groups * (size_t)t->chunks, parts = (size_t)t->parts;
+    float *scratch = t->scratch + t->scratch_part * (size_t)part;
+    memset(scratch, 0, t->scratch_part * sizeof *scratch);
+    for (size_t i = tasks * (size_t)part / parts; i < tasks * ((size_t)part + 1) / parts; i++)
+        one(t, scratch, (int)(i / (size_t)t->chunks), (int)(i % (size_t)t->chunks));
+}
+
+/* The first image of a chunk; that of the next is behind its last one. */
+static size_t first_image(const gs_group_work *t, int chunk) {
+    return t->n * (size_t)chunk / (size_t)t->chunks;
+}
+
+/* ---- forward ---- */
+
+static void forward_task(const gs_group_work *t, float *scratch, int group, int chunk) {
+    const gs_conv2d_sizes *s = &t->s;
+    float *planes = scratch, *wide = scratch + t->x_planes;
+    const size_t plane = (size_t)s->out_h * (size_t)s->out_w, g = (size_t)group, out_c = (size_t)t->out_c;
+    gs_windows w = {.product = {.rows = t->out_c,
+                                .depth = t->depth,
+                                .a = t->packed + g * out_c * (size_t)t->depth,
+                                .at = t->x_at,
+                                .bias = t->b ? t->b + g * out_c : NULL},
+                    .height = s->out_h,
+                    .width = s->out_w,
+                    .row = (size_t)s->out_w,
+                    .plane = plane,
+                    .grid_w = (size_t)t->grid_w,
+                    .wide = t->plane};
+    for (size_t i = first_image(t, chunk); i < first_image(t, chunk + 1); i++) {
+        planes_from_image(t, planes, t->x + i * t->in + g * (t->in / (size_t)s->groups));
+        w.y = t->y + i * t->out + g * out_c * plane;
+        gs_windows_product(&w, planes, wide);
+    }
+}
+
+static void forward_part(void *context, int part) {
+    each_task(context, part, forward_task);
+}
+
+gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                        const gs_conv2d_sizes *sizes) {
+    gs_group_work t = work_of(sizes, n);
+    const gs_conv2d_sizes *s = &t.s;
+    const size_t depth = (size_t)t.depth, out_c = (size_t)t.out_c;
+    t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
+    t.chunks = (int)smaller(n, CHUNKS);
+    t.scratch_part = t.x_planes + out_c * t.plane;
+    GS_TRY(reserve(d, &t, s->groups * t.chunks, 2 * depth + out_c, 0));
+    size_t *column_at = t.x_at + depth, *row_at = column_at + depth;
+    list_x(&t, t.x_at);
+    for (size_t k = 0; k < depth; k++) column_at[k] = k;
+    for (size_t o = 0; o < out_c; o++) row_at[o] = o * depth;
+    for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(pack)
+    (t.packed + g * out_c * depth, t.w + g * out_c * depth, t.out_c, t.depth, row_at, column_at);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    return GS_OK;
+}
+
+/* ---- backward ---- */
+
+static gs_group_phase phase_of(int phase, int in, int pad, int stride, int kernel, int dilation) {
+    const int before = pad - phase, last = in - 1 + before;
+    gs_group_phase f = {.first = before > 0 ? (before + stride - 1) / stride : 0,
+                        .end = last < 0 ? 0 : last / stride + 1};
+    for (int u = 0; u < kernel; u++) f.taps += u * dilation % stride == phase;
+    return f;
+}
+
+/* Those of all rows, then those of all columns. */
+static void list_phases(const gs_conv2d_sizes *s, gs_group_phase *phase) {
+    for (int a = 0; a < s->stride_h; a++)
+        *phase++ = phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
+    for (int b = 0; b < s->stride_w; b++)
+        *phase++ = phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
+}
+
+/* The columns (o, u, v) of the matrix of phase (a, b): where they are in a group's w, and how far before p in dy. */
+static void list_phase(const gs_group_work *t, int a, int b, size_t *column_at, size_t *at) {
+    const gs_conv2d_sizes *s = &t->s;
+    for (int o = 0; o < t->out_c; o++)
+        for (int u = 0; u < s->kernel_h; u++)
+            for (int v = 0; v < s->kernel_w; v++) {
+                const int h = u * s->dilation_h, q = v * s->dilation_w;
+                if (h % s->stride_h != a || q % s->stride_w != b) continue;
+                *column_at++ = (size_t)o * (size_t)t->depth + (size_t)(u * s->kernel_w + v);
+                *at++ = (size_t)o * t->dy_plane + t->margin - (size_t)(h / s->stride_h) * (size_t)t->grid_w -
+                        (size_t)(q / s->stride_w);
+            }
+}
+
+/* For each phase: its matrix of rows c, of all groups one after the other. */
+static void prepare_dx(const gs_group_work *t, size_t *row_at, size_t *column_at) {
+    const gs_conv2d_sizes *s = &t->s;
+    const size_t group = (size_t)t->out_c * (size_t)t->depth;
+    size_t *at = t->dx_at, done = 0; /* floats of a group's matrices */
+    for (int c = 0; c < t->in_c; c++) row_at[c] = (size_t)c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    for (int a = 0; a < s->stride_h; a++)
+        for (int b = 0; b < s->stride_w; b++) {
+            const int columns = t->out_c * t->phase_h[a].taps * t->phase_w[b].taps;
+            list_phase(t, a, b, column_at, at);
+            for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(pack)
+            (t->packed + g * group + done, t->w + g * group, t->in_c, columns, row_at, column_at);
+            at += columns;
+            done += (size_t)t->in_c * (size_t)columns;
+        }
+}
+
+/* dx of phase (a, b) of one image, `w` of its size: its pixels lie stride_h rows and stride_w columns apart. */
+static void phase_gradient(const gs_group_work *t, gs_windows *w, int a, int b, float *dx, const float *dy,
+                           float *memory) {
+    const gs_conv2d_sizes *s = &t->s;
+    const gs_group_phase rows = t->phase_h[a], columns = t->phase_w[b];
+    const size_t first = (size_t)rows.first * (size_t)t->grid_w + (size_t)columns.first;
+    const size_t image = (size_t)s->in_h * (size_t)s->in_w, width = (size_t)w->width,
+                 stride = (size_t)s->stride_w;
+    const bool is_together = stride == 1 && w->product.depth > 0;
+    dx += (size_t)(rows.first * s->stride_h + a - s->pad_h) * (size_t)s->in_w +
+          (size_t)(columns.first * s->stride_w + b - s->pad_w);
+    w->row = is_together ? (size_t)s->stride_h * (size_t)s->in_w : width;
+    w->plane = is_together ? image : width * (size_t)w->height;
+    w->y = is_together ? dx : memory;
+    if (w->product.depth > 0)
+        gs_windows_product(w, dy + first, memory + (size_t)t->in_c * t->plane);
+    else /* no window sees these pixels */
+        memset(memory, 0, (size_t)t->in_c * w->plane * sizeof *memory);
+    if (is_together) return;
+    for (size_t c = 0; c < (size_t)t->in_c; c++)
+        for (size_t h = 0; h < (size_t)w->height; h++, memory += width) {
+            float *to = dx + c * image + h * (size_t)s->stride_h * (size_t)s->in_w;
+            for (size_t q = 0; q < width; q++) to[q * stride] = memory[q];
+        }
+}
+
+static void image_gradient(const gs_group_work *t, float *dx, const float *dy, size_t group, float *memory) {
+    const gs_conv2d_sizes *s = &t->s;
+    gs_windows w = {.product = {.rows = t->in_c,
+                                .a = t->packed + group * (size_t)t->out_c * (size_t)t->depth,
+                                .at = t->dx_at},
+                    .grid_w = (size_t)t->grid_w,
+                    .wide = t->plane};
+    for (int a = 0; a < s->stride_h; a++)
+        for (int b = 0; b < s->stride_w; b++) {
+            gs_product *p = &w.product;
+            p->depth = t->out_c * t->phase_h[a].taps * t->phase_w[b].taps;
+            w.height = t->phase_h[a].end - t->phase_h[a].first;
+            w.width = t->phase_w[b].end - t->phase_w[b].first;
+            if (w.height > 0 && w.width > 0) phase_gradient(t, &w, a, b, dx, dy, memory);
+            p->a += p->rows * p->depth;
+            p->at += p->depth;
+        }
+}
+
+/* A group of one image of dy, in rows of grid_w between its zeros; db += its sums. */
+static void copy_dy(const gs_group_work *t, float *to, const float *dy, float *db) {
+    const size_t width = (size_t)t->s.out_w;
+    to += t->margin;
+    for (int o = 0; o < t->out_c; o++, to += t->dy_plane) {
+        for (int r = 0; r < t->s.out_h; r++, dy += width)
+            gs_copy_row(to + (size_t)r * (size_t)t->grid_w, dy, width);
+        gs_vector sums = {0}; /* zeros lie behind the last row */
+        for (size_t p = 0; p < (size_t)t->positions; p += GS_VECTOR) sums += gs_load(to + p);
+        float sum = 0;
+        for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
+        db[o] += sum;
+    }
+}
+
+static void backward_task(const gs_group_work *t, float *scratch, int group, int chunk) {
+    const gs_conv2d_sizes *s = &t->s;
+    const size_t g = (size_t)group, out_c = (size_t)t->out_c, some = (size_t)t->samples;
+    const size_t x_group = t->in / (size_t)s->groups, dy_group = t->out / (size_t)s->groups;
+    float *dy = scratch, *planes = dy + some * t->dy_planes, *memory = planes + some * t->x_planes;
+    float *sums = t->sums + (size_t)chunk * (t->weights + (size_t)s->out_c);
+    float *dw = sums + g * out_c * (size_t)t->depth, *db = sums + t->weights + g * out_c;
+    /* where nothing is wasted at the end of a row, but much between them, each row is a sample of its own */
+    const size_t width = (size_t)s->out_w, grid_w = (size_t)t->grid_w;
+    const bool by_rows = width == gs_round_up(width) && 16 * (grid_w - width) > width;
+    gs_dots dots = {.rows = t->out_c,
+                    .depth = t->depth,
+                    .columns = by_rows ? s->out_w : t->positions,
+                    .at = t->x_at,
+                    .y_row = t->dy_plane,
+                    .y_sample = by_rows ? grid_w : t->dy_planes,
+                    .x_sample = by_rows ? grid_w : t->x_planes};
+    memset(dw, 0, out_c * (size_t)t->depth * sizeof *dw);
+    memset(db, 0, out_c * sizeof *db);
+    for (size_t i = first_image(t, chunk), end = first_image(t, chunk + 1); i < end; i += some) {
+        const size_t images = smaller(end - i, some);
+        dots.samples = by_rows ? s->out_h : (int)images;
+        for (size_t k = 0; k < images; k++) {
+            planes_from_image(t, planes + k * t->x_planes, t->x + (i + k) * t->in + g * x_group);
+            copy_dy(t, dy + k * t->dy_planes, t->dy + (i + k) * t->out + g * dy_group, db);
+        }
+        if (by_rows)
+            for (size_t k = 0; k < images; k++)
+                GS_ISA(dot_products)(&dots, dw, dy + k * t->dy_planes + t->margin, planes + k * t->x_planes);
+        else
+            GS_ISA(dot_products)(&dots, dw, dy + t->margin, planes);
+        for (size_t k = 0; k < images && t->dx; k++)
+            image_gradient(t, t->dx + (i + k) * t->in + g * x_group, dy + k * t->dy_planes, g, memory);
+    }
+}
+
+static void backward_part(void *context, int part) {
+    each_task(context, part, backward_task);
+}
+
+gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs_mem db_, gs_mem dy, gs_mem x,
+                                         gs_mem w, size_t n, const gs_conv2d_sizes *sizes, bool add) {
+    gs_group_work t = work_of(sizes, n);
+    const gs_conv2d_sizes *s = &t.s;
+    const size_t out_c = (size_t)s->out_c, depth = (size_t)t.depth;
+    if (!add) GS_TRY(gs_cpu_clear(d, dw_, t.weights, db_, out_c));
+    if (n == 0) return GS_OK;
+    float *dw = gs_cpu_floats(dw_), *db = gs_cpu_floats(db_);
+    t.dx = gs_cpu_floats(dx), t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
+
+    const size_t each = t.weights + out_c;
+    size_t chunks = smaller(n, (size_t)(CHUNKS + s->groups - 1) / (size_t)s->groups);
+    if (chunks * each > SUMS) chunks = SUMS / each + 1;
+    t.chunks = (int)chunks;
+    const size_t fit = CACHED / (t.x_planes + t.dy_planes) + 1;
+    const size_t near = NEAR / (smaller((size_t)t.out_c, GS_DOT_ROWS) * t.dy_plane) + 1;
+    t.samples = (int)smaller(smaller(fit, near), (n + chunks - 1) / chunks);
+    t.scratch_part = (size_t)t.samples * (t.x_planes + t.dy_planes) + 2 * (size_t)t.in_c * t.plane;
+    const size_t columns = (size_t)t.out_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    const size_t phases = (size_t)s->stride_h + (size_t)s->stride_w;
+    GS_TRY(reserve(d, &t, s->groups * t.chunks, depth + 2 * columns + (size_t)t.in_c + 2 * phases,
+                   chunks * each));
+    t.dx_at = t.x_at + depth;
+    list_x(&t, t.x_at);
+    size_t *row_at = t.dx_at + 2 * columns;
+    gs_group_phase *phase = (gs_group_phase *)(void *)(row_at + t.in_c);
+    list_phases(s, phase);
+    t.phase_h = phase, t.phase_w = phase + s->stride_h;
+    if (t.dx) prepare_dx(&t, row_at, t.dx_at + columns);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
+    for (size_t chunk = 0; chunk < chunks; chunk++) {
+        const float *sums = t.sums + chunk * each;
+        for (size_t i = 0; i < t.weights; i++) dw[i] += sums[i];
+        for (size_t o = 0; o < out_c && db; o++) db[o] += sums[t.weights + o];
+    }
+    return GS_OK;
+}

@@ -1,0 +1,160 @@
+#include "cpu/linear.h"
+#include "cpu/product16.h"
+#include "cpu/round16.h"
+
+/* A linear layer in 16 bits (linear.h): its three products are those of product16.h, which rounds what they see. db is
+ * the sum of the rounded dy, so that backward as a whole is what f32 gives for inputs that are rounded.
+ *
+ *     forward    y  (n, out)  = x (n, in) w^T + b
+ *     backward   dx (n, in)   = dy (n, out) w
+ *                dw (out, in) (+)= dy^T x
+ *                db (out)     (+)= column sums of dy           (+)=: += with `add`, else =
+ *
+ * A product is cut over the threads along its longer side; each copies what it needs.
+ */
+typedef struct gs_linear_work {
+    gs_precision precision;
+    bool instruction;
+    float *y, *dx, *dw, *db;
+    const float *x, *w, *b, *dy;
+    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
+    float *passed;       /* backward with relu_y: the dy that counts */
+    bool relu;           /* forward: y = max(y, 0) */
+    bool add;            /* backward: to what dw and db hold */
+    int n, in, out, parts, dw_parts;
+    float *memory; /* of each part memory_part floats */
+    size_t memory_part;
+} gs_linear_work;
+
+static int longer(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* Part `part` of `parts` of a product whose sizes, matrices and result are those of the whole. */
+static void multiply(const gs_linear_work *t, gs_product16 p, int part, int parts, float *memory) {
+    const bool by_rows = p.rows >= p.columns;
+    const gs_range r = gs_cpu_range((size_t)(by_rows ? p.rows : p.columns), part, parts);
+    if (r.begin == r.end) return;
+    p.precision = t->precision;
+    p.instruction = t->instruction;
+    *(by_rows ? &p.rows : &p.columns) = (int)(r.end - r.begin);
+    *(by_rows ? &p.a : &p.b) = gs_lines_from(by_rows ? p.a : p.b, r.begin);
+    p.c += by_rows ? r.begin * p.c_row : r.begin;
+    if (p.bias && !by_rows) p.bias += r.begin;
+    GS_ISA(product16)(&p, memory);
+}
+
+static void forward_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    const size_t in = (size_t)t->in;
+    multiply(t,
+             (gs_product16){.rows = t->n,
+                            .depth = t->in,
+                            .columns = t->out,
+                            .a = {t->x, in, NULL, true},
+                            .b = {t->w, in, NULL, true},
+                            .c = t->y,
+                            .c_row = (size_t)t->out,
+                            .bias = t->b,
+                            .relu = t->relu},
+             part, t->parts, t->memory + (size_t)part * t->memory_part);
+}
+
+gs_status GS_ISA(linear_16_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
+                                    int out, bool relu) {
+    gs_linear_work t = {.precision = d->precision,
+                        .instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16,
+                        .y = gs_cpu_floats(y),
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .b = gs_cpu_floats(b),
+                        .relu = relu,
+                        .n = (int)n,
+                        .in = in,
+                        .out = out,
+                        .parts = gs_cpu_parts(d, (size_t)longer((int)n, out), 32),
+                        .memory_part = GS_ISA(product16_memory)((int)n, out)};
+    GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.memory_part, &t.memory));
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    return GS_OK;
+}
+
+/* For some columns of dy: what passes the relu, and db. */
+static void dy_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
+    float *restrict db = t->db;
+    for (size_t o = r.begin; o < r.end && db && !t->add; o++) db[o] = 0;
+    for (size_t row = 0; row < (size_t)t->n; row++) {
+        const float *dy = t->dy + row * (size_t)t->out;
+        if (t->relu_y) {
+            const float *y = t->relu_y + row * (size_t)t->out;
+            float *restrict passed = t->passed + row * (size_t)t->out;
+            for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
+            dy = passed;
+        }
+        if (!db) continue;
+        if (t->precision == GS_PRECISION_BF16)
+            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_bf16(dy[o]);
+        else
+            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_f16(dy[o]);
+    }
+}
+
+/* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
+static void product_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    const size_t in = (size_t)t->in, out = (size_t)t->out;
+    float *memory = t->memory + (size_t)part * t->memory_part;
+    if (part < t->dw_parts)
+        multiply(t,
+                 (gs_product16){.rows = t->out,
+                                .depth = t->n,
+                                .columns = t->in,
+                                .a = {t->dy, out, NULL, false},
+                                .b = {t->x, in, NULL, false},
+                                .c = t->dw,
+                                .c_row = in,
+                                .add = t->add},
+                 part, t->dw_parts, memory);
+    else
+        multiply(t,
+                 (gs_product16){.rows = t->n,
+                                .depth = t->out,
+                                .columns = t->in,
+                                .a = {t->dy, out, NULL, true},
+                                .b = {t->w, in, NULL, false},
+                                .c = t->dx,
+                                .c_row = in},
+                 part - t->dw_parts, t->parts - t->dw_parts, memory);
+}
+
+gs_status GS_ISA(linear_16_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
+                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add) {
+    gs_linear_work t = {.precision = d->precision,
+                        .instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16,
+                        .dx = gs_cpu_floats(dx),
+                        .dw = gs_cpu_floats(dw),
+                        .db = gs_cpu_floats(db),
+                        .dy = gs_cpu_floats(dy),
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .relu_y = gs_cpu_floats(relu_y),
+                        .add = add,
+                        .n = (int)n,
+                        .in = in,
+                        .out = out,
+                        .dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32),
+                        .memory_part = GS_ISA(product16_memory)(longer((int)n, out), in)};
+    gs_pool *pool = gs_cpu_of(d)->pool;
+    const int parts = t.dw_parts + (t.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
+    const size_t passed = t.relu_y ? (n * (size_t)out + 15) / 16 * 16 : 0;
+    GS_TRY(gs_cpu_scratch(d, passed + (size_t)parts * t.memory_part, &t.passed));
+    t.memory = t.passed + passed;
+    t.parts = gs_cpu_parts(d, (size_t)out, 64);
+    if (t.db || t.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
+    if (t.relu_y) t.dy = t.passed;
+    t.parts = parts;
+    gs_pool_run(pool, parts, product_part, &t);
+    return GS_OK;
+}

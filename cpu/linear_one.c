@@ -1,0 +1,88 @@
+#include "cpu/linear.h"
+#include "cpu/product.h"
+
+/* A linear layer for one sample: a matrix-vector product. There is nothing to keep in registers or caches but x, so it
+ * is as fast as the weights come from memory, if they are read once and in order, and on all threads.
+ *
+ *     y[o] = b[o] + sum_k w[o][k] x[k]
+ *
+ * GS_VECTOR rows of w are multiplied with x at a time, each into a vector of sums of its own. At the end these vectors
+ * are summed up together: two of them become one, of neighbouring elements added, until one is left, whose element r
+ * is the sum of row r:
+ *
+ *     a0 a1 a2 a3        a0+a1 a2+a3 b0+b1 b2+b3
+ *     b0 b1 b2 b3                                     a b c d
+ *     c0 c1 c2 c3        c0+c1 c2+c3 d0+d1 d2+d3
+ *     d0 d1 d2 d3
+ */
+typedef struct gs_linear_work {
+    float *y;
+    const float *x, *w, *b;
+    size_t in, out;
+    bool relu;
+    int parts;
+} gs_linear_work;
+
+static gs_vector neighbours(gs_vector a, gs_vector b) {
+    return gs_even(a, b) + gs_odd(a, b);
+}
+
+static void finish(const gs_linear_work *t, size_t o, float sum) {
+    if (t->b) sum += t->b[o];
+    t->y[o] = t->relu && sum < 0.0f ? 0.0f : sum;
+}
+
+/* Outputs o .. o + GS_VECTOR - 1. */
+static void rows_at(const gs_linear_work *t, size_t o) {
+    const float *w = t->w + o * t->in, *x = t->x;
+    gs_vector sum[GS_VECTOR] = {{0}};
+    size_t k = 0;
+    for (; k + GS_VECTOR <= t->in; k += GS_VECTOR) {
+        const gs_vector v = gs_load(x + k);
+        _Pragma("GCC unroll 16") for (int r = 0; r < GS_VECTOR; r++) sum[r] +=
+            gs_load(w + (size_t)r * t->in + k) * v;
+    }
+    _Pragma("GCC unroll 4") for (int count = GS_VECTOR / 2; count > 0; count /= 2)
+        _Pragma("GCC unroll 8") for (int r = 0; r < count; r++) sum[r] =
+            neighbours(sum[2 * r], sum[2 * r + 1]);
+    for (int r = 0; r < GS_VECTOR; r++) {
+        float all = sum[0][r];
+        for (size_t rest = k; rest < t->in; rest++) all += w[(size_t)r * t->in + rest] * x[rest];
+        finish(t, o + (size_t)r, all);
+    }
+}
+
+/* Output o: one of the last ones, fewer than GS_VECTOR. */
+static void row_at(const gs_linear_work *t, size_t o) {
+    const float *w = t->w + o * t->in;
+    gs_vector sum = {0};
+    size_t k = 0;
+    float all = 0;
+    for (; k + GS_VECTOR <= t->in; k += GS_VECTOR) sum += gs_load(w + k) * gs_load(t->x + k);
+    for (int i = 0; i < GS_VECTOR; i++) all += sum[i];
+    for (; k < t->in; k++) all += w[k] * t->x[k];
+    finish(t, o, all);
+}
+
+/* The parts are whole blocks of 16 outputs, so that which of them are the last ones does not depend on the cut. */
+static void forward_part(void *context, int part) {
+    const gs_linear_work *t = context;
+    const gs_range r = gs_cpu_range(t->out, part, t->parts);
+    size_t o = r.begin;
+    for (; o + GS_VECTOR <= r.end; o += GS_VECTOR) rows_at(t, o);
+    for (; o < r.end; o++) row_at(t, o);
+}
+
+gs_status GS_ISA(linear_one_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, int in, int out,
+                                     bool relu) {
+    gs_linear_work t = {.y = gs_cpu_floats(y),
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .b = gs_cpu_floats(b),
+                        .in = (size_t)in,
+                        .out = (size_t)out,
+                        .relu = relu};
+    t.parts = gs_cpu_parts(d, t.in * t.out, 1 << 15);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
+    return GS_OK;
+}

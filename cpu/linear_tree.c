@@ -1,0 +1,202 @@
+#include "cpu/linear.h"
+#include "cpu/matmul.h"
+#include "cpu/rounded.h"
+
+#include <string.h>
+
+/* A linear layer whose sums have one order, for --exact where several workers may share the layer (backend.h,
+ * layer/tensor.h). OpenBLAS's order follows from the sizes of a product, and so would not be the same for a half of it.
+ * gs_matmul adds each element's terms one after the other, wherever its tile lies. Its products are of a leaf each:
+ *
+ *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum, until the right one is there.
+ *                 \   /       \   /           As a binary counter carries, leaf k joins as many sums as its number has
+ *                  0+1         2+3            ones at its end.
+ *                     \       /
+ *                      0 .. 3
+ */
+typedef struct gs_linear_work {
+    float *y, *dx, *dw, *db;
+    const float *x, *w, *dy, *db_dy; /* db_dy: the dy that is not rounded */
+    size_t n, in, out;
+    int leaves, blocks;
+    bool add;
+    float *memory;
+} gs_linear_work;
+
+/* What the caches hold: SAMPLES of x^T and a leaf of ROWS outputs; DX_ROWS samples of dx on each level. */
+enum { SAMPLES = 128, ROWS = 16, DX_ROWS = 64 };
+
+static int levels_of(int leaves) {
+    int levels = 0;
+    while (1 << levels < leaves) levels++;
+    return levels;
+}
+
+/* x = the sum of leaf number `leaf`, and of all that it completes. It waits in `sums`, unless it is the last. */
+static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
+    for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
+        for (size_t i = 0; i < count; i++) x[i] += sums[i];
+    if (leaves > 1) memcpy(sums, x, count * sizeof *x);
+}
+
+static size_t first_of(size_t terms, int leaf, int leaves) {
+    return terms * (size_t)leaf / (size_t)leaves;
+}
+
+/* ---- forward ---- */
+
+/* Some outputs of the samples whose x^T (in, width) is there: (rows, width), in `to`. */
+static void forward_rows(const gs_linear_work *t, const float *xt, size_t width, size_t first, int rows,
+                         float *to, float *sums) {
+    for (int leaf = 0; leaf < t->leaves; leaf++) {
+        const size_t k = first_of(t->in, leaf, t->leaves), end = first_of(t->in, leaf + 1, t->leaves);
+        GS_ISA(matmul)
+        (&(gs_matmul){.rows = rows,
+                      .depth = (int)(end - k),
+                      .columns = (int)width,
+                      .a = t->w + first * t->in + k,
+                      .a_block = GS_TILE_ROWS * t->in,
+                      .a_row = t->in,
+                      .a_column = 1,
+                      .b = xt + k * width,
+                      .b_row = width,
+                      .c = to,
+                      .c_row = width});
+        join(to, sums, (size_t)rows * width, leaf, t->leaves);
+    }
+}
+
+static void forward(void *context, int part) {
+    const gs_linear_work *t = context;
+    (void)part;
+    for (size_t s = 0; s < t->n; s += SAMPLES) {
+        const size_t n = t->n - s < SAMPLES ? t->n - s : SAMPLES, width = gs_round_up(n);
+        float *xt = t->memory, *to = xt + t->in * width, *sums = to + ROWS * width;
+        if (width > n) memset(xt, 0, t->in * width * sizeof *xt);
+        GS_ISA(transpose)(xt, width, t->x + s * t->in, t->in, (int)n, (int)t->in);
+        for (size_t o = 0; o < t->out; o += ROWS) {
+            const int rows = (int)(t->out - o < ROWS ? t->out - o : ROWS);
+            forward_rows(t, xt, width, o, rows, to, sums);
+            GS_ISA(transpose)(t->y + s * t->out + o, t->out, to, width, rows, (int)n);
+        }
+    }
+}
+
+gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
+                                      int leaves) {
+    const size_t i = (size_t)in, o = (size_t)out, width = gs_round_up(n < SAMPLES ? n : SAMPLES);
+    if (n == 0) return GS_OK;
+    GS_TRY(GS_ISA(rounded)(d, 2, (gs_operand[]){{&x, n * i}, {&w, i * o}}));
+    gs_linear_work t = {.y = gs_cpu_floats(y),
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .n = n,
+                        .in = i,
+                        .out = o,
+                        .leaves = leaves};
+    GS_TRY(gs_cpu_scratch(d, (i + ROWS * (size_t)(1 + levels_of(leaves))) * width, &t.memory));
+    gs_pool_run(gs_cpu_of(d)->pool, 1, forward, &t);
+    return GS_OK;
+}
+
+/* ---- backward ---- */
+
+/* A leaf has its part of each block. */
+static void dx_leaf(const gs_linear_work *t, size_t s, int rows, int leaf, float *to, float *strip) {
+    const size_t block = t->out / (size_t)t->blocks, first = first_of(block, leaf, t->leaves),
+                 depth = first_of(block, leaf + 1, t->leaves) - first;
+    for (int b = 0; b < t->blocks; b++) {
+        const size_t k = (size_t)b * block + first;
+        GS_ISA(matmul)
+        (&(gs_matmul){.rows = rows,
+                      .depth = (int)depth,
+                      .columns = (int)t->in,
+                      .a = t->dy + s * t->out + k,
+                      .a_block = GS_TILE_ROWS * t->out,
+                      .a_row = t->out,
+                      .a_column = 1,
+                      .b = t->w + k * t->in,
+                      .b_row = t->in,
+                      .c = to,
+                      .c_row = t->in,
+                      .add = b > 0,
+                      .by_columns = true,
+                      .strip = strip});
+    }
+}
+
+/* Where a leaf is all, its sum is written to its place at once. */
+static void dx_of(const gs_linear_work *t) {
+    float *to = t->memory, *sums = to + DX_ROWS * t->in,
+          *strip = sums + DX_ROWS * t->in * (size_t)levels_of(t->leaves);
+    for (size_t s = 0; s < t->n; s += DX_ROWS) {
+        const int rows = (int)(t->n - s < DX_ROWS ? t->n - s : DX_ROWS);
+        const size_t count = (size_t)rows * t->in;
+        float *dx = t->dx + s * t->in;
+        for (int leaf = 0; leaf < t->leaves; leaf++) {
+            const bool last = leaf + 1 == t->leaves;
+            dx_leaf(t, s, rows, leaf, last ? dx : to, strip);
+            join(last ? dx : to, sums, count, leaf, t->leaves);
+        }
+    }
+}
+
+static void dw_and_db_of(const gs_linear_work *t) {
+    for (size_t o = 0; o < t->out && t->db && !t->add; o++) t->db[o] = 0;
+    for (size_t s = 0; s < t->n; s += SAMPLES) {
+        const size_t samples = t->n - s < SAMPLES ? t->n - s : SAMPLES;
+        float *restrict db = t->db;
+        for (size_t i = s; i < s + samples && db; i++)
+            for (size_t o = 0; o < t->out; o++) db[o] += t->db_dy[i * t->out + o];
+        GS_ISA(matmul)
+        (&(gs_matmul){.rows = (int)t->out,
+                      .depth = (int)samples,
+                      .columns = (int)t->in,
+                      .a = t->dy + s * t->out,
+                      .a_block = GS_TILE_ROWS,
+                      .a_row = 1,
+                      .a_column = t->out,
+                      .b = t->x + s * t->in,
+                      .b_row = t->in,
+                      .c = t->dw,
+                      .c_row = t->in,
+                      .add = t->add || s > 0,
+                      .by_columns = true,
+                      .strip = t->memory});
+    }
+}
+
+static void backward(void *context, int part) {
+    const gs_linear_work *t = context;
+    (void)part;
+    dw_and_db_of(t);
+    if (t->dx) dx_of(t);
+}
+
+/* forward: y = x w^T + b */
+gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                       gs_mem w, size_t n, int in, int out, bool add, int leaves,
+                                       int blocks) {
+    const size_t i = (size_t)in, o = (size_t)out;
+    const float *whole_dy = gs_cpu_floats(dy);
+    if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, i * o, db, o);
+    GS_TRY(GS_ISA(rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
+    gs_linear_work t = {.dx = gs_cpu_floats(dx),
+                        .dw = gs_cpu_floats(dw),
+                        .db = gs_cpu_floats(db),
+                        .dy = gs_cpu_floats(dy),
+                        .db_dy = whole_dy,
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .n = n,
+                        .in = i,
+                        .out = o,
+                        .leaves = leaves,
+                        .blocks = blocks,
+                        .add = add};
+    const size_t for_dw = GS_STRIP * SAMPLES,
+                 for_dx = DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * (o / (size_t)blocks + 1);
+    GS_TRY(gs_cpu_scratch(d, for_dw > for_dx ? for_dw : for_dx, &t.memory));
+    gs_pool_run(gs_cpu_of(d)->pool, 1, backward, &t);
+    return GS_OK;
+}

@@ -1,0 +1,133 @@
+#include "cpu/product16.h"
+
+#include "cpu/matmul.h"
+#include "cpu/round16.h"
+
+/* What is copied at once: of b (DEPTH, COLUMNS), a strip of which stays in the first-level cache while it meets all of
+ * a's block (BLOCK_ROWS, DEPTH), which with it stays in the second-level one. */
+enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
+
+/* In floats; a pair of bf16 takes one. */
+typedef struct gs_layout {
+    int tile_rows, strip, vector;
+    size_t depth; /* floats for each row or column of a block */
+} gs_layout;
+
+static gs_layout layout_of(bool instruction) {
+    return instruction ? (gs_layout){GS_BF16_ROWS, GS_BF16_STRIP, 16, DEPTH / 2}
+                       : (gs_layout){GS_TILE_ROWS, GS_STRIP, GS_VECTOR, DEPTH};
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static size_t up(size_t n, size_t to) {
+    return (n + to - 1) / to * to;
+}
+
+/* Room for `rows` and `columns` of a block, and what is spare: a line's rounded copy and matmul's strip. */
+static size_t floats_of_a(int rows) {
+    return up((size_t)least(rows, BLOCK_ROWS), 16) * DEPTH;
+}
+
+static size_t floats_of_b(int columns) {
+    return up((size_t)least(columns, COLUMNS), GS_BF16_STRIP) * DEPTH; /* whole strips of either way */
+}
+
+size_t GS_ISA(product16_memory)(int rows, int columns) {
+    return floats_of_a(rows) + floats_of_b(columns) + GS_STRIP * DEPTH;
+}
+
+/* ---- with floats ---- */
+
+/* As gs_cpu_bf16_pack, but to[k][i] is a rounded float. `spare`: `width` lines of `depth` floats. */
+static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int width, size_t block,
+                        int count, int depth, float *spare) {
+    for (int i = 0; i < count; i += width, to += block) {
+        const int here = least(width, count - i);
+        for (int k = 0; k < depth && !m->deep; k++)
+            gs_round16(t->precision, to + k * width, gs_line(m, (size_t)k) + i, (size_t)here);
+        for (int r = 0; r < here && m->deep; r++)
+            gs_round16(t->precision, spare + r * depth, gs_line(m, (size_t)i + (size_t)r), (size_t)depth);
+        if (m->deep) GS_ISA(transpose)(to, (size_t)width, spare, (size_t)depth, here, depth);
+    }
+}
+
+/* ---- both ---- */
+
+/* In blocks `width` wide, one after the other; the last of b's may be narrower (strip_width). */
+static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width, int count, int depth,
+                 float *spare) {
+    const size_t block = (size_t)width * layout_of(t->instruction).depth;
+    if (t->instruction)
+        gs_cpu_bf16_pack(to, m, width, block, count, depth);
+    else
+        pack_floats(to, t, m, width, block, count, depth, spare);
+}
+
+/* What follows the last sum. */
+static void finish_block(const gs_product16 *t, float *c, const float *bias, int rows, int columns) {
+    for (int i = 0; i < rows && (bias || t->relu); i++, c += t->c_row) {
+        for (int j = 0; j < columns && bias; j++) c[j] += bias[j];
+        for (int j = 0; j < columns && t->relu; j++) c[j] = c[j] < 0.0f ? 0.0f : c[j]; /* a NaN stays a NaN */
+    }
+}
+
+/* A block of a and a strip of b, `columns` wide, in memory `width` wide. */
+static void multiply(const gs_product16 *t, float *c, const float *a, const float *b, int rows, int columns,
+                     int width, int depth, bool add, float *spare) {
+    const gs_layout l = layout_of(t->instruction);
+    const size_t a_block = (size_t)l.tile_rows * l.depth;
+    if (!t->instruction) {
+        GS_ISA(matmul)
+        (&(gs_matmul){.rows = rows,
+                      .depth = depth,
+                      .columns = columns,
+                      .a = a,
+                      .a_block = a_block,
+                      .a_row = 1,
+                      .a_column = GS_TILE_ROWS,
+                      .b = b,
+                      .b_row = (size_t)width,
+                      .c = c,
+                      .c_row = t->c_row,
+                      .add = add,
+                      .strip = spare});
+        return;
+    }
+    for (int i = 0; i < rows; i += GS_BF16_ROWS, a += a_block)
+        gs_cpu_bf16_tile(c + (size_t)i * t->c_row, t->c_row, a, b, least(GS_BF16_ROWS, rows - i), columns,
+                         (depth + 1) / 2, add);
+}
+
+static void block_of_columns(const gs_product16 *t, int column, int columns, int k, float *memory) {
+    const gs_layout l = layout_of(t->instruction);
+    const int depth = least(DEPTH, t->depth - k), strip = l.strip;
+    float *packed_a = memory, *packed_b = packed_a + floats_of_a(t->rows),
+          *spare = packed_b + floats_of_b(t->columns);
+    const gs_lines b = gs_lines_deeper(gs_lines_from(t->b, (size_t)column), (size_t)k);
+    /* all whole strips, then the last: as wide as its columns in whole vectors */
+    const int whole = columns / strip * strip, left = columns - whole,
+              width = (int)up((size_t)left, (size_t)l.vector);
+    const size_t block = (size_t)strip * l.depth;
+    pack(packed_b, t, &b, strip, whole, depth, spare);
+    const gs_lines last = gs_lines_from(b, (size_t)whole);
+    if (left > 0) pack(packed_b + (size_t)(whole / strip) * block, t, &last, width, left, depth, spare);
+    for (int i = 0; i < t->rows; i += BLOCK_ROWS) {
+        const int rows = least(BLOCK_ROWS, t->rows - i);
+        const gs_lines a = gs_lines_deeper(gs_lines_from(t->a, (size_t)i), (size_t)k);
+        float *c = t->c + (size_t)i * t->c_row + column;
+        pack(packed_a, t, &a, l.tile_rows, rows, depth, spare);
+        for (int j = 0; j < columns; j += strip)
+            multiply(t, c + j, packed_a, packed_b + (size_t)(j / strip) * block, rows,
+                     least(strip, columns - j), j < whole ? strip : width, depth, t->add || k > 0, spare);
+        if (k + depth == t->depth) finish_block(t, c, t->bias ? t->bias + column : NULL, rows, columns);
+    }
+}
+
+void GS_ISA(product16)(const gs_product16 *t, float *memory) {
+    for (int j = 0; j < t->columns; j += COLUMNS)
+        for (int k = 0; k < t->depth; k += DEPTH)
+            block_of_columns(t, j, least(COLUMNS, t->columns - j), k, memory);
+}

@@ -1,0 +1,60 @@
+/* Rounding to 16 bits, to the nearest, ties to even. The result stays a float: of the numbers that a bfloat16 or an
+ * IEEE half can hold, the nearest.
+ *
+ *              sign  exponent  fraction     largest      smallest normal
+ *     f32        1       8        23        3.4e38       1.2e-38
+ *     bf16       1       8         7        3.4e38       1.2e-38              relative error at most 2^-8
+ *     f16        1       5        10        65504        6.1e-5               relative error at most 2^-11
+ *
+ * What is too large becomes infinite, and a NaN stays one. In bf16 a number below the smallest normal one becomes 0, as
+ * the processors' own instructions do it. f16 keeps multiples of 2^-24 there, as IEEE 754 demands.
+ *
+ * All is written without branches, so that compilers make vectors of it.
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+
+static inline uint32_t gs_bits_of(float x) {
+    union {
+        float f;
+        uint32_t u;
+    } v = {x};
+    return v.u;
+}
+
+static inline float gs_float_of(uint32_t bits) {
+    union {
+        uint32_t u;
+        float f;
+    } v = {bits};
+    return v.f;
+}
+
+static inline float gs_round_bf16(float x) {
+    const uint32_t bits = gs_bits_of(x), size = bits & 0x7fffffffu, sign = bits ^ size;
+    const uint32_t rounded = (size + 0x7fffu + (size >> 16 & 1)) & 0xffff0000u;
+    const uint32_t number = size < 0x00800000u ? 0 : rounded;
+    return gs_float_of(sign | (size > 0x7f800000u ? (size | 0x400000u) & 0xffff0000u : number));
+}
+
+static inline float gs_round_f16(float x) {
+    const uint32_t bits = gs_bits_of(x), size = bits & 0x7fffffffu, sign = bits ^ size;
+    const uint32_t rounded = (size + 0xfffu + (size >> 13 & 1)) & 0xffffe000u;
+    const uint32_t infinity = 0x7f800000u, too_large = 0x47800000u; /* 2^16 */
+    const uint32_t smallest = 0x38800000u;                          /* 2^-14 */
+    const uint32_t multiple =
+        gs_bits_of((gs_float_of(size) + 0.5f) - 0.5f); /* of 2^-24: what 0.5 is exact to */
+    const uint32_t number = size < smallest ? multiple : rounded >= too_large ? infinity : rounded;
+    return gs_float_of(sign | (size > infinity ? (size | 0x400000u) & 0xffffe000u : number));
+}
+
+/* to[i] = from[i], rounded, i < count; to may be from. GS_PRECISION_F32: as it is. */
+static inline void gs_round16(gs_precision precision, float *to, const float *from, size_t count) {
+    if (precision == GS_PRECISION_BF16)
+        for (size_t i = 0; i < count; i++) to[i] = gs_round_bf16(from[i]);
+    else if (precision == GS_PRECISION_F16)
+        for (size_t i = 0; i < count; i++) to[i] = gs_round_f16(from[i]);
+    else if (to != from)
+        for (size_t i = 0; i < count; i++) to[i] = from[i];
+}

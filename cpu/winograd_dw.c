@@ -1,0 +1,284 @@
+#include "cpu/winograd_dw.h"
+
+#include <string.h>
+
+/* About this many floats of v and n stay in a core's second-level cache; and so many tiles are worth a product. */
+enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
+
+/* Images whose channels lie side by side, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).
+ * Two of them: one of x, and one of dy. */
+typedef struct gs_beside {
+    int c, plane; /* channels, and pixels of one without the zeros */
+    size_t width, block;
+    uint32_t *place; /* of each pixel: where it goes */
+    float *at;
+} gs_beside;
+
+typedef struct gs_dw_work {
+    const gs_conv2d_sizes *s;
+    float *dx;
+    const float *dy, *x;
+    gs_winograd dx_of;              /* dx as a convolution */
+    size_t n, in, out;              /* images; floats of one of x and of dy */
+    size_t some;                    /* images whose dx is computed together, while the cache holds their dy */
+    size_t v_place, n_place;        /* floats from one of the 16 matrices to the next */
+    int rows, columns, room, parts; /* of tiles in an image; tiles that v and n have room for */
+    float *scratch, *part_memory;
+    size_t scratch_part;
+} gs_dw_work;
+
+/* What a part has in its memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
+ * channels, tiles, GS_TILE_ROWS), as gs_product wants its matrix. */
+typedef struct gs_dw_part {
+    gs_beside x, dy;
+    float *du, *product, *v, *n, *dx_memory;
+    size_t *at; /* where the tiles begin in v */
+    int tiles;  /* that v and n hold */
+} gs_dw_part;
+
+/* ---- the memory of a part ---- */
+
+/* Where the next floats lie in the memory; NULL where only their number is wanted. */
+typedef struct gs_taker {
+    float *memory;
+    size_t used;
+} gs_taker;
+
+static float *take(gs_taker *from, size_t floats) {
+    float *it = from->memory ? from->memory + from->used : NULL;
+    from->used += gs_round_up(floats);
+    return it;
+}
+
+static gs_beside take_beside(gs_taker *from, int c, int plane, int height, int width) {
+    gs_beside b = {.c = c, .plane = plane, .width = (size_t)width * GS_VECTOR};
+    b.block = (size_t)height * b.width;
+    b.place = (uint32_t *)(void *)take(from, (size_t)plane);
+    b.at = take(from, (size_t)(c / GS_VECTOR) * b.block);
+    return b;
+}
+
+/* *floats: how many they are. */
+static gs_dw_part lay_out(const gs_dw_work *t, float *memory, size_t *floats) {
+    const gs_conv2d_sizes *s = t->s;
+    const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c, room = (size_t)t->room;
+    gs_taker next = {memory, 0};
+    gs_dw_part p = {.du = take(&next, GS_WINOGRAD_PLACES * out_c * in_c)};
+    p.product = take(&next, GS_TILE_ROWS * in_c);
+    p.v = take(&next, GS_WINOGRAD_PLACES * t->v_place);
+    p.n = take(&next, GS_WINOGRAD_PLACES * t->n_place);
+    p.at = (size_t *)(void *)take(&next, room * sizeof(size_t) / sizeof(float));
+    p.x = take_beside(&next, s->in_c, s->in_h * s->in_w, 2 * t->rows + 2, 2 * t->columns + 2);
+    p.dy = take_beside(&next, s->out_c, s->out_h * s->out_w, 2 * t->rows, 2 * t->columns);
+    p.dx_memory = take(&next, t->dx ? GS_ISA(winograd_memory)(&t->dx_of) : 0);
+    *floats = next.used;
+    return p;
+}
+
+/* ---- channels side by side ---- */
+
+/* v[i][j] becomes v[j][i]: each step deals the vectors out like two halves of a pack of cards. */
+ALWAYS_INLINE void transpose(gs_vector *v) {
+    enum { HALF = GS_VECTOR / 2 };
+    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
+        gs_vector to[GS_VECTOR];
+        UNROLL for (int i = 0; i < HALF; i++) {
+            to[2 * i] = gs_low(v[i], v[i + HALF]);
+            to[2 * i + 1] = gs_high(v[i], v[i + HALF]);
+        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = to[i];
+    }
+}
+
+static void list_places(const gs_beside *b, int height, int width, int pad_h, int pad_w) {
+    for (int h = 0, p = 0; h < height; h++)
+        for (int w = 0; w < width; w++, p++)
+            b->place[p] = (uint32_t)((size_t)(h + pad_h) * b->width + (size_t)(w + pad_w) * GS_VECTOR);
+}
+
+/* One image. The last pixels are moved together with some of those before them. */
+static void put_beside(const gs_beside *b, const float *from) {
+    const size_t plane = (size_t)b->plane;
+    float *to = b->at;
+    for (int c = 0; c < b->c; c += GS_VECTOR, from += GS_VECTOR * plane, to += b->block) {
+        size_t p = 0;
+        while (p + GS_VECTOR <= plane) {
+            gs_vector v[GS_VECTOR];
+            _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] =
+                gs_load(from + (size_t)i * plane + p);
+            transpose(v);
+            _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++)
+                gs_store(to + b->place[p + (size_t)i], v[i]);
+            p += GS_VECTOR;
+            if (p < plane && p + GS_VECTOR > plane) p = plane - GS_VECTOR;
+        }
+        for (; p < plane; p++)
+            for (size_t i = 0; i < GS_VECTOR; i++) to[b->place[p] + i] = from[i * plane + p];
+    }
+}
+
+/* ---- v = B^T d B and n = A dy A^T ---- */
+
+static void tile_of_x(float *to, size_t matrix, const float *d, size_t width) {
+    gs_vector half[4][4];
+    UNROLL for (int j = 0; j < 4; j++) {
+        gs_vector in[4];
+        UNROLL for (int r = 0; r < 4; r++) in[r] = gs_load(d + (size_t)r * width + j * GS_VECTOR);
+        half[0][j] = in[0] - in[2];
+        half[1][j] = in[1] + in[2];
+        half[2][j] = in[2] - in[1];
+        half[3][j] = in[1] - in[3];
+    }
+    UNROLL for (int r = 0; r < 4; r++, to += 4 * matrix) {
+        const gs_vector *in = half[r];
+        gs_store(to, in[0] - in[2]);
+        gs_store(to + matrix, in[1] + in[2]);
+        gs_store(to + 2 * matrix, in[2] - in[1]);
+        gs_store(to + 3 * matrix, in[1] - in[3]);
+    }
+}
+
+/* The channels of v go to blocks of GS_TILE_ROWS, which lie `block` floats apart. */
+ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
+    enum { SOME = GS_VECTOR < GS_TILE_ROWS ? GS_VECTOR : GS_TILE_ROWS };
+    float lanes[GS_VECTOR];
+    gs_store(lanes, v);
+    UNROLL for (int i = 0; i < GS_VECTOR / SOME; i++)
+        memcpy(to + (size_t)i * block, lanes + i * SOME, SOME * sizeof *to);
+}
+
+/* The last row and column of A have a minus that is left to by_g: here 3 stands for the second number itself. */
+static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, size_t width) {
+    gs_vector half[4][2];
+    UNROLL for (int j = 0; j < 2; j++) {
+        half[0][j] = gs_load(dy + j * GS_VECTOR);
+        half[3][j] = gs_load(dy + width + j * GS_VECTOR);
+        half[1][j] = half[0][j] + half[3][j];
+        half[2][j] = half[0][j] - half[3][j];
+    }
+    UNROLL for (int r = 0; r < 4; r++, to += 4 * matrix) {
+        store_blocks(to, block, half[r][0]);
+        store_blocks(to + matrix, block, half[r][0] + half[r][1]);
+        store_blocks(to + 2 * matrix, block, half[r][0] - half[r][1]);
+        store_blocks(to + 3 * matrix, block, half[r][1]);
+    }
+}
+
+static void row_of_tiles(const gs_dw_work *t, gs_dw_part *p, int row) {
+    const size_t in_c = (size_t)t->s->in_c, room = (size_t)t->room, block = room * GS_TILE_ROWS;
+    const float *x = p->x.at + (size_t)(2 * row) * p->x.width,
+                *dy = p->dy.at + (size_t)(2 * row) * p->dy.width;
+    const size_t first = (size_t)p->tiles;
+    for (size_t c = 0; c < in_c; c += GS_VECTOR, x += p->x.block)
+        for (size_t i = 0; i < (size_t)t->columns; i++)
+            tile_of_x(p->v + (first + i) * in_c + c, t->v_place, x + i * 2 * GS_VECTOR, p->x.width);
+    for (size_t o = 0; o < (size_t)t->s->out_c; o += GS_VECTOR, dy += p->dy.block) {
+        float *to = p->n + o / GS_TILE_ROWS * block + o % GS_TILE_ROWS + first * GS_TILE_ROWS;
+        for (size_t i = 0; i < (size_t)t->columns; i++)
+            tile_of_dy(to + i * GS_TILE_ROWS, t->n_place, block, dy + i * 2 * GS_VECTOR, p->dy.width);
+    }
+    p->tiles += t->columns;
+}
+
+/* ---- du = n v, dw = G^T du G ---- */
+
+static void add_products(const gs_dw_work *t, gs_dw_part *p) {
+    const size_t in_c = (size_t)t->s->in_c, out_c = (size_t)t->s->out_c, room = (size_t)t->room;
+    gs_product product = {.rows = GS_TILE_ROWS, .depth = p->tiles, .columns = t->s->in_c, .at = p->at};
+    float *du = p->du;
+    for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++)
+        for (size_t o = 0; o < out_c; o += GS_TILE_ROWS, du += GS_TILE_ROWS * in_c) {
+            product.a = p->n + place * t->n_place + o * room;
+            GS_ISA(product)(&product, p->product, in_c, p->v + place * t->v_place);
+            for (size_t i = 0; i < GS_TILE_ROWS * in_c; i += GS_VECTOR)
+                gs_store(du + i, gs_load(du + i) + gs_load(p->product + i));
+        }
+    p->tiles = 0;
+}
+
+static void by_g(float *g, int step, float u0, float u1, float u2, float u3) {
+    g[0] = u0 + (u1 + u2) / 2;
+    g[step] = (u1 - u2) / 2;
+    g[2 * step] = (u1 + u2) / 2 - u3;
+}
+
+/* The part's dw, over its du: the kernel of channels (o, c) needs only the 16 numbers of that pair. */
+static void finish_dw(const gs_dw_work *t, const gs_dw_part *p, float *dw) {
+    const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c;
+    for (size_t i = 0; i < pairs; i++, dw += 9) {
+        float u[GS_WINOGRAD_PLACES], half[3 * 4], g[9];
+        for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) u[place] = p->du[place * pairs + i];
+        for (int j = 0; j < 4; j++) by_g(half + j, 4, u[j], u[4 + j], u[8 + j], u[12 + j]);
+        for (int k = 0; k < 3; k++)
+            by_g(g + 3 * k, 1, half[4 * k], half[4 * k + 1], half[4 * k + 2], half[4 * k + 3]);
+        for (int k = 0; k < 9; k++) dw[k] += g[k];
+    }
+}
+
+/* ---- all of it ---- */
+
+static void backward_part(void *context, int part) {
+    const gs_dw_work *t = context;
+    const gs_conv2d_sizes *s = t->s;
+    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts,
+           floats;
+    gs_dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
+    if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out gives NULL for NULL alone */
+    memset(p.du, 0, GS_WINOGRAD_PLACES * (size_t)s->out_c * (size_t)s->in_c * sizeof *p.du);
+    memset(p.x.at, 0, (size_t)(s->in_c / GS_VECTOR) * p.x.block * sizeof *p.x.at);
+    memset(p.dy.at, 0, (size_t)(s->out_c / GS_VECTOR) * p.dy.block * sizeof *p.dy.at);
+    list_places(&p.x, s->in_h, s->in_w, s->pad_h, s->pad_w);
+    list_places(&p.dy, s->out_h, s->out_w, 0, 0);
+    for (size_t i = 0; i < (size_t)t->room; i++) p.at[i] = i * (size_t)s->in_c;
+    for (size_t i = begin, done = begin; i < end; i++) {
+        put_beside(&p.x, t->x + i * t->in);
+        put_beside(&p.dy, t->dy + i * t->out);
+        for (int row = 0; row < t->rows; row++) {
+            if (p.tiles + t->columns > t->room) add_products(t, &p);
+            row_of_tiles(t, &p, row);
+        }
+        if (!t->dx || (i + 1 < end && i + 1 - done < t->some)) continue;
+        GS_ISA(winograd)
+        (&t->dx_of, t->dx + done * t->in, t->dy + done * t->out, t->out, i + 1 - done, p.dx_memory);
+        done = i + 1;
+    }
+    if (p.tiles > 0) add_products(t, &p);
+}
+
+gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy, const float *x,
+                                    const float *w, size_t n, const gs_conv2d_sizes *s) {
+    const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c,
+                 positions = (size_t)s->out_h * (size_t)s->out_w;
+    gs_dw_work t = {.s = s,
+                    .dx = dx,
+                    .dy = dy,
+                    .x = x,
+                    .dx_of = gs_winograd_dx(s, positions),
+                    .n = n,
+                    .in = in_c * (size_t)(s->in_h * s->in_w),
+                    .out = out_c * positions,
+                    .rows = (s->out_h + 1) / 2,
+                    .columns = (s->out_w + 1) / 2,
+                    .parts = gs_cpu_parts(d, n, 1)};
+    int fit = CACHED_FLOATS / GS_WINOGRAD_PLACES / (s->in_c + s->out_c);
+    if (fit < LEAST_TILES) fit = LEAST_TILES;
+    t.room = fit < t.columns ? t.columns : fit;
+    t.v_place = (size_t)t.room * in_c + GS_VECTOR; /* else all 16 might fall into the same set of the cache */
+    t.n_place = (size_t)t.room * out_c + GS_VECTOR;
+    const bool much = GS_WINOGRAD_PLACES * in_c * out_c > 2 * CACHED_FLOATS; /* to read for each of them */
+    t.some = much ? n : CACHED_FLOATS / 2 / t.out + 1;
+    const size_t u = dx ? gs_round_up(GS_WINOGRAD_PLACES * out_c * in_c) : 0;
+    lay_out(&t, NULL, &t.scratch_part);
+    GS_TRY(gs_cpu_scratch(d, u + t.scratch_part * (size_t)t.parts, &t.scratch));
+    if (d->rehearses) return GS_OK;
+    t.part_memory = t.scratch + u;
+    t.dx_of.u = t.scratch;
+    if (dx) GS_ISA(winograd_kernels)(&t.dx_of, t.scratch, w, 9, 9 * in_c, true);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
+    for (int part = 0; part < t.parts; part++) {
+        size_t floats;
+        const gs_dw_part p = lay_out(&t, t.part_memory + t.scratch_part * (size_t)part, &floats);
+        finish_dw(&t, &p, dw);
+    }
+    return GS_OK;
+}

@@ -1,0 +1,371 @@
+#include "cli/cli.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "train/internal.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_PROMPT = 1 << 26, HELD = 4 /* bytes of a character */ };
+
+/* What the user asks for. */
+typedef struct request {
+    gs_settings settings; /* load, model, devices, threads */
+    const char *prompt, *prompt_file;
+    int context, length, texts;
+    gs_sampling sampling;
+    bool json;
+} request;
+
+/* A run. */
+typedef struct job {
+    const request *ask;
+    gs_saved saved;
+    gs_vocabulary tokenizer;         /* of --tokenizer */
+    const gs_vocabulary *vocabulary; /* of the saved model, or that, or the bytes */
+    gs_device *device;
+    gs_model *model;
+    gs_generator *generator;
+    char *prompt; /* the text, and its tokens */
+    size_t prompt_bytes, prompt_count;
+    int *prompt_tokens;
+    int *tokens; /* (drawn, texts) */
+    size_t drawn;
+    double prompt_seconds, seconds; /* until the first token; for all after it */
+    char held[HELD];                /* of a character whose last bytes have not come */
+    size_t held_bytes;
+    bool terminal, line_open;
+} job;
+
+/* ---- text, on its way out ---- */
+
+/* A terminal gets nothing that it would obey. */
+static void put(job *j, const char *text, size_t bytes) {
+    char whole[HELD + 1] = {0}, shown[16];
+    if (bytes == 0) return;
+    memcpy(whole, text, bytes);
+    j->line_open = text[bytes - 1] != '\n';
+    if (j->terminal)
+        fputs(*whole ? gs_printable_into(shown, sizeof shown, whole, "\n\t") : "\\x00", stdout);
+    else
+        fwrite(text, 1, bytes, stdout);
+}
+
+/* Characters, as soon as they are whole; bytes that are no characters, as they are. */
+static void put_held(job *j, bool last) {
+    size_t at = 0;
+    while (at < j->held_bytes) {
+        uint32_t code;
+        const int length = gs_utf8_read_part(j->held + at, j->held_bytes - at, &code);
+        if (length < 0 && !last) break;
+        const size_t bytes = length > 0 ? (size_t)length : 1;
+        put(j, j->held + at, bytes);
+        at += bytes;
+    }
+    j->held_bytes -= at;
+    memmove(j->held, j->held + at, j->held_bytes);
+}
+
+static void put_bytes(job *j, const char *text, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        j->held[j->held_bytes++] = text[i];
+        put_held(j, false);
+    }
+}
+
+static void put_token(job *j, int token) {
+    char room[HELD + 1];
+    size_t bytes;
+    const char *piece = gs_vocabulary_piece(j->vocabulary, token, room, &bytes);
+    put_bytes(j, piece, bytes);
+}
+
+static void end_text(job *j) {
+    put_held(j, true);
+    if (j->line_open) putchar('\n');
+    j->line_open = false;
+}
+
+/* JSON is UTF-8, and a string of C has no 0 in it: bytes that are no UTF-8, and 0, become U+FFFD. */
+static char *json_text(const job *j, size_t number) {
+    static const char none[] = "\xef\xbf\xbd";
+    enum { NONE = 3 };
+    size_t bytes = 0, used = 0, length;
+    uint16_t *drawn = malloc(j->drawn * sizeof *drawn + 1);
+    char *raw = NULL, *text = NULL;
+    for (size_t i = 0; drawn && i < j->drawn; i++)
+        drawn[i] = (uint16_t)j->tokens[i * (size_t)j->ask->texts + number];
+    if (drawn && gs_vocabulary_decode(j->vocabulary, drawn, j->drawn, &raw, &bytes) == GS_OK)
+        text = malloc(NONE * bytes + 1);
+    free(drawn);
+    for (size_t at = 0; text && at < bytes; at += length) {
+        uint32_t code;
+        const int found = gs_utf8_read_part(raw + at, bytes - at, &code);
+        const bool whole = found > 0 && code > 0;
+        length = whole ? (size_t)found : 1;
+        memcpy(text + used, whole ? raw + at : none, whole ? length : NONE);
+        used += whole ? length : NONE;
+    }
+    if (text) text[used] = '\0';
+    free(raw);
+    return text;
+}
+
+/* ---- the model and the prompt ---- */
+
+static gs_status plan(job *j, gs_settings *s, gs_model **out) {
+    const gs_saved *saved = &j->saved;
+    gs_shape in = saved->in;
+    if (j->ask->context) in = (gs_shape){j->ask->context, 1, 1, 0};
+    if (!saved->has_in && !j->ask->context)
+        return gs_fail(GS_E_USAGE,
+                       "%s: no 'input' in the metadata: say with --context how many tokens the model sees",
+                       s->load);
+    const gs_status status = gs_model_plan(s->model, in, out);
+    return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
+}
+
+/* What the model's tokens stand for. Where the file does not say it, 256 tokens are bytes. */
+static gs_status find_vocabulary(job *j, int tokens) {
+    static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
+    const char *path = j->ask->settings.load, *folder = j->ask->settings.tokenizer;
+    if (folder) GS_TRY(gs_text_tokenizer(folder, j->saved.vocabulary, &j->tokenizer));
+    j->vocabulary = j->saved.vocabulary    ? j->saved.vocabulary
+                    : folder               ? &j->tokenizer
+                    : tokens == bytes.size ? &bytes
+                                           : NULL;
+    if (!j->vocabulary)
+        return gs_fail(GS_E_FORMAT,
+                       "%s: the metadata does not say which text the model's %d tokens stand for; wanted "
+                       "\"tokens\": \"bytes\" (256), or \"chars\" and a \"vocabulary\" with all of them; or "
+                       "--tokenizer DIR, with the byte pairs of GPT-2",
+                       path, tokens);
+    const int size = j->vocabulary->size;
+    if (size == tokens) return GS_OK;
+    if (!j->saved.vocabulary)
+        return gs_fail(GS_E_FORMAT, "%s: the model has %d tokens, but %s lists %d", path, tokens, folder,
+                       size);
+    return gs_fail(GS_E_FORMAT, "%s: the tokens in the metadata are %d %s, but the model has %d", path, size,
+                   gs_tokens_word(j->vocabulary->kind, (size_t)size), tokens);
+}
+
+static gs_status encode_prompt(job *j, const char *where) {
+    uint16_t *tokens;
+    GS_TRY(gs_vocabulary_encode(j->vocabulary, j->prompt, j->prompt_bytes, where, &tokens, &j->prompt_count));
+    j->prompt_tokens = calloc(j->prompt_count + 1, sizeof *j->prompt_tokens);
+    for (size_t i = 0; j->prompt_tokens && i < j->prompt_count; i++) j->prompt_tokens[i] = tokens[i];
+    free(tokens);
+    if (j->prompt_tokens) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", where, j->prompt_count);
+}
+
+static gs_status read_prompt(job *j) {
+    const request *ask = j->ask;
+    if (ask->prompt_file) {
+        GS_TRY(gs_file_read(ask->prompt_file, MOST_PROMPT, &j->prompt, &j->prompt_bytes));
+        return encode_prompt(j, ask->prompt_file);
+    }
+    j->prompt = strdup(ask->prompt ? ask->prompt : "");
+    if (!j->prompt) return gs_fail(GS_E_MEMORY, "no memory for the prompt");
+    j->prompt_bytes = strlen(j->prompt);
+    const gs_status status = encode_prompt(j, "--prompt");
+    return status == GS_E_FORMAT ? GS_E_USAGE : status; /* the user has it wrong, and not a file */
+}
+
+static gs_status check_weights(const job *j, const float *weights) {
+    for (int p = 0; p < j->model->param_count; p++) {
+        const gs_param *param = j->model->param[p];
+        for (size_t i = 0; i < param->count; i++)
+            if (!isfinite(weights[param->at + i]))
+                return gs_fail(GS_E_DIVERGED, "%s holds %s in %s; wanted finite numbers",
+                               j->ask->settings.load, isnan(weights[param->at + i]) ? "nan" : "an infinity",
+                               param->name);
+    }
+    return GS_OK;
+}
+
+static gs_status load_weights(const job *j) {
+    float *host = malloc((j->model->saved + 1) * sizeof *host);
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", j->model->saved);
+    gs_status status = gs_safetensors_load(j->ask->settings.load, j->model, host);
+    if (status == GS_OK) status = check_weights(j, host);
+    if (status == GS_OK) status = gs_model_write_weights(j->model, host);
+    free(host);
+    return status;
+}
+
+/* What can be wrong is found before anything large is made. */
+static gs_status check(job *j, gs_settings *s, gs_shape *in) {
+    gs_model *m;
+    GS_TRY(gs_read_saved(s, &j->saved));
+    GS_TRY(plan(j, s, &m));
+    *in = m->in;
+    const int tokens = gs_layer_vocabulary(m->net), context = gs_model_context(m);
+    gs_status status = gs_generator_check(m);
+    if (status == GS_OK) status = gs_safetensors_check(s->load, m);
+    gs_model_free(m);
+    GS_TRY(status);
+    GS_TRY(find_vocabulary(j, tokens));
+    GS_TRY(read_prompt(j));
+    if (j->prompt_count <= (size_t)context) return GS_OK;
+    return gs_fail(GS_E_USAGE, "the prompt has %zu tokens, and the model sees %d: shorten it",
+                   j->prompt_count, context);
+}
+
+static gs_status open_all(job *j) {
+    gs_settings s = j->ask->settings;
+    const size_t texts = (size_t)j->ask->texts;
+    gs_shape in = {0};
+    GS_TRY(check(j, &s, &in));
+    j->tokens = calloc((size_t)j->ask->length * texts, sizeof *j->tokens);
+    if (!j->tokens) return gs_fail(GS_E_MEMORY, "no memory for %d tokens", j->ask->length);
+    GS_TRY(gs_device_open(s.devices, s.threads, &j->device));
+    /* no loss is asked for; this one needs the least memory */
+    GS_TRY(gs_model_create(j->device, s.model, in, texts, GS_REGRESSION, 0, &j->model));
+    GS_TRY(load_weights(j));
+    GS_TRY(gs_generator_create(j->model, &j->ask->sampling, &j->generator));
+    const int first = gs_vocabulary_start(j->vocabulary);
+    if (j->prompt_count == 0) return gs_generator_feed(j->generator, &first, 1);
+    return gs_generator_feed(j->generator, j->prompt_tokens, j->prompt_count);
+}
+
+static void close_all(job *j) {
+    gs_generator_free(j->generator);
+    gs_model_free(j->model);
+    gs_device_close(j->device);
+    gs_saved_free(&j->saved);
+    gs_vocabulary_free(&j->tokenizer);
+    free(j->prompt);
+    free(j->prompt_tokens);
+    free(j->tokens);
+}
+
+/* ---- the run ---- */
+
+static gs_status generate(job *j) {
+    const request *ask = j->ask;
+    const bool streams = !ask->json && ask->texts == 1;
+    double started = gs_seconds();
+    if (streams) put_bytes(j, j->prompt, j->prompt_bytes);
+    for (; j->drawn < (size_t)ask->length && !gs_stop_requested; j->drawn++) {
+        int *token = j->tokens + j->drawn * (size_t)ask->texts;
+        GS_TRY(gs_generator_next(j->generator, token));
+        if (streams) put_token(j, *token);
+        if (streams) gs_flush_output();
+        if (j->drawn > 0) continue;
+        const double now = gs_seconds();
+        j->prompt_seconds = now - started;
+        started = now;
+    }
+    j->seconds = gs_seconds() - started;
+    if (streams) end_text(j);
+    return GS_OK;
+}
+
+/* Several texts are printed when all are finished. */
+static void print_texts(job *j) {
+    for (int t = 0; t < j->ask->texts; t++) {
+        printf("--- text %d ---\n", t + 1);
+        put_bytes(j, j->prompt, j->prompt_bytes);
+        for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->ask->texts + (size_t)t]);
+        end_text(j);
+    }
+}
+
+static double rate(const job *j) {
+    return j->drawn > 1 ? (double)(j->drawn - 1) * j->ask->texts / j->seconds : NAN;
+}
+
+static void print_json(const job *j) {
+    cJSON *texts = cJSON_CreateArray();
+    for (int t = 0; t < j->ask->texts; t++) {
+        char *text = json_text(j, (size_t)t);
+        cJSON_AddItemToArray(texts, gs_json_text(text));
+        free(text);
+    }
+    gs_json_print(GS_JSON_OBJECT(
+        GS_FIELD("event", "end"), GS_FIELD("status", gs_stop_requested ? "interrupted" : "done"),
+        GS_FIELD("texts", texts), GS_FIELD("prompt_tokens", j->prompt_count), GS_FIELD("tokens", j->drawn),
+        GS_FIELD("prompt_s", j->prompt_seconds), GS_FIELD("tokens_per_s", rate(j))));
+}
+
+static void print_rate(const job *j) {
+    if (j->drawn < 2) return;
+    fprintf(stderr, "%zu token%s of prompt in %.3g ms, then %s tokens/s\n", j->prompt_count,
+            gs_s(j->prompt_count), 1e3 * j->prompt_seconds, gs_thousands(rate(j)));
+}
+
+static int run(job *j) {
+    gs_status status = open_all(j);
+    if (status == GS_OK) status = generate(j);
+    if (status != GS_OK && j->ask->json) gs_json_failed(status, NULL);
+    if (status != GS_OK) {
+        end_text(j);
+        return gs_failed("generate", status);
+    }
+    if (j->ask->json)
+        print_json(j);
+    else if (j->ask->texts > 1)
+        print_texts(j);
+    gs_flush_output();
+    print_rate(j);
+    if (!gs_stop_requested) return GS_EXIT_OK;
+    fprintf(stderr, "gradsum generate: stopped by %s after %zu of %d tokens\n",
+            gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal", j->drawn,
+            j->ask->length);
+    return GS_EXIT_FAILED;
+}
+
+int gs_cmd_generate(int argc, char **argv) {
+    request ask = {.settings = gs_settings_default(), .length = 500, .texts = 1, .sampling = {1, 0, 1}};
+    int exit_status;
+    const gs_option options[] = {
+        {"load", GS_OPTION_TEXT, &ask.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
+        {"prompt", GS_OPTION_TEXT, &ask.prompt, 0, 0, "TEXT",
+         "how the text begins; without it: as a text, or one of its lines, does"},
+        {"prompt-file", GS_OPTION_TEXT, &ask.prompt_file, 0, 0, "FILE", "the same, from a file"},
+        {"length", GS_OPTION_INT, &ask.length, 1, 1e7, "N", "tokens to add"},
+        {"temperature", GS_OPTION_FLOAT, &ask.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
+         "0: always the likeliest token; 1: as the model says; above 1: bolder"},
+        {"top-k", GS_OPTION_INT, &ask.sampling.top_k, 0, 1e9, "K",
+         "draw from the K likeliest tokens; 0: from all"},
+        {"seed", GS_OPTION_COUNT, &ask.sampling.seed, 0, 1e18, "S", "the same seed draws the same text"},
+        {"samples", GS_OPTION_INT, &ask.texts, 1, 1024, "N", "texts to write at once"},
+        {"model", GS_OPTION_TEXT, &ask.settings.model, 0, 0, "NAME",
+         "the model, if the file does not say it"},
+        {"context", GS_OPTION_INT, &ask.context, 0, 1 << 24, "N",
+         "tokens it sees, if the file does not say it"},
+        {"tokenizer", GS_OPTION_TEXT, &ask.settings.tokenizer, 0, 0, "DIR",
+         "vocab.json and merges.txt of GPT-2, if the file does not say what tokens are"},
+        {"device", GS_OPTION_TEXT, &ask.settings.devices, 0, 0, "NAME",
+         "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
+        {"threads", GS_OPTION_INT, &ask.settings.threads, 0, 1024, "T", "CPU threads; 0: all cores"},
+        {"json", GS_OPTION_FLAG, &ask.json, 0, 0, NULL,
+         "the texts and the speed as a JSON object, at the end"},
+        {0},
+    };
+    const gs_help help = {"generate --load FILE [options]",
+                          "Write text, token by token, with a language model: one that begins with an\n"
+                          "embedding and gives a number for each token that may come next. Keys and values\n"
+                          "of earlier tokens are kept, so a new token costs one pass with one token. When\n"
+                          "the text has filled the model's context, its last half is run again, and the\n"
+                          "text goes on. The speed is printed on standard error.",
+                          "gradsum generate --load gpt.safetensors --prompt \"It was \" --temperature 0.8",
+                          NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    const char *wrong = !ask.settings.load              ? "--load FILE is required: the weights to use"
+                        : ask.prompt && ask.prompt_file ? "--prompt and --prompt-file: give only one"
+                                                        : NULL;
+    if (wrong) return gs_failed("generate", gs_fail(GS_E_USAGE, "%s", wrong));
+    gs_stop_on_signals();
+    job j = {.ask = &ask, .terminal = isatty(STDOUT_FILENO) == 1};
+    exit_status = run(&j);
+    close_all(&j);
+    return exit_status;
+}

@@ -1,0 +1,137 @@
+/* gradsum layout: the ways to share a run among N workers, with what each costs. */
+#include "cli/cli.h"
+#include "io/json.h"
+#include "train/layout_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const double MB = 1e6;
+enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64 };
+
+typedef struct question {
+    gs_settings settings;
+    int workers;
+    bool run, json;
+    char *devices; /* as many as there are workers */
+} question;
+
+/* What a run of a layout took. */
+typedef struct measured {
+    bool there;
+    double seconds, memory, sent;
+} measured;
+
+/* ---- a run ---- */
+
+static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
+    gs_result r;
+    char name[GS_LAYOUT_TEXT];
+    gs_status status = gs_context(gs_layout_plan_run(p, c, q->devices, STEPS, &r), "--layout %s",
+                                  gs_layout_text(&c->layout, name));
+    if (status != GS_OK) return status;
+    *out = (measured){.there = true, .seconds = r.step_median, .sent = r.sent_most};
+    for (int w = 0; w < r.workers && r.worker; w++)
+        out->memory = fmax(out->memory, gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]));
+    gs_result_free(&r);
+    return GS_OK;
+}
+
+static gs_status run_best(const question *q, const gs_layout_plan *p, measured *all) {
+    for (int i = 0; i < MEASURED && i < p->costs && q->run; i++) GS_TRY(run(q, p, &p->cost[i], &all[i]));
+    return GS_OK;
+}
+
+/* ---- telling it ---- */
+
+static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
+    const gs_settings *s = &p->memory.settings;
+    printf("model    %s, %s parameters, global batch %zu, %d worker%s\n",
+           gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
+           p->memory.batch, q->workers, gs_s((unsigned)q->workers));
+    printf("measured %s samples/s of one worker on one core; %.1f GB/s between two\n\n",
+           gs_thousands(p->samples_per_s), p->bandwidth / 1e9);
+    printf("%-16s %9s %9s %9s %8s%s\n", "layout", "ms a step", "MB memory", "MB sent", "bubble",
+           q->run ? "    measured: ms, MB, MB sent" : "");
+    for (int i = 0; i < p->costs; i++) {
+        const gs_layout_cost *c = &p->cost[i];
+        char name[GS_LAYOUT_TEXT];
+        printf("%-16s %9.2f %9.1f %9.3f %6.1f %%", gs_layout_text(&c->layout, name), 1e3 * c->seconds,
+               c->memory / MB, c->sent / MB, 100 * c->bubble);
+        if (i < MEASURED && took[i].there)
+            printf("  %9.2f %8.1f %8.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
+        printf("\n");
+    }
+    if (p->too_large > 0)
+        printf("%d layout%s more than the %d MB of --max-memory\n", p->too_large,
+               p->too_large == 1 ? " needs" : "s need", s->max_memory);
+    if (p->refused > 0) gs_print_fact("refused", "%d, the first of them %s", p->refused, p->why);
+    printf("memory (rehearsed) and bytes are of the worker with most; formulas: src/train/layout_plan.h\n");
+}
+
+static void print_json(const question *q, const gs_layout_plan *p, const measured *took) {
+    cJSON *all = GS_JSON_OBJECT(GS_FIELD("workers", q->workers), GS_FIELD("samples_per_s", p->samples_per_s),
+                                GS_FIELD("bandwidth", p->bandwidth), GS_FIELD("too_large", p->too_large),
+                                GS_FIELD("refused", p->refused));
+    cJSON *rows = cJSON_AddArrayToObject(all, "layouts");
+    for (int i = 0; i < p->costs; i++) {
+        const gs_layout_cost *c = &p->cost[i];
+        char name[GS_LAYOUT_TEXT];
+        cJSON *o = GS_JSON_OBJECT(GS_FIELD("layout", gs_layout_text(&c->layout, name)),
+                                  GS_FIELD("step_ms", 1e3 * c->seconds), GS_FIELD("memory_bytes", c->memory),
+                                  GS_FIELD("sent_bytes", c->sent), GS_FIELD("bubble", c->bubble));
+        if (i < MEASURED && took[i].there)
+            GS_JSON_ADD(o, GS_FIELD("measured_step_ms", 1e3 * took[i].seconds),
+                        GS_FIELD("measured_memory_bytes", took[i].memory),
+                        GS_FIELD("measured_sent_bytes", took[i].sent));
+        cJSON_AddItemToArray(rows, o);
+    }
+    gs_json_print(all);
+}
+
+/* ---- the command ---- */
+
+static gs_status answer(question *q) {
+    gs_layout_plan plan = {0};
+    measured took[MEASURED] = {{0}};
+    if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
+    gs_status status = gs_devices_for(&q->settings, q->workers, &q->devices);
+    if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
+    if (status == GS_OK && plan.costs == 0)
+        status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
+                         q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
+                         plan.refused ? plan.why : "");
+    if (status == GS_OK) status = run_best(q, &plan, took);
+    if (status == GS_OK && q->json) print_json(q, &plan, took);
+    if (status == GS_OK && !q->json) print_text(q, &plan, took);
+    gs_layout_plan_free(&plan);
+    free(q->devices);
+    return status;
+}
+
+int gs_cmd_layout(int argc, char **argv) {
+    question q = {.settings = gs_settings_default()};
+    int exit_status;
+    const gs_option own[] = {
+        {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS_MOST, "N", "how many workers share the run"},
+        {"run", GS_OPTION_FLAG, &q.run, 0, 0, NULL, "also measure the three that are best by the formulas"},
+        GS_RUN_OPTION("max-memory", "list only what takes at most so much of a worker's memory"),
+        GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("micro-batches", NULL),
+        GS_REFUSED("zero", "layout lists every stage"),
+        GS_REFUSED("save", "layout keeps no weights"),
+        {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in bytes"},
+        {0},
+    };
+    const gs_option *options = gs_run_options(&q.settings, true, own);
+    const gs_help help = {"layout --workers N [options of train]",
+                          "List the layouts (train --layout) of N workers: replicas, stages and ZeRO. For\n"
+                          "each what a step takes, by formula from one measured worker\n"
+                          "(src/train/layout_plan.h), and of the worker with most the memory, as\n"
+                          "rehearsed (gradsum memory), and the bytes sent. The fastest comes first.",
+                          "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    const gs_status status = answer(&q);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("layout", status);
+}

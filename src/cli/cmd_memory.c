@@ -1,0 +1,183 @@
+#include "cli/cli.h"
+#include "cli/draw/compare_chart.h"
+#include "io/json.h"
+#include "train/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double MB = 1e6;
+
+enum { COLUMNS = 5 /* workers side by side */ };
+
+static void print_row(const char *word, const gs_memory_plan *p, int first, int end, gs_memory_place place,
+                      int kind) {
+    printf("%-14s", word);
+    for (int i = first; i < end; i++) {
+        const gs_memory_use *use = &p->worker[i].use[place];
+        printf(" %12.2f", (kind < 0 ? gs_memory_total(use) : use->bytes[kind]) / MB);
+    }
+    printf("\n");
+}
+
+static void print_workers(const gs_memory_plan *p, int first, int end) {
+    bool host = false, away = false;
+    printf("\n%-14s", "MB at the peak");
+    for (int i = first; i < end; i++) {
+        char name[60];
+        snprintf(name, sizeof name, "%d %s", i, p->worker[i].device);
+        printf(" %12s", strlen(name) > 12 ? name + strlen(name) - 12 : name);
+    }
+    printf("\n");
+    for (int k = 0; k < GS_MEMORY_KINDS; k++)
+        print_row(gs_memory_word((gs_memory_kind)k), p, first, end, GS_ON_DEVICE, k);
+    print_row("total", p, first, end, GS_ON_DEVICE, -1);
+    for (int i = first; i < end; i++) host = host || gs_memory_total(&p->worker[i].use[GS_ON_HOST]) > 0;
+    for (int i = first; i < end; i++) away = away || gs_memory_total(&p->worker[i].use[GS_OFFLOADED]) > 0;
+    if (away) print_row("+ offloaded", p, first, end, GS_OFFLOADED, -1);
+    if (host) print_row("+ on the host", p, first, end, GS_ON_HOST, -1);
+}
+
+static void print_layers(const gs_memory_plan *p) {
+    printf("\n%-12s %-28s %9s %9s %9s %9s\n", "MB of layer", "", "weights", "optimizer", "state", "activat.");
+    for (size_t i = 0; i < p->layers; i++) {
+        const gs_memory_layer *l = &p->layer[i];
+        gs_print_name(stdout, l->name, 12);
+        printf(" %-28.28s %9.3f %9.3f %9.3f %9.3f\n", l->what, l->weights / MB, l->optimizer / MB,
+               l->state / MB, l->activations / MB);
+    }
+    printf("%-12s %-28s %9s %9s %9s %9.3f\n", "all",
+           p->stages > 1 ? "of its stage, and shared" : "buffers that layers share", "", "", "",
+           p->shared / MB);
+    if (p->zero < 2)
+        printf("gradients are as large as the weights\n");
+    else
+        printf("a worker holds 1/%d of the %sgradients, and windows of whole layers\n", p->all_workers,
+               p->zero > 2 ? "weights and " : "");
+}
+
+static void print_options(const gs_memory_options *o) {
+    enum { OPTION = 22 /* columns; what is longer has a line of its own */ };
+    bool theory = false;
+    if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
+    for (int i = 0; i < o->count; i++) {
+        const gs_memory_option *one = &o->of[i];
+        if (one->in_theory && !theory)
+            printf("in theory (ZeRO: Rajbhandari et al. 2020), without the windows of --zero:\n");
+        theory = one->in_theory;
+        const bool is_long = strlen(one->option) > OPTION;
+        printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
+               one->option, is_long ? "\n                     " : "", one->formula);
+    }
+}
+
+/* "16 bytes a parameter": a weight, its gradient, and what the optimiser keeps for it, each of 4. */
+static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool layers) {
+    char sum[40];
+    const double each = gs_memory_bytes_each(p, sum, sizeof sum);
+    printf("model    %s parameters, %.4g bytes each with gradient and optimiser",
+           gs_thousands((double)p->params), each);
+    printf(p->zero ? " (%s, ZeRO %d)\n" : "\n", sum, p->zero);
+    printf("batch    %zu, of which a worker computes up to %zu at once, and %zu in a test\n", p->batch,
+           p->worker[0].piece, p->worker[0].eval_block);
+    if (p->stages > 1)
+        printf("stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0\n",
+               p->stages, p->all_workers / p->stages, p->all_workers);
+    if (p->tensor > 1)
+        printf("tensor   %d workers share linear layers: each holds %s of the parameters\n", p->tensor,
+               gs_thousands((double)p->own));
+    for (int i = 0; i < p->workers; i += COLUMNS)
+        print_workers(p, i, i + COLUMNS < p->workers ? i + COLUMNS : p->workers);
+    if (p->set_bytes > 0)
+        printf("\nbeside that, the process holds the data set once: %.2f MB\n", p->set_bytes / MB);
+    if (layers) print_layers(p);
+    print_options(o);
+}
+
+/* ---- JSON ---- */
+
+static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool layers, const char *fit) {
+    cJSON *all = GS_JSON_OBJECT(GS_FIELD("parameters", p->params), GS_FIELD("batch", p->batch),
+                                GS_FIELD("data_set_bytes", p->set_bytes));
+    if (*fit) GS_JSON_ADD(all, GS_FIELD("fit", fit));
+    cJSON *workers = cJSON_AddArrayToObject(all, "workers");
+    for (int i = 0; i < p->workers; i++) {
+        const gs_memory_worker *w = &p->worker[i];
+        cJSON_AddItemToArray(
+            workers, GS_JSON_OBJECT(GS_FIELD("device", w->device), GS_FIELD("micro_batch", w->piece),
+                                    GS_FIELD("eval_block", w->eval_block),
+                                    GS_FIELD("device_bytes", gs_memory_json(&w->use[GS_ON_DEVICE])),
+                                    GS_FIELD("host_bytes", gs_memory_json(&w->use[GS_ON_HOST])),
+                                    GS_FIELD("offloaded_bytes", gs_memory_json(&w->use[GS_OFFLOADED]))));
+    }
+    cJSON *list = layers ? cJSON_AddArrayToObject(all, "layers") : NULL;
+    for (size_t i = 0; list && i < p->layers; i++) {
+        const gs_memory_layer *l = &p->layer[i];
+        cJSON_AddItemToArray(
+            list,
+            GS_JSON_OBJECT(GS_FIELD("name", (const char *)l->name), GS_FIELD("what", (const char *)l->what),
+                           GS_FIELD("weights", l->weights), GS_FIELD("optimizer", l->optimizer),
+                           GS_FIELD("state", l->state), GS_FIELD("activations", l->activations)));
+    }
+    cJSON *options = cJSON_AddArrayToObject(all, "options");
+    for (int i = 0; i < o->count; i++)
+        cJSON_AddItemToArray(options, GS_JSON_OBJECT(GS_FIELD("option", (const char *)o->of[i].option),
+                                                     GS_FIELD("saves_bytes", o->of[i].saves),
+                                                     GS_FIELD("peak_bytes", o->of[i].peak),
+                                                     GS_FIELD("formula", (const char *)o->of[i].formula),
+                                                     GS_FIELD("in_theory", o->of[i].in_theory)));
+    gs_json_print(all);
+}
+
+/* ---- the command ---- */
+
+static int tell(gs_settings *s, bool layers, bool json) {
+    gs_memory_plan plan;
+    gs_memory_options options;
+    char why[300] = "";
+    gs_status status = gs_memory_plan_create(s, &plan);
+    if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
+    if (*why) fprintf(stderr, "gradsum memory: --fit chose %s\n", why);
+    if (status == GS_OK) status = gs_memory_options_find(&plan, &options);
+    if (status == GS_OK && json) print_json(&plan, &options, layers, why);
+    if (status == GS_OK && !json) print_text(&plan, &options, layers);
+    gs_memory_plan_free(&plan);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("memory", status);
+}
+
+int gs_cmd_memory(int argc, char **argv) {
+    gs_settings s = gs_settings_default();
+    bool json = false, layers = false;
+    int exit_status;
+    const gs_option own[] = {
+        GS_RUN_OPTION("layout", NULL),
+        GS_RUN_OPTION("pipeline", NULL),
+        GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("micro-batches", NULL),
+        GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("save-state", NULL),
+        GS_RUN_OPTION("offload", NULL),
+        GS_RUN_OPTION("offload-dir", NULL),
+        GS_RUN_OPTION("max-memory", NULL),
+        GS_RUN_OPTION("fit", NULL),
+        {"layers", GS_OPTION_FLAG, &layers, 0, 0, NULL, "also a line for each layer of worker 0"},
+        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the ledger as a JSON object, in bytes"},
+        {0},
+    };
+    const gs_option *options = gs_run_options(&s, true, own);
+    const gs_help help = {"memory [options of train]",
+                          "Show what memory a training run would take, and for what, before anything runs.\n"
+                          "The run is rehearsed: all that it would allocate is booked, nothing is\n"
+                          "computed. On cl it is the device's memory; what lies on the host beside it\n"
+                          "is a line of its own. Not in it: the program, OpenCL's own, messages under\n"
+                          "way. `train` ends with what it took.\n"
+                          "weights, gradients, optimizer: 4 bytes for each number\n"
+                          "state: batch_norm's; activations: y and dx of the layers; workspace: scratch\n"
+                          "memory of operators; communication: copies of gradients; data: samples",
+                          "gradsum memory --model resnet20 --data cifar --batch 256 --devices cpu,cpu", NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (s.fit && !s.max_memory)
+        return gs_failed("memory",
+                         gs_fail(GS_E_USAGE, "--fit says what to do at a limit: it needs --max-memory MB"));
+    return tell(&s, layers, json);
+}

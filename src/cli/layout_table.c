@@ -1,0 +1,51 @@
+/* Which worker holds what: the table of `train`, `devices` and `layout`. */
+#include "cli/cli.h"
+#include "train/layout_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 64 };
+
+static const char *share_text(int of, char text[16]) {
+    snprintf(text, 16, of > 1 ? "1/%d" : "all", of);
+    return text;
+}
+
+void gs_print_layout(const gs_settings *s, const gs_model *plan, int workers,
+                     const char *(*device)(const void *context, int rank), const void *context) {
+    const gs_layout l = gs_layout_of(s, workers);
+    char name[GS_LAYOUT_TEXT], weights[16], gradients[16], vectors[16];
+    printf("layout   %s\n", gs_layout_text(&l, name));
+    printf("%4s %-11s %5s %5s  %-10s %11s %8s %9s %8s\n", "rank", "device", l.tp > 1 ? "part" : "stage",
+           "repl.", "layers", "parameters", "weights", "gradients", "vectors");
+    for (int rank = 0; rank < workers && rank < ROWS; rank++) {
+        gs_layout_share share;
+        if (gs_layout_share_of(s, plan, workers, rank, &share) != GS_OK) return;
+        printf("%4d %-11.11s %5d %5d  %-10.10s %11s %8s %9s %8s\n", rank, device(context, rank),
+               l.tp > 1 ? share.place.part : share.place.stage, share.place.replica, share.layers,
+               gs_thousands((double)share.params), share_text(share.weights, weights),
+               share_text(share.gradients, gradients), share_text(share.vectors, vectors));
+    }
+    if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
+}
+
+gs_status gs_devices_for(const gs_settings *s, int workers, char **list) {
+    enum { NAME = 48 };
+    const int given = gs_devices_count(s->devices);
+    const size_t size = (size_t)workers * NAME + 1;
+    *list = NULL;
+    if (given != 1 && given != workers)
+        return gs_fail(GS_E_USAGE, "--devices names %d devices for %d worker%s; wanted one, or %d", given,
+                       workers, gs_s((unsigned)workers), workers);
+    char *text = *list = calloc(1, size);
+    if (!text) return gs_fail(GS_E_MEMORY, "no memory for the names of %d devices", workers);
+    for (int i = 0; i < workers; i++) {
+        char one[NAME];
+        GS_TRY(gs_devices_name(s->devices, given > 1 ? i : 0, one));
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "", one);
+    }
+    return GS_OK;
+}

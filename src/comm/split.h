@@ -1,0 +1,38 @@
+/* Sub-communicators: some of the ranks of a comm, as ranks of a comm of their own.
+ *
+ *     colour   0   1   0   1   0   1        key = rank
+ *     world    0   1   2   3   4   5
+ *     colour 0: ranks 0, 2, 4 of the world are ranks 0, 1, 2; colour 1: ranks 1, 3, 5 are
+ *
+ * They are made of the messages of the parent, whatever its transport is: a parent over a slow link or in the checking
+ * mode has children that are slow or checked. Their collectives are those of collectives.c, so two children of one
+ * parent with the same size give the same bits.
+ *
+ * A message is a message between two ranks of the parent, whichever comm it was sent on. So the order of each pair of
+ * ranks is one order for all comms that the two share, the parent included, and each of the two kinds of messages
+ * (gs_envelope in comm.h: messages, parts of collectives) has one. What a rank sends first, the other must receive
+ * first, on the same comm:
+ *
+ *     right    rank 0: send to 1 on a, send to 1 on b     rank 1: recv from 0 on a, recv from 0 on b
+ *     wrong    rank 0: send to 1 on a, send to 1 on b     rank 1: recv from 0 on b, recv from 0 on a
+ *
+ * Ranks that make their calls in one order, whatever the comms, keep this rule. That two messages may be under way
+ * before send waits holds for a pair of ranks, not for each comm.
+ *
+ * A wait takes at most the parent's timeout. Messages of failures name ranks by their number in the parent. A failure
+ * in one comm is the failure of the parent, and so of all its children.
+ */
+#pragma once
+
+#include "comm/comm.h"
+
+enum { GS_NO_COLOUR = -1 };
+
+/* All ranks of `parent` call it, as a collective. Those with the same colour, which is 0 or more, become one comm, in
+ * the order of their keys, and where these are equal in the order of the parent. With GS_NO_COLOUR a rank gets none:
+ * *out is NULL. gs_comm_free frees *out, not the parent, which must live as long. GS_E_USAGE on every rank: a colour
+ * below GS_NO_COLOUR. GS_E_MEMORY; otherwise as a collective. */
+gs_status gs_comm_split(gs_comm *parent, int colour, int key, gs_comm **out);
+
+/* The rank in the parent of rank r of a comm that gs_comm_split made. */
+int gs_comm_rank_in_parent(const gs_comm *, int r);

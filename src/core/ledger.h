@@ -1,0 +1,61 @@
+/* What a device's memory is used for: each allocation is booked with its kind when it is made, and taken off when it
+ * is freed. The backends book what they allocate (cpu/memory.c, cl/memory.c), so nothing escapes; what lies in the
+ * host's memory is booked by whoever owns it. `gradsum memory` prints such a ledger before a run, `train` after it.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+
+/* X(name, word, what): GS_MEMORY_name; the word for people and for JSON. */
+#define GS_MEMORY_KINDS_TABLE(X)                                                                             \
+    X(WEIGHTS, "weights", "what is trained")                                                                 \
+    X(GRADIENTS, "gradients", "of the weights, summed over the batch")                                       \
+    X(OPTIMIZER, "optimizer", "the optimiser's vectors: momentum, or means and squares")                     \
+    X(STATE, "state", "running statistics of batch_norm, and the sums that become them")                     \
+    X(ACTIVATIONS, "activations", "y and dx of all layers, and what backward must remember")                 \
+    X(WORKSPACE, "workspace", "scratch memory of operators")                                                 \
+    X(COMMUNICATION, "communication", "copies of gradients on their way to other workers")                   \
+    X(DATA, "data", "samples on their way to the device")
+
+typedef enum gs_memory_kind {
+#define GS_MEMORY_NAME(name, word, what) GS_MEMORY_##name,
+    GS_MEMORY_KINDS_TABLE(GS_MEMORY_NAME)
+#undef GS_MEMORY_NAME
+        GS_MEMORY_KINDS
+} gs_memory_kind;
+
+const char *gs_memory_word(gs_memory_kind);
+const char *gs_memory_what(gs_memory_kind);
+
+/* Bytes of each kind, at one moment. */
+typedef struct gs_memory_use {
+    double bytes[GS_MEMORY_KINDS];
+} gs_memory_use;
+
+double gs_memory_total(const gs_memory_use *);
+
+/* Where it lies. On cpu the device's memory is the host's, and all is booked there. Offloaded (--offload): of cpu in a
+ * file, of cl in the host's memory; the part that is in the device's memory for a while is booked there too. */
+typedef enum gs_memory_place { GS_ON_DEVICE, GS_ON_HOST, GS_OFFLOADED, GS_MEMORY_PLACES } gs_memory_place;
+
+typedef struct gs_ledger {
+    pthread_mutex_t lock;
+    struct gs_booking *booking; /* what is allocated now */
+    size_t bookings, room;
+    gs_memory_use now[GS_MEMORY_PLACES];
+    gs_memory_use peak[GS_MEMORY_PLACES]; /* when their sum was largest */
+} gs_ledger;
+
+void gs_ledger_create(gs_ledger *);
+void gs_ledger_free(gs_ledger *);
+
+/* `bytes` bytes at `memory` are used for this. The last `tail` of them are of another kind. GS_E_MEMORY: no memory for
+ * the ledger itself. */
+gs_status gs_ledger_add(gs_ledger *, gs_memory_place, gs_memory_kind, void *memory, size_t bytes);
+void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail);
+
+/* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
+size_t gs_ledger_remove(gs_ledger *, const void *memory);

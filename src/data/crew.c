@@ -1,0 +1,179 @@
+#include "data/crew.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A loop that somebody has asked for. */
+typedef struct job {
+    gs_status (*work)(void *context, void *tools, size_t i);
+    void *context;
+    size_t n, next; /* next: not begun by anybody */
+    int at_work;    /* helpers */
+    gs_status status;
+    size_t failed_at;
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+    struct job *behind; /* in the list of jobs */
+} job;
+
+typedef struct spare {
+    void *tools;
+    struct spare *behind;
+} spare;
+
+struct gs_crew {
+    gs_crew_tools tools;
+    int helpers;
+    pthread_t *thread;
+    void **own;           /* tools of the helpers */
+    pthread_mutex_t lock; /* of what follows, and of the jobs */
+    pthread_cond_t wanted, done;
+    job *jobs;
+    spare *spares; /* tools of those who call, between two calls */
+    bool quit;
+};
+
+/* Take one number after the other. Called with the lock, which is free during the work. Numbers are given in order, so
+ * after a failure at i all below i have been begun, and their failures count before it. */
+static void take_part(gs_crew *c, job *j, void *tools) {
+    while (j->next < j->n && j->status == GS_OK) {
+        const size_t i = j->next++;
+        pthread_mutex_unlock(&c->lock);
+        gs_status status = j->work(j->context, tools, i);
+        pthread_mutex_lock(&c->lock);
+        if (status == GS_OK || (j->status != GS_OK && j->failed_at < i)) continue;
+        j->status = status;
+        j->failed_at = i;
+        snprintf(j->message, sizeof j->message, "%s", gs_message());
+    }
+}
+
+static job *job_with_work(gs_crew *c) {
+    job *j = c->jobs;
+    while (j && (j->next == j->n || j->status != GS_OK)) j = j->behind;
+    return j;
+}
+
+static void remove_job(gs_crew *c, job *j) {
+    job **at = &c->jobs;
+    while (*at != j) at = &(*at)->behind;
+    *at = j->behind;
+}
+
+typedef struct helper {
+    gs_crew *crew;
+    void *tools;
+} helper;
+
+static void *helper_main(void *argument) {
+    const helper me = *(helper *)argument;
+    gs_crew *c = me.crew;
+    free(argument);
+    pthread_mutex_lock(&c->lock);
+    while (!c->quit) {
+        job *j = job_with_work(c);
+        if (!j) {
+            pthread_cond_wait(&c->wanted, &c->lock);
+            continue;
+        }
+        j->at_work++;
+        take_part(c, j, me.tools);
+        if (--j->at_work == 0) pthread_cond_broadcast(&c->done);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* ---- those who call ---- */
+
+static gs_status take_tools(gs_crew *c, spare **out) {
+    pthread_mutex_lock(&c->lock);
+    spare *s = *out = c->spares;
+    if (s) c->spares = s->behind;
+    pthread_mutex_unlock(&c->lock);
+    if (s) return GS_OK;
+    s = calloc(1, sizeof *s);
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the tools of a thread");
+    gs_status status = c->tools.create(&s->tools);
+    if (status != GS_OK) free(s);
+    if (status == GS_OK) *out = s;
+    return status;
+}
+
+gs_status gs_crew_do(gs_crew *c, size_t n, gs_status (*work)(void *context, void *tools, size_t i),
+                     void *context) {
+    spare *mine;
+    job j = {.work = work, .context = context, .n = n};
+    GS_TRY(take_tools(c, &mine));
+    pthread_mutex_lock(&c->lock);
+    j.behind = c->jobs;
+    c->jobs = &j; // cppcheck-suppress autoVariables ; it is removed below
+    if (c->helpers > 0 && n > 1) pthread_cond_broadcast(&c->wanted);
+    take_part(c, &j, mine->tools);
+    while (j.at_work > 0) pthread_cond_wait(&c->done, &c->lock);
+    remove_job(c, &j);
+    mine->behind = c->spares;
+    c->spares = mine;
+    pthread_mutex_unlock(&c->lock);
+    return j.status == GS_OK ? GS_OK : gs_fail(j.status, "%s", j.message);
+}
+
+/* ---- create, free ---- */
+
+static gs_status start_helper(gs_crew *c) {
+    GS_TRY(c->tools.create(&c->own[c->helpers]));
+    helper *h = malloc(sizeof *h);
+    if (h) *h = (helper){c, c->own[c->helpers]};
+    if (h && pthread_create(&c->thread[c->helpers], NULL, helper_main, h) == 0) {
+        c->helpers++;
+        return GS_OK;
+    }
+    free(h);
+    c->tools.free(c->own[c->helpers]);
+    return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", c->helpers + 2);
+}
+
+gs_status gs_crew_create(int threads, gs_crew_tools tools, gs_crew **out) {
+    gs_crew *c = *out = calloc(1, sizeof *c);
+    if (!c) return gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
+    c->tools = tools;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wanted, NULL);
+    pthread_cond_init(&c->done, NULL);
+    c->thread = calloc((size_t)threads, sizeof *c->thread);
+    c->own = calloc((size_t)threads, sizeof *c->own);
+    if (!c->thread || !c->own) {
+        gs_crew_free(c);
+        *out = NULL;
+        return gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
+    }
+    gs_status status = GS_OK;
+    for (int i = 1; i < threads && status == GS_OK; i++) status = start_helper(c);
+    if (status == GS_OK) return GS_OK;
+    gs_crew_free(c);
+    *out = NULL;
+    return status;
+}
+
+void gs_crew_free(gs_crew *c) {
+    if (!c) return;
+    pthread_mutex_lock(&c->lock);
+    c->quit = true;
+    pthread_cond_broadcast(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < c->helpers; i++) pthread_join(c->thread[i], NULL);
+    for (int i = 0; i < c->helpers; i++) c->tools.free(c->own[i]);
+    while (c->spares) {
+        spare *s = c->spares;
+        c->spares = s->behind;
+        c->tools.free(s->tools);
+        free(s);
+    }
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wanted);
+    pthread_cond_destroy(&c->done);
+    free(c->thread);
+    free(c->own);
+    free(c);
+}

@@ -1,0 +1,330 @@
+#include "data/folder_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "data/crew.h"
+#include "data/decoded.h"
+#include "data/folder_file.h"
+#include "data/order.h"
+#include "io/file.h"
+
+enum { PATH_SIZE = 8192 };
+
+typedef struct folder_set {
+    gs_source source; /* first: the set knows only that */
+    gs_folder_list list;
+    int size;
+    bool skip_broken;
+    gs_crew *crew;
+    gs_decoded *cache; /* NULL: none */
+} folder_set;
+
+/* ---- one sample ---- */
+
+static bool is_marked(const folder_set *f, size_t i) {
+    return f->source.is_broken && __atomic_load_n(&f->source.is_broken[i], __ATOMIC_RELAXED);
+}
+
+/* File `i` from the cache, or decoded, and then kept. */
+static gs_status bring(folder_set *f, gs_folder_tools *t, size_t i, const gs_wanted *w, size_t sample,
+                       unsigned char *out) {
+    const bool resized = w && w->augment && w->augment->resized_crop;
+    gs_decoded *cache = resized ? NULL : f->cache;
+    if (cache && gs_decoded_get(cache, i, out) == GS_DECODED_HERE) return GS_OK;
+    GS_TRY(gs_folder_decode(t, &f->list, i, f->size, w, sample, out));
+    if (cache) gs_decoded_put(cache, i, out);
+    return GS_OK;
+}
+
+static bool may_be_skipped(const folder_set *f, gs_status status) {
+    return f->skip_broken && (status == GS_E_FILE || status == GS_E_FORMAT);
+}
+
+/* The sentence about a broken file, and how to go on without it. */
+static gs_status with_advice(const folder_set *f, gs_status status) {
+    char message[1024];
+    if (f->skip_broken || (status != GS_E_FILE && status != GS_E_FORMAT)) return status;
+    snprintf(message, sizeof message, "%s", gs_message());
+    return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it", message);
+}
+
+/* The first file from *i on that can be decoded; *i becomes its number. */
+static gs_status bring_good(folder_set *f, gs_folder_tools *t, size_t *i, const gs_wanted *w,
+                            unsigned char *out) {
+    const size_t count = f->list.count, sample = *i;
+    for (size_t k = 0; k < count; k++) {
+        *i = (sample + k) % count;
+        if (is_marked(f, *i)) continue;
+        gs_status status = bring(f, t, *i, w, sample, out);
+        if (!may_be_skipped(f, status)) return with_advice(f, status);
+        __atomic_store_n(&f->source.is_broken[*i], 1, __ATOMIC_RELAXED);
+    }
+    return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
+}
+
+typedef struct reading {
+    folder_set *f;
+    const gs_dataset *set;
+    const gs_wanted *wanted;
+    unsigned char *inputs;
+    int32_t *answers;
+} reading;
+
+/* What --augment does to a sample after it was cut out. */
+static bool is_changed(const gs_augment *a) {
+    return a && (a->crop || a->flip || a->cutout);
+}
+
+static gs_status read_sample(void *context, void *tools_of, size_t k) {
+    const reading *r = context;
+    const gs_wanted *w = r->wanted;
+    gs_folder_tools *t = tools_of;
+    const size_t sample = gs_wanted_sample(w, k), bytes = gs_dataset_input_bytes(r->set);
+    size_t i = sample;
+    if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
+    unsigned char *out = r->inputs + k * bytes;
+    const bool changed = is_changed(w->augment);
+    unsigned char *cut = changed ? gs_folder_room(t, bytes) : out;
+    if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
+    GS_TRY(bring_good(r->f, t, &i, w, cut));
+    if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
+    if (r->answers) r->answers[k] = r->f->list.files[i].label;
+    return GS_OK;
+}
+
+static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs_wanted *w,
+                              unsigned char *inputs, int32_t *answers) {
+    folder_set *f = (folder_set *)source;
+    reading r = {f, set, w, inputs, answers};
+    if (inputs) return gs_crew_do(f->crew, w->n, read_sample, &r);
+    for (size_t k = 0; answers && k < w->n; k++) answers[k] = f->list.files[gs_wanted_sample(w, k)].label;
+    return GS_OK;
+}
+
+/* ---- the cache ---- */
+
+/* What the pictures of a file in the cache depend on: the files' names, sizes and times, and the size of a sample. */
+static gs_status make_key(const folder_set *f, char key[65]) {
+    char *text = NULL, path[PATH_SIZE];
+    size_t bytes;
+    FILE *m = open_memstream(&text, &bytes);
+    if (!m) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu files", f->list.count);
+    fprintf(m, "%d %d", f->size, f->skip_broken);
+    for (size_t i = 0; i < f->list.count; i++) {
+        struct stat s = {0};
+        if (gs_folder_path(&f->list, i, path, sizeof path) && stat(path, &s) != 0) s = (struct stat){0};
+        fprintf(m, "%s %lld %lld.%09ld\n", gs_folder_name(&f->list, i), (long long)s.st_size,
+                (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+    }
+    const bool failed = ferror(m) != 0;
+    if (fclose(m) != 0 || failed) {
+        free(text);
+        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu files", f->list.count);
+    }
+    gs_sha256(text, bytes, key);
+    free(text);
+    return GS_OK;
+}
+
+typedef struct filling {
+    folder_set *f;
+    size_t first;
+    unsigned char *pictures, *states;
+} filling;
+
+static gs_status fill_one(void *context, void *tools_of, size_t k) {
+    const filling *x = context;
+    const size_t i = x->first + k, bytes = 3 * (size_t)x->f->size * (size_t)x->f->size;
+    gs_status status =
+        gs_folder_decode(tools_of, &x->f->list, i, x->f->size, NULL, i, x->pictures + k * bytes);
+    x->states[k] = status == GS_OK ? GS_DECODED_HERE : GS_DECODED_BROKEN;
+    return may_be_skipped(x->f, status) ? GS_OK : with_advice(x->f, status);
+}
+
+static gs_status fill_block(void *context, size_t first, size_t n, unsigned char *pictures,
+                            unsigned char *states) {
+    filling x = {context, first, pictures, states};
+    return gs_crew_do(x.f->crew, n, fill_one, &x);
+}
+
+/* The first process decodes and writes, and others wait for it; its lock ends with it. */
+static gs_status open_or_write(folder_set *f, const char *path, const char *key, size_t bytes) {
+    char lock_path[PATH_SIZE + 16];
+    GS_TRY(gs_decoded_open(path, key, f->list.count, bytes, &f->cache));
+    if (f->cache) return GS_OK;
+    snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+    const int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    gs_status status = gs_decoded_open(path, key, f->list.count, bytes, &f->cache);
+    if (status == GS_OK && !f->cache) {
+        status = gs_decoded_write(path, key, f->list.count, bytes, fill_block, f);
+        if (status == GS_OK) status = gs_decoded_open(path, key, f->list.count, bytes, &f->cache);
+    }
+    if (lock >= 0) close(lock);
+    return status;
+}
+
+static gs_status open_cache(folder_set *f, const char *cache, gs_split split) {
+    char path[PATH_SIZE], key[65], folder[65], whole[PATH_SIZE];
+    const size_t bytes = 3 * (size_t)f->size * (size_t)f->size;
+    if (!cache) return GS_OK;
+    if (strcmp(cache, "memory") == 0) return gs_decoded_in_memory(f->list.count, bytes, &f->cache);
+    if (!gs_file_make_folders(cache)) return gs_fail(GS_E_FILE, "--cache %s: %s", cache, strerror(errno));
+    char *real = realpath(f->list.folder, NULL);
+    snprintf(whole, sizeof whole, "%s", real ? real : f->list.folder);
+    free(real);
+    gs_sha256(whole, strlen(whole), folder); /* one DIR may serve several sets */
+    if (snprintf(path, sizeof path, "%s/%s-%d-%.8s.pictures", cache, split == GS_TRAIN ? "train" : "test",
+                 f->size, folder) >= (int)sizeof path)
+        return gs_fail(GS_E_FILE, "--cache %.80s...: the path is too long", cache);
+    GS_TRY(make_key(f, key));
+    return gs_context(open_or_write(f, path, key, bytes), "--cache");
+}
+
+/* ---- create, free ---- */
+
+static const char *name_of(const gs_source *source, size_t sample) {
+    return gs_folder_name(&((const folder_set *)source)->list, sample);
+}
+
+static void free_set(gs_source *source) {
+    folder_set *f = (folder_set *)source;
+    gs_crew_free(f->crew);
+    gs_decoded_free(f->cache);
+    gs_folder_list_free(&f->list);
+    free(f->source.is_broken);
+    free(f);
+}
+
+static uint32_t checksum_of(const folder_set *f) {
+    uint32_t sum = (uint32_t)crc32_z(0, (const void *)&f->size, sizeof f->size);
+    for (size_t i = 0; i < f->list.count; i++) {
+        const char *name = gs_folder_name(&f->list, i);
+        sum = (uint32_t)crc32_z(sum, (const void *)name, strlen(name) + 1);
+        sum = (uint32_t)crc32_z(sum, (const void *)&f->list.files[i].label, sizeof(int32_t));
+    }
+    return sum;
+}
+
+/* Whole numbers: the order of the sums does not matter. */
+static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum[3], uint64_t squares[3]) {
+    for (size_t c = 0; c < 3; c++)
+        for (size_t p = 0; p < plane; p++) {
+            const unsigned x = picture[c * plane + p];
+            sum[c] += x;
+            squares[c] += x * x;
+        }
+}
+
+static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
+    enum { AT_ONCE = 32 };
+    const size_t plane = (size_t)f->size * (size_t)f->size,
+                 drawn = d->count < GS_FOLDER_DRAWN ? d->count : GS_FOLDER_DRAWN;
+    uint32_t *order = malloc(d->count * sizeof *order);
+    unsigned char *pictures = malloc(AT_ONCE * 3 * plane);
+    uint64_t sum[3] = {0}, squares[3] = {0};
+    gs_status status =
+        order && pictures ? GS_OK : gs_fail(GS_E_MEMORY, "%s: no memory for its mean", d->name);
+    if (order) gs_epoch_order(0, 0, d->count, order);
+    for (size_t first = 0; first < drawn && status == GS_OK; first += AT_ONCE) {
+        const size_t n = drawn - first < AT_ONCE ? drawn - first : AT_ONCE;
+        status = gs_dataset_gather(d, order + first, 0, n, pictures, NULL);
+        for (size_t i = 0; i < n && status == GS_OK; i++)
+            add_picture(pictures + i * 3 * plane, plane, sum, squares);
+    }
+    free(order);
+    free(pictures);
+    GS_TRY(status);
+    f->source.scaling = (gs_scaling){.mean.count = 3, .std.count = 3};
+    for (int c = 0; c < 3; c++) {
+        const double pixels = (double)drawn * (double)plane, mean = (double)sum[c] / pixels,
+                     variance = (double)squares[c] / pixels - mean * mean;
+        f->source.scaling.mean.of[c] = (float)(mean / 255);
+        f->source.scaling.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return GS_OK;
+}
+
+/* *d frees what is made here, also after a failure. */
+gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
+    if (o->size < 0 || o->size > GS_FOLDER_MOST)
+        return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);
+    folder_set *f = calloc(1, sizeof *f);
+    if (!f) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
+    d->source = &f->source;
+    f->source.read = read_samples;
+    f->source.free = free_set;
+    f->source.name = name_of;
+    f->source.scaling = GS_NOT_SCALED;
+    f->size = o->size ? o->size : GS_FOLDER_SIZE;
+    f->skip_broken = o->skip_broken;
+    GS_TRY(gs_folder_list_read(where, split, &f->list));
+    f->source.is_broken = f->skip_broken ? calloc(f->list.count, 1) : NULL;
+    if (f->skip_broken && !f->source.is_broken) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
+    f->source.checksum = checksum_of(f);
+    d->count = f->list.count;
+    d->classes = f->list.classes.count;
+    d->names = f->list.classes;
+    f->list.classes = (gs_class_names){0};
+    d->shape = (gs_shape){3, f->size, f->size, 0};
+    snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
+    GS_TRY(gs_crew_create(o->loaders > 0 ? o->loaders : 1,
+                          (gs_crew_tools){gs_folder_tools_create, gs_folder_tools_free}, &f->crew));
+    GS_TRY(open_cache(f, o->cache, split));
+    return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
+}
+
+/* ---- what decoding costs ---- */
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Pictures a second from the cache, or decoded; each is read once before the clock starts, to fill the cache. */
+static gs_status speed_of(folder_set *f, const gs_dataset *d, gs_folder_tools *t, double seconds, bool cached,
+                          double *speed) {
+    enum { MOST = 64 };
+    unsigned char *out = malloc(gs_dataset_input_bytes(d));
+    size_t n = 0, i;
+    double took = 0;
+    gs_status status = out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a sample");
+    for (i = 0; i < MOST && status == GS_OK; i++) {
+        size_t k = i % d->count;
+        status = bring_good(f, t, &k, NULL, out);
+    }
+    for (const double start = cpu_seconds(); status == GS_OK && took < seconds;
+         took = cpu_seconds() - start) {
+        size_t k = n++ % MOST % d->count;
+        while (is_marked(f, k)) k = (k + 1) % d->count;
+        status =
+            cached ? bring(f, t, k, NULL, k, out) : gs_folder_decode(t, &f->list, k, f->size, NULL, k, out);
+    }
+    free(out);
+    *speed = (double)n / took;
+    return status;
+}
+
+gs_status gs_folder_measure(const gs_dataset *d, double seconds, double *decoded, double *cached) {
+    void *t;
+    *decoded = *cached = NAN;
+    if (!d->source || d->source->read != read_samples)
+        return gs_fail(GS_E_USAGE, "%s is no image folder", d->name);
+    folder_set *f = (folder_set *)d->source;
+    GS_TRY(gs_folder_tools_create(&t));
+    gs_status status = speed_of(f, d, t, seconds, false, decoded);
+    if (status == GS_OK && f->cache) status = speed_of(f, d, t, seconds, true, cached);
+    gs_folder_tools_free(t);
+    return status;
+}

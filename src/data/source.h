@@ -1,0 +1,33 @@
+/* Samples that are not in memory, but are read when they are wanted: a set has a source instead of an array of images.
+ * Such a set has one label for each sample.
+ */
+#pragma once
+
+#include "data/augment.h"
+#include "data/dataset.h"
+
+/* Samples order[0..n-1]; order NULL: first .. first + n - 1. */
+typedef struct gs_wanted {
+    const uint32_t *order;
+    size_t first, n;
+    const gs_augment
+        *augment; /* what becomes of the pictures, drawn from (seed, epoch, sample); NULL: nothing */
+    uint64_t seed, epoch;
+} gs_wanted;
+
+typedef struct gs_source gs_source;
+struct gs_source {
+    /* Their bytes into `inputs`, their labels into `answers`; either may be NULL. Any number of threads may call it. */
+    gs_status (*read)(gs_source *, const gs_dataset *, const gs_wanted *, unsigned char *inputs,
+                      int32_t *answers);
+    void (*free)(gs_source *);
+    const char *(*name)(const gs_source *, size_t sample); /* of its file */
+    gs_scaling scaling;                                    /* of a training set: gs_dataset_scaling */
+    uint32_t checksum;                                     /* of what must be the same on all ranks */
+    unsigned char
+        *is_broken; /* count flags: samples that could not be read, and whose place others took; or NULL */
+};
+
+static inline size_t gs_wanted_sample(const gs_wanted *w, size_t i) {
+    return w->order ? w->order[i] : w->first + i;
+}

@@ -1,0 +1,220 @@
+#include "data/vocabulary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/text.h"
+
+enum { CODES = 0x110000 /* of Unicode */, WORD = 32, LONGEST = 4 /* bytes of a character */ };
+
+const char *gs_tokens_name(gs_tokens kind) {
+    return kind == GS_TOKENS_BPE ? "bpe" : kind == GS_TOKENS_BYTES ? "bytes" : "chars";
+}
+
+const char *gs_tokens_word(gs_tokens kind, size_t count) {
+    if (kind == GS_TOKENS_BPE) return count == 1 ? "token" : "tokens";
+    if (kind == GS_TOKENS_BYTES) return count == 1 ? "byte" : "bytes";
+    return count == 1 ? "character" : "characters";
+}
+
+void gs_vocabulary_free(gs_vocabulary *v) {
+    free(v->character);
+    gs_bpe_free(v->bpe);
+    *v = (gs_vocabulary){0};
+}
+
+gs_status gs_vocabulary_copy(const gs_vocabulary *v, gs_vocabulary *out) {
+    const size_t bytes = (size_t)v->size * sizeof *v->character;
+    *out = *v;
+    gs_bpe_share(v->bpe);
+    if (!v->character) return GS_OK;
+    out->character = malloc(bytes);
+    if (!out->character) return gs_fail(GS_E_MEMORY, "no memory for %d characters", v->size);
+    memcpy(out->character, v->character, bytes);
+    return GS_OK;
+}
+
+bool gs_vocabulary_same(const gs_vocabulary *a, const gs_vocabulary *b) {
+    if (a->kind != b->kind || a->size != b->size) return false;
+    if (a->bpe) return gs_bpe_same(a->bpe, b->bpe);
+    return !a->character || memcmp(a->character, b->character, (size_t)a->size * sizeof *a->character) == 0;
+}
+
+/* ---- characters ---- */
+
+static size_t line_of(const char *text, size_t at) {
+    size_t line = 1;
+    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
+    return line;
+}
+
+/* The character at `at`, and its bytes. `advice` ends the message if there is none. */
+static gs_status read_character(const char *text, size_t at, const char *where, const char *advice,
+                                uint32_t *code, int *length) {
+    *length = gs_utf8_read(text + at, code);
+    if (*length > 0 && *code > 0) return GS_OK;
+    if (*length > 0)
+        return gs_fail(GS_E_FORMAT, "%s: byte %zu (line %zu) is 0, which no text has%s", where, at,
+                       line_of(text, at), advice);
+    return gs_fail(GS_E_FORMAT,
+                   "%s: byte %zu (line %zu) is 0x%02x, which begins no whole character of UTF-8%s", where, at,
+                   line_of(text, at), (unsigned char)text[at], advice);
+}
+
+/* seen: a bit for each code. */
+static bool is_seen(const uint32_t *seen, uint32_t code) {
+    return seen[code / WORD] >> code % WORD & 1;
+}
+
+static gs_status characters_of(const char *text, size_t bytes, const char *where, uint32_t *seen,
+                               gs_vocabulary *v) {
+    for (size_t at = 0; at < bytes;) {
+        uint32_t code;
+        int length;
+        GS_TRY(read_character(text, at, where, "; --tokens bytes takes any file", &code, &length));
+        v->size += !is_seen(seen, code);
+        seen[code / WORD] |= 1u << code % WORD;
+        at += (size_t)length;
+    }
+    if (v->size > GS_VOCABULARY_MOST)
+        return gs_fail(GS_E_FORMAT,
+                       "%s has %d different characters; at most %d can be tokens (--tokens bytes has 256)",
+                       where, v->size, GS_VOCABULARY_MOST);
+    v->character = malloc((size_t)v->size * sizeof *v->character);
+    if (!v->character) return gs_fail(GS_E_MEMORY, "%s: no memory for %d characters", where, v->size);
+    for (uint32_t code = 0, count = 0; count < (uint32_t)v->size; code++)
+        if (is_seen(seen, code)) v->character[count++] = code;
+    return GS_OK;
+}
+
+gs_status gs_vocabulary_of(gs_tokens kind, const char *text, size_t bytes, const char *where,
+                           gs_vocabulary *out) {
+    *out = (gs_vocabulary){.kind = kind};
+    if (bytes == 0) return gs_fail(GS_E_FORMAT, "%s is empty: it has no text", where);
+    if (kind == GS_TOKENS_BYTES) {
+        out->size = GS_VOCABULARY_BYTES;
+        return GS_OK;
+    }
+    if (kind == GS_TOKENS_BPE)
+        return gs_fail(GS_E_USAGE,
+                       "%s: --tokens bpe needs a list of byte pairs: --tokenizer DIR, with vocab.json and "
+                       "merges.txt in it",
+                       where);
+    out->kind = GS_TOKENS_CHARS;
+    uint32_t *seen = calloc(CODES / WORD, sizeof *seen);
+    if (!seen) return gs_fail(GS_E_MEMORY, "%s: no memory for its characters", where);
+    const gs_status status = characters_of(text, bytes, where, seen, out);
+    free(seen);
+    return status;
+}
+
+gs_status gs_vocabulary_load(const char *folder, gs_vocabulary *out) {
+    *out = (gs_vocabulary){.kind = GS_TOKENS_BPE};
+    GS_TRY(gs_bpe_load(folder, &out->bpe));
+    out->size = gs_bpe_size(out->bpe);
+    return GS_OK;
+}
+
+/* ---- text -> tokens ---- */
+
+static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, const char *where,
+                          uint32_t code) {
+    char name[5];
+    gs_utf8_write(code, name);
+    return gs_fail(GS_E_FORMAT,
+                   "%s: byte %zu (line %zu) is the character '%s' (U+%04X), which is not among the %d "
+                   "that the model has seen",
+                   where, at, line_of(text, at), gs_printable(name), code, v->size);
+}
+
+/* token[code] is the character's token + 1; 0: it has none, as have those above the last one. */
+static gs_status encode_characters(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
+                                   const uint32_t *token, uint16_t *tokens, size_t *count) {
+    for (size_t at = 0; at < bytes;) {
+        uint32_t code;
+        int length;
+        GS_TRY(read_character(text, at, where, "", &code, &length));
+        if (code > v->character[v->size - 1] || !token[code]) return not_seen(v, text, at, where, code);
+        tokens[(*count)++] = (uint16_t)(token[code] - 1);
+        at += (size_t)length;
+    }
+    return GS_OK;
+}
+
+static gs_status encode_bytes(const char *text, size_t bytes, uint16_t *tokens, size_t *count) {
+    for (; *count < bytes; ++*count) tokens[*count] = (unsigned char)text[*count];
+    return GS_OK;
+}
+
+static gs_status encode_by_table(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
+                                 uint16_t *tokens, size_t *count) {
+    uint32_t *token = calloc((size_t)v->character[v->size - 1] + 1, sizeof *token);
+    if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for the table of %d characters", where, v->size);
+    for (int i = 0; i < v->size; i++) token[v->character[i]] = (uint32_t)i + 1;
+    const gs_status status = encode_characters(v, text, bytes, where, token, tokens, count);
+    free(token);
+    return status;
+}
+
+/* Every text has tokens; what is no text is refused, as it is for characters. */
+static gs_status encode_pairs(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
+                              uint16_t *tokens, size_t *count) {
+    for (size_t at = 0; at < bytes;) {
+        uint32_t code;
+        int length;
+        GS_TRY(read_character(text, at, where, "", &code, &length));
+        at += (size_t)length;
+    }
+    return gs_context(gs_bpe_encode(v->bpe, text, bytes, tokens, count), "%s", where);
+}
+
+gs_status gs_vocabulary_encode(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
+                               uint16_t **tokens, size_t *count) {
+    *count = 0;
+    *tokens = bytes < SIZE_MAX / 2 ? malloc(bytes * sizeof **tokens + 1) : NULL;
+    if (!*tokens) return gs_fail(GS_E_MEMORY, "%s: no memory for the tokens of %zu bytes", where, bytes);
+    const gs_status status = v->bpe         ? encode_pairs(v, text, bytes, where, *tokens, count)
+                             : v->character ? encode_by_table(v, text, bytes, where, *tokens, count)
+                                            : encode_bytes(text, bytes, *tokens, count);
+    if (status == GS_OK) return GS_OK;
+    free(*tokens);
+    *tokens = NULL;
+    return status;
+}
+
+/* ---- tokens -> text ---- */
+
+const char *gs_vocabulary_piece(const gs_vocabulary *v, int token, char room[LONGEST + 1], size_t *bytes) {
+    if (token < 0 || token >= v->size) gs_bug("gs_vocabulary: token %d of %d", token, v->size);
+    if (v->bpe) return gs_bpe_piece(v->bpe, token, bytes);
+    *bytes = v->character ? (size_t)gs_utf8_write(v->character[token], room) : 1;
+    if (!v->character) room[0] = (char)token;
+    return room;
+}
+
+int gs_vocabulary_start(const gs_vocabulary *v) {
+    const int end = v->bpe ? gs_bpe_end(v->bpe) : -1;
+    if (end >= 0) return end;
+    for (int i = 0; i < v->size; i++) {
+        char room[LONGEST + 1];
+        size_t bytes;
+        if (*gs_vocabulary_piece(v, i, room, &bytes) == '\n' && bytes == 1) return i;
+    }
+    return 0;
+}
+
+gs_status gs_vocabulary_decode(const gs_vocabulary *v, const uint16_t *tokens, size_t count, char **text,
+                               size_t *bytes) {
+    size_t all = 0, length;
+    char room[LONGEST + 1];
+    for (size_t i = 0; i < count; i++, all += length) gs_vocabulary_piece(v, tokens[i], room, &length);
+    *bytes = 0;
+    *text = malloc(all + 1);
+    if (!*text) return gs_fail(GS_E_MEMORY, "no memory for the text of %zu tokens", count);
+    for (size_t i = 0; i < count; i++, *bytes += length) {
+        const char *piece = gs_vocabulary_piece(v, tokens[i], room, &length);
+        memcpy(*text + *bytes, piece, length);
+    }
+    (*text)[*bytes] = '\0';
+    return GS_OK;
+}

@@ -1,0 +1,284 @@
+#include "explain/digests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "io/file.h"
+
+/* A file while it is read. */
+typedef struct reader {
+    gs_digests *run;
+    gs_digest_rank *rank;
+    const char *path;
+    int of_rank; /* whose it is */
+    size_t line;
+    size_t begun; /* rows before this step */
+    bool scored;  /* this step's score was read */
+    bool first;   /* it is rank 0's, which says what all have alike */
+} reader;
+
+static gs_status wrong(const reader *r, const char *what) {
+    return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
+}
+
+/* Room for one more in an array that doubles. */
+static gs_status grow(void *array, size_t *room, size_t count, size_t size) {
+    void **a = array;
+    if (count < *room) return GS_OK;
+    const size_t more = *room ? 2 * *room : 64;
+    void *bigger = realloc(*a, more * size);
+    if (!bigger) return gs_fail(GS_E_MEMORY, "no memory for %zu rows of a digest", more);
+    *a = bigger;
+    *room = more;
+    return GS_OK;
+}
+
+/* ---- the head of a file ---- */
+
+static gs_status add_option(gs_digests *run, const char *name, const char *value) {
+    gs_digest_option *more = realloc(run->option, (size_t)(run->options + 1) * sizeof *more);
+    if (more) run->option = more;
+    char *copy[2] = {strdup(name), strdup(value)};
+    if (!more || !copy[0] || !copy[1]) {
+        free(copy[0]);
+        free(copy[1]);
+        return gs_fail(GS_E_MEMORY, "no memory for an option of a digest");
+    }
+    run->option[run->options++] = (gs_digest_option){copy[0], copy[1]};
+    return GS_OK;
+}
+
+static gs_status read_option(reader *r, char *line) {
+    char *name = line + strlen("option "), *space = strchr(name, ' ');
+    if (!space) return wrong(r, "is an option without a value");
+    *space = 0;
+    return add_option(r->run, name, space + 1);
+}
+
+static gs_status read_layer(reader *r, const char *line) {
+    gs_digests *run = r->run;
+    gs_layer_name l;
+    int number, end = 0;
+    if (sscanf(line, "layer %d %31s %63s%n", &number, l.op, l.name, &end) != 3 || line[end] ||
+        number != run->layers)
+        return wrong(r, "is not 'layer NUMBER OPERATOR NAME', with the next number");
+    if (strcmp(l.name, "-") == 0) l.name[0] = 0;
+    gs_layer_name *more = realloc(run->layer, (size_t)(run->layers + 1) * sizeof *more);
+    if (!more) return gs_fail(GS_E_MEMORY, "no memory for %d layers", number);
+    run->layer = more;
+    run->layer[run->layers++] = l;
+    return GS_OK;
+}
+
+static gs_status read_param(reader *r, const char *line) {
+    gs_digests *run = r->run;
+    gs_param_name p;
+    int number, state, end = 0;
+    if (sscanf(line, "param %d %zu %zu %d %d %63s%n", &number, &p.at, &p.count, &state, &p.layer, p.name,
+               &end) != 6 ||
+        line[end] || number != run->params || p.layer < 0 || p.layer >= run->layers)
+        return wrong(r, "is not 'param NUMBER PLACE COUNT STATE LAYER NAME', with the next number");
+    p.state = state != 0;
+    gs_param_name *more = realloc(run->param, (size_t)(run->params + 1) * sizeof *more);
+    if (!more) return gs_fail(GS_E_MEMORY, "no memory for %d parameters", number);
+    run->param = more;
+    run->param[run->params++] = p;
+    return GS_OK;
+}
+
+static bool begins(const char *line, const char *word) {
+    return strncmp(line, word, strlen(word)) == 0;
+}
+
+static gs_status read_head(reader *r, char *line, bool *started) {
+    *started = strcmp(line, "start") == 0;
+    if (*started)
+        return r->run->layers > 0 && r->run->params > 0 ? GS_OK : wrong(r, "comes before any layer");
+    if (!r->first) return GS_OK;
+    if (begins(line, "option ")) return read_option(r, line);
+    if (begins(line, "layer ")) return read_layer(r, line);
+    if (begins(line, "param ")) return read_param(r, line);
+    if (begins(line, "set "))
+        return sscanf(line, "set %zu", &r->run->set) == 1 ? GS_OK : wrong(r, "has no count");
+    return wrong(r, "begins with a word that is none of option, set, layer, param and start");
+}
+
+/* ---- the steps ---- */
+
+static int kind_named(const char *name) {
+    static const char *const names[] = {
+#define GS_NAME(name, title) #name,
+        GS_DIGEST_KINDS(GS_NAME)
+#undef GS_NAME
+    };
+    for (int k = 0; k < GS_DIGEST_KINDS_COUNT; k++)
+        if (strcmp(names[k], name) == 0) return k;
+    return -1;
+}
+
+static gs_status read_row(reader *r, const char *line) {
+    gs_digest_row row = {0};
+    gs_digest_rank *rank = r->rank;
+    char name[16];
+    double *a = row.x.along;
+    int end = 0;
+    if (sscanf(line, "%15s %" SCNu64 " %d %d %lf %lf %lf %lf %lf %lf %lf%n", name, &row.step, &row.number,
+               &row.part, &row.x.n, &row.x.sum, &row.x.squares, &a[0], &a[1], &a[2], &a[3], &end) != 11 ||
+        line[end] || (row.kind = kind_named(name)) < 0)
+        return wrong(r, "is not 'QUANTITY STEP NUMBER PART' and seven numbers");
+    const int most = r->run->layers > r->run->params ? r->run->layers : r->run->params;
+    if (row.number < 0 || row.number >= most || row.part < 0 || row.part >= GS_DIGEST_PARTS)
+        return wrong(r, "names a layer, parameter or part that there is not");
+    GS_TRY(grow(&rank->row, &rank->room, rank->rows, sizeof *rank->row));
+    rank->row[rank->rows++] = row;
+    return GS_OK;
+}
+
+static gs_status read_score(reader *r, const char *line) {
+    gs_digest_rank *rank = r->rank;
+    gs_digest_score s;
+    uint64_t step;
+    if (sscanf(line, "score %" SCNu64 " %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf", &step, &s.loss, &s.correct,
+               &s.samples, &s.lr, &s.scale, &s.norm, &s.updates, &s.loss_scale, &s.skipped, &s.held) != 11)
+        return wrong(r, "is not 'score STEP' and ten numbers");
+    if (rank->steps == 0 && r->first) r->run->first = step;
+    if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
+    for (size_t i = r->begun; i < rank->rows; i++)
+        if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
+    GS_TRY(grow(&rank->step, &rank->step_room, rank->steps, sizeof *rank->step));
+    rank->step[rank->steps] = (gs_digest_of_step){r->begun, rank->rows - r->begun, s};
+    r->scored = true;
+    return GS_OK;
+}
+
+static gs_status read_step_line(reader *r, const char *line) {
+    if (begins(line, "score ")) return read_score(r, line);
+    if (!begins(line, "end ")) return read_row(r, line);
+    if (!r->scored) return wrong(r, "ends a step that has no score");
+    r->scored = false;
+    r->rank->steps++;
+    r->begun = r->rank->rows;
+    return GS_OK;
+}
+
+/* ---- a file, and all of a run ---- */
+
+static gs_status read_first_line(reader *r, const char *line) {
+    int rank, workers;
+    if (sscanf(line, "gradsum digest 1 rank %d of %d", &rank, &workers) != 2 || workers < 1)
+        return gs_fail(GS_E_FORMAT, "%s is no record of gradsum train --digest", r->path);
+    if (workers > GS_DIGEST_RANKS)
+        return gs_fail(GS_E_FORMAT, "%s is of %d workers; wanted at most %d", r->path, workers,
+                       GS_DIGEST_RANKS);
+    if (r->first) r->run->workers = workers;
+    if (rank != r->of_rank || workers != r->run->workers)
+        return gs_fail(GS_E_FORMAT, "%s is of rank %d of %d; wanted rank %d of %d", r->path, rank, workers,
+                       r->of_rank, r->run->workers);
+    return GS_OK;
+}
+
+static gs_status read_lines(reader *r, FILE *file) {
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    bool started = false;
+    gs_status status = GS_OK;
+    while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
+        r->line++;
+        if (line[length - 1] != '\n') break; /* the writer was killed here */
+        line[length - 1] = 0;
+        if (r->line == 1)
+            status = read_first_line(r, line);
+        else if (started)
+            status = read_step_line(r, line);
+        else
+            status = read_head(r, line, &started);
+    }
+    free(line);
+    if (status == GS_OK && !started)
+        return r->line == 0 ? gs_fail(GS_E_FORMAT, "%s is no record of gradsum train --digest", r->path)
+                            : gs_fail(GS_E_FORMAT, "%s ends before its first step", r->path);
+    return status;
+}
+
+static gs_status read_rank(gs_digests *run, int rank) {
+    char path[4200];
+    uint64_t size;
+    FILE *file;
+    snprintf(path, sizeof path, "%s/rank-%d.digest", run->folder, rank);
+    reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank, .first = rank == 0};
+    GS_TRY(gs_file_open_stream(path, &file, &size));
+    gs_status status = read_lines(&r, file);
+    fclose(file);
+    if (status == GS_OK && (rank == 0 || run->rank[rank].steps < run->steps))
+        run->steps = run->rank[rank].steps;
+    return status;
+}
+
+gs_status gs_digests_read(const char *folder, gs_digests *run) {
+    *run = (gs_digests){.folder = folder};
+    gs_status status = read_rank(run, 0);
+    for (int r = 1; status == GS_OK && r < run->workers; r++) status = read_rank(run, r);
+    if (status == GS_OK && run->steps == 0)
+        status = gs_fail(GS_E_FORMAT, "%s holds no whole step of all %d ranks", folder, run->workers);
+    if (status != GS_OK) gs_digests_free(run);
+    return status;
+}
+
+void gs_digests_free(gs_digests *run) {
+    for (int i = 0; i < run->options; i++) {
+        free(run->option[i].name);
+        free(run->option[i].value);
+    }
+    for (int r = 0; r < GS_DIGEST_RANKS; r++) {
+        free(run->rank[r].row);
+        free(run->rank[r].step);
+    }
+    free(run->option);
+    free(run->layer);
+    free(run->param);
+    *run = (gs_digests){0};
+}
+
+/* ---- what is in it ---- */
+
+const char *gs_digests_option(const gs_digests *run, const char *name) {
+    for (int i = 0; i < run->options; i++)
+        if (strcmp(run->option[i].name, name) == 0) return run->option[i].value;
+    return "";
+}
+
+double gs_digests_number(const gs_digests *run, const char *name) {
+    const double x = strtod(gs_digests_option(run, name), NULL);
+    return x < 0 || x > 0 ? x : 0; /* NaN: it has none */
+}
+
+static int compare(const gs_digest_row *row, int kind, int number, int part) {
+    if (row->kind != kind) return row->kind < kind ? -1 : 1;
+    if (row->number != number) return row->number < number ? -1 : 1;
+    return row->part < part ? -1 : row->part > part;
+}
+
+const gs_numbers *gs_digests_find(const gs_digests *run, int rank, uint64_t step, int kind, int number,
+                                  int part) {
+    const gs_digest_of_step *s = &run->rank[rank].step[step - run->first];
+    size_t low = s->first, high = s->first + s->rows;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const gs_digest_row *row = &run->rank[rank].row[middle];
+        const int order = compare(row, kind, number, part);
+        if (order == 0) return &row->x;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const gs_digest_score *gs_digests_score(const gs_digests *run, int rank, uint64_t step) {
+    return &run->rank[rank].step[step - run->first].score;
+}

@@ -1,0 +1,70 @@
+/* The records that `train --digest` leaves (train/digest/digest.h), read: one run, all its ranks. */
+#pragma once
+
+#include "core/error.h"
+#include "train/digest/digest.h"
+
+typedef struct gs_digest_row {
+    uint64_t step;
+    int kind, number, part;
+    gs_numbers x;
+} gs_digest_row;
+
+/* What one rank has of a step. */
+typedef struct gs_digest_of_step {
+    size_t first, rows; /* in gs_digest_rank.row */
+    gs_digest_score score;
+} gs_digest_of_step;
+
+typedef struct gs_digest_rank {
+    gs_digest_row *row; /* by step, kind, number, part */
+    size_t rows, room;
+    gs_digest_of_step *step; /* [steps]: of steps gs_digests.first and so on */
+    size_t steps, step_room;
+} gs_digest_rank;
+
+typedef struct gs_digest_option {
+    char *name, *value;
+} gs_digest_option;
+
+typedef struct gs_layer_name {
+    char op[32], name[64]; /* name "" of the outermost one */
+} gs_layer_name;
+
+typedef struct gs_param_name {
+    size_t at, count;
+    bool state;
+    int layer;
+    char name[64];
+} gs_param_name;
+
+enum { GS_DIGEST_RANKS = 64 };
+
+typedef struct gs_digests {
+    const char *folder;
+    int workers;
+    size_t set; /* samples of the training set */
+    gs_digest_option *option;
+    int options;
+    gs_layer_name *layer;
+    int layers;
+    gs_param_name *param;
+    int params;
+    gs_digest_rank rank[GS_DIGEST_RANKS];
+    uint64_t first, steps; /* steps first .. first + steps - 1 are there whole, of all ranks */
+} gs_digests;
+
+/* GS_E_FILE: rank-0.digest is not there, or that of another rank; GS_E_FORMAT: the file and the line are named. A step
+ * that is not whole at the end, of a run that was killed, is left out. folder must live as long. */
+gs_status gs_digests_read(const char *folder, gs_digests *);
+void gs_digests_free(gs_digests *);
+
+/* "" where the run has none. */
+const char *gs_digests_option(const gs_digests *, const char *name);
+/* 0 where it is none. */
+double gs_digests_number(const gs_digests *, const char *name);
+
+/* NULL: there is none. step: within first .. first + steps - 1. */
+const gs_numbers *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number,
+                                  int part);
+const gs_digest_score *gs_digests_score(const gs_digests *, int rank, uint64_t step);

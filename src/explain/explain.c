@@ -1,0 +1,272 @@
+/* The first difference, in the order in which a step computes. */
+#include "explain/explain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/causes.h"
+#include "explain/sums.h"
+
+typedef struct search {
+    const gs_digests *a, *b;
+    double tolerance;
+    uint64_t step;
+    bool divided_alike; /* each rank of A has what that rank of B has */
+    gs_difference *out;
+} search;
+
+static bool found(const search *s, int kind, int number, double relative) {
+    s->out->found = true;
+    s->out->step = s->step;
+    s->out->kind = kind;
+    s->out->number = number;
+    s->out->relative = relative;
+    return true;
+}
+
+/* ---- may they be compared? ---- */
+
+static const char *const must_be_equal[] = {
+    "model",        "data",     "labels",          "tokens",       "context",   "size",  "loss",
+    "precision",    "batch",    "optimizer",       "momentum",     "beta1",     "beta2", "epsilon",
+    "weight-decay", "clip",     "label-smoothing", "seed",         "augment",   "lr",    "lr-rule",
+    "schedule",     "final-lr", "warmup",          "warmup-steps", "batch-norm"};
+
+gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
+    for (size_t i = 0; i < sizeof must_be_equal / sizeof *must_be_equal; i++) {
+        const char *name = must_be_equal[i], *of_a = gs_digests_option(a, name),
+                   *of_b = gs_digests_option(b, name);
+        if (strcmp(of_a, of_b) != 0)
+            return gs_fail(GS_E_USAGE, "the runs are not of one training: --%s is '%s' in %s, and '%s' in %s",
+                           name, of_a, a->folder, of_b, b->folder);
+    }
+    if (a->layers != b->layers || a->params != b->params || a->set != b->set)
+        return gs_fail(GS_E_USAGE,
+                       "the runs are not of one training: %s has %d layers and %zu samples, %s %d and %zu",
+                       a->folder, a->layers, a->set, b->folder, b->layers, b->set);
+    if (a->first < b->first + b->steps && b->first < a->first + a->steps) return GS_OK;
+    return gs_fail(GS_E_USAGE, "%s and %s have no step in common", a->folder, b->folder);
+}
+
+double gs_explain_tolerance(const gs_digests *a, const gs_digests *b) {
+    double most = 1e-4;
+    const gs_digests *const run[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        const char *wire = gs_digests_option(run[i], "wire"),
+                   *products = gs_digests_option(run[i], "precision");
+        if (strcmp(wire, "bf16") == 0 || strcmp(products, "bf16") == 0) most = 2e-2;
+        if ((strcmp(wire, "f16") == 0 || strcmp(products, "f16") == 0) && most < 3e-3) most = 3e-3;
+    }
+    return most;
+}
+
+/* ---- arrays of samples ---- */
+
+static bool differ(const gs_numbers *a, const gs_numbers *b, double size, double tolerance,
+                   double *relative) {
+    const double apart = gs_apart(a, b);
+    if (fabs(a->n - b->n) > 0.5)
+        *relative = 1;
+    else if (size > 0)
+        *relative = apart / size;
+    else
+        *relative = apart > 0 ? 1 : 0;
+    return !(*relative <= tolerance);
+}
+
+/* Which ranks of A computed samples of these eighths, and no others. */
+static void ranks_of_eighths(const search *s, int kind, int number, const bool *bad) {
+    for (int r = 0; r < s->a->workers; r++) {
+        int in = 0, all = 0;
+        for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
+            gs_numbers x;
+            if (!gs_total(s->a, r, s->step, kind, number, e, &x)) continue;
+            in += bad[e];
+            all++;
+        }
+        s->out->rank[r] = all > 0 && in == all;
+    }
+}
+
+static void ranks_alike_divided(const search *s, int kind, int number, int part) {
+    for (int r = 0; r < s->a->workers; r++) {
+        gs_numbers a, b;
+        double relative;
+        const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
+                   in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
+        s->out->rank[r] |=
+            in_a && in_b && differ(&a, &b, sqrt(fmax(a.squares, b.squares)), s->tolerance, &relative);
+    }
+}
+
+static bool samples_differ(const search *s, int kind, int number) {
+    gs_numbers all;
+    bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
+    double most = 0;
+    if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &all)) return false;
+    gs_numbers unused;
+    if (!gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
+    for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
+        gs_numbers a, b;
+        double relative;
+        gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
+        gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
+        const double size = fmax(sqrt(fmax(a.squares, b.squares)), 0.05 * sqrt(all.squares));
+        bad[e] = differ(&a, &b, size, s->tolerance, &relative);
+        any |= bad[e];
+        if (bad[e] && !(relative <= most)) most = relative;
+    }
+    if (!any) return false;
+    if (s->divided_alike)
+        for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) ranks_alike_divided(s, kind, number, e);
+    else
+        ranks_of_eighths(s, kind, number, bad);
+    return found(s, kind, number, most);
+}
+
+/* ---- arrays of parameters ---- */
+
+/* A tensor that is small beside all of them may differ more, in relation to itself: it is mostly rounding. */
+static double size_of_all(const search *s, int kind) {
+    double squares = 0;
+    for (int p = 0; p < s->b->params; p++) {
+        gs_numbers x;
+        const bool there = kind == GS_DIGEST_weight ? gs_weights_read(s->b, s->step, p, &x)
+                           : kind == GS_DIGEST_dw
+                               ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
+                               : gs_whole_of_run(s->b, s->step, kind, p, &x);
+        if (there && s->b->param[p].state == (kind == GS_DIGEST_state)) squares += x.squares;
+    }
+    return 0.01 * sqrt(squares);
+}
+
+static bool weights_differ(const search *s, int p) {
+    gs_numbers b;
+    bool any = false;
+    double most = 0, least_size = size_of_all(s, GS_DIGEST_weight);
+    if (!gs_weights_read(s->b, s->step, p, &b)) return false;
+    for (int part = 0; part < 2 && !any; part++)
+        for (int r = 0; r < s->a->workers; r++) {
+            const gs_numbers *a = gs_digests_find(s->a, r, s->step, GS_DIGEST_weight, p, part);
+            double relative;
+            if (!a || !differ(a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative)) continue;
+            s->out->rank[r] = any = true;
+            s->out->part = part;
+            if (!(relative <= most)) most = relative;
+        }
+    return any && found(s, GS_DIGEST_weight, p, most);
+}
+
+static bool local_dw_differs(const search *s, int p) {
+    gs_numbers a, b;
+    double relative;
+    if (!gs_total(s->a, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &a) ||
+        !gs_total(s->b, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &b))
+        return false;
+    a.n = b.n; /* as many for each pass */
+    const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
+    if (!differ(&a, &b, size, s->tolerance, &relative)) return false;
+    if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
+    return found(s, GS_DIGEST_dw, p, relative);
+}
+
+static bool whole_differs(const search *s, int kind, int p, double least_size) {
+    gs_numbers b;
+    bool any = false;
+    double most = 0;
+    if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
+    for (int r = 0; r < s->a->workers; r++) {
+        gs_numbers a;
+        double relative;
+        if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
+        if (!differ(&a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative)) continue;
+        s->out->rank[r] = any = true;
+        if (!(relative <= most)) most = relative;
+    }
+    return any && found(s, kind, p, most);
+}
+
+static bool any_whole_differs(const search *s, int kind) {
+    const double least_size = size_of_all(s, kind);
+    for (int p = 0; p < s->b->params; p++)
+        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size))
+            return true;
+    return false;
+}
+
+/* ---- the numbers of a step ---- */
+
+static double score_of(const gs_digest_score *s, int kind) {
+    return kind == GS_DIFFERS_lr           ? s->lr
+           : kind == GS_DIFFERS_loss       ? s->loss
+           : kind == GS_DIFFERS_count      ? s->samples
+           : kind == GS_DIFFERS_norm       ? s->norm
+           : kind == GS_DIFFERS_scale      ? s->scale
+           : kind == GS_DIFFERS_loss_scale ? s->loss_scale + s->skipped
+                                           : s->updates;
+}
+
+static bool score_differs(const search *s, int kind) {
+    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind);
+    bool any = false;
+    for (int r = 0; r < s->a->workers; r++) {
+        const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
+                     relative = fabs(a - b) / fmax(fabs(b), 1e-30);
+        if (relative <= s->tolerance || (isnan(a) && isnan(b))) continue;
+        s->out->rank[r] = any = true;
+        s->out->relative = relative;
+    }
+    return any && found(s, kind, -1, s->out->relative);
+}
+
+/* ---- a step ---- */
+
+static bool backward_differs(const search *s) {
+    for (int l = s->b->layers - 1; l >= 0; l--) {
+        for (int p = 0; p < s->b->params; p++)
+            if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
+        if (samples_differ(s, GS_DIGEST_dx, l)) return true;
+    }
+    return false;
+}
+
+static bool forward_differs(const search *s) {
+    for (int p = 0; p < s->b->params; p++)
+        if (!s->b->param[p].state && weights_differ(s, p)) return true;
+    if (samples_differ(s, GS_DIGEST_x, 0)) return true;
+    for (int l = 0; l < s->b->layers; l++)
+        if (samples_differ(s, GS_DIGEST_y, l)) return true;
+    return false;
+}
+
+static bool update_differs(const search *s) {
+    return any_whole_differs(s, GS_DIGEST_vector0) || any_whole_differs(s, GS_DIGEST_vector1) ||
+           any_whole_differs(s, GS_DIGEST_updated) || any_whole_differs(s, GS_DIGEST_state);
+}
+
+static bool step_differs(const search *s) {
+    return score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
+           samples_differ(s, GS_DIGEST_answers, 0) || forward_differs(s) ||
+           samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) || any_whole_differs(s, GS_DIGEST_sum) ||
+           score_differs(s, GS_DIFFERS_count) || score_differs(s, GS_DIFFERS_loss) ||
+           score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||
+           score_differs(s, GS_DIFFERS_norm) || score_differs(s, GS_DIFFERS_scale) || update_differs(s);
+}
+
+static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
+    static const char *const how[] = {"pipeline", "micro-batches", "zero",
+                                      "exact",    "accumulate",    "micro-batch"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        if (strcmp(gs_digests_option(a, how[i]), gs_digests_option(b, how[i])) != 0) return false;
+    return a->workers == b->workers;
+}
+
+void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_difference *out) {
+    *out = (gs_difference){0};
+    search s = {.a = a, .b = b, .tolerance = tolerance, .divided_alike = are_divided_alike(a, b), .out = out};
+    for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
+         s.step++)
+        if (step_differs(&s)) break;
+    if (out->found) gs_causes_name(a, b, out);
+}

@@ -1,0 +1,105 @@
+#include "explain/sums.h"
+
+#include <math.h>
+
+static bool counts(const gs_digests *d, int rank, int kind) {
+    const int stages = (int)gs_digests_number(d, "pipeline");
+    if (stages < 2 || stages > d->workers) return true;
+    const int stage = rank / (d->workers / stages); /* train/layout.h */
+    if (kind == GS_DIGEST_samples || kind == GS_DIGEST_own) return stage == 0;
+    return kind != GS_DIGEST_answers || stage == stages - 1;
+}
+
+static bool add_rank(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part,
+                     gs_numbers *out) {
+    bool found = false;
+    if (!counts(d, rank, kind)) return false;
+    for (int p = 0; p < GS_DIGEST_PARTS; p++) {
+        const gs_numbers *x =
+            part == GS_ALL_PARTS || part == p ? gs_digests_find(d, rank, step, kind, number, p) : NULL;
+        if (!x) continue;
+        gs_numbers_add_scaled(out, 1, x);
+        found = true;
+    }
+    return found;
+}
+
+bool gs_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out) {
+    bool found = false;
+    *out = (gs_numbers){0};
+    for (int r = 0; r < d->workers; r++)
+        if (rank == GS_ALL_RANKS || rank == r) found |= add_rank(d, r, step, kind, number, part, out);
+    return found;
+}
+
+bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param) {
+    return gs_digests_find(d, rank, step, kind, param, 0) || gs_digests_find(d, rank, step, kind, param, 1);
+}
+
+bool gs_whole(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
+    const double count = (double)d->param[param].count;
+    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, 0), *common = NULL;
+    *out = (gs_numbers){0};
+    if (own) *out = *own;
+    if (out->n >= count) return true;
+    common = gs_digests_find(d, rank, step, kind, param, 1);
+    for (int r = 0; r < d->workers; r++) {
+        const gs_numbers *other = r == rank ? NULL : gs_digests_find(d, r, step, kind, param, 0);
+        if (!common) common = gs_digests_find(d, r, step, kind, param, 1);
+        if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
+    }
+    if (common) gs_numbers_add_scaled(out, 1, common);
+    return out->n >= count;
+}
+
+bool gs_whole_of_run(const gs_digests *d, uint64_t step, int kind, int param, gs_numbers *out) {
+    for (int r = 0; r < d->workers; r++)
+        if (gs_holds(d, r, step, kind, param) && gs_whole(d, r, step, kind, param, out)) return true;
+    return false;
+}
+
+bool gs_weights_read(const gs_digests *d, uint64_t step, int param, gs_numbers *out) {
+    for (int part = 0; part < 2; part++)
+        for (int r = 0; r < d->workers; r++) {
+            const gs_numbers *x = gs_digests_find(d, r, step, GS_DIGEST_weight, param, part);
+            if (x) *out = *x;
+            if (x) return true;
+        }
+    return false;
+}
+
+double gs_apart(const gs_numbers *a, const gs_numbers *b) {
+    double most = 0;
+    for (int k = 0; k < GS_ALONG; k++) {
+        const double d = fabs(a->along[k] - b->along[k]);
+        if (!(d <= most)) most = d; /* NaN stays */
+    }
+    return most;
+}
+
+static double norm(const gs_numbers *x) {
+    return sqrt(x->squares);
+}
+
+bool gs_alike(const gs_numbers *a, const gs_numbers *b) {
+    return fabs(a->n - b->n) < 0.5 && gs_apart(a, b) <= 1e-5 * norm(b) && norm(b) > 0;
+}
+
+bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c) {
+    double ab = 0, bb = 0, rest = 0;
+    for (int k = 0; k < GS_ALONG; k++) {
+        ab += a->along[k] * b->along[k];
+        bb += b->along[k] * b->along[k];
+    }
+    if (!(bb > 0)) return false;
+    *c = ab / bb;
+    for (int k = 0; k < GS_ALONG; k++) {
+        const double d = fabs(a->along[k] - *c * b->along[k]);
+        if (!(d <= rest)) rest = d;
+    }
+    return rest <= 1e-3 * sqrt(bb) * fmax(fabs(*c), 1e-6);
+}
+
+bool gs_is_near(double x, double wanted) {
+    return fabs(x - wanted) <= 1e-3 * fabs(wanted);
+}

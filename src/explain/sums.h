@@ -1,0 +1,39 @@
+/* The numbers of a quantity, whole: parts of ranks and passes added up. */
+#pragma once
+
+#include "explain/digests.h"
+
+enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
+
+/* Of the rank's part, or of all of them; of all ranks. False: there are none. Of a pipeline's samples only the first
+ * stages' count, and of answers the last ones', as each has both. */
+bool gs_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out);
+
+/* A parameter's array after the sum, as this rank has it: its own where it holds all of it, else made of all ranks'
+ * parts. */
+bool gs_whole(const gs_digests *, int rank, uint64_t step, int kind, int param, gs_numbers *out);
+
+/* Does the rank hold any of it? */
+bool gs_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
+
+/* The whole array on the first rank that has it. */
+bool gs_whole_of_run(const gs_digests *, uint64_t step, int kind, int param, gs_numbers *out);
+
+/* The weights that the step's forward reads, on the first rank that has them. */
+bool gs_weights_read(const gs_digests *, uint64_t step, int param, gs_numbers *out);
+
+static inline bool gs_has_step(const gs_digests *d, uint64_t step) {
+    return step >= d->first && step < d->first + d->steps;
+}
+
+/* The largest |a.along[k] - b.along[k]|, about the norm of the difference. */
+double gs_apart(const gs_numbers *a, const gs_numbers *b);
+
+/* Are they the same within 1e-5, as arrays? */
+bool gs_alike(const gs_numbers *a, const gs_numbers *b);
+
+/* c of a = c b, if there is one within 1e-3. */
+bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c);
+
+/* Is x within 1e-3 of `wanted`? */
+bool gs_is_near(double x, double wanted);

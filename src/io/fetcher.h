@@ -1,0 +1,40 @@
+/* A thread that has pages of a file in memory before they are needed, and lets them go when they are done with
+ * (mapped.h). It does so in the order in which it is asked.
+ *
+ *     worker      | use 0       | use 1        | use 2        |
+ *     its thread  | fetch 1     | drop 0, fetch 2 | drop 1, fetch 3 |
+ *
+ * Whatever is asked for, memory holds the same numbers: a page that was not fetched is read when it is touched, and one
+ * that was dropped too early comes back. Only time depends on it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+
+typedef struct gs_fetcher gs_fetcher;
+
+/* GS_E_MEMORY: no memory, or no thread. */
+gs_status gs_fetcher_create(gs_fetcher **out);
+void gs_fetcher_free(gs_fetcher *); /* NULL is allowed. What it was asked for is not done any more. */
+
+/* Begin to bring all pages of these bytes into memory. Returns the number of this errand, from 1. One that has to wait
+ * for room in the list waits. */
+uint64_t gs_fetcher_fetch(gs_fetcher *, void *memory, size_t bytes);
+
+/* Let those pages go that lie wholly in these bytes. What is in them stays in the file. */
+uint64_t gs_fetcher_drop(gs_fetcher *, void *memory, size_t bytes);
+
+/* Until this errand, and all before it, are done; 0: at once. */
+void gs_fetcher_wait(gs_fetcher *, uint64_t number);
+
+/* Until all are done. */
+void gs_fetcher_settle(gs_fetcher *);
+
+/* Seconds that the thread was busy, and that gs_fetcher_wait has waited; and bytes fetched. */
+typedef struct gs_fetcher_times {
+    double busy, waited, bytes;
+} gs_fetcher_times;
+
+gs_fetcher_times gs_fetcher_measured(gs_fetcher *);

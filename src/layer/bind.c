@@ -1,0 +1,188 @@
+/* Binding a model: pointers into the flat arrays, and the buffers of its layers. */
+#include <stdlib.h>
+
+#include "layer/dx_places.h"
+#include "layer/make.h"
+#include "layer/recompute.h"
+
+typedef struct binding {
+    gs_device *device;
+    gs_mem weights, gradients;
+    size_t max_batch;
+    bool needs_dx;
+} binding;
+
+/* What is to be summed over other workers, or to be added to a sum in its order, has none. */
+static bool ends_in_a_sum(const gs_layer *l) {
+    return l->role == GS_TENSOR_ROWS || (l->role == GS_TENSOR_COLUMNS && l->tensor->leaves > 0);
+}
+
+gs_epilogue *gs_layer_epilogue(gs_layer *l) {
+    if (ends_in_a_sum(l)) return NULL;
+    return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
+}
+
+gs_shape gs_layer_y_shape(const gs_layer *l) {
+    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
+    if (!then || !then->pool) return l->out;
+    return (gs_shape){then->pool->c, then->pool->out_h, then->pool->out_w, l->out.t};
+}
+
+gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out) {
+    size_t bytes;
+    if (__builtin_mul_overflow(max_batch, gs_shape_size(sample) * sizeof(float), &bytes))
+        return gs_fail(GS_E_MEMORY, "%zu samples of %s", max_batch, gs_shape_tuple(sample).text);
+    l->bytes += bytes;
+    return gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, out);
+}
+
+/* All but y and dx. */
+static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
+    gs_epilogue *then = gs_layer_epilogue(l);
+    if (then && then->pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &then->index));
+    return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
+}
+
+static gs_status bind_one(gs_layer *l, void *context) {
+    const binding *b = context;
+    if (l->device) gs_bug("layer '%s' is already bound", l->name);
+    l->y_place = l->dx_place = GS_DX_NONE;
+    if (l->joined) return GS_OK;
+    l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        p->w = gs_at(b->weights, p->at);
+        p->dw = gs_at(b->gradients, p->at);
+    }
+    if (l->elsewhere) return GS_OK;
+    l->device = b->device;
+    const char *name = l->name[0] ? l->name : "0"; /* a root has no name */
+    return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", name, l->ops->name);
+}
+
+/* ---- y and dx: their lives, then their places ---- */
+
+static gs_status take_y(gs_layer *l, void *context) {
+    gs_dx_places *places = context;
+    const size_t most =
+        SIZE_MAX / (2 * sizeof(float) * gs_layer_count(l->root)); /* so that no sum overflows */
+    const gs_shape sample = gs_layer_y_shape(l);
+    if (l->joined || l->elsewhere || l->ops->buffers == GS_VIEW || l->y_over_x) return GS_OK;
+    if (places->max_batch > most / gs_shape_size(sample))
+        return gs_fail(GS_E_MEMORY, "%zu samples of %s", places->max_batch, gs_shape_tuple(sample).text);
+    if (gs_y_take(places, l) >= 0) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "no memory for a list of buffers");
+}
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Places in the arena, for all that do not lie away. *end: floats up to the end of the last one. */
+static gs_status place_here(const gs_arena *a, gs_lives *lives, size_t *end) {
+    gs_lives here = {.life = calloc(lives->count + 1, sizeof *here.life)};
+    size_t next = 0;
+    if (!here.life) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
+    for (size_t i = 0; i < lives->count; i++)
+        if (!gs_arena_is_away(a, (int)i)) here.life[here.count++] = lives->life[i];
+    const gs_status status = gs_lives_place(&here, a->most, end);
+    for (size_t i = 0; i < lives->count; i++)
+        if (!gs_arena_is_away(a, (int)i)) lives->life[i].at = here.life[next++].at;
+    gs_lives_free(&here);
+    return status;
+}
+
+/* Pieces as large as the device allows: mostly one. */
+static gs_status allocate_arena(gs_layer *root, gs_lives *lives, size_t before) {
+    size_t end = 0;
+    gs_arena *a = root->arena;
+    a->most = (root->device->most_at_once ? root->device->most_at_once : SIZE_MAX) / sizeof(float);
+    GS_TRY(place_here(a, lives, &end));
+    for (size_t i = 0, done = 0; done < end; i++) {
+        const size_t floats = least(a->most, end - done);
+        if (i == GS_ARENA_PIECES)
+            return gs_fail(GS_E_MEMORY, "%zu bytes: %s allows %zu at once", end * sizeof(float),
+                           root->device->name, root->device->most_at_once);
+        GS_TRY(gs_context(gs_alloc(root->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), &a->piece[i]),
+                          "activations"));
+        done += floats;
+    }
+    root->bytes += (end - least(before, end)) * sizeof(float);
+    return GS_OK;
+}
+
+/* Each y has whole pages of a file, and a place of its own: a disk is large. Those that backward makes again stay in
+ * the arena: nobody needs them in between. */
+static gs_status allocate_away(gs_layer *root, gs_lives *lives, size_t count) {
+    enum { PAGE = 4096 / sizeof(float) };
+    gs_arena *a = root->arena;
+    size_t end = 0;
+    void *memory;
+    a->away_floats = calloc(count + 1, sizeof *a->away_floats);
+    if (!a->away_floats) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", count);
+    for (size_t i = 0; i < count; i++) {
+        if (gs_life_has_gap(&lives->life[i])) continue;
+        lives->life[i].at = end;
+        a->away_floats[i] = (lives->life[i].floats + PAGE - 1) / PAGE * PAGE;
+        end += a->away_floats[i];
+    }
+    GS_TRY(gs_alloc_away(root->device, GS_MEMORY_ACTIVATIONS, end * sizeof(float), &memory));
+    a->away = memory;
+    a->away_count = (int)count;
+    return GS_OK;
+}
+
+/* What gs_dx_place has decided. */
+typedef struct placing {
+    const gs_lives *lives;
+    const gs_arena *arena;
+    gs_device *device;
+    size_t max_batch;
+} placing;
+
+static gs_mem place_of(const placing *p, int place) {
+    const size_t at = p->lives->life[place].at;
+    if (gs_arena_is_away(p->arena, place)) return gs_at(p->device->ops->host_memory(p->arena->away), at);
+    return gs_at(p->arena->piece[at / p->arena->most], at % p->arena->most);
+}
+
+static gs_status bind_y_and_dx(gs_layer *l, void *context) {
+    const placing *p = context;
+    gs_epilogue *then = gs_layer_epilogue(l);
+    if (l->joined || l->elsewhere) return GS_OK;
+    if (l->y_place >= 0) l->y = place_of(p, l->y_place);
+    if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]))
+        l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
+    if (then) then->y = l->y;
+    if (l->dx_place >= 0)
+        l->dx = place_of(p, l->dx_place);
+    else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
+        GS_TRY(gs_layer_alloc(l, p->max_batch, l->in, &l->dx));
+    return GS_OK;
+}
+
+static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
+    size_t y = 0;
+    root->arena = calloc(1, sizeof *root->arena);
+    if (!root->arena) return gs_fail(GS_E_MEMORY, "no memory for an arena");
+    GS_TRY(gs_layer_walk(root, take_y, places));
+    GS_TRY(gs_recompute_plan(root, &places->lives));
+    const size_t away = root->device->offload & GS_OFFLOAD_ACTIVATIONS ? places->lives.count : 0;
+    for (size_t i = away; i < places->lives.count; i++)
+        y += gs_life_has_gap(&places->lives.life[i]) ? 0 : places->lives.life[i].floats;
+    if (away) GS_TRY(allocate_away(root, &places->lives, away));
+    gs_dx_place(root, places, GS_DX_NONE);
+    GS_TRY(allocate_arena(root, &places->lives, y));
+    placing p = {&places->lives, root->arena, root->device, places->max_batch};
+    return gs_layer_walk(root, bind_y_and_dx, &p);
+}
+
+gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
+                        bool needs_dx) {
+    binding b = {device, weights, gradients, max_batch, needs_dx};
+    GS_TRY(gs_layer_walk(root, bind_one, &b));
+    gs_dx_places places = {.max_batch = max_batch};
+    const gs_status status = bind_activations(root, &places);
+    gs_lives_free(&places.lives);
+    return status;
+}

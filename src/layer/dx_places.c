@@ -1,0 +1,53 @@
+#include "layer/dx_places.h"
+
+#include "layer/make.h"
+
+static int take(gs_dx_places *p, gs_shape sample, int born) {
+    return gs_lives_add(&p->lives, p->max_batch * gs_shape_size(sample), born, GS_FOREVER);
+}
+
+int gs_y_take(gs_dx_places *p, gs_layer *l) {
+    l->y_place = GS_DX_NONE;
+    if (l->ops->buffers == GS_VIEW || l->y_over_x) return GS_DX_NONE;
+    return l->y_place = take(p, gs_layer_y_shape(l), 0);
+}
+
+int gs_dx_take(gs_dx_places *p, gs_layer *l) {
+    return l->dx_place = take(p, l->in, p->now);
+}
+
+void gs_dx_release(gs_dx_places *p, int place) {
+    if (place >= 0) p->lives.life[place].dies = p->now;
+}
+
+/* Containers read no y of their own. An element-wise layer may read its y, whatever it says of others. */
+bool gs_y_is_read(const gs_layer *l) {
+    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
+    if (then && (then->relu || then->pool)) return true;
+    return l->ops->buffers == GS_READS_Y || l->ops->buffers == GS_ELEMENT_WISE;
+}
+
+static gs_status come_back(gs_layer *l, void *context) {
+    const gs_dx_places *p = context;
+    if (l->y_place < 0 || l->again != GS_AGAIN_WHOLE) return GS_OK;
+    gs_life *life = &p->lives.life[l->y_place];
+    if (gs_life_has_gap(life)) life->back = p->now;
+    return GS_OK;
+}
+
+void gs_y_again(gs_dx_places *p, gs_layer *l) {
+    (void)gs_layer_walk(l, come_back, p);
+}
+
+int gs_dx_place(gs_layer *l, gs_dx_places *p, int dy) {
+    const bool first = p->again > 0 && p->again == p->now; /* after a second forward */
+    /* then nobody has read the y that it did not make since the step before it */
+    const int before = first && l->again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
+    if (l->children == 0 || !l->ops->place_dx) p->now++;
+    if (l->y_place >= 0 && (l->children == 0 || l->ops->place_dx))
+        p->lives.life[l->y_place].dies = gs_y_is_read(l) ? p->now : before;
+    if (l->ops->place_dx) return l->ops->place_dx(l, p, dy);
+    if (l->ops->buffers == GS_VIEW || l->dx_over_dy) return l->needs_dx ? dy : GS_DX_NONE;
+    if (!l->needs_dx || l->children > 0) return GS_DX_NONE;
+    return gs_dx_take(p, l);
+}

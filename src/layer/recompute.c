@@ -1,0 +1,229 @@
+#include "layer/recompute.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "layer/dx_places.h"
+#include "layer/make.h"
+
+/* ---- as text ---- */
+
+bool gs_recompute_is_valid(int which) {
+    return which >= GS_RECOMPUTE_BLOCKS && which <= GS_RECOMPUTE_MOST;
+}
+
+bool gs_recompute_read(const char *text, int *out) {
+    const size_t length = strlen(text);
+    *out = GS_RECOMPUTE_NONE;
+    if (strcmp(text, "none") == 0) return true;
+    *out = GS_RECOMPUTE_ALL;
+    if (strcmp(text, "all") == 0) return true;
+    *out = GS_RECOMPUTE_BLOCKS;
+    if (strcmp(text, "blocks") == 0) return true;
+    if (length < 1 || length > 7 || strspn(text, "0123456789") != length) return false;
+    *out = atoi(text);
+    return *out >= 1 && *out <= GS_RECOMPUTE_MOST;
+}
+
+const char *gs_recompute_text(int which, char *text, size_t size) {
+    if (which == GS_RECOMPUTE_NONE) return "none";
+    if (which == GS_RECOMPUTE_ALL) return "all";
+    if (which == GS_RECOMPUTE_BLOCKS) return "blocks";
+    snprintf(text, size, "%d", which);
+    return text;
+}
+
+/* ---- kinds of layers ---- */
+
+static bool is_sequence(const gs_layer *l) {
+    return strcmp(l->ops->name, "sequential") == 0;
+}
+
+static bool is_residual(const gs_layer *l) {
+    return strcmp(l->ops->name, "residual") == 0;
+}
+
+static bool is_called(const gs_layer *l) {
+    return !l->joined && !l->elsewhere;
+}
+
+/* Its y is that of the layer before it, or lies over that. */
+static bool has_no_y(const gs_layer *l) {
+    return l->children == 0 && (l->ops->buffers == GS_VIEW || l->y_over_x);
+}
+
+/* ---- which layers backward runs again ---- */
+
+static gs_status mark_one(gs_layer *l, void *context) {
+    (void)context;
+    l->again = GS_AGAIN_WHOLE;
+    return GS_OK;
+}
+
+static void mark_whole(gs_layer *l) {
+    (void)gs_layer_walk(l, mark_one, NULL);
+}
+
+static int tail_of(gs_layer *const *child, int first, int end, bool there);
+
+/* Can all that backward needs of l be made without touching its y? there: its y is kept. */
+static bool leaves_y(const gs_layer *l, bool there) {
+    if (l->children == 0) return there || !gs_y_is_read(l);
+    if (is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
+    if (is_residual(l)) return !l->y_over_x || leaves_y(l->child[0], false);
+    return false;
+}
+
+/* The last of children first .. end - 1, from the returned one on, need not make their y: nobody reads it, or it is
+ * there. Only the last one; and the one before it where the last one has no y of its own. */
+static int tail_of(gs_layer *const *child, int first, int end, bool there) {
+    for (int i = end; i > first;) {
+        const gs_layer *l = child[--i];
+        if (!is_called(l)) continue;
+        if (!leaves_y(l, there)) return end;
+        if (!has_no_y(l)) return i;
+        there = there && l->ops->buffers == GS_VIEW; /* else it is overwritten, and so was not read */
+    }
+    return first;
+}
+
+static void mark_inside(gs_layer *l, bool there);
+
+static void mark_children(gs_layer *const *child, int first, int end, bool there) {
+    const int tail = tail_of(child, first, end, there);
+    for (int i = first; i < tail; i++) mark_whole(child[i]);
+    for (int i = tail; i < end; i++)
+        if (is_called(child[i])) mark_inside(child[i], there);
+}
+
+/* What backward reads inside of l, but not its y. Of a container that is not the library's: everything. */
+static void mark_inside(gs_layer *l, bool there) {
+    if (l->children == 0 && (there || !gs_y_is_read(l))) return;
+    if (!is_sequence(l) && !is_residual(l)) {
+        mark_whole(l);
+        return;
+    }
+    l->again = GS_AGAIN_INSIDE;
+    if (is_sequence(l)) mark_children(l->child, 0, l->children, there);
+    for (int i = 0; is_residual(l) && i < l->children; i++) mark_inside(l->child[i], false);
+}
+
+/* ---- which layers are segments ---- */
+
+/* A layer that works in place, or that the one before it may do the work of on some device, belongs to that one. */
+static bool may_begin(const gs_layer *l) {
+    return !l->elsewhere && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->join;
+}
+
+/* Layers with the same number above 0 are meant to be one segment. */
+static int wanted(const gs_layer *root, int i) {
+    const gs_layer *l = root->child[i];
+    if (root->recompute > 0) return 1 + i / root->recompute;
+    if (l->block > 0) return l->block;
+    return is_residual(l) ? INT_MAX - i : 0;
+}
+
+/* The end of a segment that begins with child `first`. */
+static int end_of_segment(const gs_layer *root, int first) {
+    int i = first + 1;
+    while (i < root->children && !root->child[i]->elsewhere &&
+           (wanted(root, i) == wanted(root, first) || !may_begin(root->child[i])))
+        i++;
+    return i;
+}
+
+typedef struct dropping {
+    gs_lives *lives;
+    int end;      /* of the segment, in steps of forward */
+    bool *kept;   /* by number of the life: it does not go */
+    size_t count; /* kept, then dropped */
+} dropping;
+
+/* The layer in whose buffer the y of the last of these children lies keeps it; so does the one before an element-wise
+ * layer, which may pass its x on, as dropout does in evaluation. true: no layer before these has to. */
+static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
+    for (int i = end - 1; i >= first; i--) {
+        const gs_layer *l = child[i];
+        if (!is_called(l) || has_no_y(l)) continue;
+        if (is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
+        if (l->children > 0 && l->ops->buffers == GS_VIEW) {
+            if (!is_sequence(l)) return d->count = 0, true; /* nobody can say where it lies */
+            if (keep_y(l->child, 0, l->children, d)) return true;
+            continue;
+        }
+        if (l->y_place >= 0) d->kept[l->y_place] = true;
+        d->count++;
+        if (l->ops->buffers != GS_ELEMENT_WISE) return true;
+    }
+    return false;
+}
+
+/* Gone when the segment's forward has ended; and never back, until gs_y_again says when. */
+static gs_status drop_y(gs_layer *l, void *context) {
+    dropping *d = context;
+    if (l->y_place < 0 || d->kept[l->y_place]) return GS_OK;
+    gs_life *life = &d->lives->life[l->y_place];
+    life->away = d->end;
+    life->back = INT_MAX;
+    d->count++;
+    return GS_OK;
+}
+
+/* Forward's steps lie before step 0 in the order of the layers' numbers; a layer's y may be there earlier than needed.
+ * The children of an unknown container may have any order. */
+static void move_births(gs_layer *l, gs_lives *lives, int born) {
+    const bool known = l->children == 0 || is_sequence(l) || is_residual(l);
+    if (l->y_place >= 0) lives->life[l->y_place].born = born;
+    if (l->y_place >= 0) lives->life[l->y_place].away = lives->life[l->y_place].back = born;
+    for (int i = 0; i < l->children; i++)
+        move_births(l->child[i], lives, known ? born + l->child[i]->number - l->number : born);
+}
+
+static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first, int end) {
+    const int all = (int)gs_layer_count(root);
+    const int next = end < root->children ? root->child[end]->number : all;
+    dropping d = {lives, next - 1 - all, kept, 0};
+    if (end == root->children || root->child[end]->elsewhere) return;
+    (void)keep_y(root->child, first, end, &d);
+    if (d.count == 0) return; /* its y is the segment's input, or nobody can say what it is */
+    d.count = 0;
+    for (int i = first; i < end; i++) (void)gs_layer_walk(root->child[i], drop_y, &d);
+    if (d.count == 0) return;
+    for (int i = first; i < end; i++) root->child[i]->segment = first + 1;
+    mark_children(root->child, first, end, true);
+}
+
+gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
+    if (!root->recompute || !is_sequence(root)) return GS_OK;
+    bool *kept = calloc(lives->count + 1, sizeof *kept);
+    if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
+    move_births(root, lives, -(int)gs_layer_count(root));
+    for (int i = 0, end; i < root->children; i = end) {
+        end = i + 1;
+        if (!may_begin(root->child[i]) || !wanted(root, i)) continue;
+        end = end_of_segment(root, i);
+        make_segment(root, lives, kept, i, end);
+    }
+    free(kept);
+    return GS_OK;
+}
+
+/* ---- what it costs ---- */
+
+static gs_status add_flops(gs_layer *l, void *sum) {
+    *(double *)sum += l->again == GS_AGAIN_WHOLE ? l->flops : 0;
+    return GS_OK;
+}
+
+double gs_recompute_flops(gs_layer *root) {
+    double sum = 0;
+    (void)gs_layer_walk(root, add_flops, &sum);
+    return sum;
+}
+
+int gs_recompute_segments(const gs_layer *root) {
+    int count = 0;
+    for (int i = 0; i < root->children; i++) count += root->child[i]->segment == i + 1;
+    return count;
+}

@@ -1,0 +1,65 @@
+/* How well a vector fits each row of the embedding's table: y = x table^T. It is linear without a bias, and its
+ * weight is that of another layer. A language model ends with it: a token's vector is the same where it is read and
+ * where it is predicted.
+ *
+ *     embedding 65 128, ..., tied          x (128) -> y (65)
+ *
+ * The table is one tensor, counted, updated and saved once. Its gradient is the sum of two: backward comes here first
+ * and writes, then to the embedding, which adds (gs_layer.lent). So it is final when the embedding's backward is done,
+ * which is the last of all.
+ *
+ * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
+ */
+#include "layer/make.h"
+
+/* The layer of the model that has a table to lend. */
+static gs_layer *find_lender(gs_layer *l) {
+    gs_layer *found = l->ops->lends ? l : NULL;
+    for (int i = 0; i < l->children && !found; i++) found = find_lender(l->child[i]);
+    return found;
+}
+
+static gs_status tied_plan(gs_layer *l, gs_shape in) {
+    gs_layer *lender = find_lender(l->root);
+    if (!lender || lender->number > l->number)
+        return gs_layer_refuse(l, "no embedding comes before it, whose table it could use");
+    if (lender->lent)
+        return gs_layer_refuse(l, "another tied layer uses the table of layer %s already", lender->name);
+    const gs_param *table = &lender->param[0];
+    if (in.h != 1 || in.w != 1 || in.c != table->dims[1])
+        return gs_layer_refuse(l, "the input is %s; the vectors of layer %s have %d numbers",
+                               gs_shape_tuple(in).text, lender->name, table->dims[1]);
+    l->borrowed = table;
+    lender->lent = true;
+    l->out = (gs_shape){table->dims[0], 1, 1, in.t};
+    l->flops = gs_shape_tokens(in) * 2.0 * (double)table->count;
+    return GS_OK;
+}
+
+static gs_status tied_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    l->x = x;
+    *y = l->y;
+    return l->device->ops->linear_forward(l->device, l->y, x, l->borrowed->w, GS_NONE,
+                                          gs_layer_tokens(l, pass), l->in.c, l->out.c, NULL);
+}
+
+/* Of y = x w^T: dx = dy w, dw = dy^T x. */
+static gs_status tied_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    *dx = l->dx;
+    return l->device->ops->linear_backward(l->device, l->dx, l->borrowed->dw, GS_NONE, dy, l->x,
+                                           l->borrowed->w, gs_layer_tokens(l, pass), l->in.c, l->out.c,
+                                           !pass->fresh, NULL);
+}
+
+static const gs_layer_ops tied_ops = {
+    .name = "tied",
+    .buffers = GS_OWN,
+    .in_parts = true,
+    .plan = tied_plan,
+    .forward = tied_forward,
+    .backward = tied_backward,
+};
+
+gs_layer *gs_tied(void) {
+    return gs_layer_new(&tied_ops, sizeof(gs_layer), 0);
+}

@@ -1,0 +1,250 @@
+#include "model/generate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/philox.h"
+
+struct gs_generator {
+    gs_model *model;
+    gs_sampling sampling;
+    size_t texts, context;
+    int vocabulary; /* tokens that it takes; it gives as many logits */
+    int *window;    /* (texts, context): what the model sees of each text ... */
+    size_t count;   /* ... so many tokens, ... */
+    size_t past;    /* ... of which so many have been run */
+    uint64_t drawn; /* tokens of each text so far */
+    float *x;       /* (texts, tokens) of a pass */
+    float *logits, *scratch;
+    gs_mem input; /* x on the device */
+};
+
+gs_status gs_model_cache(gs_model *m) {
+    return gs_layer_cache(m->net, m->max_batch);
+}
+
+/* ---- create ---- */
+
+gs_status gs_generator_check(const gs_model *m) {
+    const int rows = gs_layer_vocabulary(m->net);
+    if (rows == 0)
+        return gs_fail(GS_E_SHAPE,
+                       "the model takes %s, not tokens: wanted a language model, which begins "
+                       "with an embedding",
+                       gs_shape_tuple(m->in).text);
+    if ((size_t)gs_shape_tokens(m->out) != gs_shape_size(m->in))
+        return gs_fail(GS_E_SHAPE,
+                       "the model gives %s for %zu tokens: wanted a language model, which says for each "
+                       "token what comes next",
+                       gs_shape_tuple(m->out).text, gs_shape_size(m->in));
+    if (m->out.c != rows)
+        return gs_fail(GS_E_SHAPE,
+                       "the model takes tokens from 0 to %d, but gives %d numbers for each: wanted a "
+                       "language model, which gives one for each token that may come next",
+                       rows - 1, m->out.c);
+    return GS_OK;
+}
+
+static gs_status check_sampling(const gs_sampling *s) {
+    if (!(s->temperature >= 0 && s->temperature <= GS_TEMPERATURE_MOST))
+        return gs_fail(GS_E_USAGE, "the temperature is %g; wanted a number from 0 to %g",
+                       (double)s->temperature, (double)GS_TEMPERATURE_MOST);
+    if (s->top_k < 0)
+        return gs_fail(GS_E_USAGE, "top-k is %d; wanted at least 1, or 0 for all tokens", s->top_k);
+    return GS_OK;
+}
+
+static gs_status allocate(gs_generator *g) {
+    const size_t tokens = g->texts * g->context, logits = g->texts * (size_t)g->vocabulary;
+    g->window = calloc(tokens, sizeof *g->window);
+    g->x = calloc(tokens, sizeof *g->x);
+    g->logits = calloc(logits, sizeof *g->logits);
+    g->scratch = calloc((size_t)g->vocabulary, sizeof *g->scratch);
+    if (!g->window || !g->x || !g->logits || !g->scratch)
+        return gs_fail(GS_E_MEMORY, "no memory for %zu tokens and %zu logits", tokens, logits);
+    GS_TRY(g->model->device->ops->alloc(g->model->device, tokens * sizeof *g->x, &g->input));
+    return gs_model_cache(g->model);
+}
+
+gs_status gs_generator_create(gs_model *m, const gs_sampling *sampling, gs_generator **out) {
+    *out = NULL;
+    GS_TRY(gs_generator_check(m));
+    GS_TRY(check_sampling(sampling));
+    gs_generator *g = calloc(1, sizeof *g);
+    if (!g) return gs_fail(GS_E_MEMORY, "no memory for a generator");
+    *g = (gs_generator){.model = m,
+                        .sampling = *sampling,
+                        .texts = m->max_batch,
+                        .context = (size_t)gs_model_context(m),
+                        .vocabulary = m->out.c};
+    gs_status status = allocate(g);
+    if (status == GS_OK)
+        *out = g;
+    else
+        gs_generator_free(g);
+    return status;
+}
+
+void gs_generator_free(gs_generator *g) {
+    if (!g) return;
+    g->model->device->ops->free(g->model->device, g->input);
+    free(g->window);
+    free(g->x);
+    free(g->logits);
+    free(g->scratch);
+    free(g);
+}
+
+/* ---- the draw ---- */
+
+/* The k-th largest of x, 1 <= k <= count, which are rearranged: Hoare's "find" (Communications of the ACM 4, 1961). */
+static float kth_largest(float *x, int count, int k) {
+    int low = 0, high = count - 1;
+    while (low < high) {
+        const float middle = x[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (x[i] > middle) i++;
+            while (x[j] < middle) j--;
+            if (i > j) break;
+            const float other = x[i];
+            x[i++] = x[j];
+            x[j--] = other;
+        }
+        if (k - 1 <= j)
+            high = j;
+        else if (k - 1 >= i)
+            low = i;
+        else
+            break;
+    }
+    return x[k - 1];
+}
+
+/* Of all tokens those with x above the limit count, and the first `equal` of those with x at the limit. */
+typedef struct choice {
+    float limit;
+    int equal;
+} choice;
+
+static choice choose(const float *x, int count, int top_k, float *scratch) {
+    choice c = {-INFINITY, 0};
+    if (top_k == 0 || top_k >= count) return c;
+    memcpy(scratch, x, (size_t)count * sizeof *x);
+    c.limit = kth_largest(scratch, count, top_k);
+    c.equal = top_k;
+    for (int i = 0; i < count; i++) c.equal -= x[i] > c.limit;
+    return c;
+}
+
+static int largest_of(const float *x, int count) {
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+/* In [0, 1), of 53 bits. */
+static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
+    uint32_t word[4];
+    gs_philox(seed, gs_stream_hi(GS_STREAM_GENERATE, text), token, word);
+    return (double)((uint64_t)word[0] << 21 | word[1] >> 11) * 0x1p-53;
+}
+
+int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, uint64_t token,
+              float *scratch) {
+    const int best = largest_of(x, count);
+    if (!(s->temperature > 0)) return best;
+    const choice c = choose(x, count, s->top_k, scratch);
+    double all = 0, sum = 0;
+    for (int round = 0; round < 2; round++) {
+        const double target = all * (round ? uniform(s->seed, text, token) : 0);
+        int equal = c.equal;
+        for (int i = 0; i < count; i++) {
+            if (x[i] < c.limit || (x[i] <= c.limit && --equal < 0)) continue;
+            const double weight = exp(((double)x[i] - (double)x[best]) / (double)s->temperature);
+            if (round == 0)
+                all += weight;
+            else if ((sum += weight) > target)
+                return i;
+        }
+    }
+    return best; /* u < 1, and the same sum again, so it is not reached */
+}
+
+/* ---- use ---- */
+
+gs_status gs_generator_feed(gs_generator *g, const int *tokens, size_t count) {
+    if (count > g->context - g->count)
+        return gs_fail(GS_E_USAGE, "%zu token%s %sare more than the model's context, which is %zu", count,
+                       gs_s(count), g->count ? "and those before " : "", g->context);
+    for (size_t i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= g->vocabulary)
+            return gs_fail(GS_E_USAGE, "token %zu is %d; the model takes 0 to %d", i, tokens[i],
+                           g->vocabulary - 1);
+    for (size_t t = 0; t < g->texts; t++)
+        memcpy(g->window + t * g->context + g->count, tokens, count * sizeof *tokens);
+    g->count += count;
+    return GS_OK;
+}
+
+/* Run what has not been run: the logits of the last token of each text. */
+static gs_status run(gs_generator *g) {
+    gs_device *d = g->model->device;
+    const size_t tokens = g->count - g->past, outputs = (size_t)g->vocabulary;
+    const gs_pass pass = {.n = g->texts, .tokens = tokens, .past = g->past};
+    gs_mem y;
+    for (size_t t = 0; t < g->texts; t++)
+        for (size_t i = 0; i < tokens; i++)
+            g->x[t * tokens + i] = (float)g->window[t * g->context + g->past + i];
+    GS_TRY(d->ops->write(d, g->input, g->x, g->texts * tokens * sizeof *g->x));
+    d->steady = true;
+    const gs_status status = gs_model_forward(g->model, &pass, g->input, &y);
+    d->steady = false;
+    GS_TRY(status);
+    for (size_t t = 0; t < g->texts; t++)
+        GS_TRY(d->ops->read(d, g->logits + t * outputs, gs_at(y, ((t + 1) * tokens - 1) * outputs),
+                            outputs * sizeof *g->logits));
+    g->past = g->count;
+    return GS_OK;
+}
+
+static gs_status check_logits(const gs_generator *g) {
+    for (size_t i = 0; i < g->texts * (size_t)g->vocabulary; i++)
+        if (!isfinite(g->logits[i]))
+            return gs_fail(GS_E_DIVERGED, "the logit of token %zu is %g; wanted a finite number",
+                           i % (size_t)g->vocabulary,
+                           isnan(g->logits[i]) ? fabs((double)g->logits[i]) : (double)g->logits[i]);
+    return GS_OK;
+}
+
+/* Room for one token more: the last half of the window becomes the first. */
+static void move_window(gs_generator *g) {
+    const size_t kept = g->context / 2;
+    if (g->count < g->context) return;
+    for (size_t t = 0; t < g->texts; t++) {
+        int *window = g->window + t * g->context;
+        memmove(window, window + g->count - kept, kept * sizeof *window);
+    }
+    g->count = kept;
+    g->past = 0;
+}
+
+gs_status gs_generator_next(gs_generator *g, int *tokens) {
+    if (g->count == g->past) gs_bug("gs_generator_next: no token has been fed");
+    GS_TRY(run(g));
+    GS_TRY(check_logits(g));
+    move_window(g);
+    for (size_t t = 0; t < g->texts; t++) {
+        tokens[t] = gs_sample(&g->sampling, g->logits + t * (size_t)g->vocabulary, g->vocabulary, t, g->drawn,
+                              g->scratch);
+        g->window[t * g->context + g->count] = tokens[t];
+    }
+    g->count++;
+    g->drawn++;
+    return GS_OK;
+}
+
+const float *gs_generator_logits(const gs_generator *g) {
+    return g->logits;
+}

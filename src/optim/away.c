@@ -1,0 +1,170 @@
+#include "optim/away.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOWS = GS_AWAY_BLOCKS - 1 /* one may be written back while the next is brought into it */ };
+
+/* A block on its way, or there. */
+typedef struct block {
+    size_t element, count; /* of each vector; count 0: none */
+    size_t weight;         /* the first of its weights */
+    int window;
+    uint64_t number; /* of the last of its fetches */
+} block;
+
+typedef struct gs_vectors_away {
+    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and the weights come in blocks alone */
+    bool in_place;                     /* the device's operators work there; else in windows */
+    gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
+    int windows; /* used so far, in turns */
+    block ahead; /* the first one of the next update */
+} gs_vectors_away;
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+bool gs_vectors_go_away(const gs_optimizer_ops *ops, const gs_device *d) {
+    return (d->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS)) && !ops->whole;
+}
+
+/* ---- making and freeing ---- */
+
+static gs_status make_windows(gs_optimizer *o, size_t bytes) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    if (!a->host[0]) return GS_OK;
+    if (a->in_place) /* pages of the file, which are in memory for a while */
+        return gs_ledger_add(&d->memory, GS_ON_DEVICE, GS_MEMORY_OPTIMIZER, a,
+                             smaller(GS_AWAY_BLOCKS * bytes, o->held * sizeof(float)) * (size_t)o->vectors);
+    for (int w = 0; w < WINDOWS; w++)
+        for (int i = 0; i < o->vectors; i++)
+            GS_TRY(gs_alloc(d, GS_MEMORY_OPTIMIZER, bytes, &a->window[w][i]));
+    return GS_OK;
+}
+
+gs_status gs_vectors_away_create(gs_optimizer *o) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away = calloc(1, sizeof *a);
+    if (!a) return gs_fail(GS_E_MEMORY, "%s: no memory for a list of vectors", o->ops->name);
+    a->in_place = d->ops->host_memory;
+    for (int i = 0; i < o->vectors && !(d->offload & GS_OFFLOAD_OPTIMIZER); i++)
+        GS_TRY(gs_alloc(d, GS_MEMORY_OPTIMIZER, o->held * sizeof(float), &o->vector[i]));
+    for (int i = 0; i < o->vectors && (d->offload & GS_OFFLOAD_OPTIMIZER); i++) {
+        void *host;
+        GS_TRY(gs_alloc_away(d, GS_MEMORY_OPTIMIZER, o->held * sizeof(float), &host));
+        a->host[i] = host;
+        o->vector[i] = a->in_place ? d->ops->host_memory(host) : GS_NONE;
+    }
+    return make_windows(o, smaller(GS_AWAY_BLOCK, o->held) * sizeof(float));
+}
+
+void gs_vectors_away_free(gs_optimizer *o) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    for (int i = 0; i < o->vectors && !a->host[0]; i++) d->ops->free(d, o->vector[i]);
+    for (int i = 0; i < GS_OPTIMIZER_VECTORS; i++) {
+        d->ops->free_away(d, a->host[i]);
+        for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->window[w][i]);
+    }
+    gs_ledger_remove(&d->memory, a);
+    free(a);
+    o->away = NULL;
+}
+
+/* ---- blocks ---- */
+
+/* Its elements of the vectors, and its weights where these are elsewhere too. */
+static gs_status bring(gs_optimizer *o, size_t element, size_t weight, size_t count, block *b) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    float *weights = o->model->weights_away;
+    const gs_mem none = GS_NONE;
+    *b = (block){element, count, weight, a->windows++ % WINDOWS, 0};
+    for (int i = 0; i < o->vectors && a->host[i]; i++)
+        GS_TRY(d->ops->fetch(d, a->window[b->window][i], a->host[i] + element, count * sizeof(float),
+                             &b->number));
+    if (weights) GS_TRY(d->ops->fetch(d, none, weights + weight, count * sizeof(float), &b->number));
+    return GS_OK;
+}
+
+static gs_status put_back(gs_optimizer *o, const block *b) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    float *weights = o->model->weights_away;
+    const gs_mem none = GS_NONE;
+    const size_t bytes = b->count * sizeof(float);
+    for (int i = 0; i < o->vectors && a->host[i]; i++)
+        GS_TRY(d->ops->put_away(d, a->host[i] + b->element, a->window[b->window][i], bytes));
+    return weights ? d->ops->put_away(d, weights + b->weight, none, bytes) : GS_OK;
+}
+
+/* Parameter `first` and those after it, whose elements of the vectors are these. */
+static gs_status update_block(gs_optimizer *o, const block *b, size_t first, float scale) {
+    const gs_vectors_away *a = o->away;
+    gs_mem kept[GS_OPTIMIZER_VECTORS];
+    memcpy(kept, o->vector, sizeof kept);
+    for (int i = 0; i < o->vectors && a->host[i] && !a->in_place; i++) {
+        o->vector[i] = a->window[b->window][i];
+        o->vector[i].at -= first; /* size_t counts around its end */
+    }
+    const gs_status status = gs_optimizer_update_watched(o, first, b->count, scale);
+    memcpy(o->vector, kept, sizeof kept);
+    return status;
+}
+
+/* Blocks are asked for until there are enough ahead. */
+gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    /* a part of an update has weights and vectors that begin elsewhere */
+    const size_t element = first + o->vector[0].at, weight = first + o->model->weights.at;
+    block list[WINDOWS] = {a->ahead};
+    size_t asked = 0;
+    a->ahead.count = 0;
+    if (list[0].element == element && list[0].count == smaller(GS_AWAY_BLOCK, count)) asked = list[0].count;
+    for (size_t done = 0, number = 0; done < count; number++) {
+        for (; asked < count && asked < done + WINDOWS * (size_t)GS_AWAY_BLOCK; asked += GS_AWAY_BLOCK)
+            GS_TRY(bring(o, element + asked, weight + asked, smaller(GS_AWAY_BLOCK, count - asked),
+                         &list[asked / GS_AWAY_BLOCK % WINDOWS]));
+        const block now = list[number % WINDOWS];
+        GS_TRY(d->ops->await(d, now.number));
+        GS_TRY(update_block(o, &now, first + done, scale));
+        GS_TRY(put_back(o, &now));
+        done += now.count;
+    }
+    return GS_OK;
+}
+
+gs_status gs_vectors_away_bring_first(gs_optimizer *o) {
+    if (!o->away->host[0] || o->model->weights_away || o->held == 0)
+        return GS_OK; /* weights come for forward */
+    return bring(o, 0, 0, smaller(GS_AWAY_BLOCK, o->held), &o->away->ahead);
+}
+
+bool gs_vectors_are_away(const gs_optimizer *o) {
+    return o->away && o->away->host[0];
+}
+
+/* ---- all of a vector ---- */
+
+static gs_status all_of(gs_optimizer *o, int i, float *to, const float *from) {
+    gs_device *d = o->model->device;
+    gs_vectors_away *a = o->away;
+    const size_t bytes = o->held * sizeof(float);
+    const gs_mem none = GS_NONE;
+    GS_TRY(d->ops->settle(d));
+    if (to && !d->rehearses) memcpy(to, a->host[i], bytes);
+    if (from && !d->rehearses) memcpy(a->host[i], from, bytes);
+    if (from) a->ahead.count = 0; /* what was brought is another one */
+    return a->in_place ? d->ops->put_away(d, a->host[i], none, bytes) : GS_OK;
+}
+
+gs_status gs_vectors_away_read(gs_optimizer *o, int i, float *to) {
+    return all_of(o, i, to, NULL);
+}
+
+gs_status gs_vectors_away_write(gs_optimizer *o, int i, const float *from) {
+    return all_of(o, i, NULL, from);
+}

@@ -1,0 +1,47 @@
+/* --offload optimizer: the optimiser's vectors lie outside of the device's memory (alloc_away in backend.h). An update
+ * needs each element of them once, in order, so they come in blocks, and two are brought ahead of the one that is
+ * updated:
+ *
+ *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_AWAY_BLOCK floats
+ *
+ *     worker       forward, backward | update 0    | update 1            | update 2            | ...
+ *     beside it    bring 0           | bring 1, 2  | put 0 back, bring 3 | put 1 back, bring 4 |
+ *
+ * With --offload weights these come in the same blocks, whether the vectors do or not.
+ *
+ * Elements are updated as they are in one piece, so the bits are the same. Blocks, not tensors: a tensor may be most of
+ * a model. An optimiser that needs whole tensors (gs_optimizer_ops.whole) keeps its vectors.
+ *
+ * Source: Ren et al., "ZeRO-Offload: democratizing billion-scale model training" (USENIX ATC 2021); Rajbhandari et al.,
+ * "ZeRO-Infinity: breaking the GPU memory wall for extreme scale deep learning" (SC 2021). There the update is made by
+ * the host's processor; here the device makes it.
+ */
+#pragma once
+
+#include "optim/optimizer.h"
+
+enum {
+    GS_AWAY_BLOCK = 1 << 18, /* floats */
+    /* In memory at once: one that is updated, the one before it and two after it. */
+    GS_AWAY_BLOCKS = 4
+};
+
+/* Does it go so on this device? */
+bool gs_vectors_go_away(const gs_optimizer_ops *, const gs_device *);
+
+/* Instead of o->vector: o->vectors of them, o->held floats in each. GS_E_FILE, GS_E_MEMORY, GS_E_OPENCL. */
+gs_status gs_vectors_away_create(gs_optimizer *o);
+void gs_vectors_away_free(gs_optimizer *o);
+
+/* As o->ops->update. */
+gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, float scale);
+
+/* The first block of the next update may come while forward and backward go on. */
+gs_status gs_vectors_away_bring_first(gs_optimizer *o);
+
+/* Are the vectors themselves elsewhere? */
+bool gs_vectors_are_away(const gs_optimizer *o);
+
+/* Then: vector i to the host, and from there; o->held floats. */
+gs_status gs_vectors_away_read(gs_optimizer *o, int i, float *to);
+gs_status gs_vectors_away_write(gs_optimizer *o, int i, const float *from);

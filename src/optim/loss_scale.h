@@ -1,0 +1,44 @@
+/* Loss scaling, for gradients in f16 (device->precision).
+ *
+ * What is smaller than 2^-25 becomes 0 in f16, and gradients are often that small, while 65504, the largest number, is
+ * far away. So the loss's gradient is multiplied by a power of two, `scale`, and with it all gradients that follow from
+ * it; the update divides them by it. All else stays as it is.
+ *
+ *     f16    0 --|--------------------------------------------|--> infinity
+ *              2^-24         gradients                      65504
+ *                         [=========]----- x scale ---->[=========]
+ *
+ * The largest scale that suits is not known, and changes. It is found by trying: `scale` begins at 2^16. If a summed
+ * gradient is infinite or NaN, the update is left out, and scale is halved. After GS_LOSS_SCALE_STEPS updates without
+ * that it is doubled. All workers look at the same sum, or tell each other, so all leave out the same updates and have
+ * the same scale.
+ *
+ * bf16 has f32's range, and needs none of this.
+ *
+ * Source: Micikevicius et al., "Mixed precision training" (ICLR 2018), 3.2; a scale that is found by trying: NVIDIA,
+ * "Train with mixed precision" (its user's guide).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Powers of two: where it begins, and its limits. */
+#define GS_LOSS_SCALE_FIRST 0x1p16f
+#define GS_LOSS_SCALE_LEAST 0x1p-24f
+#define GS_LOSS_SCALE_MOST 0x1p24f
+enum { GS_LOSS_SCALE_STEPS = 2000 };
+
+typedef struct gs_loss_scale {
+    float scale;    /* of the next step; 0: the loss is not scaled, and all below means nothing */
+    uint32_t good;  /* updates since it was changed */
+    float used;     /* that of the last step */
+    bool skipped;   /* the last step's update was left out ... */
+    uint64_t skips; /* ... and so many of this run were */
+} gs_loss_scale;
+
+/* A step is done whose gradients were finite, or not. */
+void gs_loss_scale_step(gs_loss_scale *, bool finite);
+
+/* Is it a scale and a count that a run can have? For what comes from a file. */
+bool gs_loss_scale_is_valid(double scale, uint64_t good);

@@ -1,0 +1,89 @@
+#include "optim/tensors.h"
+
+#include <string.h>
+
+#include "optim/norm.h"
+#include "optim/trust.h"
+
+/* Without gs_held: all, or in a warm-up as much as there are vectors for. */
+static bool part_of(const gs_optimizer *o, int i, gs_held_part *out) {
+    const gs_model *m = o->model;
+    if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
+    if (o->divided) return i < o->divided->parts;
+    *out = (gs_held_part){.count = o->held, .weights = m->weights, .gradients = m->gradients};
+    return i == 0;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* A tensor may reach over several parts, and a part over several tensors: both are gone through in order. */
+bool gs_next_tensor_part(const gs_optimizer *o, gs_tensor_part *t) {
+    const gs_model *m = o->model;
+    gs_held_part part;
+    int number = t->param ? t->number + 1 : 0;
+    for (int in = t->in; part_of(o, in, &part); in++, number = 0)
+        for (; number < m->param_count; number++) {
+            const gs_param *p = m->param[number];
+            const size_t first = larger(p->at, part.first), end_p = p->at + p->count,
+                         end = part.first + part.count;
+            if (first >= (end_p < end ? end_p : end)) continue;
+            const size_t skipped = first - part.first;
+            *t = (gs_tensor_part){p,
+                                  number,
+                                  (end_p < end ? end_p : end) - first,
+                                  gs_at(part.weights, skipped),
+                                  gs_at(part.gradients, skipped),
+                                  part.vector_at + skipped,
+                                  part.common,
+                                  in};
+            return true;
+        }
+    return false;
+}
+
+/* The squares of each tensor's parts: the largest of them; or their sum, in the units that suit the largest of all
+ * workers, where common parts count once. */
+static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
+    int64_t *largest = o->squares, *high = largest + o->model->param_count,
+            *low = high + o->model->param_count;
+    gs_device *d = o->model->device;
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+        gs_squares s;
+        if (!gs_is_adapted(t.param) || (sums && t.common && !o->divided->counts_common)) continue;
+        const uint32_t top = sums ? (uint32_t)(largest[t.number] >> 23) : 0;
+        GS_TRY(d->ops->squares(d, of_gradients ? t.gradients : t.weights, t.count, top, &s));
+        if (!sums && s.largest > largest[t.number]) largest[t.number] = s.largest;
+        if (!sums) continue;
+        high[t.number] += (int64_t)s.high;
+        low[t.number] += (int64_t)s.low;
+    }
+    return GS_OK;
+}
+
+/* Each tensor is one part. */
+static gs_status norms_of_whole(const gs_optimizer *o, bool of_gradients, double *norm) {
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);)
+        if (gs_is_adapted(t.param))
+            GS_TRY(
+                gs_norm(o->model->device, of_gradients ? t.gradients : t.weights, t.count, &norm[t.number]));
+    return GS_OK;
+}
+
+gs_status gs_tensor_norms(gs_optimizer *o, bool of_gradients, double *norm) {
+    if (!o->divided) return norms_of_whole(o, of_gradients, norm);
+    const size_t count = (size_t)o->model->param_count;
+    int64_t *largest = o->squares, *high = largest + count, *low = high + count;
+    memset(o->squares, 0, 3 * count * sizeof *o->squares);
+    GS_TRY(add_squares(o, of_gradients, false));
+    GS_TRY(o->divided->reduce(o->divided->context, largest, count, true));
+    GS_TRY(add_squares(o, of_gradients, true));
+    GS_TRY(o->divided->reduce(o->divided->context, high, 2 * count, false));
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t top = (uint32_t)(largest[i] >> 23);
+        const gs_squares s = {(uint32_t)largest[i], top > 0 ? top : 1, (uint64_t)high[i], (uint64_t)low[i]};
+        norm[i] = gs_norm_of(&s);
+    }
+    return GS_OK;
+}

@@ -1,0 +1,24 @@
+/* What optimisers with a rate for each tensor need (lars.c, lamb.c): the parts of tensors that this worker updates, and
+ * the norms of whole tensors, of which other workers may hold the other parts (gs_held).
+ */
+#pragma once
+
+#include "optim/optimizer.h"
+
+/* A part of a tensor, or all of it. */
+typedef struct gs_tensor_part {
+    const gs_param *param;
+    int number; /* of the parameter: model->param[number] */
+    size_t count;
+    gs_mem weights, gradients;
+    size_t vector_at; /* where it begins in the optimiser's vectors */
+    bool common;      /* all workers hold it */
+    int in;           /* the part of gs_held that it lies in */
+} gs_tensor_part;
+
+/* Moves to the next one; all zero: to the first. False: there are no more. */
+bool gs_next_tensor_part(const gs_optimizer *, gs_tensor_part *);
+
+/* norm[i] = the Euclidean norm of the weights of model->param[i], or of its gradients as they lie there: the same bits
+ * however the tensors are divided (optim/norm.h). Parameters of one dimension are left out: trust.h. */
+gs_status gs_tensor_norms(gs_optimizer *, bool of_gradients, double *norm);

@@ -1,0 +1,63 @@
+/* The workers of a run before it begins: on which devices they are, and how they reach each other. */
+#include "train/internal.h"
+
+#include <string.h>
+
+/* ---- the list of devices ---- */
+
+int gs_devices_count(const char *list) {
+    int count = 1;
+    for (; *list; list++) count += *list == ',';
+    return count;
+}
+
+gs_status gs_devices_name(const char *list, int i, char name[48]) {
+    const char *from = list;
+    for (; i > 0 && from; i--) from = strchr(from, ',') ? strchr(from, ',') + 1 : NULL;
+    if (!from) gs_bug("gs_devices_name: '%s' has fewer names", list);
+    from += strspn(from, " ");
+    size_t length = strcspn(from, ",");
+    while (length > 0 && from[length - 1] == ' ') length--;
+    if (length == 0) return gs_fail(GS_E_USAGE, "the list of devices '%s' has an empty name", list);
+    if (length >= 48) return gs_fail(GS_E_USAGE, "device '%.40s...': the name is too long", from);
+    memcpy(name, from, length);
+    name[length] = 0;
+    return GS_OK;
+}
+
+/* ---- from one worker to another ---- */
+
+/* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
+static gs_status connect_processes(const gs_settings *s, const char *purpose, gs_comm **out) {
+    gs_rendezvous r = *s->processes;
+    if (!r.purpose) r.purpose = purpose;
+    r.stop = &gs_stop_requested;
+    if (strcmp(s->sync, gs_sync_gloo.name) == 0) {
+        if (r.transport && strcmp(r.transport, "auto") != 0 && strcmp(r.transport, "gloo") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--sync gloo sums over Gloo, but the processes talk over '%s'; wanted "
+                           "--transport gloo or auto",
+                           r.transport);
+        r.transport = "gloo";
+        r.library = true;
+    }
+    return gs_comm_processes_create(&r, out);
+}
+
+/* On what must be the same before the first message. */
+static gs_status agree(gs_comm *processes, const gs_link *link) {
+    GS_TRY(gs_comm_agree_on_check(processes));
+    return gs_comm_agree_on_link(processes, link);
+}
+
+gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local, gs_comm **comms) {
+    gs_comm *processes = NULL;
+    gs_status status = GS_OK;
+    if (s->processes && s->processes->size > 1) status = connect_processes(s, purpose, &processes);
+    if (status == GS_OK && processes && (status = agree(processes, &s->link)) != GS_OK)
+        gs_comm_free(processes);
+    if (status == GS_OK) status = gs_comm_world_create(local, processes, s->timeout, comms);
+    for (int i = 0; i < local && status == GS_OK; i++)
+        status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);
+    return status == GS_OK ? gs_comm_check_if_wanted(local, comms) : status;
+}

@@ -1,0 +1,336 @@
+/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends. */
+#include "train/digest/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/digest/record.h"
+
+static gs_numbers *cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
+    if (part >= GS_DIGEST_PARTS) part = GS_DIGEST_PARTS - 1;
+    return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
+}
+
+static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
+    const gs_backend *ops = d->worker->device->ops;
+    if (count > d->room_count) {
+        free(d->room);
+        d->room_count = 0;
+        d->room = malloc(count * sizeof *d->room);
+        if (!d->room) return gs_fail(GS_E_MEMORY, "--digest: no memory for %zu numbers", count);
+        d->room_count = count;
+    }
+    return ops->read(d->worker->device, d->room, x, count * sizeof *d->room);
+}
+
+/* ---- arrays of samples ---- */
+
+/* n samples of `each` numbers; the first has this place in the global batch. */
+static void add_samples(gs_digest *d, gs_digest_kind kind, int number, const float *x, size_t n, size_t each,
+                        size_t place) {
+    for (size_t i = 0; i < n; i++) {
+        const int part = gs_digest_eighth(place + i, d->worker->piece.batch);
+        gs_numbers_add(cell(d, kind, number, part), x + i * each, each, (uint64_t)(place + i) * each);
+    }
+}
+
+static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x, size_t each,
+                               const gs_pass *pass) {
+    GS_TRY(fetch(d, x, pass->n * each));
+    add_samples(d, kind, number, d->room, pass->n, each, pass->first);
+    return GS_OK;
+}
+
+/* Images are bytes, unless the set is numbers; labels are int32, and targets are numbers. */
+typedef enum loaded { BYTES, FLOATS, LABELS } loaded;
+
+static float value(const void *x, size_t at, loaded type) {
+    if (type == BYTES) return ((const uint8_t *)x)[at];
+    return type == FLOATS ? ((const float *)x)[at] : (float)((const int32_t *)x)[at];
+}
+
+static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded type, size_t n, size_t each,
+                       size_t place) {
+    for (size_t i = 0; i < n; i++) {
+        const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->piece.batch);
+        for (size_t k = 0; k < each; k++) {
+            const float v = value(x, i * each + k, type);
+            gs_numbers_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
+        }
+    }
+}
+
+void gs_digest_samples(gs_worker *w, const gs_loaded *l) {
+    gs_digest *d = w->digest;
+    if (!d) return;
+    const size_t n = l->piece.n, each = gs_shape_size(w->model->in), answers = w->input.answer_bytes / 4;
+    const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
+    add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->piece.place);
+    add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, d->own);
+    add_loaded(d, GS_DIGEST_answers, l->answers, w->train_set->targets ? FLOATS : LABELS, n, answers,
+               l->piece.place);
+    d->own += n;
+}
+
+/* ---- layers ---- */
+
+/* The model's own number of a parameter. */
+static int param_of(const gs_digest *d, const gs_param *p) {
+    const gs_model *m = d->worker->model;
+    int i = 0;
+    while (i < m->saved_count && m->param[i]->at != p->at) i++;
+    return i;
+}
+
+static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p, gs_mem x, int part) {
+    gs_numbers *to = cell(d, kind, param_of(d, p), part);
+    if (to->n > 0) return GS_OK; /* of this step's first pass */
+    GS_TRY(fetch(d, x, p->count));
+    gs_numbers_add(to, d->room, p->count, p->at);
+    return GS_OK;
+}
+
+static gs_status add_weights(gs_digest *d, const gs_layer *l) {
+    for (int i = 0; i < l->params; i++)
+        if (!l->param[i].state && l->param[i].w.base)
+            GS_TRY(add_param(d, GS_DIGEST_weight, &l->param[i], l->param[i].w, 0));
+    return l->borrowed ? add_param(d, GS_DIGEST_weight, l->borrowed, l->borrowed->w, 1) : GS_OK;
+}
+
+/* What this pass has added to dw: a fresh one has added to nothing, and so has any where sums are kept apart. */
+static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
+    const int number = param_of(d, p);
+    gs_numbers now = {0};
+    GS_TRY(fetch(d, p->dw, p->count));
+    gs_numbers_add(&now, d->room, p->count, p->at);
+    gs_numbers added = now;
+    const bool apart = d->worker->model->gradients_apart && !d->worker->way->split;
+    if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
+    gs_numbers *to = cell(d, GS_DIGEST_dw, number, d->passes[number]++);
+    gs_numbers_add_scaled(to, 1, &added);
+    to->n = (double)p->count;
+    d->before[number] = now;
+    return GS_OK;
+}
+
+static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *pass) {
+    for (int i = 0; i < l->params; i++)
+        if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh));
+    /* A table that another stage of a pipeline has. With --exact its gradient goes there before that stage adds. */
+    const bool apart = l->borrowed && l->root->child[0]->elsewhere && !d->worker->settings->exact;
+    return apart ? add_dw(d, l->borrowed, false) : GS_OK;
+}
+
+/* An output of 0 was masked, unless its input was 0. */
+static void add_mask(gs_digest *d, int layer, size_t count) {
+    gs_numbers *to = cell(d, GS_DIGEST_mask, layer, d->masks[layer]++);
+    for (size_t i = 0; i < count; i++) {
+        const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
+        gs_numbers_add(to, &kept, 1, i);
+    }
+}
+
+static const gs_layer *outermost_first(const gs_layer *l) {
+    return l->children > 0 ? l->child[0] : l;
+}
+
+static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                              gs_mem in) {
+    gs_digest *d = context;
+    if (!pass->training || pass->n == 0) return GS_OK;
+    const bool root = l == l->root;
+    if (direction == GS_FORWARD) {
+        if (root && !outermost_first(l)->elsewhere)
+            GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, gs_shape_size(l->in), pass));
+        return add_weights(d, l);
+    }
+    if (!root || (l->children > 0 && l->child[l->children - 1]->elsewhere)) return GS_OK;
+    return add_on_device(d, GS_DIGEST_dy, 0, in, gs_shape_size(l->out), pass);
+}
+
+static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                             gs_mem out) {
+    gs_digest *d = context;
+    if (!pass->training || pass->n == 0) return GS_OK;
+    if (direction == GS_BACKWARD) {
+        GS_TRY(add_gradients(d, l, pass));
+        if (!out.base || gs_layer_is_view(l)) return GS_OK;
+        return add_on_device(d, GS_DIGEST_dx, l->number, out, gs_shape_size(l->in), pass);
+    }
+    if (gs_layer_is_view(l)) return GS_OK;
+    const gs_digest_layer *joined = &d->layer[l->number];
+    GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, joined->size, pass));
+    if (strcmp(l->ops->name, "dropout") == 0) add_mask(d, l->number, pass->n * joined->size);
+    return GS_OK;
+}
+
+/* ---- the update ---- */
+
+/* The numbers first .. first + count - 1 of an array like the flat one; `x` is where the first of them is. */
+static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t first, size_t count,
+                           int part) {
+    const gs_model *m = d->worker->model;
+    for (int p = 0; p < m->param_count; p++) {
+        const size_t from = m->param[p]->at > first ? m->param[p]->at : first,
+                     end = m->param[p]->at + m->param[p]->count,
+                     to = end < first + count ? end : first + count;
+        if (from >= to) continue;
+        GS_TRY(fetch(d, gs_at(x, from - first), to - from));
+        gs_numbers *here = cell(d, kind, p, part);
+        if (here->n >= (double)m->param[p]->count) *here = (gs_numbers){0}; /* a second update in this step */
+        gs_numbers_add(here, d->room, to - from, from);
+    }
+    return GS_OK;
+}
+
+static gs_status add_updated(gs_digest *d, const gs_optimizer *o, gs_mem weights, size_t first, size_t count,
+                             size_t vector_at, int part) {
+    GS_TRY(add_range(d, GS_DIGEST_updated, weights, first, count, part));
+    for (int i = 0; i < o->vectors && i < 2; i++)
+        GS_TRY(add_range(d, GS_DIGEST_vector0 + i, gs_at(o->vector[i], vector_at), first, count, part));
+    return GS_OK;
+}
+
+static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
+                               float scale) {
+    gs_digest *d = context;
+    d->scale = (double)scale;
+    for (int i = 0; o->divided && i < o->divided->parts; i++) {
+        const gs_held_part *p = &o->divided->part[i];
+        GS_TRY(add_range(d, GS_DIGEST_sum, p->gradients, p->first, p->count, p->common));
+    }
+    if (o->divided) return GS_OK;
+    return add_range(d, GS_DIGEST_sum, gs_at(o->model->gradients, first), first, count,
+                     o->part && o->part->common);
+}
+
+static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
+    gs_digest *d = context;
+    for (int i = 0; o->divided && i < o->divided->parts; i++) {
+        const gs_held_part *p = &o->divided->part[i];
+        GS_TRY(add_updated(d, o, p->weights, p->first, p->count, p->vector_at, p->common));
+    }
+    if (o->divided) return GS_OK;
+    return add_updated(d, o, gs_at(o->model->weights, first), first, count, first,
+                       o->part && o->part->common);
+}
+
+/* ---- a step ---- */
+
+static bool has_layer(gs_digest *d, int layer) {
+    for (int part = 0; part < GS_DIGEST_EIGHTHS; part++)
+        if (cell(d, GS_DIGEST_y, layer, part)->n > 0) return true;
+    return false;
+}
+
+/* Of a pipeline's stage, that of its own layers, where they have it. */
+static gs_status add_state(gs_digest *d) {
+    const gs_model *m = d->worker->model;
+    const bool split = d->worker->way->split;
+    for (int p = m->param_count; p < m->saved_count; p++) {
+        if (split && (!d->place[p].base || !has_layer(d, d->layer_of[p]))) continue;
+        const gs_mem place = split ? d->place[p] : gs_at(m->weights, m->param[p]->at);
+        GS_TRY(add_param(d, GS_DIGEST_state, m->param[p], place, 0));
+    }
+    return GS_OK;
+}
+
+gs_status gs_digest_step(gs_worker *w, const gs_score *of) {
+    gs_digest *d = w->digest;
+    if (!d) return GS_OK;
+    const gs_optimizer *o = w->optimizer;
+    GS_TRY(add_state(d));
+    const gs_digest_score score = {.loss = of->loss,
+                                   .correct = of->correct,
+                                   .samples = of->samples,
+                                   .lr = (double)o->lr,
+                                   .scale = d->scale,
+                                   .norm = o->clip > 0 ? o->norm : 0,
+                                   .updates = (double)o->updates,
+                                   .loss_scale = (double)of->loss_scale,
+                                   .skipped = of->skipped,
+                                   .held = (double)d->own};
+    GS_TRY(gs_digest_write_step(d, w->step + 1, &score));
+    memset(d->table, 0, gs_digest_cells(d) * sizeof *d->table);
+    memset(d->passes, 0, (size_t)d->numbers * sizeof *d->passes);
+    memset(d->masks, 0, (size_t)d->numbers * sizeof *d->masks);
+    memset(d->before, 0, (size_t)d->numbers * sizeof *d->before);
+    d->own = 0;
+    d->scale = 0;
+    return GS_OK;
+}
+
+/* ---- making and freeing ---- */
+
+/* Layers that are joined give the last one's y. */
+static gs_status place_layer(gs_layer *l, void *context) {
+    gs_digest *d = context;
+    gs_digest_layer *own = &d->layer[l->number];
+    for (int i = 0; i < l->params; i++) {
+        const int p = param_of(d, &l->param[i]);
+        d->layer_of[p] = l->number;
+        if (!l->elsewhere) d->place[p] = l->param[i].w;
+    }
+    if (own->size == 0) *own = (gs_digest_layer){l->number, gs_shape_size(l->out)};
+    for (int i = 0; i < l->children; i++) {
+        int last = i;
+        while (last + 1 < l->children && l->child[last + 1]->joined) last++;
+        d->layer[l->child[i]->number] =
+            (gs_digest_layer){l->child[last]->number, gs_shape_size(l->child[last]->out)};
+    }
+    return GS_OK;
+}
+
+gs_status gs_digest_watch(const gs_worker *w, gs_layer *net) {
+    gs_digest *d = w->digest;
+    if (!d) return GS_OK;
+    if (d->watched == GS_DIGEST_WATCHED)
+        return gs_fail(GS_E_USAGE, "--digest: a worker has more than %d stages or replicas of the model",
+                       GS_DIGEST_WATCHED);
+    GS_TRY(gs_layer_walk(net, place_layer, d));
+    return gs_layer_watch_begin(net, (gs_layer_watcher){d, before_layer, after_layer},
+                                &d->watch[d->watched++]);
+}
+
+static gs_status create(gs_worker *w, gs_digest *d) {
+    const gs_model *m = w->model;
+    const size_t layers = gs_layer_count(m->net), params = (size_t)m->saved_count;
+    d->numbers = (int)(layers > params ? layers : params);
+    const size_t count = (size_t)d->numbers;
+    d->table = calloc(gs_digest_cells(d), sizeof *d->table);
+    d->before = calloc(count, sizeof *d->before);
+    d->passes = calloc(count, sizeof *d->passes);
+    d->masks = calloc(count, sizeof *d->masks);
+    d->layer = calloc(count, sizeof *d->layer);
+    d->layer_of = calloc(count, sizeof *d->layer_of);
+    d->place = calloc(count, sizeof *d->place);
+    if (!d->table || !d->before || !d->passes || !d->masks || !d->layer || !d->layer_of || !d->place)
+        return gs_fail(GS_E_MEMORY, "--digest: no memory for the numbers of %zu layers", layers);
+    d->updates = (gs_update_watcher){d, before_update, after_update};
+    w->optimizer->watcher = &d->updates;
+    GS_TRY(gs_digest_watch(w, m->net));
+    return gs_digest_write_start(d);
+}
+
+gs_status gs_digest_create(gs_worker *w) {
+    if (!w->settings->digest) return GS_OK;
+    gs_digest *d = w->digest = calloc(1, sizeof *d);
+    if (!d) return gs_fail(GS_E_MEMORY, "no memory for --digest");
+    d->worker = w;
+    return create(w, d);
+}
+
+void gs_digest_free(gs_digest *d) {
+    if (!d) return;
+    for (int i = 0; i < d->watched; i++) gs_layer_watch_free(d->watch[i]);
+    gs_digest_close(d);
+    free(d->table);
+    free(d->before);
+    free(d->passes);
+    free(d->masks);
+    free(d->layer);
+    free(d->layer_of);
+    free(d->place);
+    free(d->room);
+    free(d);
+}

@@ -1,0 +1,46 @@
+/* What the files of this folder share: the record of a worker. */
+#pragma once
+
+#include <stdio.h>
+#include "layer/watch.h"
+#include "train/digest/digest.h"
+#include "train/ways/way.h"
+
+enum { GS_DIGEST_WATCHED = 256 /* models of a worker, at most: slots of a pipeline */ };
+
+/* Of a layer with those that are joined to it. */
+typedef struct gs_digest_layer {
+    int last;    /* number of the last one */
+    size_t size; /* numbers in its y, of a sample */
+} gs_digest_layer;
+
+struct gs_digest {
+    gs_worker *worker;
+    FILE *file;
+    char path[4096];
+    int numbers;            /* of layers, or of parameters: the larger count */
+    gs_numbers *table;      /* (kinds, numbers, parts): of this step */
+    gs_numbers *before;     /* [parameter]: dw when the last pass ended */
+    int *passes, *masks;    /* [parameter], [layer]: passes of this step that added to dw, that drew a mask */
+    gs_digest_layer *layer; /* [layer] */
+    int *layer_of;          /* [parameter] */
+    gs_mem *place;          /* [parameter]: of the layers that are watched */
+    float *room;            /* a copy of what lies on the device */
+    size_t room_count;
+    size_t own; /* samples of this step that are loaded */
+    double scale;
+    gs_update_watcher updates;
+    gs_layer_watch *watch[GS_DIGEST_WATCHED];
+    int watched;
+};
+
+static inline size_t gs_digest_cells(const gs_digest *d) {
+    return (size_t)GS_DIGEST_KINDS_COUNT * (size_t)d->numbers * GS_DIGEST_PARTS;
+}
+
+/* ---- file.c ---- */
+
+/* Begin the file: all before "start". */
+gs_status gs_digest_write_start(gs_digest *);
+gs_status gs_digest_write_step(gs_digest *, uint64_t step, const gs_digest_score *);
+void gs_digest_close(gs_digest *);

@@ -1,0 +1,129 @@
+#include "train/layout.h"
+
+#include "core/text.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_MOST = 4096, STAGES_MOST = 64, ZERO_MOST = 3 };
+
+static const struct {
+    const char *name;
+    int least, most;
+    size_t at;
+} terms[] = {{"dp", 1, WORKERS_MOST, offsetof(gs_layout, dp)},
+             {"tp", 1, GS_TENSOR_MOST, offsetof(gs_layout, tp)},
+             {"pp", 1, STAGES_MOST, offsetof(gs_layout, pp)},
+             {"zero", 0, ZERO_MOST, offsetof(gs_layout, zero)}};
+enum { TERMS = sizeof terms / sizeof *terms };
+
+/* "pp4" -> 2, and *number 4; a number below 0: there is none. -1: no such term. */
+static int term_of(const char *text, size_t length, int *number) {
+    for (int t = 0; t < TERMS; t++) {
+        const size_t name = strlen(terms[t].name), digits = length - name;
+        if (length < name || strncmp(text, terms[t].name, name) != 0) continue;
+        *number = -1;
+        if (digits >= 1 && digits <= 6 && strspn(text + name, "0123456789") >= digits)
+            *number = atoi(text + name);
+        return t;
+    }
+    return -1;
+}
+
+static gs_status refuse(const char *text, const char *term, size_t length, const char *why) {
+    char shown[48];
+    snprintf(shown, sizeof shown, "%.*s", (int)(length < 40 ? length : 40), term);
+    return gs_fail(GS_E_USAGE, "--layout %s: %s '%s'; wanted some of dpN, tpN, ppN and zeroN with commas",
+                   gs_printable(text), why, gs_printable(shown));
+}
+
+gs_status gs_layout_read(const char *text, gs_layout *out) {
+    bool seen[TERMS] = {false};
+    *out = (gs_layout){1, 1, 1, 0};
+    for (const char *term = text;; term++) {
+        const size_t length = strcspn(term, ",");
+        int number = 0;
+        const int t = term_of(term, length, &number);
+        if (t < 0) return refuse(text, term, length, "there is no term");
+        if (seen[t]) return refuse(text, term, length, "a second");
+        if (number < terms[t].least || number > terms[t].most)
+            return gs_fail(GS_E_USAGE, "--layout %s: '%.*s' is out of range; wanted %s%d to %s%d",
+                           gs_printable(text), (int)(length < 40 ? length : 40), term, terms[t].name,
+                           terms[t].least, terms[t].name, terms[t].most);
+        seen[t] = true;
+        *(int *)((char *)out + terms[t].at) = number;
+        term += length;
+        if (!*term) return GS_OK;
+    }
+}
+
+const char *gs_layout_text(const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
+    text[0] = 0;
+    for (int t = 0; t < TERMS; t++) {
+        const int number = *(const int *)((const char *)l + terms[t].at);
+        if (number == terms[t].least) continue;
+        gs_append(text, GS_LAYOUT_TEXT, "%s%s%d", *text ? "," : "", terms[t].name, number);
+    }
+    if (!*text) gs_append(text, GS_LAYOUT_TEXT, "dp1");
+    return text;
+}
+
+/* ---- in a run ---- */
+
+/* The one place that says what a layout needs and this version has not. */
+static gs_status check_there(const char *text, const gs_layout *l) {
+    if (l->tp == 1 || (l->pp == 1 && l->zero == 0)) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--layout %s: parts of layers go with replicas alone so far; wanted no %s beside tp%d",
+                   text, l->pp > 1 ? "ppN" : "zeroN", l->tp);
+}
+
+static gs_status agree(const char *text, const char *term, int of_layout, int none, const char *option,
+                       int given) {
+    if (given == none || given == of_layout) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
+                   of_layout, option, given);
+}
+
+gs_status gs_layout_settle(gs_settings *s) {
+    gs_layout l;
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    GS_TRY(check_there(s->layout, &l));
+    GS_TRY(agree(s->layout, "pp", l.pp, 0, "pipeline", s->pipeline));
+    GS_TRY(agree(s->layout, "zero", l.zero, 0, "zero", s->zero));
+    GS_TRY(agree(s->layout, "tp", l.tp, 0, "tensor", s->tensor));
+    s->pipeline = l.pp > 1 ? l.pp : 0;
+    s->tensor = l.tp > 1 ? l.tp : 0;
+    s->zero = l.zero;
+    return GS_OK;
+}
+
+gs_layout gs_layout_of(const gs_settings *s, int workers) {
+    const int stages = s->pipeline > 1 ? s->pipeline : 1, parts = s->tensor > 1 ? s->tensor : 1;
+    return (gs_layout){workers / stages / parts, parts, stages, s->zero};
+}
+
+gs_status gs_layout_check_workers(const gs_settings *s, int workers) {
+    gs_layout l;
+    char product[48];
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    const double wanted = (double)l.dp * l.tp * l.pp;
+    if (!(wanted < workers) && !(wanted > workers)) return GS_OK;
+    if (l.tp > 1)
+        snprintf(product, sizeof product, "%d x %d x %d", l.dp, l.tp, l.pp);
+    else
+        snprintf(product, sizeof product, "%d x %d", l.dp, l.pp);
+    return gs_fail(GS_E_USAGE,
+                   "--layout %s: it has %s = %.0f worker%s (dp x %spp), and there %s %d; wanted as many "
+                   "(--devices, or launch -n)",
+                   s->layout, product, wanted, gs_s((unsigned)wanted), l.tp > 1 ? "tp x " : "",
+                   workers == 1 ? "is" : "are", workers);
+}
+
+gs_place gs_place_of(const gs_layout *l, int rank) {
+    return (gs_place){.part = rank % l->tp, .replica = rank / l->tp % l->dp, .stage = rank / (l->tp * l->dp)};
+}

@@ -1,0 +1,326 @@
+#include "train/layout_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/cores.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "train/internal.h"
+#include "train/profile/profile.h"
+#include "train/ways/pipeline.h"
+
+/* ---- who holds what ---- */
+
+/* A worker as far as gs_stage_cut looks at it. */
+typedef struct stand_in {
+    gs_worker worker;
+    gs_comm comm;
+    gs_pipeline_worker cut;
+} stand_in;
+
+static gs_status cut(const gs_settings *s, const gs_model *plan, int workers, int rank, stand_in *in) {
+    memset(in, 0, sizeof *in);
+    in->comm.size = workers;
+    const gs_layout layout = gs_layout_of(s, workers);
+    in->worker = (gs_worker){.settings = s, .comm = &in->comm, .model = (gs_model *)(uintptr_t)plan};
+    in->worker.schedule.mine = gs_parts_of(s, workers) / layout.dp;
+    in->worker.schedule.passes = gs_passes(s);
+    return gs_stage_cut(&in->worker, rank, &in->cut);
+}
+
+static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {
+    *text = 0;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const int first = p->first[p->chunk[c].run], last = p->first[p->chunk[c].run + 1] - 1;
+        gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
+    }
+}
+
+/* The plan of a tensor group's worker. */
+static gs_status plan_part(const gs_settings *s, const gs_model *plan, gs_model **part) {
+    const gs_tensor_group place = {.size = s->tensor};
+    return gs_model_plan_tensor(s->model, plan->in, &place, part);
+}
+
+static gs_status count_part(const gs_settings *s, const gs_model *plan, size_t *params) {
+    gs_model *part;
+    GS_TRY(plan_part(s, plan, &part));
+    *params = part->params;
+    gs_model_free(part);
+    return GS_OK;
+}
+
+gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int workers, int rank,
+                             gs_layout_share *out) {
+    const gs_layout l = gs_layout_of(s, workers);
+    *out = (gs_layout_share){.place = gs_place_of(&l, rank), .params = plan->params};
+    out->weights = l.zero > 2 ? l.dp : 1;
+    out->gradients = l.zero > 1 ? l.dp : 1;
+    out->vectors = l.zero > 0 ? l.dp : 1;
+    snprintf(out->layers, sizeof out->layers, "%s", "all");
+    if (l.tp > 1) return count_part(s, plan, &out->params);
+    if (l.pp == 1) return GS_OK;
+    stand_in *in = malloc(sizeof *in);
+    if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
+    gs_status status = cut(s, plan, workers, rank, in);
+    if (status == GS_OK) {
+        out->params = in->cut.own.params;
+        name_layers(&in->cut, out->layers, sizeof out->layers);
+    }
+    gs_stage_cut_free(&in->cut);
+    free(in);
+    return status;
+}
+
+/* ---- the formulas ---- */
+
+typedef struct stage {
+    double flops;         /* share of the model's */
+    double weights, sent; /* bytes; sent: activations and their gradients, of a sample */
+} stage;
+
+/* Of each stage; *shape: of the pipeline. */
+static gs_status describe_stage(const gs_settings *s, const gs_model *m, int workers, int number,
+                                gs_pipeline *shape, stage *out) {
+    const int replicas = gs_layout_of(s, workers).dp;
+    double all_flops = 0;
+    stand_in *in = malloc(sizeof *in);
+    if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
+    gs_status status = cut(s, m, workers, number * replicas, in);
+    const gs_pipeline_worker *p = &in->cut;
+    *out = (stage){0};
+    for (int r = 0; status == GS_OK && r < p->runs; r++) all_flops += gs_pipeline_cost(m, p->first, r);
+    for (int c = 0; status == GS_OK && c < p->shape.chunks; c++) {
+        const int run = p->chunk[c].run, first = p->first[run], last = p->first[run + 1];
+        out->flops += gs_pipeline_cost(m, p->first, run) / all_flops;
+        if (run + 1 < p->runs)
+            out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
+        if (run > 0) out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
+    }
+    if (status == GS_OK) {
+        out->weights = (double)in->cut.own.counts * sizeof(float);
+        *shape = in->cut.shape;
+    }
+    gs_stage_cut_free(&in->cut);
+    free(in);
+    return status;
+}
+
+/* The sums of a tensor group: y in forward, dx in backward. */
+static gs_status add_sums(gs_layer *l, void *context) {
+    stage *g = context;
+    const gs_shape *summed = l->role == GS_TENSOR_ROWS                     ? &l->out
+                             : l->role == GS_TENSOR_COLUMNS && l->needs_dx ? &l->in
+                                                                           : NULL;
+    if (!summed) return GS_OK;
+    g->sent += (double)gs_shape_size(*summed) * sizeof(float);
+    return GS_OK;
+}
+
+/* Of each worker of a tensor group. */
+static gs_status describe_part(const gs_settings *s, const gs_model *m, stage *out) {
+    gs_model *part;
+    const double n = s->tensor;
+    GS_TRY(plan_part(s, m, &part));
+    *out = (stage){.flops =
+                       (part->flops_forward + part->flops_backward) / (m->flops_forward + m->flops_backward),
+                   .weights = (double)part->saved * sizeof(float)};
+    gs_status status = gs_layer_walk(part->net, add_sums, out);
+    out->sent *= s->exact ? log2(n) : 2 * (n - 1) / n;
+    gs_model_free(part);
+    return status;
+}
+
+/* Of the worker that needs most, as rehearsed. */
+static gs_status memory_of(const gs_layout_plan *p, const gs_settings *s, double *bytes) {
+    gs_memory_plan plan;
+    gs_settings run = *s;
+    run.devices = p->devices;
+    const gs_status status = gs_memory_plan_create(&run, &plan);
+    if (status == GS_OK) *bytes = gs_memory_most(&plan, NULL);
+    gs_memory_plan_free(&plan);
+    return status;
+}
+
+static double gradients_sent(const gs_settings *s, const gs_layout *l, double weights) {
+    const double d = l->dp;
+    if (s->exact && !l->zero) return log2(d) * weights;
+    return (l->zero > 2 ? 3 : 2) * (d - 1) / d * weights;
+}
+
+static gs_status predict(const gs_layout_plan *p, const gs_settings *s, const gs_model *m,
+                         gs_layout_cost *out) {
+    const gs_layout l = gs_layout_of(s, p->workers);
+    const double batch = (double)p->memory.batch, cores = gs_cpu_cores(),
+                 threads = s->exact || p->workers >= cores ? 1 : floor(cores / p->workers),
+                 rate = p->samples_per_s;
+    double slowest = 0, work = 0;
+    *out = (gs_layout_cost){.layout = l};
+    gs_pipeline shape = {.stages = 1, .micro_batches = 1, .chunks = 1};
+    for (int i = 0; i < l.pp; i++) {
+        stage g = {1, (double)m->saved * sizeof(float), 0};
+        if (l.pp > 1) GS_TRY(describe_stage(s, m, p->workers, i, &shape, &g));
+        if (l.tp > 1) GS_TRY(describe_part(s, m, &g));
+        work += l.tp * g.flops;
+        slowest = fmax(slowest, g.flops * batch / l.dp / (rate * threads));
+        out->sent = fmax(out->sent, gradients_sent(s, &l, g.weights) + g.sent * batch / l.dp);
+    }
+    const double waits = (double)(l.pp - 1) / ((double)shape.chunks * shape.micro_batches);
+    out->bubble = l.pp > 1 ? gs_pipeline_bubble(&shape) : 0;
+    out->seconds = fmax(slowest * (1 + waits), work * batch / (rate * cores)) + out->sent / p->bandwidth;
+    return memory_of(p, s, &out->memory);
+}
+
+/* ---- all layouts ---- */
+
+static double measure_bandwidth(const gs_settings *s) {
+    enum { BYTES = 16 << 20, TIMES = 4 };
+    char *from = calloc(1, BYTES), *to = malloc(BYTES);
+    double best = 1;
+    for (int i = 0; i < TIMES && from && to; i++) {
+        const double start = gs_seconds();
+        gs_copy(to, from, BYTES);
+        best = fmin(best, gs_seconds() - start);
+    }
+    free(from);
+    free(to);
+    const double here = BYTES / fmax(best, 1e-9);
+    return gs_link_is_there(&s->link) ? fmin(here, s->link.bandwidth) : here;
+}
+
+/* r: with one thread, the same samples again and again. */
+static gs_status measure(gs_layout_plan *p) {
+    gs_settings s = p->memory.settings;
+    gs_profile profile = {0};
+    char device[48];
+    GS_TRY(gs_devices_name(s.devices, 0, device));
+    s.devices = device;
+    s.pipeline_schedule = NULL;
+    s.micro_batches = 0;
+    s.threads = 1;
+    s.batch = p->memory.batch > 64 ? 64 : p->memory.batch;
+    s.exact = false;
+    s.accumulate = 1;
+    gs_status status = gs_profile_run(&s, 0.2, &profile);
+    p->samples_per_s = profile.step;
+    p->bandwidth = measure_bandwidth(&s);
+    gs_profile_free(&profile);
+    return status;
+}
+
+static int faster_first(const void *a, const void *b) {
+    const double x = ((const gs_layout_cost *)a)->seconds, y = ((const gs_layout_cost *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+/* text: room for its name, which the settings then point to. */
+static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
+    gs_settings s = p->memory.settings;
+    s.layout = gs_layout_text(l, text);
+    s.max_memory = 0;
+    if (l->pp > 1) return s;
+    s.micro_batches = 0; /* these are of pipelines */
+    s.pipeline_schedule = NULL;
+    return s;
+}
+
+static gs_status check_layout(gs_settings *s, int workers) {
+    GS_TRY(gs_layout_settle(s));
+    GS_TRY(gs_check_settings(s));
+    GS_TRY(gs_check_workers(s, s->train_set, workers));
+    return gs_check_batch_norm(s, s->train_set, workers);
+}
+
+/* It becomes one more row, unless it cannot run, or does not fit. */
+static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l) {
+    char text[GS_LAYOUT_TEXT];
+    gs_settings s = with_layout(p, l, text);
+    gs_layout_cost *cost = &p->cost[p->costs];
+    gs_status status = check_layout(&s, p->workers);
+    if (status == GS_OK) status = predict(p, &s, m, cost);
+    if (status == GS_E_MEMORY) return status;
+    if (status != GS_OK && p->refused++ == 0) snprintf(p->why, sizeof p->why, "%s: %s", text, gs_message());
+    if (status != GS_OK) return GS_OK;
+    const int limit = p->memory.settings.max_memory;
+    if (limit && cost->memory > 1e6 * limit)
+        p->too_large++;
+    else
+        p->costs++;
+    return GS_OK;
+}
+
+static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
+    enum { ZERO_MOST = 3, STAGES_MOST = 64 };
+    p->cost = calloc((size_t)p->workers * (ZERO_MOST + 2), sizeof *p->cost);
+    if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+    for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++)
+        for (int zero = 0; zero <= ZERO_MOST && p->workers % pp == 0; zero++)
+            if (zero == 0 || pp < p->workers)
+                GS_TRY(try_layout(p, m, &(gs_layout){p->workers / pp, 1, pp, zero}));
+    for (int tp = 2; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
+        if (p->workers % tp == 0) GS_TRY(try_layout(p, m, &(gs_layout){p->workers / tp, tp, 1, 0}));
+    qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
+    return GS_OK;
+}
+
+/* As one worker would be rehearsed: the data are there, and the model's text is known. */
+static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
+    char device[48];
+    gs_settings one = *settings;
+    GS_TRY(gs_devices_name(settings->devices, 0, device));
+    one.devices = device;
+    one.layout = NULL;
+    one.pipeline = one.tensor = one.zero = one.max_memory = one.micro_batches = 0;
+    one.pipeline_schedule = NULL;
+    one.exact = false;
+    GS_TRY(gs_memory_plan_create(&one, memory));
+    gs_settings *s = &memory->settings;
+    s->exact = settings->exact;
+    s->max_memory = settings->max_memory;
+    s->micro_batches = settings->micro_batches;
+    s->pipeline_schedule = settings->pipeline_schedule;
+    s->devices = settings->devices;
+    return GS_OK;
+}
+
+gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_plan *memory,
+                            gs_model **plan) {
+    *plan = NULL;
+    GS_TRY(settle_data(settings, memory));
+    gs_settings *s = &memory->settings;
+    s->layout = settings->layout;
+    GS_TRY(check_layout(s, workers));
+    return gs_model_plan(s->model, s->train_set->shape, plan);
+}
+
+gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
+                                gs_layout_plan *p) {
+    *p = (gs_layout_plan){.workers = workers, .devices = devices};
+    GS_TRY(settle_data(settings, &p->memory));
+    GS_TRY(measure(p));
+    gs_model *m;
+    const gs_settings *s = &p->memory.settings;
+    GS_TRY(gs_model_plan(s->model, s->train_set->shape, &m));
+    const gs_status status = try_all(p, m);
+    gs_model_free(m);
+    return status;
+}
+
+void gs_layout_plan_free(gs_layout_plan *p) {
+    gs_memory_plan_free(&p->memory);
+    free(p->cost);
+    *p = (gs_layout_plan){0};
+}
+
+gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost, const char *devices,
+                             int steps, gs_result *result) {
+    char text[GS_LAYOUT_TEXT];
+    gs_settings s = with_layout(p, &cost->layout, text);
+    s.devices = devices;
+    s.steps = (uint64_t)steps;
+    return gs_train(&s, NULL, result);
+}

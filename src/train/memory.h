@@ -1,0 +1,92 @@
+/* What memory a run will take, found out by rehearsing it: the calls of a run, on devices that book what is allocated
+ * but allocate nothing and compute nothing (gs_device_rehearse). So there is no second formula that could drift from
+ * what training does.
+ *
+ * A ledger holds what a worker allocates on its device, and on the host for its samples and for messages. Not in it:
+ * the data set, which a process has once; the program and its libraries; what OpenCL keeps for itself; what a transport
+ * keeps of messages under way.
+ */
+#pragma once
+
+#include "train/train.h"
+
+/* One layer's share. Its gradients are as large as its weights. */
+typedef struct gs_memory_layer {
+    char name[48], what[96];
+    double weights, optimizer, state, activations; /* bytes */
+} gs_memory_layer;
+
+typedef struct gs_memory_worker {
+    char device[48];
+    int rank;
+    gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
+    size_t piece;                        /* samples that it computes at once, at most; in training, */
+    size_t eval_block;                   /* and in a test */
+} gs_memory_worker;
+
+typedef struct gs_memory_plan {
+    struct gs_run *run; /* whose data sets it uses; freed with the plan if owns_run */
+    bool owns_run;
+    gs_settings settings;     /* with the data sets and the model's text: to plan again with changes */
+    gs_memory_worker *worker; /* [workers] */
+    int workers;
+    gs_memory_layer *layer; /* of worker 0 */
+    size_t layers;
+    double shared;    /* bytes of worker 0's activations that no single layer owns */
+    double again;     /* with --recompute: share of forward's operations that its backward repeats */
+    size_t params;    /* trained numbers, */
+    size_t own;       /* and those of worker 0: with --tensor a part of them */
+    int vectors;      /* that its optimiser keeps for each of them */
+    int all_workers;  /* of all processes */
+    int stages;       /* of a pipeline, that share a part of each batch; else 1 */
+    int tensor;       /* workers that share each pair of linear layers; else 1 */
+    int zero;         /* ZeRO's stage; 0: all workers hold all */
+    size_t batch;     /* the global batch */
+    double set_bytes; /* of both data sets in the host's memory, once for the process; 0: pictures in files */
+} gs_memory_plan;
+
+/* Of a run with these settings. Fails as gs_train would before its first step. With settings->processes the others are
+ * taken to have the same devices as this one. *plan is to be freed in any case. */
+gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
+void gs_memory_plan_free(gs_memory_plan *);
+
+/* The same run with other settings: on the data sets of the first plan, which must live as long. GS_E_USAGE: such a run
+ * would be refused. */
+gs_status gs_memory_plan_again(const gs_memory_plan *, const gs_settings *, gs_memory_plan *out);
+
+/* The largest need of a device among the workers, and which worker's it is (NULL: nobody asks). */
+double gs_memory_most(const gs_memory_plan *, int *worker);
+
+/* ---- memory_options.c ---- */
+
+/* What one change of the settings would save, in bytes on the worker that needs most. */
+typedef struct gs_memory_option {
+    char option[64];    /* as it can be typed; or the name of a theory */
+    char formula[100];  /* of what is saved */
+    const char *costs;  /* what it costs in time; NULL: nothing, or that is not what matters */
+    double saves, peak; /* peak: what that worker then takes */
+    bool in_theory;     /* a formula; else the plan was made again with it */
+} gs_memory_option;
+
+enum { GS_MEMORY_OPTIONS = 24 };
+typedef struct gs_memory_options {
+    gs_memory_option of[GS_MEMORY_OPTIONS];
+    int count;
+} gs_memory_options;
+
+/* Each alone, in the order of memory_levers.c: those that leave the training as it is but for rounding, cheapest in
+ * time first; those that give up what was asked for, or change the training; theory. The theory is ZeRO (Rajbhandari,
+ * Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models", SC 2020): N workers hold
+ * 1/N each of the optimiser's vectors (stage 1), also of the gradients (2), also of the weights (3). Of K vectors, in
+ * f32, a worker has 4 (2 + K) bytes for each parameter; 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
+gs_status gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
+
+/* Those bytes for the plan's own stage, and the sum as text: "8 + 4/2". */
+double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
+
+/* ---- memory_fit.c ---- */
+
+/* GS_E_MEMORY: settings->max_memory is set and less than a worker would need. The message has the largest kinds, and
+ * what would make it fit, cheapest first. With settings->fit, the cheapest of it is put into *settings instead, *plan
+ * becomes the plan with it, and `why` says what was chosen and why; else that is "". */
+gs_status gs_memory_check(gs_settings *, gs_memory_plan *plan, char *why, size_t size);

@@ -1,0 +1,148 @@
+#include "train/pipeline/schedule.h"
+
+#include <stdlib.h>
+
+const char *const gs_action_names[GS_ACTIONS] = {
+    "load",
+    "receive activation",
+    "forward",
+    "send activation",
+    "receive gradient",
+    "receive tied gradient",
+    "backward",
+    "send gradient",
+    "send tied gradient",
+    "sum",
+    "update",
+    "send table",
+    "receive table",
+};
+
+/* ---- making a list ---- */
+
+/* There is room: gs_instructions_create has counted. */
+static void then(gs_instructions *l, gs_action action, int k, int chunk, int peer) {
+    if (l->count == l->room) gs_bug("a schedule has more than %zu instructions", l->room);
+    l->list[l->count++] = (gs_instruction){action, k, chunk, peer};
+}
+
+/* The number of a run of layers: stage s has s, p + s, 2 p + s, ... */
+static int run_of(const gs_pipeline *p, int stage, int chunk) {
+    return chunk * p->stages + stage;
+}
+
+static int last_run(const gs_pipeline *p) {
+    return p->stages * p->chunks - 1;
+}
+
+static int stage_after(const gs_pipeline *p, int stage) {
+    return (stage + 1) % p->stages;
+}
+
+static int stage_before(const gs_pipeline *p, int stage) {
+    return (stage + p->stages - 1) % p->stages;
+}
+
+void gs_then_forward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
+    const int run = run_of(p, stage, chunk);
+    if (chunk == 0) then(l, GS_DO_LOAD, k, 0, 0);
+    if (run > 0) then(l, GS_DO_RECV_ACTIVATION, k, chunk, stage_before(p, stage));
+    then(l, GS_DO_FORWARD, k, chunk, 0);
+    if (run < last_run(p)) then(l, GS_DO_SEND_ACTIVATION, k, chunk, stage_after(p, stage));
+}
+
+void gs_then_backward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
+    const int run = run_of(p, stage, chunk), last = last_run(p);
+    const bool tied = p->tied == GS_TIED_EACH && last > 0;
+    if (run < last) then(l, GS_DO_RECV_GRADIENT, k, chunk, stage_after(p, stage));
+    if (tied && run == 0) then(l, GS_DO_RECV_TIED, k, chunk, p->stages - 1);
+    then(l, GS_DO_BACKWARD, k, chunk, 0);
+    if (run > 0) then(l, GS_DO_SEND_GRADIENT, k, chunk, stage_before(p, stage));
+    if (tied && run == last) then(l, GS_DO_SEND_TIED, k, chunk, 0);
+}
+
+static void then_update(gs_instructions *l, const gs_pipeline *p, int stage) {
+    const int last = p->stages - 1;
+    const bool first_of_two = p->tied && last > 0 && stage == 0,
+               second_of_two = p->tied && last > 0 && stage == last;
+    if (p->tied == GS_TIED_ONCE && second_of_two) then(l, GS_DO_SEND_TIED, 0, p->chunks - 1, 0);
+    if (p->tied == GS_TIED_ONCE && first_of_two) then(l, GS_DO_RECV_TIED, 0, 0, last);
+    then(l, GS_DO_SUM, 0, 0, 0);
+    then(l, GS_DO_UPDATE, 0, 0, 0);
+    if (first_of_two) then(l, GS_DO_SEND_TABLE, 0, 0, last);
+    if (second_of_two) then(l, GS_DO_RECV_TABLE, 0, p->chunks - 1, 0);
+}
+
+gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_pipeline *p, int stage,
+                                 gs_instructions *out) {
+    enum { EACH = 8 /* of a micro-batch through a chunk, forward and backward */, LAST = 4 };
+    *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
+    out->list = malloc(out->room * sizeof *out->list);
+    if (!out->list) return gs_fail(GS_E_MEMORY, "no memory for a schedule of %zu instructions", out->room);
+    schedule->order(p, stage, out);
+    then_update(out, p, stage);
+    return GS_OK;
+}
+
+void gs_instructions_free(gs_instructions *l) {
+    free(l->list);
+    *l = (gs_instructions){0};
+}
+
+/* ---- what follows from it ---- */
+
+gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipeline *p) {
+    if (p->stages < 1 || p->micro_batches < 1 || p->chunks < 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "a pipeline of %d stages with %d chunks and %d micro-batches; wanted 1 or more of each",
+            p->stages, p->chunks, p->micro_batches);
+    if (p->chunks == 1) return GS_OK;
+    if (!schedule->chunked)
+        return gs_fail(GS_E_USAGE, "the schedule %s has one chunk in each stage, not %d; wanted interleaved",
+                       schedule->name, p->chunks);
+    if (p->stages == 1)
+        return gs_fail(GS_E_USAGE, "one stage with %d chunks: nothing to interleave", p->chunks);
+    if (p->tied == GS_TIED_EACH)
+        return gs_fail(
+            GS_E_USAGE,
+            "%d chunks in each stage, and a tied gradient for each micro-batch: between the last stage and "
+            "the first so many messages could be under way that both wait for ever; wanted gpipe or 1f1b",
+            p->chunks);
+    if (p->micro_batches % p->stages == 0) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "%d micro-batches for %d stages: interleaved sends them round in groups of as many as there are "
+        "stages; wanted a multiple of %d",
+        p->micro_batches, p->stages, p->stages);
+}
+
+int gs_instructions_alive(const gs_instructions *l, int chunk) {
+    int alive = 0, most = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        if (chunk != GS_ALL_CHUNKS && l->list[i].chunk != chunk) continue;
+        alive += (l->list[i].action == GS_DO_FORWARD) - (l->list[i].action == GS_DO_BACKWARD);
+        if (alive > most) most = alive;
+    }
+    return most;
+}
+
+double gs_pipeline_bubble(const gs_pipeline *p) {
+    const double waits = p->stages - 1;
+    return waits / ((double)p->micro_batches * p->chunks + waits);
+}
+
+gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *receive, int stage) {
+    static const gs_action sent[GS_ACTIONS] = {[GS_DO_RECV_ACTIVATION] = GS_DO_SEND_ACTIVATION,
+                                               [GS_DO_RECV_GRADIENT] = GS_DO_SEND_GRADIENT,
+                                               [GS_DO_RECV_TIED] = GS_DO_SEND_TIED,
+                                               [GS_DO_RECV_TABLE] = GS_DO_SEND_TABLE};
+    if (!gs_action_receives(receive->action))
+        gs_bug("'%s' receives nothing", gs_action_names[receive->action]);
+    gs_instruction s = {sent[receive->action], receive->micro_batch, receive->chunk, stage};
+    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* it went round */
+    if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* the other way */
+    if (receive->action == GS_DO_RECV_TIED) s.chunk = p->chunks - 1;
+    if (receive->action == GS_DO_RECV_TABLE) s.chunk = 0;
+    return s;
+}

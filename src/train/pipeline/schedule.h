@@ -1,0 +1,137 @@
+/* Pipeline schedules: who computes what when, as lists of instructions.
+ *
+ * A pipeline has p stages, each a run of the model's layers on a worker of its own. A batch is cut into m
+ * micro-batches, and these follow each other through the stages: forward from the first stage to the last, backward the
+ * other way. At the end of the batch all stages sum and update (no weight is ever stale). Three schedules, here for p =
+ * 3 and m = 4; a forward takes one place, a backward two:
+ *
+ *     gpipe    stage 0   0 1 2 3 . . . . . . 0 0 1 1 2 2 3 3     all forward, then all backward:
+ *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in a stage
+ *              stage 2   . . 0 1 2 3 0 0 1 1 2 2 3 3 . . . .
+ *
+ *     1f1b     stage 0   0 1 2 . . . . 0 0 3 1 1 . 2 2 . 3 3     one forward, one backward: the same time,
+ *              stage 1   . 0 1 . . 0 0 2 1 1 3 2 2 . 3 3 . .     but at most p - s are alive in stage s
+ *              stage 2   . . 0 0 0 1 1 1 2 2 2 3 3 3 . . . .
+ *
+ *     interleaved        each stage holds v short runs (chunks) instead of a long one: stage s has the runs
+ *                        s, p + s, 2 p + s, ... A micro-batch goes round the stages v times, and a stage waits for a
+ *                        short run where it waited for a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are
+ *                        alive (all m v of them where m = p)
+ *
+ * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:
+ *
+ *     gpipe, 1f1b    (p - 1) / (m + p - 1)
+ *     interleaved    (p - 1) / (v m + p - 1)
+ *
+ * Two messages of a pair of stages may go in another order than their receiver wants them: with chunks, activations and
+ * gradients of two stages go the same way. A receive then takes what comes, in the order of the sender's list, until it
+ * has what it wants, and keeps the rest.
+ *
+ * An instruction names a message's sender and receiver by their stages. A worker executes its list from the first to
+ * the last, and needs nothing else to know; the same lists can be drawn, tested, and run in virtual time
+ * (virtual_time.h).
+ *
+ * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
+ * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
+ * Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM" (SC 2021), for
+ * interleaved. Schedules as lists: ShallowSpeed (siboehm).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* What becomes of the gradient of a table that is the weight of the first run and of the last one (layer/tied.c). */
+typedef enum gs_tied_exchange {
+    GS_TIED_NONE, /* there is no such table */
+    GS_TIED_ONCE, /* the last run's part is sent once, after all backward */
+    /* After each backward, so that the first run adds to it in the order of a model that is whole. Not with several
+     * chunks: the messages between the last stage and the first could end in a deadlock. */
+    GS_TIED_EACH,
+} gs_tied_exchange;
+
+typedef struct gs_pipeline {
+    int stages;        /* p, at least 1 */
+    int micro_batches; /* m, at least 1 */
+    int chunks;        /* v, runs in each stage: 1, or of a chunked schedule 1 or more */
+    gs_tied_exchange tied;
+} gs_pipeline;
+
+typedef enum gs_action {
+    GS_DO_LOAD, /* micro-batch k: its samples on the first stage, its answers on the last, its size on all */
+    GS_DO_RECV_ACTIVATION,
+    GS_DO_FORWARD, /* of the last run: the loss too */
+    GS_DO_SEND_ACTIVATION,
+    GS_DO_RECV_GRADIENT,
+    GS_DO_RECV_TIED, /* the gradient of the table */
+    GS_DO_BACKWARD,
+    GS_DO_SEND_GRADIENT,
+    GS_DO_SEND_TIED,
+    GS_DO_SUM, /* over the pipelines that are beside each other */
+    GS_DO_UPDATE,
+    GS_DO_SEND_TABLE, /* after the update */
+    GS_DO_RECV_TABLE,
+    GS_ACTIONS
+} gs_action;
+
+extern const char *const gs_action_names[GS_ACTIONS]; /* "load", "receive activation", ... */
+
+typedef struct gs_instruction {
+    gs_action action;
+    int micro_batch, chunk; /* 0 where it is about none */
+    int peer;               /* of a message: the other stage */
+} gs_instruction;
+
+typedef struct gs_instructions {
+    gs_instruction *list;
+    size_t count, room;
+} gs_instructions;
+
+typedef struct gs_pipeline_schedule {
+    const char *name;  /* as --pipeline-schedule takes it */
+    const char *title; /* for people */
+    bool chunked;      /* a stage may have several chunks; then p divides m */
+    /* Calls gs_then_forward and gs_then_backward in this stage's order. */
+    void (*order)(const gs_pipeline *, int stage, gs_instructions *);
+} gs_pipeline_schedule;
+
+extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved;
+extern const gs_pipeline_schedule *const gs_pipeline_schedules[]; /* all, then NULL */
+
+/* GS_E_USAGE: numbers that are too small; several chunks for a schedule that has one, for one stage, or with
+ * GS_TIED_EACH; or p does not divide m, which several chunks demand. */
+gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
+
+/* The list of a stage; free it with gs_instructions_free, even after a failure. GS_E_MEMORY. */
+gs_status gs_instructions_create(const gs_pipeline_schedule *, const gs_pipeline *, int stage,
+                                 gs_instructions *out);
+void gs_instructions_free(gs_instructions *);
+
+enum { GS_ALL_CHUNKS = -1 };
+
+/* How many micro-batches have at most been forward in this chunk and not yet backward; of all chunks: how many runs of
+ * one, which may be less than the sum over the chunks, as each has its maximum at another time. */
+int gs_instructions_alive(const gs_instructions *, int chunk);
+
+/* The bubble of equal stages, by the formula above: a share of the time. */
+double gs_pipeline_bubble(const gs_pipeline *);
+
+static inline bool gs_action_sends(gs_action a) {
+    return a == GS_DO_SEND_ACTIVATION || a == GS_DO_SEND_GRADIENT || a == GS_DO_SEND_TIED ||
+           a == GS_DO_SEND_TABLE;
+}
+static inline bool gs_action_receives(gs_action a) {
+    return a == GS_DO_RECV_ACTIVATION || a == GS_DO_RECV_GRADIENT || a == GS_DO_RECV_TIED ||
+           a == GS_DO_RECV_TABLE;
+}
+
+/* Of a receive: what the peer does, in its list. */
+gs_instruction gs_instruction_sent(const gs_pipeline *, const gs_instruction *receive, int stage);
+
+/* ---- for schedules ---- */
+
+/* Micro-batch k through a chunk, with the messages that it needs. */
+void gs_then_forward(gs_instructions *, const gs_pipeline *, int stage, int k, int chunk);
+void gs_then_backward(gs_instructions *, const gs_pipeline *, int stage, int k, int chunk);

@@ -1,0 +1,57 @@
+/* The three schedules of schedule.h. A stage's list is in the order in which they call forward and backward. */
+#include "train/pipeline/schedule.h"
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* All micro-batches forward, then all backward. */
+static void gpipe(const gs_pipeline *p, int stage, gs_instructions *out) {
+    for (int k = 0; k < p->micro_batches; k++) gs_then_forward(out, p, stage, k, 0);
+    for (int k = 0; k < p->micro_batches; k++) gs_then_backward(out, p, stage, k, 0);
+}
+
+/* The first micro-batch comes back to stage s when p - s have gone forward there. From then on each that goes forward
+ * takes the place of one that goes backward. */
+static void one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
+    const int m = p->micro_batches, ahead = least(p->stages - 1 - stage, m);
+    for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);
+    for (int k = ahead; k < m; k++) {
+        gs_then_forward(out, p, stage, k, 0);
+        gs_then_backward(out, p, stage, k - ahead, 0);
+    }
+    for (int k = m - ahead; k < m; k++) gs_then_backward(out, p, stage, k, 0);
+}
+
+/* The i-th run of a stage: p micro-batches through its first chunk, the same through the second, ...; then the next p.
+ * Backward goes through the chunks from the last to the first. */
+static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
+    const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
+    gs_then_forward(out, p, stage, k, i % round / p->stages);
+}
+
+static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
+    const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
+    gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
+}
+
+/* 1f1b over runs. The first micro-batch reaches the last chunk of stage s after (v - 1) p runs there, and comes back to
+ * it 2 (p - 1 - s) runs later, as forward and backward alternate. */
+static void interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
+    const int runs = p->micro_batches * p->chunks;
+    const int ahead = p->micro_batches == p->stages
+                          ? runs
+                          : least(2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages, runs);
+    for (int i = 0; i < ahead; i++) ith_forward(p, stage, i, out);
+    for (int i = ahead; i < runs; i++) {
+        ith_forward(p, stage, i, out);
+        ith_backward(p, stage, i - ahead, out);
+    }
+    for (int i = runs - ahead; i < runs; i++) ith_backward(p, stage, i, out);
+}
+
+const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
+                           gs_1f1b = {"1f1b", "1F1B", false, one_forward_one_backward},
+                           gs_interleaved = {"interleaved", "interleaved 1F1B", true, interleaved};
+
+const gs_pipeline_schedule *const gs_pipeline_schedules[] = {&gs_gpipe, &gs_1f1b, &gs_interleaved, NULL};

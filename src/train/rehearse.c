@@ -1,0 +1,218 @@
+/* A rehearsal of a run: the calls that its workers make, in their order, as far as they allocate (memory.h). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/shard.h"
+#include "train/internal.h"
+#include "train/memory.h"
+#include "train/run.h"
+
+/* ---- the calls of a worker ---- */
+
+/* Forward and backward over n samples. The loss's own backward needs no scratch memory. */
+static gs_status rehearse_piece(gs_worker *w, size_t n) {
+    gs_pass pass = {.n = n, .training = true};
+    gs_mem logits, dx;
+    if (n == 0) return GS_OK;
+    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
+    return gs_layer_backward(w->model->net, &pass, w->model->dlogits, &dx);
+}
+
+/* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, and one after
+ * the other they differ by one sample, but for the last. */
+static gs_status rehearse_step(gs_worker *w, uint64_t done) {
+    if (w->way->rehearse) return w->way->rehearse(w, done);
+    gs_schedule schedule = w->schedule;
+    schedule.done = done;
+    gs_schedule_place at = gs_schedule_begin(&schedule);
+    gs_piece piece = {0};
+    size_t done_with[2] = {0, 0};
+    while (gs_schedule_next(&schedule, &at, &piece) && piece.step == done + 1) {
+        if (piece.n == done_with[0] || piece.n == done_with[1]) continue;
+        GS_TRY(rehearse_piece(w, piece.n));
+        done_with[1] = done_with[0];
+        done_with[0] = piece.n;
+    }
+    return GS_OK;
+}
+
+static gs_status rehearse_test_of_stage(gs_worker *w, const gs_pass *pass) {
+    bool scored;
+    w->device->steady = true;
+    const gs_status status = w->way->score(w, pass, &scored);
+    w->device->steady = false;
+    return status;
+}
+
+static gs_status rehearse_test(gs_worker *w, size_t n) {
+    gs_pass pass = {.n = n};
+    gs_mem logits;
+    if (n == 0) return GS_OK;
+    if (w->way->split) return rehearse_test_of_stage(w, &pass);
+    w->device->steady = true;
+    const gs_status status = gs_model_forward(w->model, &pass, w->input.x, &logits);
+    w->device->steady = false;
+    return status == GS_OK ? gs_model_loss(w->model, &pass, logits, w->input.answers) : status;
+}
+
+/* Which blocks of the test set are this worker's. */
+static gs_status rehearse_tests(gs_worker *w) {
+    const size_t all = w->test_set->count, blocks = (all + w->eval_block - 1) / w->eval_block;
+    const gs_shard mine = gs_eval_blocks(w, blocks);
+    if (mine.count == 0) return GS_OK;
+    const size_t last = all - (blocks - 1) * w->eval_block;
+    const bool has_last = mine.first + mine.count == blocks;
+    if (mine.count > 1 || !has_last) GS_TRY(rehearse_test(w, w->eval_block));
+    return has_last ? rehearse_test(w, last) : GS_OK;
+}
+
+/* What is kept for the end of the run. */
+static gs_status rehearse_end(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    const gs_model *whole = gs_model_whole(w->model);
+    const size_t vectors = (size_t)w->optimizer->vectors * whole->params * sizeof(float);
+    if (s->save_state && w->comm->rank == 0)
+        GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, &w->optimizer, vectors));
+    return gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float));
+}
+
+static gs_status rehearse(gs_worker *w) {
+    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch), asked = w->settings->steps;
+    const bool one = asked == 1 || epoch * (uint64_t)w->settings->epochs == 1; /* step, in all */
+    if (!w->way->split) {                                                      /* as gs_warm_up does */
+        GS_TRY(rehearse_piece(w, w->schedule.most));
+        GS_TRY(gs_optimizer_warm_up(w->optimizer));
+    }
+    GS_TRY(gs_make_way(w));
+    GS_TRY(rehearse_step(w, 0));
+    if (w->way->split && !one) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
+    if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
+    GS_TRY(rehearse_tests(w));
+    return rehearse_end(w);
+}
+
+/* ---- what they took ---- */
+
+typedef struct listing {
+    gs_memory_plan *plan;
+    size_t room;
+    double held; /* of the vectors of its layers, with ZeRO */
+} listing;
+
+static gs_status list_layer(gs_layer *l, void *context) {
+    listing *to = context;
+    gs_memory_plan *p = to->plan;
+    if (l->joined || l->elsewhere || p->layers == to->room) return GS_OK;
+    gs_memory_layer *row = &p->layer[p->layers];
+    double state = 0;
+    for (int i = 0; i < l->params; i++) state += l->param[i].state ? (double)l->param[i].count : 0;
+    const double own = (double)gs_layer_params(l);
+    snprintf(row->name, sizeof row->name, "%s", l->name);
+    gs_layer_describe(l, row->what, sizeof row->what);
+    if (l->children > 0) snprintf(row->what, sizeof row->what, "%s", l->ops->name);
+    row->weights = sizeof(float) * own;
+    row->optimizer = row->weights * p->vectors * to->held;
+    row->state = 2 * sizeof(float) * state; /* the running ones, and the sums that they become */
+    row->activations = l == l->root ? 0 : (double)l->bytes;
+    p->shared -= row->activations;
+    if (row->weights + row->state + row->activations > 0) p->layers++;
+    return GS_OK;
+}
+
+static gs_status count_params(gs_layer *l, void *count) {
+    for (int i = 0; i < l->params && !l->elsewhere; i++)
+        if (!l->param[i].state) *(size_t *)count += l->param[i].count;
+    return GS_OK;
+}
+
+static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
+    size_t params = 0; /* in its layers */
+    gs_model *m = w->model;
+    (void)gs_layer_walk(m->net, count_params, &params);
+    for (int i = 0; w->way->model && (m = w->way->model(w, i)); i++) {
+        if (i == 0) params = 0;
+        (void)gs_layer_walk(m->net, count_params, &params);
+    }
+    listing to = {p, gs_layer_count(w->model->net),
+                  params > 0 ? (double)w->optimizer->held / (double)params : 1};
+    p->layer = calloc(to.room, sizeof *p->layer);
+    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", to.room);
+    p->params = gs_model_whole(w->model)->params;
+    p->own = params;
+    p->vectors = w->optimizer->vectors;
+    p->batch = w->batch;
+    const gs_recomputed r = gs_worker_recomputes(w);
+    p->again = r.forward > 0 ? r.again / r.forward : 0;
+    p->shared = p->worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] +
+                p->worker[0].use[GS_OFFLOADED].bytes[GS_MEMORY_ACTIVATIONS];
+    if (!w->way->model) return gs_layer_walk(w->model->net, list_layer, &to);
+    for (int i = 0; (m = w->way->model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, list_layer, &to));
+    return GS_OK;
+}
+
+static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_comm *comm, gs_memory_plan *plan,
+                                 int i) {
+    gs_worker w;
+    gs_memory_worker *out = &plan->worker[i];
+    gs_settings settings = *s;
+    const char *device = run->worker[comm->rank % run->local].device;
+    settings.rehearses = true;
+    settings.begin = NULL;
+    GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
+                            run->test_set));
+    gs_status status = rehearse(&w);
+    snprintf(out->device, sizeof out->device, "%s", device);
+    for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w.device->memory.peak[p];
+    out->rank = comm->rank;
+    out->piece = w.schedule.most;
+    out->eval_block = w.eval_block;
+    if (status == GS_OK && i == 0) status = list_layers(plan, &w);
+    gs_worker_free(&w);
+    return status;
+}
+
+/* ---- all workers ---- */
+
+int gs_run_all_workers(const gs_run *run) {
+    const gs_rendezvous *p = run->settings.processes;
+    return run->local * (p && p->size > 1 ? p->size : 1);
+}
+
+static double bytes_of(const gs_dataset *set) {
+    return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);
+}
+
+static gs_status check(const gs_run *run, const gs_settings *s, int workers) {
+    GS_TRY(gs_check_each_setting(s));
+    GS_TRY(gs_check_settings(s));
+    GS_TRY(gs_check_workers(s, run->train_set, workers));
+    GS_TRY(gs_check_batch_norm(s, run->train_set, workers));
+    return gs_run_check_sizes(run, s, workers);
+}
+
+gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory_plan *plan) {
+    const gs_rendezvous *p = run->settings.processes;
+    const int workers = gs_run_all_workers(run),
+              first = all || workers == run->local ? 0 : p->rank * run->local;
+    const gs_way *way = gs_way_of(s);
+    *plan = (gs_memory_plan){.run = run,
+                             .settings = *s,
+                             .all_workers = workers,
+                             .stages = s->pipeline > 1 ? s->pipeline : 1,
+                             .tensor = s->tensor > 1 ? s->tensor : 1,
+                             .zero = way->zero && workers > 1 ? way->zero(s) : 0};
+    plan->settings.train_set = run->train_set;
+    plan->settings.test_set = run->test_set;
+    GS_TRY(check(run, s, workers));
+    plan->workers = all ? workers : run->local;
+    plan->worker = calloc((size_t)plan->workers, sizeof *plan->worker);
+    if (!plan->worker) return gs_fail(GS_E_MEMORY, "no memory for the plans of %d workers", plan->workers);
+    plan->set_bytes = bytes_of(run->train_set);
+    if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
+    for (int i = 0; i < plan->workers; i++) {
+        gs_comm comm = {.rank = first + i, .size = workers};
+        GS_TRY(rehearse_worker(run, s, &comm, plan, i));
+    }
+    return GS_OK;
+}

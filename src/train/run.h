@@ -1,0 +1,65 @@
+/* What the files run.c, prepare.c and rehearse.c share: a run of this process. */
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include "model/safetensors.h"
+#include "train/memory.h"
+#include "train/state.h"
+
+typedef enum gs_job { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_job;
+
+/* A run of this process: one thread for each of its workers. */
+typedef struct gs_run {
+    gs_job job;
+    gs_settings settings; /* a copy, with the model of settings.load filled in */
+    char *model;          /* its text, where it was made to fit the data; else NULL */
+    gs_saved saved;       /* what the file settings.load says of itself */
+    gs_state *state;      /* what is in settings.resume */
+    gs_scaling scaling;   /* of the training set, or of the one that the loaded weights were trained on */
+    const gs_observer *observer;
+    gs_dataset *loaded[2]; /* from files; NULL where they came from memory */
+    const gs_dataset *train_set, *test_set;
+    char fit[300]; /* what --fit chose, and why; "": nothing */
+    int local;     /* workers in this process, and */
+    int threads;   /* what each has of the CPU's */
+    float *logits; /* of the whole test set: JOB_PREDICT */
+    struct gs_run_worker *worker;
+} gs_run;
+
+typedef struct gs_run_worker {
+    gs_run *run;
+    pthread_t thread;
+    gs_comm *comm;
+    char device[48];
+    cpu_set_t share;          /* CPUs to which it is bound, */
+    int cpus;                 /* how many; 0: it is not bound */
+    gs_memory_worker planned; /* all zero: nothing is */
+    gs_worker worker;
+    gs_result result;
+    gs_status status;
+    bool found_by_all;  /* what is wrong all workers find by themselves: see worker_main */
+    char message[1024]; /* errors belong to a thread; this carries one out of it */
+} gs_run_worker;
+
+/* ---- prepare.c: before there are workers ---- */
+
+/* Settings, files and data sets of a run, all checked. *run is to be freed in any case. */
+gs_status gs_run_prepare(gs_run *);
+void gs_run_free(gs_run *);
+
+/* GS_E_USAGE: the training set is too small for these settings with so many workers. */
+gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
+
+/* The model with the names that the file settings.save is to have. */
+gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
+
+/* ---- rehearse.c ---- */
+
+/* How many workers the run has in all its processes: each has as many as this one. */
+int gs_run_all_workers(const gs_run *);
+
+/* plan->worker = what each worker takes with these settings, which may be others than the run's own: those of this
+ * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
+ * do not go together. *plan is to be freed in any case; the run must live as long. */
+gs_status gs_run_rehearse(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);

@@ -1,0 +1,87 @@
+/* The state of a run: what it needs, beside the weights, to go on as if it had never stopped.
+ *
+ *     step         steps done, from which follow the place in the epoch, its order (data/order.h), the learning rate,
+ *                  and what dropout and augmentation draw: all of them are functions of the seed and the step
+ *     updates      of the optimiser: Adam's t
+ *     loss_scale   and `good`, its steps, in f16 (optim/loss_scale.h)
+ *     vectors      the optimiser's (optim/optimizer.h): velocity, moments
+ *     options      those that the run was started with
+ *     data         what the training set was: samples and a checksum
+ *
+ *     one run  | epoch 1 | epoch 2 | epoch 3 | epoch 4 |
+ *     two      | epoch 1 | ep|                               --save-state: weights and state
+ *                             |och 2 | epoch 3 | epoch 4 |   --resume: the same bits; with another number of workers,
+ *                                                            where that gives the same bits too (--exact)
+ *
+ * A run that has done all that is asked for makes no step: its weights are tested and saved as they are.
+ *
+ * It lies in the file of the weights (model/safetensors.h), as text in the metadata and as tensors
+ * "optimizer.velocity.3.weight"; readers of weights ignore it. With --sync local, a run that ends between two
+ * averages makes one there, which a run that does not stop would not make; and `updates` are those of rank 0.
+ */
+#pragma once
+
+#include "train/train.h"
+
+struct cJSON;
+struct gs_run_option;
+
+typedef struct gs_state {
+    uint64_t step, updates;
+    float loss_scale; /* 0: the loss is not scaled */
+    uint64_t good;
+    uint64_t samples; /* of the training set */
+    uint32_t data;    /* gs_data_checksum of it */
+    int vectors;
+    float *vector[GS_OPTIMIZER_VECTORS]; /* on the host, as the optimiser has them; NULL: not read yet */
+    size_t params;                       /* floats in each */
+    struct cJSON *options;               /* {"optimizer": "adam", ...}, as they can be typed */
+} gs_state;
+
+void gs_state_free(gs_state *); /* NULL is allowed */
+
+/* Of its vectors, on the host. */
+size_t gs_state_bytes(const gs_state *);
+
+/* ---- written ---- */
+
+/* Between two steps. All workers call it; *out: rank 0's, else NULL. */
+gs_status gs_state_take(gs_worker *, gs_state **out);
+
+/* Weights (model->saved floats) and state in one file, whole or not at all. GS_E_FILE, GS_E_MEMORY. */
+gs_status gs_state_save(const char *path, const gs_model *, const gs_optimizer_ops *, const float *weights,
+                        const gs_state *);
+
+/* ---- read ---- */
+
+/* Read all but the vectors. GS_E_FILE; GS_E_FORMAT: the file is damaged, or holds weights alone. */
+gs_status gs_state_read(const char *path, gs_state **out);
+
+/* Read the vectors that the settings' optimiser keeps. The model may be a plan. GS_E_SHAPE: one is missing or has
+ * another shape, or there are others; GS_E_FORMAT; GS_E_MEMORY. */
+gs_status gs_state_load(const char *path, const gs_model *, const gs_settings *, gs_state *);
+
+/* The text of an option of the run; NULL: it had its default. */
+const char *gs_state_option(const gs_state *, const char *name);
+
+/* GS_E_USAGE: the settings or the training set are not those of the run, where they must be (gs_resume in
+ * options/options.h). The message names the option and both values. */
+gs_status gs_state_check(const char *path, const gs_state *, const gs_settings *,
+                         const gs_dataset *train_set);
+
+/* The same of one option alone. */
+gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
+                                const gs_settings *);
+
+enum { GS_RUN_HAS_ENDED = 700 }; /* bytes of the next sentence, at most */
+
+/* Has it done all steps that these settings want? Then `text` says so, and how to go on. */
+bool gs_state_has_ended(const gs_state *, const gs_settings *, char *text, size_t size);
+
+/* ---- a worker goes on from settings->begin ---- */
+
+/* Before its loader is made: which steps are done. */
+void gs_state_begin(gs_worker *);
+
+/* After the warm-up, which changes vectors that are not 0: write them to the device. */
+gs_status gs_state_restore(gs_worker *);

@@ -1,0 +1,276 @@
+/* --pipeline P: each worker has a stage of the model, and micro-batches follow each other through the stages.
+ *
+ *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update       F: forward, its y goes to the next stage
+ *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update       B: backward, its dx goes to the one before
+ *
+ * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
+ * other (pipeline_run.c): it never asks where another stage is. Where the model is cut follows from counted FLOPs
+ * (../pipeline/cut.h). Each micro-batch that is forward and not yet backward needs activations of its own, of the
+ * stage's layers: gs_model_create_stage.
+ *
+ * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
+ * (../layout.h), and each pipeline has a part of the batch:
+ *
+ *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
+ *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
+ *
+ * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
+ * are the virtual shards of exact.c, each by itself from an empty gradient on, and they are added in its tree
+ * (pipeline_tree.h): the same bits as one worker's. What a stage computes is what these layers compute in a whole
+ * model, and messages change no bit.
+ *
+ * `tied` (layer/tied.c) is in the last stage, and the table in the first. The last one has a copy. Its part of the
+ * gradient goes to the first stage, which adds its own and updates, and sends the table back. With --exact it goes for
+ * each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
+ *
+ * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (gs_stage_arrays). When the
+ * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
+ * through the stages too (pipeline_score.c).
+ *
+ * With --zero 1 the replicas of a stage, one in each pipeline, divide its vectors (zero.h): gradients are
+ * reduce-scattered among them, each updates its part, and the weights are all-gathered.
+ *
+ * Sources: see schedule.h.
+ */
+#include "train/ways/pipeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "train/internal.h"
+#include "train/pipeline/virtual_time.h"
+
+/* ---- settings ---- */
+
+enum { CHUNKS = 2 /* of interleaved, unless it says otherwise */ };
+
+gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks) {
+    const char *name = text ? text : gs_1f1b.name;
+    const size_t length = strcspn(name, ":");
+    *schedule = NULL;
+    for (const gs_pipeline_schedule *const *s = gs_pipeline_schedules; *s; s++)
+        if (strlen((*s)->name) == length && strncmp((*s)->name, name, length) == 0) *schedule = *s;
+    *chunks = *schedule && (*schedule)->chunked ? CHUNKS : 1;
+    char end;
+    if (*schedule && !name[length]) return GS_OK;
+    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%d%c", chunks, &end) == 1 &&
+        *chunks >= 1 && *chunks <= GS_RUNS)
+        return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, interleaved, or "
+                   "interleaved:V with V "
+                   "from 1 to %d runs of layers in each stage",
+                   name, GS_RUNS);
+}
+
+static int stages(const gs_settings *s) {
+    return s->pipeline;
+}
+
+/* What another way does not know. */
+static gs_status check_others(const gs_settings *s) {
+    const char *option = s->micro_batches > 0   ? "micro-batches"
+                         : s->pipeline_schedule ? "pipeline-schedule"
+                                                : NULL;
+    if (!option) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--%s is for --pipeline P, which cuts the model into P stages", option);
+}
+
+static gs_status check(const gs_settings *s, bool chosen) {
+    const gs_pipeline_schedule *schedule;
+    int chunks;
+    if (!chosen) return check_others(s);
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    if (s->exact && gs_way_exact.check) GS_TRY(gs_way_exact.check(s, true));
+    if (s->accumulate > 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--accumulate %d: a pipeline accumulates over its micro-batches; wanted --micro-batches",
+            s->accumulate);
+    if (strcmp(s->sync, gs_settings_default().sync) != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline sums the gradients of each stage among the workers that have it, by "
+                       "messages: it does "
+                       "not work with --sync %s",
+                       s->sync);
+    if (s->zero > 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the bytes; "
+            "wanted --zero 1, or no --pipeline",
+            s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
+    if (s->verify > 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--verify compares the weights of all workers, and with --pipeline each has those of its stage; "
+            "use only one of them");
+    return GS_OK;
+}
+
+static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipeline *p) {
+    const int runs = p->stages * p->chunks;
+    int *first = malloc((GS_RUNS + 1) * sizeof *first);
+    gs_tied_runs tied = {NULL, 0, 0};
+    if (!first) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
+    gs_status status = gs_pipeline_cut(plan, runs, first);
+    if (status == GS_OK) status = gs_pipeline_tied(plan, runs, first, &tied);
+    if (tied.table) p->tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
+    free(first);
+    return status;
+}
+
+/* A micro-batch is computed at once. */
+static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
+    const size_t batch = s->batch ? s->batch : set->count,
+                 most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+    const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s),
+                 micro = (batch + cuts - 1) / cuts;
+    if (micro <= most) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
+                   "samples, and at most "
+                   "%zu are computed at once; wanted %s",
+                   batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches");
+}
+
+static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+    const gs_pipeline_schedule *schedule;
+    gs_pipeline p = {.stages = s->pipeline};
+    if (workers % s->pipeline != 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each stage of each "
+            "pipeline (--devices, or launch -n)",
+            s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->pipeline);
+    const int pipelines = workers / s->pipeline;
+    if (s->exact && GS_EXACT_SHARDS % pipelines != 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline %d --exact: there are %d workers, in %d pipelines; wanted 1, 2, 4 or 8 pipelines, so "
+            "that the %d virtual shards of a batch divide evenly",
+            s->pipeline, workers, pipelines, GS_EXACT_SHARDS);
+    if (s->exact && s->micro_batches > 0 && s->micro_batches != GS_EXACT_SHARDS / pipelines)
+        return gs_fail(
+            GS_E_USAGE,
+            "--micro-batches %d: with --exact the micro-batches of a pipeline are its part of the %d virtual "
+            "shards; wanted %d, or no --micro-batches",
+            s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p.chunks));
+    p.micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
+    gs_model *plan;
+    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    gs_status status = gs_context(check_model(s, plan, &p), "--pipeline %d", s->pipeline);
+    gs_model_free(plan);
+    GS_TRY(status);
+    GS_TRY(gs_context(gs_pipeline_check(schedule, &p), "--pipeline %d", s->pipeline));
+    return check_sizes(s, set, workers);
+}
+
+static void describe(const gs_settings *s, char *text, size_t size) {
+    const gs_pipeline_schedule *schedule;
+    int chunks;
+    if (gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks) != GS_OK) return;
+    const int used = snprintf(text, size, "pipelines of %d stages, %s", s->pipeline, schedule->title);
+    if (used > 0 && (size_t)used < size && chunks > 1)
+        snprintf(text + used, size - (size_t)used, " of %d runs in each", chunks);
+}
+
+/* ---- training ---- */
+
+static gs_status create(gs_worker *w) {
+    gs_pipeline_worker *p = w->way_state = calloc(1, sizeof *p);
+    if (!p) return gs_fail(GS_E_MEMORY, "no memory for --pipeline");
+    return gs_stage_create(w, p);
+}
+
+static void free_stage(gs_worker *w) {
+    gs_pipeline_worker *p = w->way_state;
+    if (p) gs_stage_free(w, p);
+    free(p);
+}
+
+/* The layers' state follows, as gs_optimizer_end_update has it. */
+static gs_status update(gs_worker *w, const gs_pipeline_worker *p, double samples) {
+    GS_TRY(gs_optimizer_update_held(w->optimizer, samples, &p->held));
+    w->optimizer->updates++;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const gs_stage_chunk *k = &p->chunk[c];
+        GS_TRY(gs_model_update_state_of(w->model, gs_stage_state(p->own.weights, k),
+                                        gs_stage_state(p->own.gradients, k), k->state.count, samples));
+    }
+    return GS_OK;
+}
+
+/* The time in which the stages wait ends when the last of them has done its backward, of which all know once they have
+ * the score. The first step is left out. */
+static gs_status step(gs_worker *w, gs_score *score) {
+    gs_pipeline_worker *p = w->way_state;
+    GS_TRY(gs_stage_run(w, p));
+    double waited = gs_seconds();
+    GS_TRY(gs_comm_barrier(p->lane));
+    waited = gs_seconds() - waited;
+    if (w->step > w->begun_at) p->took += p->step_took + waited;
+    GS_TRY(gs_stage_sum(w, p, score));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+
+    bool may_update;
+    GS_TRY(gs_stage_clip(w, p, score->samples, &may_update));
+    if (may_update) GS_TRY(update(w, p, score->samples));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
+
+    if (may_update) GS_TRY(gs_stage_gather_weights(w, p));
+    return gs_stage_run_after(w, p);
+}
+/* The stages' times, and all the time that they had: the same on all workers. */
+static gs_status report(gs_worker *w, gs_result *result) {
+    gs_pipeline_worker *p = w->way_state;
+    gs_pipeline_run run = {0};
+    double busy = 0, took = p->took;
+    GS_TRY(gs_comm_all_reduce(w->comm, p->seconds, 2 * (size_t)p->runs, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(w->comm, &took, 1, GS_F64, GS_SUM));
+    for (int r = 0; r < 2 * p->runs; r++) busy += p->seconds[r];
+    GS_TRY(gs_pipeline_in_virtual_time(&p->shape, p->list,
+                                       &(gs_pipeline_times){p->seconds, p->seconds + p->runs, 0}, &run));
+    result->bubble = (gs_bubble){p->shape.stages, took > 0 ? 1 - busy / took : 0, run.bubble,
+                                 gs_pipeline_bubble(&p->shape)};
+    return GS_OK;
+}
+
+/* One of each chunk. */
+static gs_model *model_of(const gs_worker *w, int i) {
+    const gs_pipeline_worker *p = w->way_state;
+    return i < p->shape.chunks ? p->chunk[i].slot[0].model : NULL;
+}
+
+static int zero_of(const gs_settings *s) {
+    return s->zero;
+}
+
+const gs_way gs_way_pipeline = {
+    .name = "pipeline",
+    .option = "--pipeline",
+    .no_bucket = "sums the gradients of a stage when all its micro-batches are done",
+    .no_wire = "sends activations too, which are not rounded",
+    .stages = stages,
+    .no_offload = "gives each worker its stage of the layers and of the vectors already",
+    .check = check,
+    .check_workers = check_workers,
+    .describe = describe,
+    .no_gradient = true, /* but its stage's */
+    .own_sums = true,
+    .split = true,
+    .create = create,
+    .step = step,
+    .held = gs_stage_held,
+    .gather = gs_stage_gather,
+    .scatter = gs_stage_scatter,
+    .weights = gs_stage_weights,
+    .score = gs_stage_score,
+    .rehearse = gs_stage_rehearse,
+    .model = model_of,
+    .zero = zero_of,
+    .report = report,
+    .free = free_stage,
+};

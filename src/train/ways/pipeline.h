@@ -1,0 +1,150 @@
+/* What the files pipeline*.c share: a worker of a pipeline (pipeline.c). */
+#pragma once
+
+#include "comm/split.h"
+#include "optim/optimizer.h"
+#include "train/pipeline/cut.h"
+#include "train/pipeline/schedule.h"
+#include "train/train.h"
+#include "train/ways/pipeline_tree.h"
+
+/* "gpipe", "1f1b", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
+gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
+
+/* A micro-batch on its way through a chunk: a stage of the model with activations of its own, the input that came and
+ * the gradient of the output that came. The weights and the gradients are the worker's. */
+typedef struct gs_stage_slot {
+    gs_model *model;
+    gs_mem x, dy; /* messages that came; GS_NONE: none come */
+    gs_mem y, dx; /* what forward and backward gave: places in the model's buffers */
+} gs_stage_slot;
+
+/* Neighbouring layers of the model, on this worker. Micro-batch k is in slot k % slots; between two steps slot 0 is
+ * that of an evaluation. */
+typedef struct gs_stage_chunk {
+    int run;                /* of the whole model: chunk x p + stage */
+    gs_range params, state; /* in the flat arrays of the whole model */
+    size_t params_at;       /* where these are in this worker's arrays: gs_stage_arrays */
+    size_t state_at;
+    int slots;
+    gs_stage_slot *slot;
+    bool has_dw, has_state; /* a backward, a forward of this step has written them: the next one adds */
+} gs_stage_chunk;
+
+/* What a worker holds of the weights, and of the gradients:
+ *
+ *     | parameters of chunk 0 | of 1 | ... | a copy of a tied table | state of chunk 0 | of 1 | ... | counts |
+ *
+ * The copy is in the last stage alone, the counts are in the gradients alone. */
+typedef struct gs_stage_arrays {
+    size_t params; /* of all chunks: where the copy is */
+    size_t state;  /* where the state begins, */
+    size_t counts; /* and where it ends */
+    gs_mem weights, gradients;
+} gs_stage_arrays;
+
+/* A message that came before another one that was wanted first. */
+typedef struct gs_kept_message {
+    gs_instruction sent;
+    struct gs_kept_message *next;
+    unsigned char data[];
+} gs_kept_message;
+
+typedef struct gs_pipeline_worker {
+    gs_pipeline shape;
+    int stage, group; /* which pipeline of several, side by side */
+    gs_comm *lane;    /* the stages of this pipeline, in their order */
+    gs_comm *beside;  /* the same stage of all pipelines, in their order */
+    int runs, first[GS_RUNS + 1];
+    gs_tied_runs tied;
+    gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
+    size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
+    gs_kept_message *kept;
+    gs_stage_chunk *chunk; /* [v] */
+    gs_stage_arrays own;
+    gs_held_part *
+        part; /* what this worker updates: of each chunk all, or with --zero 1 its part of it, and the rest */
+    gs_held held;
+    gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
+    int inputs;
+    gs_schedule_place place; /* in the schedule of this pipeline's micro-batches */
+    gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
+    int pieces;              /* how many the loader has */
+    float *whole;            /* with --exact: room for a part of the gradients */
+    float *arrived;          /* and with --zero 1 for the same part of all pipelines */
+    gs_leaf_sums *leaves;    /* with --exact, else NULL */
+    double *seconds;         /* [2 runs]: of forward, then of backward; those of other stages are 0 */
+    double took;             /* seconds of forward and backward with all waits */
+    double step_took;        /* of this step, until its own last backward */
+} gs_pipeline_worker;
+
+/* ---- pipeline_cut.c: who holds what ---- */
+
+/* Of worker `rank`: its place, the cut, and the ranges of its chunks. gs_stage_cut_free frees what is made, even after
+ * a failure. */
+gs_status gs_stage_cut(const gs_worker *, int rank, gs_pipeline_worker *);
+void gs_stage_cut_free(gs_pipeline_worker *);
+
+/* What that worker updates; the places of weights and gradients are not filled in. part: room for two of each chunk.
+ * Returns how many they are; *held: floats of a vector. */
+int gs_stage_parts(const gs_worker *, const gs_pipeline_worker *, gs_held_part *part, size_t *held);
+
+/* Of gs_way: floats that a worker holds of each vector; vectors and weights, whole. */
+size_t gs_stage_held(const gs_worker *);
+gs_status gs_stage_gather(gs_worker *, int i, float *whole);
+gs_status gs_stage_scatter(gs_worker *, int i, const float *whole);
+gs_status gs_stage_weights(gs_worker *, float *host);
+
+/* ---- pipeline_stage.c ---- */
+
+/* How many pipelines there are. */
+static inline size_t gs_stage_replicas(const gs_worker *w, const gs_pipeline_worker *p) {
+    return (size_t)(w->comm->size / p->shape.stages);
+}
+
+/* Cut the model, and make what this worker has of it. */
+gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
+void gs_stage_free(gs_worker *, gs_pipeline_worker *);
+
+/* The parameters and the state of a chunk in one of this worker's arrays; the table that two runs use. */
+static inline gs_mem gs_stage_params(gs_mem array, const gs_stage_chunk *c) {
+    return gs_at(array, c->params_at);
+}
+static inline gs_mem gs_stage_state(gs_mem array, const gs_stage_chunk *c) {
+    return gs_at(array, c->state_at);
+}
+static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
+    const gs_stage_chunk *c = &p->chunk[0];
+    return gs_at(array, p->stage == 0 ? c->params_at + p->tied.table->at - c->params.first : p->own.params);
+}
+
+/* ---- pipeline_run.c ---- */
+
+/* Execute the list of this stage up to the sum: dw of its layers, over the micro-batches of this pipeline. */
+gs_status gs_stage_run(gs_worker *, gs_pipeline_worker *);
+
+/* Allocate what the step after `done` others does (gs_way.rehearse). */
+gs_status gs_stage_rehearse(gs_worker *, uint64_t done);
+
+/* The messages after the update. */
+gs_status gs_stage_run_after(gs_worker *, gs_pipeline_worker *);
+
+/* ---- pipeline_score.c ---- */
+
+/* Of gs_way. */
+gs_status gs_stage_score(gs_worker *, const gs_pass *, bool *scored);
+
+/* ---- pipeline_sum.c ---- */
+
+/* gradients = the sum over the pipelines, with --zero 1 this worker's part of it; *score: that of the step, on all
+ * workers. */
+gs_status gs_stage_sum(gs_worker *, gs_pipeline_worker *, gs_score *);
+
+/* The norm of all gradients, of which each stage has its own; and with a loss scale, are all finite? */
+gs_status gs_stage_clip(gs_worker *, const gs_pipeline_worker *, double samples, bool *may_update);
+
+/* With --zero 1, after the update: the weights of a stage, whole. */
+gs_status gs_stage_gather_weights(gs_worker *, gs_pipeline_worker *);
+
+/* Of gs_held: over all workers. */
+gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest);

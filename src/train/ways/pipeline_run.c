@@ -1,0 +1,308 @@
+/* A worker executes the instructions of its stage: see pipeline.c. */
+#include "train/ways/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/device.h"
+#include "core/clock.h"
+#include "train/internal.h"
+#include "train/timeline.h"
+
+/* ---- the micro-batches of a step ---- */
+
+/* All stages know the sizes of all micro-batches beforehand. Of a small batch the last ones may be empty, and then the
+ * loader has none of them. */
+static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
+    int parts = 0;
+    for (p->pieces = 0; parts < w->schedule.mine && p->pieces < p->shape.micro_batches; p->pieces++) {
+        gs_piece *piece = &p->piece[p->pieces];
+        if (!gs_schedule_next(&w->schedule, &p->place, piece)) gs_bug("a step beyond the end of the run");
+        parts += piece->last;
+    }
+    if (parts < w->schedule.mine) gs_bug("a micro-batch is more than can be computed at once");
+    w->piece = p->piece[0];
+    for (int k = p->pieces; k < p->shape.micro_batches; k++) p->piece[k] = (gs_piece){.n = 0};
+}
+
+static gs_pass pass_of(gs_worker *w, const gs_pipeline_worker *p, int k, bool fresh) {
+    gs_pass pass = {.n = p->piece[k].n,
+                    .training = true,
+                    .fresh = fresh,
+                    .seed = w->settings->seed,
+                    .step = w->step,
+                    .first = p->piece[k].place,
+                    .loss_scale = w->optimizer->loss_scale.scale};
+    gs_batch_norm_begin(w, &pass);
+    return pass;
+}
+
+static gs_status load(gs_worker *w, gs_pipeline_worker *p, int k) {
+    gs_pass unused = {0};
+    if (k >= p->pieces) return GS_OK;
+    if (p->inputs == 0) { /* in the middle there are neither samples nor answers */
+        w->measured.samples += (double)p->piece[k].n;
+        return GS_OK;
+    }
+    const gs_input own = w->input;
+    w->input = p->input[k % p->inputs];
+    gs_status status = gs_worker_next(w, &unused);
+    w->input = own;
+    return status;
+}
+
+/* ---- forward and backward ---- */
+
+static gs_stage_slot *slot_of(const gs_pipeline_worker *p, const gs_instruction *i) {
+    const gs_stage_chunk *c = &p->chunk[i->chunk];
+    return &c->slot[i->micro_batch % c->slots];
+}
+
+/* Ranges of this worker's array of gradients. */
+static gs_range params_of(const gs_stage_chunk *c) {
+    return (gs_range){c->params_at, c->params.count};
+}
+static gs_range state_of(const gs_stage_chunk *c) {
+    return (gs_range){c->state_at, c->state.count};
+}
+static gs_range counts_of(const gs_pipeline_worker *p) {
+    return (gs_range){p->own.counts, GS_STATS};
+}
+
+/* With --exact: what leaf k has of a range joins the tree. */
+static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_range r, int k) {
+    if (r.count == 0 || w->settings->rehearses) return GS_OK;
+    if (p->piece[k].n > 0)
+        GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, r.first),
+                                    r.count * sizeof(float)));
+    else
+        memset(p->whole, 0, r.count * sizeof(float));
+    gs_leaf_sums_add(p->leaves, r, k, p->whole);
+    return GS_OK;
+}
+
+static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    gs_stage_chunk *c = &p->chunk[i->chunk];
+    gs_stage_slot *s = slot_of(p, i);
+    const gs_pass pass = pass_of(w, p, i->micro_batch, p->leaves || !c->has_state);
+    const bool has_loss = c->run == p->runs - 1;
+    const gs_input *input = p->inputs ? &p->input[i->micro_batch % p->inputs] : NULL;
+    if (p->leaves && has_loss) GS_TRY(gs_model_clear_stats(w->model));
+    if (pass.n > 0) {
+        GS_TRY(gs_model_forward(s->model, &pass, c->run > 0 ? s->x : input->x, &s->y));
+        if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->answers));
+        c->has_state = true;
+    }
+    if (!p->leaves) return GS_OK;
+    if (has_loss) GS_TRY(add_leaf(w, p, counts_of(p), i->micro_batch));
+    return add_leaf(w, p, state_of(c), i->micro_batch);
+}
+
+static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    gs_stage_chunk *c = &p->chunk[i->chunk];
+    gs_stage_slot *s = slot_of(p, i);
+    const gs_pass pass = pass_of(w, p, i->micro_batch, p->leaves || !c->has_dw);
+    const gs_mem answers =
+        c->run == p->runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].answers : GS_NONE;
+    if (pass.n > 0) {
+        GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, answers, s->dy, &s->dx));
+        c->has_dw = true;
+    }
+    return p->leaves ? add_leaf(w, p, params_of(c), i->micro_batch) : GS_OK;
+}
+
+static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    const bool goes_forward = i->action == GS_DO_FORWARD;
+    const double start = gs_seconds();
+    GS_TRY(goes_forward ? forward(w, p, i) : backward(w, p, i));
+    GS_TRY(w->device->ops->finish(w->device));
+    if (w->step > w->begun_at) /* the first step is left out: see pipeline.c */
+        p->seconds[p->chunk[i->chunk].run + (goes_forward ? 0 : p->runs)] += gs_seconds() - start;
+    return gs_phase_ends(w, goes_forward ? GS_PHASE_FORWARD : GS_PHASE_BACKWARD);
+}
+
+/* ---- messages ---- */
+
+/* The place of what a message carries: on its sender's side what was computed, on the other where it is to lie. */
+static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
+    switch (i->action) {
+    case GS_DO_SEND_ACTIVATION:
+        return slot_of(p, i)->y;
+    case GS_DO_RECV_ACTIVATION:
+        return slot_of(p, i)->x;
+    case GS_DO_SEND_GRADIENT:
+        return slot_of(p, i)->dx;
+    case GS_DO_RECV_GRADIENT:
+        return slot_of(p, i)->dy;
+    case GS_DO_SEND_TABLE:
+    case GS_DO_RECV_TABLE:
+        return gs_stage_table(p, p->own.weights);
+    default:
+        return gs_stage_table(p, p->own.gradients);
+    }
+}
+
+/* How many floats the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs. */
+static size_t floats_in(const gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *sent,
+                        int from) {
+    const int run = sent->chunk * p->shape.stages + from;
+    const gs_layer *net = w->model->net;
+    if (sent->action == GS_DO_SEND_ACTIVATION)
+        return p->piece[sent->micro_batch].n * gs_shape_size(net->child[p->first[run + 1] - 1]->out);
+    if (sent->action == GS_DO_SEND_GRADIENT)
+        return p->piece[sent->micro_batch].n * gs_shape_size(net->child[p->first[run]]->in);
+    return p->tied.table->count;
+}
+
+static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    const size_t bytes = floats_in(w, p, i, p->stage) * sizeof(float);
+    const double start = gs_seconds();
+    const gs_mem from = bytes ? place_of(p, i) : GS_NONE;
+    GS_TRY(gs_call_run_on_device(p->lane, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
+                                 GS_NONE));
+    w->measured.sent += (double)bytes;
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, gs_comm_rank_in_parent(p->lane, i->peer),
+                        bytes, start);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+static bool same(const gs_instruction *a, const gs_instruction *b) {
+    return a->action == b->action && a->micro_batch == b->micro_batch && a->chunk == b->chunk &&
+           a->peer == b->peer;
+}
+
+/* A gradient that is added to what is there; all else overwrites it. */
+static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *i, const void *data,
+                         size_t floats) {
+    void *host;
+    const gs_mem to = place_of(p, i);
+    if (floats == 0 || w->settings->rehearses) return GS_OK;
+    if (i->action != GS_DO_RECV_TIED || p->leaves)
+        return w->device->ops->write(w->device, to, data, floats * sizeof(float));
+    GS_TRY(w->device->ops->map(w->device, to, floats * sizeof(float), &host));
+    for (size_t f = 0; f < floats; f++) ((float *)host)[f] += ((const float *)data)[f];
+    return w->device->ops->unmap(w->device, to, host);
+}
+
+static gs_status keep(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *sent, size_t bytes,
+                      gs_kept_message **out) {
+    gs_kept_message *m = *out = malloc(sizeof *m + (w->settings->rehearses ? 0 : bytes));
+    if (!m) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a message of %zu bytes", bytes);
+    *m = (gs_kept_message){.sent = *sent, .next = p->kept};
+    p->kept = m;
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, m, bytes);
+}
+
+static void drop(gs_worker *w, gs_kept_message *m) {
+    gs_ledger_remove(&w->device->memory, m);
+    free(m);
+}
+
+static gs_kept_message *take_kept(gs_pipeline_worker *p, const gs_instruction *wanted) {
+    gs_kept_message **at = &p->kept;
+    while (*at && !same(&(*at)->sent, wanted)) at = &(*at)->next;
+    gs_kept_message *found = *at;
+    if (found) *at = found->next;
+    return found;
+}
+
+/* The next message that stage `from` sends here, in the order of its list. */
+static gs_status keep_next_message(gs_worker *w, gs_pipeline_worker *p, int from) {
+    const gs_instructions *l = &p->list[from];
+    const gs_instruction *i;
+    do {
+        if (p->sent[from] == l->count)
+            gs_bug("stage %d waits for a message that stage %d does not send", p->stage, from);
+        i = &l->list[p->sent[from]++];
+    } while (!gs_action_sends(i->action) || i->peer != p->stage);
+    const size_t bytes = floats_in(w, p, i, from) * sizeof(float);
+    const double start = gs_seconds();
+    gs_kept_message *m;
+    GS_TRY(keep(w, p, i, bytes, &m));
+    if (w->settings->rehearses) return GS_OK;
+    GS_TRY(gs_comm_recv(p->lane, m->data, bytes, from));
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(p->lane, from), bytes,
+                        start);
+    return GS_OK;
+}
+
+/* What comes before what is wanted is kept. Two messages of one stage are never the same in a step, and those of two
+ * stages differ too: activations come from the stage before, gradients from the one after. */
+static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    const gs_instruction wanted = gs_instruction_sent(&p->shape, i, p->stage);
+    gs_kept_message *m;
+    while (!(m = take_kept(p, &wanted))) GS_TRY(keep_next_message(w, p, i->peer));
+    gs_status status = deliver(w, p, i, m->data, floats_in(w, p, &m->sent, i->peer));
+    drop(w, m);
+    return status == GS_OK ? gs_phase_ends(w, GS_PHASE_SYNC) : status;
+}
+
+/* ---- a step ---- */
+
+static gs_status execute(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
+    if (w->settings->rehearses && (i->action == GS_DO_LOAD || gs_action_sends(i->action))) return GS_OK;
+    if (i->action == GS_DO_LOAD) {
+        GS_TRY(load(w, p, i->micro_batch));
+        return gs_phase_ends(w, GS_PHASE_DATA);
+    }
+    if (gs_action_sends(i->action)) return send(w, p, i);
+    if (gs_action_receives(i->action)) return receive(w, p, i);
+    return compute(w, p, i);
+}
+
+/* A table of two stages is added to from both sides, also in a fresh pass; and a stage may have no samples at all. */
+static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
+    const gs_backend *ops = w->device->ops;
+    GS_TRY(gs_model_clear_stats(w->model));
+    if (p->tied.table && (p->stage == 0 || p->stage == p->shape.stages - 1))
+        GS_TRY(ops->fill(w->device, gs_stage_table(p, p->own.gradients), 0, p->tied.table->count));
+    for (int c = 0; c < p->shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
+    memset(p->sent, 0, (size_t)p->shape.stages * sizeof *p->sent);
+    next_pieces(w, p);
+    return GS_OK;
+}
+
+static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_range r) {
+    if (has || r.count == 0) return GS_OK;
+    return w->device->ops->fill(w->device, gs_at(p->own.gradients, r.first), 0, r.count);
+}
+
+gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
+    const gs_instructions *mine = &p->list[p->stage];
+    const double start = gs_seconds();
+    GS_TRY(begin(w, p));
+    for (size_t i = 0; mine->list[i].action != GS_DO_SUM; i++) GS_TRY(execute(w, p, &mine->list[i]));
+    for (int c = 0; c < p->shape.chunks; c++) {
+        GS_TRY(fill_if_empty(w, p, p->chunk[c].has_dw, params_of(&p->chunk[c])));
+        GS_TRY(fill_if_empty(w, p, p->chunk[c].has_state, state_of(&p->chunk[c])));
+    }
+    p->step_took = gs_seconds() - start;
+    return GS_OK;
+}
+
+gs_status gs_stage_run_after(gs_worker *w, gs_pipeline_worker *p) {
+    const gs_instructions *mine = &p->list[p->stage];
+    size_t i = 0;
+    while (mine->list[i].action != GS_DO_UPDATE) i++;
+    for (i++; i < mine->count; i++) GS_TRY(execute(w, p, &mine->list[i]));
+    return GS_OK;
+}
+
+/* They may need scratch memory. */
+static gs_status rehearse_update(gs_worker *w, const gs_pipeline_worker *p) {
+    gs_squares unused;
+    const gs_optimizer *o = w->optimizer;
+    const bool norms = o->clip > 0 || o->loss_scale.scale > 0;
+    for (int i = 0; i < p->held.parts && norms; i++)
+        GS_TRY(w->device->ops->squares(w->device, p->part[i].gradients, p->part[i].count, 0, &unused));
+    return gs_optimizer_update_held(w->optimizer, 1, &p->held);
+}
+
+gs_status gs_stage_rehearse(gs_worker *w, uint64_t done) {
+    gs_pipeline_worker *p = w->way_state;
+    w->schedule.done = done;
+    p->place = gs_schedule_begin(&w->schedule);
+    GS_TRY(gs_stage_run(w, p));
+    GS_TRY(rehearse_update(w, p));
+    return gs_stage_run_after(w, p);
+}

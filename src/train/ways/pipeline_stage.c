@@ -1,0 +1,239 @@
+/* What a worker has of a model that is cut into stages: see pipeline.c. */
+#include "train/ways/pipeline.h"
+
+#include <stdlib.h>
+
+#include "train/digest/digest.h"
+#include "train/internal.h"
+
+/* ---- the arrays ---- */
+
+/* Of the whole model's weights to this worker's. */
+static gs_status copy_weights(gs_worker *w, const gs_pipeline_worker *p, gs_mem whole) {
+    const gs_backend *ops = w->device->ops;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const gs_stage_chunk *k = &p->chunk[c];
+        GS_TRY(ops->copy(w->device, gs_stage_params(p->own.weights, k), gs_at(whole, k->params.first),
+                         k->params.count));
+        GS_TRY(ops->copy(w->device, gs_stage_state(p->own.weights, k), gs_at(whole, k->state.first),
+                         k->state.count));
+    }
+    if (p->tied.table && p->stage == p->shape.stages - 1)
+        GS_TRY(ops->copy(w->device, gs_stage_table(p, p->own.weights), gs_at(whole, p->tied.table->at),
+                         p->tied.table->count));
+    return ops->finish(w->device);
+}
+
+static gs_status allocate(gs_worker *w, const gs_pipeline_worker *p, gs_memory_kind kind, size_t more,
+                          gs_mem *out) {
+    GS_TRY(gs_alloc(w->device, kind, (p->own.counts + more) * sizeof(float), out));
+    gs_ledger_tail(&w->device->memory, out->base, GS_MEMORY_STATE,
+                   (p->own.counts - p->own.state) * sizeof(float));
+    return GS_OK;
+}
+
+/* The model has had all weights, and no gradients. It frees what it has from here on. */
+static gs_status divide(gs_worker *w, gs_pipeline_worker *p) {
+    gs_model *m = w->model;
+    const gs_mem whole = m->weights;
+    GS_TRY(allocate(w, p, GS_MEMORY_WEIGHTS, 0, &p->own.weights));
+    m->weights = p->own.weights;
+    m->weights_apart = p->own.counts;
+    gs_status status = copy_weights(w, p, whole);
+    m->device->ops->free(m->device, whole);
+    GS_TRY(status);
+    GS_TRY(allocate(w, p, GS_MEMORY_GRADIENTS, GS_STATS, &p->own.gradients));
+    m->gradients = gs_at(p->own.gradients, p->own.counts);
+    m->gradients.at -= m->saved; /* gs_model_stats finds the counts; size_t counts around its end */
+    m->gradients_apart = p->own.counts + GS_STATS;
+    return GS_OK;
+}
+
+/* ---- the layers of a micro-batch ---- */
+
+typedef struct binding {
+    const gs_pipeline_worker *p;
+    const gs_stage_chunk *chunk;
+} binding;
+
+static gs_status bind_layer(gs_layer *l, void *context) {
+    const binding *b = context;
+    const gs_stage_arrays *own = &b->p->own;
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        const size_t at = p->state ? b->chunk->state_at + p->at - b->chunk->state.first
+                                   : b->chunk->params_at + p->at - b->chunk->params.first;
+        p->w = gs_at(own->weights, at);
+        p->dw = gs_at(own->gradients, at);
+    }
+    return GS_OK;
+}
+
+/* They find weights and gradients in this worker's arrays. */
+static gs_status bind_slot(const gs_pipeline_worker *p, const gs_stage_chunk *c, gs_model *m) {
+    for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
+        GS_TRY(gs_layer_walk(m->net->child[i], bind_layer, &(binding){p, c}));
+    for (int i = 0; p->tied.table && c->run == p->tied.borrower && i < m->param_count; i++) {
+        if (m->param[i]->at != p->tied.table->at) continue;
+        m->param[i]->w = gs_stage_table(p, p->own.weights);
+        m->param[i]->dw = gs_stage_table(p, p->own.gradients);
+    }
+    return GS_OK;
+}
+
+/* most: in an evaluation slot 0 has more samples than a micro-batch. */
+static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
+                           size_t most, gs_stage_slot *s) {
+    GS_TRY(gs_model_create_stage(w->model, w->settings->model, most, p->first[c->run], p->first[c->run + 1],
+                                 &s->model));
+    GS_TRY(bind_slot(p, c, s->model));
+    s->model->scaling = w->model->scaling;
+    GS_TRY(gs_digest_watch(w, s->model->net));
+    const size_t in = most * gs_shape_size(s->model->in),
+                 out = w->schedule.most * gs_shape_size(s->model->out);
+    if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in * sizeof(float), &s->x));
+    if (c->run == p->runs - 1) return GS_OK;
+    return gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out * sizeof(float), &s->dy);
+}
+
+static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
+    gs_stage_chunk *c = &p->chunk[number];
+    const int slots = gs_instructions_alive(&p->list[p->stage], number);
+    c->slot = calloc((size_t)slots, sizeof *c->slot);
+    if (!c->slot) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", slots);
+    while (c->slots < slots) {
+        const size_t most = c->slots == 0 ? w->input.most : w->schedule.most;
+        GS_TRY(make_slot(w, p, c, most, &c->slot[c->slots++]));
+    }
+    return GS_OK;
+}
+
+/* Samples are for the first stage, answers for the last one. */
+static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
+    const size_t most = w->schedule.most;
+    const int inputs = p->chunk[0].slots;
+    p->input = calloc((size_t)inputs + 1, sizeof *p->input);
+    if (!p->input) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", inputs);
+    if (p->stage > 0 && p->stage < p->shape.stages - 1) return GS_OK;
+    for (p->inputs = 0; p->inputs < inputs;) {
+        gs_input *input = &p->input[p->inputs++];
+        *input = w->input; /* but for what is of a micro-batch: */
+        input->most = most;
+        input->x = input->answers = GS_NONE;
+        const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
+        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
+        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
+    }
+    return GS_OK;
+}
+
+static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
+    const gs_pipeline_schedule *schedule;
+    const size_t stages = (size_t)p->shape.stages;
+    int chunks;
+    GS_TRY(gs_pipeline_read(w->settings->pipeline_schedule, &schedule, &chunks));
+    p->list = calloc(stages, sizeof *p->list);
+    p->sent = calloc(stages, sizeof *p->sent);
+    p->piece = calloc((size_t)p->shape.micro_batches, sizeof *p->piece);
+    if (!p->list || !p->sent || !p->piece)
+        return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the schedules of %zu stages", stages);
+    for (int s = 0; s < p->shape.stages; s++)
+        GS_TRY(gs_instructions_create(schedule, &p->shape, s, &p->list[s]));
+    return GS_OK;
+}
+
+static int levels_of(int leaves) {
+    int levels = 0;
+    while (1 << levels < leaves) levels++;
+    return levels;
+}
+
+static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
+    size_t held;
+    p->part = calloc(2 * (size_t)p->shape.chunks, sizeof *p->part);
+    if (!p->part) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a list of parts");
+    const int parts = gs_stage_parts(w, p, p->part, &held);
+    for (int i = 0, c = 0; i < parts; i++) {
+        gs_held_part *part = &p->part[i];
+        while (part->first + part->count > p->chunk[c].params.first + p->chunk[c].params.count) c++;
+        const size_t at = p->chunk[c].params_at + part->first - p->chunk[c].params.first;
+        part->weights = gs_at(p->own.weights, at);
+        part->gradients = gs_at(p->own.gradients, at);
+    }
+    p->held = (gs_held){p->part, parts, p->group == 0, gs_stage_reduce_norms, w};
+    return GS_OK;
+}
+
+static size_t largest_chunk(const gs_pipeline_worker *p) {
+    size_t most = p->own.counts - p->own.params + GS_STATS; /* the copy, the state and the counts */
+    for (int c = 0; c < p->shape.chunks; c++)
+        if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
+    return most;
+}
+
+/* What --exact needs: see pipeline_tree.h. */
+static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
+    const size_t most = largest_chunk(p);
+    if (!w->settings->exact) return GS_OK;
+    p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
+    if (!p->whole) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", most);
+    if (w->settings->zero) { /* less than `replicas` floats are left over, and come from all of them */
+        const size_t replicas = gs_stage_replicas(w, p), arrived = most + replicas * replicas;
+        p->arrived = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, arrived * sizeof *p->arrived);
+        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", arrived);
+    }
+    const size_t count = p->own.counts + GS_STATS;
+    const int levels = levels_of(p->shape.micro_batches);
+    GS_TRY(gs_leaf_sums_create(levels, w->settings->rehearses ? 0 : count, &p->leaves));
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
+}
+
+gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
+    GS_TRY(gs_stage_cut(w, w->comm->rank, p));
+    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->group, p->stage, &p->lane));
+    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->stage, p->group, &p->beside));
+    GS_TRY(make_lists(w, p));
+    GS_TRY(divide(w, p));
+    GS_TRY(list_parts(w, p));
+    for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
+    GS_TRY(make_inputs(w, p));
+    p->place = gs_schedule_begin(&w->schedule);
+    p->seconds = calloc(2 * (size_t)p->runs, sizeof *p->seconds);
+    if (!p->seconds) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d times", 2 * p->runs);
+    return make_sums(w, p);
+}
+
+static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
+    for (int i = 0; i < c->slots; i++) {
+        gs_model_free(c->slot[i].model);
+        w->device->ops->free(w->device, c->slot[i].x);
+        w->device->ops->free(w->device, c->slot[i].dy);
+    }
+    free(c->slot);
+}
+
+void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
+    for (int c = 0; p->chunk && c < p->shape.chunks; c++) free_chunk(w, &p->chunk[c]);
+    for (int i = 0; i < p->inputs; i++) {
+        w->device->ops->free(w->device, p->input[i].x);
+        w->device->ops->free(w->device, p->input[i].answers);
+    }
+    for (int s = 0; p->list && s < p->shape.stages; s++) gs_instructions_free(&p->list[s]);
+    while (p->kept) {
+        gs_kept_message *next = p->kept->next;
+        free(p->kept);
+        p->kept = next;
+    }
+    gs_comm_free(p->lane);
+    gs_comm_free(p->beside);
+    gs_leaf_sums_free(p->leaves);
+    free(p->list);
+    free(p->sent);
+    gs_stage_cut_free(p);
+    free(p->part);
+    free(p->input);
+    free(p->piece);
+    free(p->whole);
+    free(p->arrived);
+    free(p->seconds);
+}

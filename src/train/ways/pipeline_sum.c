@@ -1,0 +1,174 @@
+/* What the stages of pipelines do together: the sum of gradients, with --zero 1 in parts, and the norm. See pipeline.c.
+ */
+#include "train/ways/pipeline.h"
+
+#include <string.h>
+
+#include "comm/device.h"
+#include "optim/norm.h"
+#include "train/internal.h"
+
+/* So many floats go from here to each of `others` workers. */
+static void count_sent(gs_worker *w, double floats, int others) {
+    w->measured.sent += floats * others * sizeof(float);
+}
+
+/* ---- the sum over the pipelines, stage by stage ---- */
+
+static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_range r) {
+    const int n = p->beside->size;
+    if (r.count == 0 || n == 1) return GS_OK;
+    count_sent(w, 2.0 * (double)r.count / n, n - 1);
+    return gs_call_run_on_device(p->beside, w->device, &(gs_call){GS_ALL_REDUCE, r.count, GS_F32, GS_SUM, 0},
+                                 GS_NONE, gs_at(p->own.gradients, r.first));
+}
+
+/* The levels of the tree above those of one pipeline: recursive doubling, as in exact.c. */
+static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
+    float *sum = gs_leaf_sums_result(p->leaves) + r.first;
+    const size_t bytes = r.count * sizeof *sum;
+    if (r.count == 0) return GS_OK;
+    for (int distance = 1; distance < p->beside->size; distance *= 2) {
+        const int neighbour = p->beside->rank ^ distance;
+        count_sent(w, (double)r.count, 1);
+        GS_TRY(gs_comm_send(p->beside, sum, bytes, neighbour));
+        GS_TRY(gs_comm_recv(p->beside, p->whole, bytes, neighbour));
+        for (size_t i = 0; i < r.count; i++) sum[i] += p->whole[i];
+    }
+    return w->device->ops->write(w->device, gs_at(p->own.gradients, r.first), sum, bytes);
+}
+
+static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
+    return p->leaves ? sum_leaves(w, p, r) : sum_range(w, p, r);
+}
+
+/* ---- with --zero 1: each replica of a stage gets its part of the sum ---- */
+
+/* Of a chunk with n replicas: own floats for each, and what is left over, for all. */
+typedef struct division {
+    size_t at, own, rest; /* at: in this worker's arrays */
+} division;
+
+static division divide(const gs_pipeline_worker *p, const gs_stage_chunk *c) {
+    const size_t n = (size_t)p->beside->size;
+    return (division){c->params_at, c->params.count / n, c->params.count % n};
+}
+
+static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d) {
+    gs_comm *c = p->beside;
+    const size_t all = d.own * (size_t)c->size;
+    const gs_mem place = gs_at(p->own.gradients, d.at);
+    void *host = NULL;
+    if (d.own > 0) {
+        count_sent(w, (double)d.own, c->size - 1);
+        GS_TRY(w->device->ops->map(w->device, place, all * sizeof(float), &host));
+        float *x = host;
+        const gs_status status =
+            gs_comm_reduce_scatter(c, x, x + d.own * (size_t)c->rank, all, GS_F32, GS_SUM);
+        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
+    }
+    return sum_range(w, p, (gs_range){d.at + all, d.rest});
+}
+
+/* The same by the tree of --exact: the parts come from all replicas, and are added neighbours first. */
+static gs_status reduce_scatter_leaves(gs_worker *w, gs_pipeline_worker *p, division d) {
+    gs_comm *c = p->beside;
+    const float *sum = gs_leaf_sums_result(p->leaves) + d.at;
+    const size_t all = d.own * (size_t)c->size, mine = d.own * (size_t)c->rank;
+    if (d.own > 0) {
+        count_sent(w, (double)d.own, c->size - 1);
+        GS_TRY(gs_comm_all_to_all(c, sum, p->arrived, d.own, GS_F32));
+        gs_add_neighbours(p->arrived, d.own, c->size);
+        GS_TRY(w->device->ops->write(w->device, gs_at(p->own.gradients, d.at + mine), p->arrived,
+                                     d.own * sizeof(float)));
+    }
+    if (d.rest == 0) return GS_OK;
+    count_sent(w, (double)d.rest, c->size - 1);
+    GS_TRY(gs_comm_all_gather(c, sum + all, p->arrived, d.rest, GS_F32));
+    gs_add_neighbours(p->arrived, d.rest, c->size);
+    return w->device->ops->write(w->device, gs_at(p->own.gradients, d.at + all), p->arrived,
+                                 d.rest * sizeof(float));
+}
+
+static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
+    if (!w->settings->zero || p->beside->size == 1)
+        return sum(w, p, (gs_range){c->params_at, c->params.count});
+    return p->leaves ? reduce_scatter_leaves(w, p, divide(p, c)) : reduce_scatter(w, p, divide(p, c));
+}
+
+gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
+    gs_comm *c = p->beside;
+    for (int k = 0; k < p->shape.chunks && w->settings->zero && c->size > 1; k++) {
+        const division d = divide(p, &p->chunk[k]);
+        const gs_mem place = gs_at(p->own.weights, d.at);
+        void *host = NULL;
+        if (d.own == 0) continue;
+        count_sent(w, (double)d.own, c->size - 1);
+        GS_TRY(w->device->ops->map(w->device, place, d.own * (size_t)c->size * sizeof(float), &host));
+        float *x = host;
+        const gs_status status = gs_comm_all_gather(c, x + d.own * (size_t)c->rank, x, d.own, GS_F32);
+        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
+    }
+    return GS_OK;
+}
+
+/* ---- the score ---- */
+
+/* The last stage of the first pipeline has the counts; the others add 0, so this sum is exact. And everyone can ask to
+ * stop. */
+static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
+    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0;
+    for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
+    if (has_counts)
+        GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
+    w->counts[GS_STAT_STOP] = gs_stop_requested ? 1 : 0;
+    GS_TRY(gs_comm_all_reduce(w->comm, w->counts, GS_STATS, GS_F32, GS_SUM));
+    *score = gs_score_of(w->counts);
+    return GS_OK;
+}
+
+gs_status gs_stage_sum(gs_worker *w, gs_pipeline_worker *p, gs_score *score) {
+    for (int c = 0; c < p->shape.chunks; c++) {
+        GS_TRY(sum_params(w, p, &p->chunk[c]));
+        GS_TRY(sum(w, p, (gs_range){p->chunk[c].state_at, p->chunk[c].state.count}));
+    }
+    if (p->stage == p->shape.stages - 1) GS_TRY(sum(w, p, (gs_range){p->own.counts, GS_STATS}));
+    return share_score(w, p, score);
+}
+
+/* ---- norms ---- */
+
+gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
+    const gs_worker *w = worker;
+    if (w->settings->rehearses) return GS_OK;
+    return gs_comm_all_reduce(w->comm, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
+}
+
+/* Squares are added as whole numbers, in units that suit the largest of all, so the norm has the bits that one worker
+ * would find. What several workers hold counts once. */
+gs_status gs_stage_clip(gs_worker *w, const gs_pipeline_worker *p, double samples, bool *may_update) {
+    const gs_backend *ops = w->device->ops;
+    gs_optimizer *o = w->optimizer;
+    gs_squares own;
+    int64_t largest = 0, sums[2] = {0, 0};
+    *may_update = true;
+    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
+    for (int i = 0; i < p->held.parts; i++) {
+        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, 0, &own));
+        if (own.largest > largest) largest = own.largest;
+    }
+    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
+    if (o->loss_scale.scale > 0) *may_update = gs_optimizer_may_update(o, (uint32_t)largest);
+    if (!*may_update || !(o->clip > 0)) return GS_OK;
+    uint32_t top = (uint32_t)(largest >> 23);
+    for (int i = 0; i < p->held.parts; i++) {
+        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, top, &own));
+        if (!p->part[i].common || p->held.counts_common)
+            sums[0] += (int64_t)own.high, sums[1] += (int64_t)own.low;
+    }
+    top = own.top;
+    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
+    const gs_squares all = {(uint32_t)largest, top, (uint64_t)sums[0], (uint64_t)sums[1]};
+    gs_optimizer_clip(o, gs_norm_of(&all), samples);
+    return GS_OK;
+}

@@ -1,0 +1,48 @@
+#include "train/ways/pipeline_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEVELS_MOST = 16 };
+
+struct gs_leaf_sums {
+    int levels;
+    float *level[LEVELS_MOST + 1];
+};
+
+gs_status gs_leaf_sums_create(int levels, size_t count, gs_leaf_sums **out) {
+    gs_leaf_sums *s = *out = calloc(1, sizeof *s);
+    if (levels > LEVELS_MOST) gs_bug("a tree of %d levels", levels);
+    if (!s) return gs_fail(GS_E_MEMORY, "--exact: no memory for sums");
+    s->levels = levels;
+    for (int i = 0; i <= levels; i++)
+        if (!(s->level[i] = calloc(count + 1, sizeof(float))))
+            return gs_fail(GS_E_MEMORY, "--exact: no memory for %d sums of %zu floats", levels + 1, count);
+    return GS_OK;
+}
+
+void gs_leaf_sums_free(gs_leaf_sums *s) {
+    for (int i = 0; s && i <= LEVELS_MOST; i++) free(s->level[i]);
+    free(s);
+}
+
+void gs_leaf_sums_add(gs_leaf_sums *s, gs_range r, int k, float *x) {
+    int level = 0;
+    for (; k >> level & 1; level++)
+        for (size_t i = 0; i < r.count; i++) x[i] += s->level[level][r.first + i];
+    memcpy(s->level[level] + r.first, x, r.count * sizeof *x);
+}
+
+float *gs_leaf_sums_result(gs_leaf_sums *s) {
+    return s->level[s->levels];
+}
+
+static void add(float *restrict sum, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+void gs_add_neighbours(float *x, size_t count, int workers) {
+    for (int distance = 1; distance < workers; distance *= 2)
+        for (int i = 0; i + distance < workers; i += 2 * distance)
+            add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
+}

@@ -1,0 +1,358 @@
+#include "train/ways/zero.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/shard.h"
+#include "optim/norm.h"
+#include "train/internal.h"
+
+/* --sync sharded-update is the older name of stage 1. */
+static int stage_of(const gs_settings *s) {
+    return s->zero ? s->zero : 1;
+}
+
+static gs_status cut(const gs_worker *w, gs_units *units) {
+    return gs_units_cut(w->model, w->comm->size, stage_of(w->settings) == 1, units);
+}
+
+/* ---- making and freeing ---- */
+
+/* Buffers of gradients. */
+static gs_status floats(gs_zero *z, size_t count, float **out) {
+    *out = gs_host_alloc(z->worker, GS_MEMORY_COMMUNICATION, count * sizeof **out);
+    z->held_gradients += count;
+    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "--zero: no memory for %zu floats", count);
+}
+
+static size_t largest_part(const gs_zero *z) {
+    size_t most = 0;
+    for (int i = 0; i < z->units.count; i++)
+        if (z->units.unit[i].own > most) most = z->units.unit[i].own;
+    return most;
+}
+
+static gs_status make_tree(gs_zero *z) {
+    const gs_model *m = z->worker->model;
+    const size_t common = z->units.rest + gs_model_tail(m), part = largest_part(z);
+    z->parts = z->worker->schedule.mine;
+    for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
+    return floats(z, (part > common ? part : common) * (size_t)z->worker->comm->size, &z->arrived);
+}
+
+/* With it a window would hold the gradients of several pieces, added in another order than those of one. */
+static gs_status check_shards(const gs_worker *w) {
+    const gs_schedule *s = &w->schedule;
+    const size_t shard = (s->batch + (size_t)s->parts - 1) / (size_t)s->parts;
+    if (shard <= s->most) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--exact --zero %d: a virtual shard of --batch %zu has %zu samples, more than the %zu that are "
+        "computed at once, and its sum would be split; wanted a batch of at most %zu",
+        w->settings->zero, s->batch, shard, s->most, s->most * (size_t)s->parts);
+}
+
+/* May a step have more than one pass? */
+static bool has_passes(const gs_worker *w) {
+    const gs_schedule *s = &w->schedule;
+    return s->passes > 1 || gs_shard_of(s->batch, 0, s->parts).count > s->most;
+}
+
+/* Between errands the worker must make no collective of its own, and where its device has memory of its own, no thread
+ * but the worker's may call it. */
+static bool may_have_thread(const gs_worker *w) {
+    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->settings->rehearses;
+}
+
+/* What the norms of whole tensors need (optim/tensors.h). */
+static gs_status reduce_norms(void *zero, int64_t *x, size_t count, bool largest) {
+    gs_zero *z = zero;
+    gs_comm *c = z->worker->comm;
+    z->sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
+    return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
+}
+
+/* This worker's own part of each unit, and the rests. */
+static gs_status list_parts(gs_zero *z) {
+    const bool weights = z->stage > 2, gradients = z->stage > 1;
+    gs_held_part *part = z->part_list = calloc(2 * (size_t)z->units.count + 1, sizeof *part);
+    if (!part) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
+    for (int i = 0; i < z->units.count; i++) {
+        const gs_unit *u = &z->units.unit[i];
+        *part++ = (gs_held_part){u->first + u->own * (size_t)z->worker->comm->rank,
+                                 u->own,
+                                 gs_zero_own(z, z->weights, weights, u),
+                                 gs_zero_own(z, z->gradients, gradients, u),
+                                 u->own_at,
+                                 false};
+        *part++ = (gs_held_part){u->first + u->count - u->rest,
+                                 u->rest,
+                                 gs_zero_rest(z, z->weights, weights, u),
+                                 gs_zero_rest(z, z->gradients, gradients, u),
+                                 z->units.own + u->rest_at,
+                                 true};
+    }
+    z->held = (gs_held){z->part_list, 2 * z->units.count, z->worker->comm->rank == 0, reduce_norms, z};
+    return GS_OK;
+}
+
+static gs_status create(gs_worker *w) {
+    gs_zero *z = w->way_state = calloc(1, sizeof *z);
+    if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
+    z->worker = w;
+    z->stage = stage_of(w->settings);
+    z->weights = w->model->weights;
+    z->gradients = w->model->gradients;
+    z->parts = 1;
+    GS_TRY(cut(w, &z->units));
+    if (w->settings->exact) GS_TRY(make_tree(z));
+    if (z->stage < 3) z->held_weights = w->model->saved;
+    if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
+    if (z->stage == 1) return list_parts(z);
+    if (z->arrived) GS_TRY(check_shards(w));
+    if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
+    GS_TRY(gs_errands_create(may_have_thread(w), gs_zero_run, z, &z->errands));
+    GS_TRY(gs_zero_divide(z));
+    return list_parts(z);
+}
+
+static void free_zero(gs_worker *w) {
+    gs_zero *z = w->way_state;
+    if (!z) return;
+    gs_errands_free(z->errands);
+    gs_zero_free_windows(z);
+    gs_units_free(&z->units);
+    for (int i = 0; i < GS_ZERO_LEVELS; i++) free(z->partial[i]);
+    free(z->part_list);
+    free(z->arrived);
+    free(z->sum);
+    free(z);
+}
+
+/* ---- a step ---- */
+
+static gs_status sum_gradients(gs_zero *z) {
+    for (z->part = 0; z->part < z->parts; z->part++) {
+        const gs_errand whole = {
+            .what = GS_ZERO_REDUCE, .part = z->part, .first = true, .last = z->part + 1 == z->parts};
+        GS_TRY(z->stage > 1 ? gs_zero_gradient(z) : gs_gradient(z->worker));
+        GS_TRY(gs_zero_add_tail(z));
+        if (z->stage == 1) GS_TRY(gs_zero_run(z, &whole));
+    }
+    if (z->stage > 1) GS_TRY(gs_errands_wait_for_all(z->errands));
+    GS_TRY(gs_tell_wish_to_stop(z->worker));
+    return gs_zero_sum_common(z);
+}
+
+/* The norm of all gradients, of which each worker has its own part and what is common to all. The units that suit the
+ * largest of them all make the parts' sums whole numbers that can be added. */
+static gs_status clip(const gs_zero *z, double samples) {
+    const gs_worker *w = z->worker;
+    const gs_backend *ops = w->device->ops;
+    const gs_unit *first = z->units.unit;
+    const gs_mem mine = gs_zero_own(z, z->gradients, z->stage > 1, first),
+                 rest = gs_zero_rest(z, z->gradients, z->stage > 1, first);
+    gs_squares own, common;
+    if (!(w->optimizer->clip > 0)) return GS_OK;
+    GS_TRY(ops->squares(w->device, mine, z->units.own, 0, &own));
+    GS_TRY(ops->squares(w->device, rest, z->units.rest, own.top, &common));
+    int64_t largest = own.largest > common.largest ? own.largest : common.largest;
+    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
+    const uint32_t top = (uint32_t)(largest >> 23);
+    GS_TRY(ops->squares(w->device, mine, z->units.own, top, &own));
+    GS_TRY(ops->squares(w->device, rest, z->units.rest, top, &common));
+    int64_t sums[2] = {(int64_t)own.high, (int64_t)own.low};
+    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
+    const gs_squares all = {(uint32_t)largest, common.top, (uint64_t)sums[0] + common.high,
+                            (uint64_t)sums[1] + common.low};
+    gs_optimizer_clip(w->optimizer, gs_norm_of(&all), samples);
+    return GS_OK;
+}
+
+/* With a loss scale: are all gradients finite, those of the other workers' parts too? */
+static gs_status may_update(const gs_zero *z, bool *may) {
+    const gs_worker *w = z->worker;
+    const gs_backend *ops = w->device->ops;
+    const gs_unit *first = z->units.unit;
+    gs_squares own, common;
+    *may = true;
+    if (!(w->optimizer->loss_scale.scale > 0)) return GS_OK;
+    GS_TRY(ops->squares(w->device, gs_zero_own(z, z->gradients, z->stage > 1, first), z->units.own, 0, &own));
+    GS_TRY(ops->squares(w->device, gs_zero_rest(z, z->gradients, z->stage > 1, first), z->units.rest, 0,
+                        &common));
+    int64_t largest = own.largest > common.largest ? own.largest : common.largest;
+    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
+    *may = gs_optimizer_may_update(w->optimizer, (uint32_t)largest);
+    return GS_OK;
+}
+
+static gs_status update(const gs_zero *z, double samples) {
+    GS_TRY(gs_optimizer_update_held(z->worker->optimizer, samples, &z->held));
+    return gs_optimizer_end_update(z->worker->optimizer, samples);
+}
+
+static gs_status gather_weights(gs_zero *z) {
+    for (int i = 0; i < z->units.count && z->stage < 3; i++)
+        GS_TRY(gs_zero_run(z, &(gs_errand){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
+    return GS_OK;
+}
+
+static gs_status step(gs_worker *w, gs_score *score) {
+    gs_zero *z = w->way_state;
+    z->passes = 0;
+    z->sent = 0;
+    GS_TRY(sum_gradients(z));
+    GS_TRY(gs_read_score(w, score));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+
+    bool may;
+    GS_TRY(may_update(z, &may));
+    if (may) GS_TRY(clip(z, score->samples));
+    if (may) GS_TRY(update(z, score->samples));
+    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
+
+    if (may) GS_TRY(gather_weights(z));
+    w->measured.sent += z->sent;
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+/* ---- between steps ---- */
+
+static size_t held(const gs_worker *w) {
+    gs_units units;
+    if (cut(w, &units) != GS_OK) return w->model->params;
+    const size_t floats = units.own + units.rest;
+    gs_units_free(&units);
+    return floats;
+}
+
+static gs_status gather_vector(gs_worker *w, int i, float *whole) {
+    const gs_zero *z = w->way_state;
+    const gs_backend *ops = w->device->ops;
+    const gs_mem vector = w->optimizer->vector[i];
+    for (int k = 0; k < z->units.count; k++) {
+        const gs_unit *u = &z->units.unit[k];
+        const gs_mem own = gs_zero_own(z, vector, true, u);
+        void *mine;
+        GS_TRY(ops->map(w->device, own, u->own * sizeof(float), &mine));
+        gs_status status =
+            u->own > 0 ? gs_comm_gather(w->comm, mine, whole ? whole + u->first : NULL, u->own, GS_F32, 0)
+                       : GS_OK;
+        gs_status unmapped = ops->unmap(w->device, own, mine);
+        if (status == GS_OK) status = unmapped;
+        if (status == GS_OK && whole)
+            status = ops->read(w->device, whole + u->first + u->count - u->rest,
+                               gs_zero_rest(z, vector, true, u), u->rest * sizeof(float));
+        if (status != GS_OK) return status;
+    }
+    return GS_OK;
+}
+
+/* Before create. */
+static gs_status scatter_vector(gs_worker *w, int i, const float *whole) {
+    gs_zero z = {.worker = w};
+    const gs_mem vector = w->optimizer->vector[i];
+    GS_TRY(cut(w, &z.units));
+    gs_status status = GS_OK;
+    for (int k = 0; k < z.units.count && status == GS_OK; k++) {
+        const gs_unit *u = &z.units.unit[k];
+        status =
+            w->device->ops->write(w->device, gs_zero_own(&z, vector, true, u),
+                                  whole + u->first + u->own * (size_t)w->comm->rank, u->own * sizeof(float));
+        if (status == GS_OK)
+            status = w->device->ops->write(w->device, gs_zero_rest(&z, vector, true, u),
+                                           whole + u->first + u->count - u->rest, u->rest * sizeof(float));
+    }
+    gs_units_free(&z.units);
+    return status;
+}
+
+static gs_status read_weights(gs_worker *w, float *host) {
+    const gs_zero *z = w->way_state;
+    const gs_model *m = w->model;
+    const gs_backend *ops = w->device->ops;
+    if (!m->weights_apart) return gs_model_read_weights(w->model, host);
+    for (int k = 0; k < z->units.count; k++) {
+        const gs_unit *u = &z->units.unit[k];
+        float *all = host + u->first, *own = all + u->own * (size_t)w->comm->rank;
+        GS_TRY(ops->read(w->device, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float)));
+        GS_TRY(ops->read(w->device, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
+                         u->rest * sizeof(float)));
+        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->comm, own, all, u->own, GS_F32));
+    }
+    return ops->read(w->device, host + m->params, gs_at(m->weights, m->params),
+                     (m->saved - m->params) * sizeof(float));
+}
+
+static gs_status attend_evaluation(gs_worker *w) {
+    gs_zero *z = w->way_state;
+    return z->stage > 2 ? gs_zero_attend_forward(z) : GS_OK;
+}
+
+static gs_status report(gs_worker *w, gs_result *result) {
+    const gs_zero *z = w->way_state;
+    const gs_optimizer *o = w->optimizer;
+    const double workers = w->comm->size, model = (double)w->model->params * sizeof(float);
+    result->zero = (gs_zero_report){.stage = z->stage,
+                                    .weights = (double)z->held_weights * sizeof(float),
+                                    .gradients = (double)z->held_gradients * sizeof(float),
+                                    .vectors = (double)(o->held * (size_t)o->vectors) * sizeof(float),
+                                    .model = model,
+                                    .formula = (z->stage > 2 ? 3 : 2) * (workers - 1) / workers * model};
+    return GS_OK;
+}
+
+/* ---- what it goes with ---- */
+
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (!chosen) return GS_OK;
+    if (s->zero && strcmp(s->sync, gs_settings_default().sync) != 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--zero %d divides the sum of gradients among the workers, by a reduce-scatter: it does not "
+            "work with --sync %s",
+            s->zero, s->sync);
+    return GS_OK;
+}
+
+static gs_status check_exact(const gs_settings *s, bool chosen) {
+    if (chosen && gs_way_exact.check) GS_TRY(gs_way_exact.check(s, true));
+    return check(s, chosen);
+}
+
+static gs_status check_passes(const gs_settings *s, const gs_dataset *set, int workers) {
+    (void)set;
+    return gs_exact_check_passes(s, workers);
+}
+
+static void describe(const gs_settings *s, char *text, size_t size) {
+    static const char *const what[] = {"", "updates its part of the weights",
+                                       "holds its part of vectors and gradients",
+                                       "holds its part of vectors, gradients and weights"};
+    snprintf(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", what[stage_of(s)],
+             stage_of(s));
+}
+
+#define DIVIDED                                                                                              \
+    .no_bucket = "cuts the gradients among the workers, by layers as it suits that",                         \
+    .no_wire = "sends weights too, which must not be rounded", .describe = describe,                         \
+    .no_gradient = true /* but a part */, .own_sums = true, .create = create, .free = free_zero,             \
+    .step = step, .zero = stage_of, .held = held, .gather = gather_vector, .scatter = scatter_vector,        \
+    .weights = read_weights, .attend = attend_evaluation, .report = report
+
+const gs_way gs_way_zero = {.name = "zero", .option = "--zero", .check = check, DIVIDED};
+
+const gs_way gs_way_sharded_update = {
+    .name = "sharded-update", .option = "--sync sharded-update", .check = check, DIVIDED};
+
+const gs_way gs_way_zero_exact = {.name = "zero, exact",
+                                  .option = "--exact --zero",
+                                  .one_thread = true,
+                                  .parts = GS_EXACT_SHARDS,
+                                  .workers = "1, 2, 4 or 8",
+                                  .promise =
+                                      "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
+                                  .check = check_exact,
+                                  .check_workers = check_passes,
+                                  DIVIDED};

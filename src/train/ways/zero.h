@@ -1,0 +1,137 @@
+/* ZeRO: what the N workers of data parallelism all hold is divided among them, stage by stage.
+ *
+ * In every other way to train, each worker holds all weights, all gradients and all vectors of the optimiser: N times
+ * the same. But no worker needs all of them at any moment:
+ *
+ *     --zero 1   the optimiser's vectors     each worker updates its part of the weights, and needs its part of the
+ *                                            vectors for that
+ *     --zero 2   the gradients too           a sum of gradients is needed by whoever updates with it
+ *     --zero 3   the weights too             a layer's weights are needed while it computes
+ *
+ * For N workers and a model of P floats, with an optimiser that keeps K vectors, a worker holds:
+ *
+ *                 weights      gradients    vectors     sends in a step, times (N - 1) / N
+ *     allreduce   P            P            K P         2 P
+ *     --zero 1    P            P            K P / N     2 P     reduce-scatter of gradients, all-gather of weights
+ *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
+ *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
+ *
+ * W: two windows, which units of layers take in turns (zero_units.h); each is as large as the largest of its units. So
+ * the largest layer is the bound: one that is most of a model, such as the first one of mlp, leaves little to be saved.
+ *
+ * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather, and the update fits in between):
+ *
+ *                 gradients       reduce-scatter     update          all-gather
+ *     worker 0    | a0 | b0 |     | a |   |          | A |   |       | A | B |      a = a0 + a1
+ *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
+ *
+ * Stage 2: backward goes from the last unit to the first, and writes the gradients of a unit into one of two windows.
+ * Once they are final they are reduce-scattered, by a thread of its own (errands.h), and the window is free for the
+ * unit after the next:
+ *
+ *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
+ *     its thread                       | sum of 3           | sum of 2           | sum of 1           | sum of 0 |
+ *
+ * Stage 3: in the same way the weights of the next unit are gathered into one window, while the unit in the other one
+ * computes; in forward, and again in backward. (The last unit's could stay from forward to backward. It is gathered
+ * again as all others are, so that what is sent is three times the model.)
+ *
+ * A worker with several passes (--accumulate, or more samples than it computes at once) makes the sums of stages 2 and
+ * 3 in each pass, and adds them up: so the bytes are those of a step for each pass, and the weights are those of
+ * allreduce within rounding. With one pass they are the same to the bit, between threads. All workers make as many
+ * passes as the one with most samples.
+ *
+ * With --exact the sums are those of its tree (exact.c): a worker adds the gradients of its virtual shards pair by
+ * pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the order of
+ * the tree. Where a worker has several virtual shards, it holds log2 of their number whole sums besides.
+ *
+ * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
+ * (SC 2020); gathering ahead as in Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data parallel"
+ * (VLDB 2023).
+ */
+#pragma once
+
+#include "train/ways/errands.h"
+#include "train/ways/way.h"
+#include "train/ways/zero_units.h"
+
+enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
+
+/* Where a unit is whole, while it is needed. */
+typedef struct gs_zero_window {
+    gs_mem weights, gradients;
+    uint64_t reading; /* the errand that reads these gradients, and must be done before others are written */
+} gs_zero_window;
+
+/* A unit of this worker: which window is its own, and whether its weights are there. */
+typedef struct gs_zero_unit {
+    gs_zero_window *window;
+    bool there;
+    uint64_t gathering; /* the errand that brings them */
+} gs_zero_unit;
+
+/* What a worker holds between steps: | own parts of all units | rests | the layers' state | counts |, where its weights
+ * have no counts, and its vectors neither state nor counts. */
+typedef struct gs_zero {
+    gs_worker *worker;
+    int stage;
+    gs_units units;
+    gs_mem weights, gradients; /* as above; in a stage that does not divide them the model's whole arrays */
+    gs_zero_unit *unit;        /* stages 2 and 3 */
+    gs_zero_window *window;    /* two, and one for each unit that stays */
+    int windows;
+    size_t held_weights, held_gradients; /* floats, windows included */
+    gs_held_part *part_list;             /* what it updates */
+    gs_held held;
+    gs_errands *errands;
+    gs_turns turns;
+    int passes;      /* that are over in this step */
+    double sent;     /* bytes of this step */
+    float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
+    float *arrived;  /* --exact: the parts of all workers */
+    int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
+    float *partial[GS_ZERO_LEVELS]; /* sums of virtual shards, in the order of the flat array */
+} gs_zero;
+
+/* ---- where things are ---- */
+
+static inline gs_mem gs_zero_weights_of(const gs_zero *z, int unit) {
+    return z->stage > 2 ? z->unit[unit].window->weights : gs_at(z->weights, z->units.unit[unit].first);
+}
+
+static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
+    return z->stage > 1 ? z->unit[unit].window->gradients : gs_at(z->gradients, z->units.unit[unit].first);
+}
+
+/* This worker's part of a unit, in an array that is divided, or in a whole one; and the rest of the unit. */
+static inline gs_mem gs_zero_own(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
+    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->comm->rank);
+}
+static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
+    return gs_at(array, divided ? z->units.own + u->rest_at : u->first + u->count - u->rest);
+}
+
+/* ---- zero_sums.c: what goes between workers ---- */
+
+/* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As errands: */
+typedef enum gs_zero_errand { GS_ZERO_GATHER, GS_ZERO_REDUCE } gs_zero_errand;
+gs_status gs_zero_run(void *zero, const gs_errand *);
+
+/* The rests, the state and the counts: summed on all. */
+gs_status gs_zero_sum_common(gs_zero *);
+
+/* After a virtual shard: its state and counts are added to those before it. */
+gs_status gs_zero_add_tail(gs_zero *);
+
+/* ---- zero_windows.c: stages 2 and 3 ---- */
+
+/* The model's arrays become parts and windows. GS_E_MEMORY, GS_E_OPENCL. */
+gs_status gs_zero_divide(gs_zero *);
+void gs_zero_free_windows(gs_zero *);
+
+/* This worker's next part of a batch: forward, backward and what goes with them. In fewer passes than another worker
+ * makes, or in none, it takes part in their errands. */
+gs_status gs_zero_gradient(gs_zero *);
+
+/* Take part in the errands of a forward of others. */
+gs_status gs_zero_attend_forward(gs_zero *);

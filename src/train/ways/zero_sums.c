@@ -1,0 +1,143 @@
+/* What goes between workers with ZeRO: reduce-scatter and all-gather of a unit, and the sum of what all hold. */
+#include <string.h>
+
+#include "train/ways/pipeline_tree.h"
+#include "train/ways/zero.h"
+
+static void add(float *restrict sum, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+/* A collective is made of messages that carry `floats` floats to each other worker. */
+static void count_sent(gs_zero *z, double floats) {
+    z->sent += (z->worker->comm->size - 1) * floats * sizeof(float);
+}
+
+/* ---- --exact: the tree of exact.c ---- */
+
+/* The virtual shards 0, 1, 2, ... of a worker come one after the other. As a binary counter carries, shard k joins the
+ * sum of the shard before it if k is odd, that joins the sum of the two before them, and so on; what is left waits for
+ * its neighbour. After the last shard x is the sum of all. */
+static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) {
+    int level = 0;
+    for (; (part >> level) & 1; level++) add(x, z->partial[level] + at, count);
+    if (part + 1 < z->parts) memcpy(z->partial[level] + at, x, count * sizeof *x);
+}
+
+/* ---- gradients ---- */
+
+/* own = this worker's part of the sum of all workers' x. It may be its place in x. */
+static gs_status sum_own(gs_zero *z, const gs_unit *u, const float *x, float *own) {
+    gs_comm *c = z->worker->comm;
+    count_sent(z, (double)u->own);
+    if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
+    GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
+    gs_add_neighbours(z->arrived, u->own, c->size);
+    memcpy(own, z->arrived, u->own * sizeof *own);
+    return GS_OK;
+}
+
+/* Stage 1: in place. */
+static gs_status reduce_whole(gs_zero *z, const gs_unit *u, float *x) {
+    return u->own > 0 ? sum_own(z, u, x, x + u->own * (size_t)z->worker->comm->rank) : GS_OK;
+}
+
+/* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
+static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bool first) {
+    gs_device *d = z->worker->device;
+    const gs_mem own = gs_zero_own(z, z->gradients, true, u), rest = gs_zero_rest(z, z->gradients, true, u);
+    void *kept;
+    GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
+    gs_status status = u->own > 0 ? sum_own(z, u, x, first ? kept : z->sum) : GS_OK;
+    if (status == GS_OK && !first) add(kept, z->sum, u->own);
+    gs_status unmapped = d->ops->unmap(d, own, kept);
+    if (status != GS_OK || unmapped != GS_OK || u->rest == 0) return status != GS_OK ? status : unmapped;
+    GS_TRY(d->ops->map(d, rest, u->rest * sizeof(float), &kept));
+    if (first)
+        memcpy(kept, x + u->count - u->rest, u->rest * sizeof(float));
+    else
+        add(kept, x + u->count - u->rest, u->rest);
+    return d->ops->unmap(d, rest, kept);
+}
+
+static gs_status reduce(gs_zero *z, const gs_errand *e) {
+    gs_device *d = z->worker->device;
+    const gs_unit *u = &z->units.unit[e->unit];
+    const gs_mem gradients = gs_zero_gradients_of(z, e->unit);
+    gs_status status = GS_OK;
+    void *x;
+    GS_TRY(d->ops->map(d, gradients, u->count * sizeof(float), &x));
+    if (z->arrived) join(z, x, u->first, u->count, e->part);
+    if (e->last) status = z->stage > 1 ? reduce_to_part(z, u, x, e->first) : reduce_whole(z, u, x);
+    gs_status unmapped = d->ops->unmap(d, gradients, x);
+    return status == GS_OK ? unmapped : status;
+}
+
+/* ---- weights ---- */
+
+static gs_status gather(gs_zero *z, const gs_errand *e) {
+    gs_device *d = z->worker->device;
+    gs_comm *c = z->worker->comm;
+    const gs_unit *u = &z->units.unit[e->unit];
+    const gs_mem weights = gs_zero_weights_of(z, e->unit);
+    gs_status status = GS_OK;
+    void *host;
+    GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
+    float *all = host, *own = all + u->own * (size_t)c->rank;
+    if (z->stage > 2) {
+        status = d->ops->read(d, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float));
+        if (status == GS_OK)
+            status = d->ops->read(d, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
+                                  u->rest * sizeof(float));
+    }
+    if (status == GS_OK && u->own > 0) status = gs_comm_all_gather(c, own, all, u->own, GS_F32);
+    if (e->counted) count_sent(z, (double)u->own);
+    gs_status unmapped = d->ops->unmap(d, weights, host);
+    return status == GS_OK ? unmapped : status;
+}
+
+gs_status gs_zero_run(void *zero, const gs_errand *e) {
+    const gs_zero *z = zero;
+    if (z->worker->settings->rehearses) return GS_OK; /* nothing is allocated, and nobody else is there */
+    return e->what == GS_ZERO_GATHER ? gather(zero, e) : reduce(zero, e);
+}
+
+/* ---- what all hold ---- */
+
+gs_status gs_zero_add_tail(gs_zero *z) {
+    const gs_model *m = z->worker->model;
+    gs_device *d = z->worker->device;
+    const gs_mem tail = gs_at(m->gradients, m->params);
+    const size_t count = gs_model_tail(m);
+    void *x;
+    if (!z->arrived) return GS_OK;
+    GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
+    join(z, x, m->params, count, z->part);
+    return d->ops->unmap(d, tail, x);
+}
+
+/* They lie one after the other. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
+static gs_status sum_all(gs_zero *z, float *x, size_t count) {
+    gs_comm *c = z->worker->comm;
+    if (!z->arrived) {
+        count_sent(z, 2.0 * (double)count / c->size);
+        return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
+    }
+    count_sent(z, (double)count);
+    GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
+    gs_add_neighbours(z->arrived, count, c->size);
+    memcpy(x, z->arrived, count * sizeof *x);
+    return GS_OK;
+}
+
+gs_status gs_zero_sum_common(gs_zero *z) {
+    gs_device *d = z->worker->device;
+    const size_t count = z->units.rest + gs_model_tail(z->worker->model);
+    const gs_mem place = z->stage > 1 ? gs_at(z->gradients, z->units.own)
+                                      : gs_at(z->gradients, z->worker->model->params - z->units.rest);
+    void *x;
+    GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
+    gs_status status = sum_all(z, x, count);
+    gs_status unmapped = d->ops->unmap(d, place, x);
+    return status == GS_OK ? unmapped : status;
+}

@@ -1,0 +1,264 @@
+/* ZeRO's stages 2 and 3: the model's layers find gradients and weights in windows, and what the windows need is fetched
+ * and taken away while they compute. */
+#include <stdlib.h>
+
+#include "core/shard.h"
+#include "train/internal.h"
+#include "train/ways/zero.h"
+
+/* ---- the model's arrays become parts and windows ---- */
+
+static gs_status allocate(gs_zero *z, gs_memory_kind kind, size_t floats, gs_mem *out) {
+    return gs_alloc(z->worker->device, kind, floats * sizeof(float), out);
+}
+
+/* The last `tail` floats are of the layers' state. */
+static gs_status allocate_parts(gs_zero *z, gs_memory_kind kind, size_t floats, size_t tail, gs_mem *out) {
+    GS_TRY(allocate(z, kind, floats, out));
+    gs_ledger_tail(&z->worker->device->memory, out->base, GS_MEMORY_STATE, tail * sizeof(float));
+    return GS_OK;
+}
+
+static gs_status make_window(gs_zero *z, size_t floats) {
+    gs_zero_window *window = &z->window[z->windows++];
+    GS_TRY(allocate(z, GS_MEMORY_GRADIENTS, floats, &window->gradients));
+    z->held_gradients += floats;
+    if (z->stage < 3) return GS_OK;
+    z->held_weights += floats;
+    return allocate(z, GS_MEMORY_WEIGHTS, floats, &window->weights);
+}
+
+/* Units take turns in two windows, each as large as its largest unit; one that stays has its own. */
+static gs_status make_windows(gs_zero *z) {
+    size_t most[2] = {0, 0};
+    int turns = 0;
+    z->unit = calloc((size_t)z->units.count, sizeof *z->unit);
+    z->window = calloc((size_t)z->units.count + 2, sizeof *z->window);
+    if (!z->unit || !z->window) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
+    for (int i = 0; i < z->units.count; i++) {
+        const gs_unit *u = &z->units.unit[i];
+        if (u->stays) continue;
+        if (u->count > most[turns % 2]) most[turns % 2] = u->count;
+        turns++;
+    }
+    for (int i = 0; i < 2; i++) GS_TRY(make_window(z, most[i]));
+    turns = 0;
+    for (int i = 0; i < z->units.count; i++) {
+        const gs_unit *u = &z->units.unit[i];
+        z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
+        if (u->stays) GS_TRY(make_window(z, u->count));
+    }
+    return GS_OK;
+}
+
+/* The place from which element `first` is at `place`: size_t counts around its end. */
+static gs_mem with_at(gs_mem place, size_t first) {
+    place.at -= first;
+    return place;
+}
+
+static gs_status divide_weights(gs_zero *z) {
+    gs_model *m = z->worker->model;
+    gs_device *d = m->device;
+    const size_t held = z->units.own + z->units.rest, state = m->saved - m->params;
+    z->held_weights += held + state;
+    GS_TRY(allocate_parts(z, GS_MEMORY_WEIGHTS, held + state, state, &z->weights));
+    const gs_mem whole = m->weights;
+    for (int i = 0; i < z->units.count; i++) {
+        const gs_unit *u = &z->units.unit[i];
+        GS_TRY(d->ops->copy(d, gs_zero_own(z, z->weights, true, u), gs_zero_own(z, whole, false, u), u->own));
+        GS_TRY(
+            d->ops->copy(d, gs_zero_rest(z, z->weights, true, u), gs_zero_rest(z, whole, false, u), u->rest));
+    }
+    GS_TRY(d->ops->copy(d, gs_at(z->weights, held), gs_at(whole, m->params), state));
+    GS_TRY(d->ops->finish(d));
+    d->ops->free(d, whole);
+    m->weights = with_at(gs_at(z->weights, held), m->params); /* the model frees it */
+    return GS_OK;
+}
+
+static gs_status divide_gradients(gs_zero *z) {
+    gs_model *m = z->worker->model;
+    const size_t held = z->units.own + z->units.rest;
+    z->held_gradients += held + gs_model_tail(m);
+    m->device->ops->free(m->device, m->gradients);
+    m->gradients = GS_NONE;
+    GS_TRY(
+        allocate_parts(z, GS_MEMORY_GRADIENTS, held + gs_model_tail(m), m->saved - m->params, &z->gradients));
+    m->gradients = with_at(gs_at(z->gradients, held), m->params);
+    return GS_OK;
+}
+
+/* ---- the layers find them there ---- */
+
+typedef struct binding {
+    const gs_zero *zero;
+    const gs_unit *unit; /* of the layers that are walked through; NULL: all, for their state */
+    const gs_zero_window *window;
+} binding;
+
+static gs_status bind_layer(gs_layer *l, void *context) {
+    const binding *b = context;
+    const gs_model *m = b->zero->worker->model;
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        if (p->state != !b->unit) continue;
+        p->dw = p->state ? gs_at(m->gradients, p->at) : gs_at(b->window->gradients, p->at - b->unit->first);
+        if (b->zero->stage < 3) continue;
+        p->w = p->state ? gs_at(m->weights, p->at) : gs_at(b->window->weights, p->at - b->unit->first);
+    }
+    return GS_OK;
+}
+
+static gs_status bind_layers(gs_zero *z) {
+    gs_layer *net = z->worker->model->net;
+    GS_TRY(gs_layer_walk(net, bind_layer, &(binding){.zero = z}));
+    for (int i = 0; i < z->units.count; i++)
+        for (int c = z->units.unit[i].begin; c < z->units.unit[i].end; c++)
+            GS_TRY(gs_layer_walk(net->child[c], bind_layer,
+                                 &(binding){z, &z->units.unit[i], z->unit[i].window}));
+    return GS_OK;
+}
+
+static gs_status begins(void *zero, const gs_pass *, int child, bool backward);
+static gs_status ended(void *zero, const gs_pass *, int child);
+
+/* The whole arrays, with which a model is made, go one after the other as soon as their parts are kept. */
+gs_status gs_zero_divide(gs_zero *z) {
+    gs_model *m = z->worker->model;
+    GS_TRY(divide_gradients(z));
+    if (z->stage > 2) GS_TRY(divide_weights(z));
+    GS_TRY(make_windows(z));
+    m->gradients_apart = z->held_gradients;
+    m->weights_apart = z->stage > 2 ? z->held_weights : 0;
+    GS_TRY(bind_layers(z));
+    z->turns = (gs_turns){begins, ended, z};
+    m->net->turns = &z->turns;
+    return GS_OK;
+}
+
+void gs_zero_free_windows(gs_zero *z) {
+    gs_device *d = z->worker->device;
+    for (int i = 0; i < z->windows; i++) {
+        d->ops->free(d, z->window[i].gradients);
+        d->ops->free(d, z->window[i].weights);
+    }
+    free(z->window);
+    free(z->unit);
+}
+
+/* ---- weights come ---- */
+
+static gs_status ask_for(gs_zero *z, int unit, const gs_pass *pass) {
+    gs_zero_unit *u = &z->unit[unit];
+    if (u->there) return GS_OK;
+    u->there = true;
+    const gs_errand errand = {.what = GS_ZERO_GATHER, .unit = unit, .counted = pass->training};
+    return gs_errands_give(z->errands, errand, &u->gathering);
+}
+
+static gs_status need(gs_zero *z, int unit, const gs_pass *pass) {
+    GS_TRY(ask_for(z, unit, pass));
+    return gs_errands_wait(z->errands, z->unit[unit].gathering);
+}
+
+/* ... and the next unit's, into the other window, whose unit is done. */
+static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool backward) {
+    const int next = backward ? unit - 1 : unit + 1;
+    if (z->stage < 3) return GS_OK;
+    GS_TRY(need(z, unit, pass));
+    return next >= 0 && next < z->units.count ? ask_for(z, next, pass) : GS_OK;
+}
+
+/* ---- gradients go ---- */
+
+/* Until those that were here before are read. A pass that adds to gradients adds to 0: earlier sums are kept apart. */
+static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
+    const gs_zero_window *window = z->unit[unit].window;
+    gs_device *d = z->worker->device;
+    GS_TRY(gs_errands_wait(z->errands, window->reading));
+    return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->units.unit[unit].count);
+}
+
+static gs_status take_gradients(gs_zero *z, int unit) {
+    const bool exact = z->arrived != NULL;
+    const gs_errand errand = {.what = GS_ZERO_REDUCE,
+                              .unit = unit,
+                              .part = z->part,
+                              .first = exact || z->passes == 0,
+                              .last = z->part + 1 == z->parts};
+    if (unit == 0) z->passes++;
+    return gs_errands_give(z->errands, errand, &z->unit[unit].window->reading);
+}
+
+/* ---- the turns of layers ---- */
+
+/* The unit that a pass enters with this layer; -1: none. Backward goes from its last layer to its first. */
+static int unit_entered(const gs_zero *z, int child, bool backward) {
+    for (int i = 0; i < z->units.count; i++)
+        if (child == (backward ? z->units.unit[i].end - 1 : z->units.unit[i].begin)) return i;
+    return -1;
+}
+
+/* At the beginning of forward and of backward no weights are there; then those that stay come first in backward,
+ * because the layer that borrows them is the first to use them. */
+static gs_status begin_pass(gs_zero *z, const gs_pass *pass, bool backward) {
+    for (int i = 0; i < z->units.count; i++) z->unit[i].there = false;
+    for (int i = 0; i < z->units.count && backward; i++) {
+        if (!z->units.unit[i].stays) continue;
+        if (z->stage > 2) GS_TRY(need(z, i, pass));
+        GS_TRY(make_room(z, i, pass));
+    }
+    return GS_OK;
+}
+
+static gs_status begins(void *zero, const gs_pass *pass, int child, bool backward) {
+    gs_zero *z = zero;
+    const int unit = unit_entered(z, child, backward);
+    if (child == (backward ? z->worker->model->net->children - 1 : 0)) GS_TRY(begin_pass(z, pass, backward));
+    if (unit < 0) return GS_OK;
+    GS_TRY(bring_weights(z, unit, pass, backward));
+    return backward && !z->units.unit[unit].stays ? make_room(z, unit, pass) : GS_OK;
+}
+
+static gs_status ended(void *zero, const gs_pass *pass, int child) {
+    gs_zero *z = zero;
+    const int unit = unit_entered(z, child, false);
+    (void)pass;
+    return unit < 0 ? GS_OK : take_gradients(z, unit);
+}
+
+/* ---- passes ---- */
+
+static gs_status attend(gs_zero *z, const gs_pass *pass) {
+    const int children = z->worker->model->net->children;
+    for (int i = 0; i < children; i++) GS_TRY(begins(z, pass, i, false));
+    for (int i = children - 1; i >= 0 && pass->training; i--) {
+        GS_TRY(begins(z, pass, i, true));
+        GS_TRY(ended(z, pass, i));
+    }
+    return GS_OK;
+}
+
+gs_status gs_zero_attend_forward(gs_zero *z) {
+    return attend(z, &(gs_pass){.training = false});
+}
+
+/* Of the largest part of this batch, which the first workers have. */
+static int most_passes(const gs_worker *w) {
+    const gs_schedule *s = &w->schedule;
+    const size_t part = gs_shard_of(w->piece.batch, 0, s->parts).count;
+    size_t passes = 0;
+    for (int i = 0; i < s->passes; i++)
+        passes += (gs_shard_of(part, i, s->passes).count + s->most - 1) / s->most;
+    return (int)passes;
+}
+
+/* A model without weights has no units, so nothing is summed and nobody waits. */
+gs_status gs_zero_gradient(gs_zero *z) {
+    const int before = z->passes;
+    GS_TRY(gs_gradient(z->worker));
+    const int wanted = before + most_passes(z->worker);
+    while (z->units.count > 0 && z->passes < wanted) GS_TRY(attend(z, &(gs_pass){.training = true}));
+    return GS_OK;
+}

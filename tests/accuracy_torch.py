@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""resnet20 on colour images, trained by PyTorch with the recipe of `make accuracy` (accuracy.sh), on the same bytes.
+
+    accuracy_torch.py FOLDER [--seed 1] [--epochs 10] [--threads 1] [--compile]
+
+FOLDER holds CIFAR-10's binary files, as `gradsum dataset colour-fashion FOLDER` writes them. The model, its initial
+values, the scaling of the bytes, what crops and mirror images do, the optimiser and the schedule are those of
+
+    gradsum train --model resnet20 --data FOLDER --epochs 10 --lr 0.1 --weight-decay 1e-4 --schedule cosine \\
+        --augment crop:4,flip
+
+The random numbers are PyTorch's own. Prints the test accuracy after each epoch; the last line is the result.
+"""
+import argparse, math, os, time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch_peers import network
+
+p = argparse.ArgumentParser()
+p.add_argument("folder")
+p.add_argument("--seed", type=int, default=1)
+p.add_argument("--epochs", type=int, default=10)
+p.add_argument("--batch", type=int, default=128)
+p.add_argument("--threads", type=int, default=1)
+p.add_argument("--compile", action="store_true")
+a = p.parse_args()
+torch.set_num_threads(a.threads)
+torch.manual_seed(a.seed)
+draw = np.random.default_rng(a.seed)
+
+
+def read(names):
+    records = np.concatenate([np.fromfile(os.path.join(a.folder, n), np.uint8).reshape(-1, 3073) for n in names])
+    return records[:, 1:].reshape(-1, 3, 32, 32), torch.from_numpy(records[:, 0].astype(np.int64))
+
+
+def augmented(pictures):
+    """crop:4, then flip: zeros are the byte 0."""
+    padded = np.zeros((len(pictures), 3, 40, 40), np.uint8)
+    padded[:, :, 4:36, 4:36] = pictures
+    out = np.empty_like(pictures)
+    for i, (y, x, flip) in enumerate(zip(*draw.integers(0, 9, (2, len(pictures))), draw.integers(0, 2, len(pictures)))):
+        window = padded[i, :, y:y + 32, x:x + 32]
+        out[i] = window[:, :, ::-1] if flip else window
+    return out
+
+
+train, train_labels = read(["data_batch_%d.bin" % i for i in range(1, 6)])
+test, test_labels = read(["test_batch.bin"])
+scaled = train.astype(np.float32) / 255
+mean, std = (torch.tensor(f(scaled, axis=(0, 2, 3), dtype=np.float64), dtype=torch.float32).view(1, 3, 1, 1) for f in (np.mean, np.std))
+del scaled
+numbers = lambda pictures: (torch.from_numpy(pictures).float() / 255 - mean) / std
+
+net = network("resnet20")
+run = torch.compile(net) if a.compile else net
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+steps_of_epoch = -(-len(train) // a.batch)
+steps, step, accuracy = a.epochs * steps_of_epoch, 0, 0.0
+for epoch in range(a.epochs):
+    start, order = time.time(), draw.permutation(len(train))
+    net.train()
+    for first in range(0, len(train), a.batch):
+        part = order[first:first + a.batch]
+        optimizer.param_groups[0]["lr"] = 0.1 * 0.5 * (1 + math.cos(math.pi * step / steps))
+        optimizer.zero_grad()
+        F.cross_entropy(run(numbers(augmented(train[part]))), train_labels[part]).backward()
+        optimizer.step()
+        step += 1
+    net.eval()
+    with torch.no_grad():
+        correct = sum(int((net(numbers(test[i:i + 500])).argmax(1) == test_labels[i:i + 500]).sum()) for i in range(0, len(test), 500))
+    accuracy = 100 * correct / len(test)
+    print("epoch %2d  test accuracy %.2f %%  %.0f s" % (epoch + 1, accuracy, time.time() - start), flush=True)
+print("PyTorch %s, seed %d: %.2f %%" % (torch.__version__, a.seed, accuracy))

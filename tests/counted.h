@@ -1,0 +1,20 @@
+/* A transport that hands all on to another one, and counts the bytes of some messages in a run's second step. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "train/train.h"
+
+typedef struct gs_counted {
+    gs_comm comm;
+    gs_comm *inner;
+    bool (*counts)(const gs_call *); /* the messages of these calls */
+    atomic_bool on;
+    _Atomic double bytes;
+} gs_counted;
+
+/* In c->comm a rank like `inner`, which must live as long. Collectives are made of messages. */
+void gs_counted_begin(gs_counted *c, gs_comm *inner, bool (*counts)(const gs_call *));
+
+/* gs_settings.test_hook: counts from step 2 on, and no further than its end. */
+void gs_counted_step_2(gs_worker *);

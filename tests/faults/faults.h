@@ -1,0 +1,104 @@
+/* Planted mistakes: each is switched on by a test, and lies in a function that stands before a real one. The linker
+ * puts it there (--wrap, faults.mk), in the program gradsum-faults alone: no object that is shipped knows of it.
+ */
+#pragma once
+
+#include "explain/explain.h"
+#include "gradsum.h"
+#include "train/train.h"
+#include "train/ways/way.h"
+
+/* All by name; the table (table.c) says what each is, how it is caught, and where it happened. */
+/* clang-format off */
+#define FAULTS(X) \
+    /* samples and weights: wrap_data.c */ \
+    X(SAME_PART) X(INTERLEAVED) X(SAME_ORDER) X(OWN_SEED) X(RESUME_DATA) X(INPUT_SCALED) X(INPUT_SHIFTED) \
+    X(ANSWERS_MOVED) X(SAMPLE_DROPPED) X(INITIAL_SEED) X(STALE_WEIGHT) X(GATHERED_WRONGLY) X(STALE_TIED) \
+    X(ROUNDED_WEIGHTS) \
+    /* layers and the loss: wrap_layers.c */ \
+    X(DROPOUT_RANKS) X(DROPOUT_STEPS) X(DROPOUT_OFF) X(DROPOUT_SCALE) X(DROPOUT_BACKWARD) \
+    X(LOCAL_STATISTICS) X(LESS_PRECISE) X(NOT_CAUSAL) X(LOSS_TIMES_PASSES) X(LOSS_BY_PASSES) \
+    X(LOSS_BY_WORKERS) X(LOSS_TIMES_WORKERS) X(MEAN_OF_MEANS) X(LOSS_MASKED) X(OTHER_LOSS) X(NOT_CLEARED) \
+    X(FROZEN) X(TIED_ONCE) X(BIAS_TWICE) X(LOCAL_BACKWARD) X(WRONG_BACKWARD) \
+    /* the sum: wrap_sum.c */ \
+    X(SUMMED_TWICE) X(MEAN_FOR_SUM) X(SUMMED_EACH_PASS) X(OVERWRITTEN) X(NOT_SUMMED) X(BUCKET_MISSED) \
+    X(WITHIN_GROUP) X(RANK_MISSING) X(RANK_TWICE) X(CLIPPED_BEFORE) X(ROUNDED_SUM) X(SUM_CHANGED) \
+    X(PASS_LOST) \
+    /* rate, norm and update: wrap_update.c */ \
+    X(RATE_EACH_PASS) X(RATE_LATE) X(RATE_TIMES_WORKERS) X(RATE_RESUMED) X(NORM_BY_RANK) X(NORM_OF_PART) \
+    X(NORM_SCALED) X(NORM_OF_SUM) X(NORM_WITHOUT) X(SCALE_LEFT) X(NOT_CLIPPED) X(RAGGED) X(BY_OWN_SAMPLES) \
+    X(BY_MICRO_BATCH) X(UPDATES_RESUMED) X(UPDATED_TWICE) X(UPDATE_MISSING) X(DECAY_TWICE) \
+    X(DECAY_MISSING) X(DECAY_DIVIDED) X(DECAY_BY_RANK) X(DECAY_IN_MOMENTS) X(VECTORS_RESUMED) \
+    X(VECTORS_CLEARED) X(MOMENTUM) X(RATE_IN_MOMENTUM) X(DAMPENED) X(SECOND_MOMENT) X(BIAS_OFF) \
+    X(NO_BIAS_CORRECTION) X(DECOUPLED_TWICE) X(TENSOR_NOT_UPDATED) X(UPDATE_SCALED) X(TRUST_OF_PARTS) \
+    X(STATE_OF_RANKS) X(STATE_TWICE)
+/* clang-format on */
+
+typedef enum fault {
+    NO_FAULT,
+#define X(name) name,
+    FAULTS(X)
+#undef X
+        FAULT_COUNT
+} fault;
+
+/* The one that is on. It changes between runs only. */
+extern fault fault_on;
+
+/* The worker of this thread; NULL in threads that have none. */
+extern _Thread_local gs_worker *fault_worker;
+
+/* Is it on, on this rank? Most mistakes are those of all ranks; some of rank 1 alone. */
+static inline bool is_on(fault f) {
+    return fault_on == f;
+}
+static inline bool is_on_rank_1(fault f) {
+    return fault_on == f && fault_worker && fault_worker->comm->rank == 1;
+}
+
+/* Of this worker's run. */
+int fault_workers(void);
+int fault_passes(void);
+
+/* On cpu memory is the host's. */
+static inline float *fault_floats(gs_mem m) {
+    return (float *)m.base + m.at;
+}
+
+/* The operators of the device with mistakes in them. */
+void fault_layers(gs_backend *ops, const gs_backend *real);
+void fault_update(gs_backend *ops, const gs_backend *real);
+void fault_inputs(gs_backend *ops, const gs_backend *real);
+
+/* After each backward of a pass, where the real one is (wrap_sum.c). */
+gs_status fault_after_backward(gs_model *, const gs_pass *,
+                               gs_status (*backward)(gs_model *, const gs_pass *, gs_mem, gs_mem),
+                               gs_mem logits, gs_mem answers);
+
+/* ---- the table ---- */
+
+typedef struct fault_case {
+    fault fault;
+    const char *name;                /* "SUMMED_TWICE" */
+    const char *what;                /* what was wrong */
+    const char *source;              /* where it happened: "pytorch/torchtitan 596" */
+    void (*settings)(gs_settings *); /* of the run with the mistake; the other one is of one worker */
+    int kind;                        /* the quantity that differs first */
+    uint64_t step;                   /* and the step */
+    const char *cause;               /* its name in the table of causes */
+    int rank;                        /* ALL, or the one rank that is named */
+    bool same_layout;                /* compared with a right run of the same layout */
+    bool resumed;                    /* the run goes on where another one stopped */
+} fault_case;
+
+enum { ALL = -1, UNKNOWN = -2 };
+
+extern const fault_case fault_table[];
+extern const int fault_cases;
+
+/* Settings of any run here: small sets in memory, few steps. */
+gs_settings fault_settings(void);
+const gs_dataset *fault_tokens(void);
+const gs_dataset *fault_images(void);
+const gs_dataset *fault_numbers(void);
+void fault_sets_free(void);

@@ -1,0 +1,150 @@
+/* gradsum-faults: `gradsum explain` must catch and name each planted mistake, and say nothing of right runs.
+ *
+ *     gradsum-faults              all
+ *     gradsum-faults --few        every 7th of the table, and of the right runs
+ *     gradsum-faults SUMMED_TWICE one
+ */
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/faults/right.h"
+#include "tests/faults/wraps.h"
+
+static char folder[200];
+static int folders, failures;
+
+static const char *new_folder(void) {
+    static char path[4][260];
+    char *next = path[folders % 4];
+    snprintf(next, sizeof path[0], "%s/%d", folder, folders++);
+    return next;
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw) {
+    (void)s, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void remove_folder(void) {
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool train(gs_settings *s, fault f, const char *digest) {
+    gs_result r;
+    s->digest = digest;
+    fault_on = f;
+    gs_status status = gs_train(s, NULL, &r);
+    fault_on = NO_FAULT;
+    if (status != GS_OK) printf("    a run failed: %s\n", gs_message());
+    gs_result_free(&r);
+    return status == GS_OK;
+}
+
+/* The right run: the same settings on one worker, all at once, without what divides the work. */
+static gs_settings alone(gs_settings s) {
+    s.devices = "cpu";
+    s.pipeline = s.zero = s.micro_batches = 0;
+    s.accumulate = 1;
+    s.micro_batch = 0;
+    s.exact = false;
+    s.bucket = 0;
+    s.wire = GS_WIRE_F32;
+    s.sync = gs_settings_default().sync;
+    s.pipeline_schedule = NULL;
+    return s;
+}
+
+/* The first 2 steps are another run's, which leaves its state. */
+static bool train_resumed(gs_settings *s, fault f, const char *digest) {
+    char path[320];
+    gs_settings first = *s;
+    snprintf(path, sizeof path, "%s.safetensors", digest);
+    first.save = path;
+    first.save_state = true;
+    first.steps = 2;
+    if (!train(&first, NO_FAULT, NULL)) return false;
+    s->resume = path;
+    return train(s, f, digest);
+}
+
+/* Both records, compared. */
+static bool explained(const char *of_a, const char *of_b, gs_difference *d) {
+    gs_digests a, b;
+    if (gs_digests_read(of_a, &a) != GS_OK || gs_digests_read(of_b, &b) != GS_OK ||
+        gs_explain_check(&a, &b) != GS_OK) {
+        printf("    %s\n", gs_message());
+        return false;
+    }
+    gs_explain(&a, &b, gs_explain_tolerance(&a, &b), d);
+    gs_digests_free(&a);
+    gs_digests_free(&b);
+    return true;
+}
+
+static void fail(const char *name, const char *what, const gs_difference *d) {
+    failures++;
+    printf("FAILED %s: %s\n", name, what);
+    if (d && d->found)
+        printf("    found: step %llu, kind %d, %s %s, by %.3g, rank 1: %d: %s: %s\n",
+               (unsigned long long)d->step, d->kind, d->quantity, d->where, d->relative, d->rank[1], d->cause,
+               d->sentence);
+}
+
+static void check(const fault_case *c) {
+    gs_settings wrong = fault_settings();
+    c->settings(&wrong);
+    gs_settings right = c->same_layout ? wrong : alone(wrong);
+    const char *a = new_folder(), *b = new_folder();
+    gs_difference d = {0};
+    if (!(c->resumed ? train_resumed(&wrong, c->fault, a) : train(&wrong, c->fault, a)) ||
+        !train(&right, NO_FAULT, b) || !explained(a, b, &d))
+        return fail(c->name, "it did not run", NULL);
+    if (!d.found) return fail(c->name, "it was not caught", NULL);
+    if (strcmp(d.cause, c->cause) != 0) return fail(c->name, "it was given another name", &d);
+    if (d.kind != c->kind || d.step != c->step) return fail(c->name, "it was caught elsewhere", &d);
+    for (int r = 0; c->rank >= 0 && r < GS_DIGEST_RANKS; r++)
+        if (d.rank[r] != (r == c->rank)) return fail(c->name, "other ranks were named", &d);
+    printf("caught %-18s step %llu, %s%s%s: %s\n", c->name, (unsigned long long)d.step, d.quantity,
+           *d.where ? " of " : "", d.where, d.cause);
+}
+
+static void check_right(int i) {
+    gs_settings s = fault_settings();
+    char name[200];
+    right_settings(i, &s, name, sizeof name);
+    gs_settings one = alone(s);
+    const char *a = new_folder(), *b = new_folder();
+    gs_difference d = {0};
+    if (!train(&s, NO_FAULT, a) || !train(&one, NO_FAULT, b) || !explained(a, b, &d))
+        return fail(name, "it did not run", NULL);
+    if (d.found) return fail(name, "a right run was taken for a wrong one", &d);
+    printf("right  %s\n", name);
+}
+
+int main(int argc, char **argv) {
+    const char *only = argc > 1 ? argv[1] : "", *tmp = getenv("TMPDIR");
+    const bool few = strcmp(only, "--few") == 0;
+    int checked = 0, every = few ? 7 : 1;
+    gs_cl_choose_settings(true);
+    snprintf(folder, sizeof folder, "%s/gradsum-faults-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) gs_bug("cannot make %s", folder);
+    atexit(remove_folder);
+    for (int i = 0; i < fault_cases; i++) {
+        if (few ? i % every != 0 : *only && strcmp(only, fault_table[i].name) != 0) continue;
+        check(&fault_table[i]);
+        checked++;
+    }
+    for (int i = 0; i < right_runs && (few || !*only || strcmp(only, "right") == 0); i++) {
+        if (i % every != 0) continue;
+        check_right(i);
+        checked++;
+    }
+    fault_sets_free();
+    if (checked == 0) printf("no planted mistake is called '%s'\n", only);
+    printf("%d checked, %d failed\n", checked, failures);
+    return failures > 0 || checked == 0;
+}

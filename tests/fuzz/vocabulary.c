@@ -1,0 +1,47 @@
+/* Characters of UTF-8: the vocabulary of a text, its tokens, and the text again. The first byte says how: bit 0 bytes
+ * instead of characters, bit 1 another vocabulary than its own, that of its first half. */
+#include <stdlib.h>
+#include <string.h>
+#include "fuzz.h"
+#include "core/text.h"
+#include "data/vocabulary.h"
+
+/* What came out of these tokens is what went into them. */
+static void check_back(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
+                       size_t bytes) {
+    char *back;
+    size_t length;
+    for (size_t i = 0; i < count; i++)
+        if (tokens[i] >= v->size) fuzz_wrong("token %d of %d", tokens[i], v->size);
+    if (gs_vocabulary_decode(v, tokens, count, &back, &length) != GS_OK) fuzz_wrong("cannot decode");
+    if (length != bytes || memcmp(back, text, bytes) != 0) fuzz_wrong("another text came back");
+    free(back);
+}
+
+static void check_sorted(const gs_vocabulary *v) {
+    for (int i = 1; v->character && i < v->size; i++)
+        if (v->character[i] <= v->character[i - 1]) fuzz_wrong("character %d does not grow", i);
+}
+
+FUZZ(in) {
+    const uint8_t how = fuzz_byte(in);
+    const gs_tokens kind = how & 1 ? GS_TOKENS_BYTES : GS_TOKENS_CHARS;
+    const size_t bytes = in->size, known = how & 2 ? bytes / 2 : bytes;
+    char *text = fuzz_text(in), kept = text[known];
+    gs_vocabulary v;
+    uint16_t *tokens;
+    size_t count;
+    text[known] = '\0';
+    const gs_status status = gs_vocabulary_of(kind, text, known, "the input", &v);
+    text[known] = kept;
+    if (status == GS_OK) {
+        check_sorted(&v);
+        if (gs_vocabulary_encode(&v, text, bytes, "the input", &tokens, &count) == GS_OK) {
+            check_back(&v, tokens, count, text, bytes);
+            free(tokens);
+        } else if (!(how & 2))
+            fuzz_wrong("a text does not fit its own vocabulary: %s", gs_message());
+        gs_vocabulary_free(&v);
+    }
+    free(text);
+}

@@ -1,0 +1,182 @@
+/* --digest and `gradsum explain`. Mistakes that it must name are in tests/faults/, which is a program of its own. */
+#include "tests/program.h"
+
+#include <sys/stat.h>
+
+#include "explain/explain.h"
+#include "explain/fit.h"
+
+static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
+
+static void write_text(const char *folder, const char *text) {
+    char path[400];
+    mkdir(folder, 0700);
+    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Parts add up to the whole, if places are those in the whole. */
+static void numbers_of_parts_add_up(void **state) {
+    (void)state;
+    float x[100];
+    gs_numbers whole = {0}, parts = {0};
+    for (int i = 0; i < 100; i++) x[i] = (float)(i * i % 17) - 7;
+    gs_numbers_add(&whole, x, 100, 5);
+    gs_numbers_add(&parts, x + 30, 70, 35);
+    gs_numbers_add(&parts, x, 30, 5);
+    assert_near(parts.sum, whole.sum, 1e-9, 0);
+    assert_near(parts.squares, whole.squares, 1e-9, 0);
+    for (int k = 0; k < GS_ALONG; k++) assert_near(parts.along[k], whole.along[k], 1e-9, 0);
+    assert_near(parts.n, 100, 0, 0);
+}
+
+static void fit_finds_what_an_array_is_made_of(void **state) {
+    (void)state;
+    gs_fit fit = {.count = 2};
+    double c[GS_FIT_MOST], rest;
+    for (int p = 0; p < 3; p++) {
+        gs_numbers x[2], y = {0};
+        memset(x, 0, sizeof x);
+        for (int k = 0; k < GS_ALONG; k++) {
+            x[0].along[k] = p + k * k - 2;
+            x[1].along[k] = 3 * p - k + 1;
+            y.along[k] = 2 * x[0].along[k] - 0.5 * x[1].along[k];
+        }
+        gs_fit_add(&fit, &y, (const gs_numbers *const[]){&x[0], &x[1]});
+    }
+    assert_true(gs_fit_solve(&fit, c, &rest));
+    assert_near(c[0], 2, 1e-9, 0);
+    assert_near(c[1], -0.5, 1e-9, 0);
+    assert_near(rest, 0, 1e-6, 0);
+    const gs_fit none = {.count = 2};
+    assert_false(gs_fit_solve(&none, c, &rest)); /* no equations */
+}
+
+static void a_run_and_its_layout_are_the_same(void **state) {
+    (void)state;
+    char one[300], two[300];
+    snprintf(one, sizeof one, "%s/one", gs_test_folder());
+    snprintf(two, sizeof two, "%s/two", gs_test_folder());
+    gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
+    gs_test_program_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
+    gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s %s", two, one);
+    /* far below rounding everything differs */
+    gs_test_program_prints(1, "the first difference is in", "explain %s %s --tolerance 1e-9", two, one);
+}
+
+/* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
+static void stages_are_the_same_too(void **state) {
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    mkdir(folder, 0700);
+    static const char *const layouts[] = {"cpu", "cpu,cpu --layout pp2 --micro-batches 2",
+                                          "cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --micro-batches 2"};
+    for (int i = 0; i < 3; i++) {
+        gs_test_program_prints(
+            0, "sha256",
+            "train --model \"conv 4 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, global_avg_pool, "
+            "flatten, linear 10\" --batch 80 --batch-norm ghost:4 --steps 2 --threads 1 --digest %s/%d "
+            "--devices %s",
+            folder, i, layouts[i]);
+        if (i > 0)
+            gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s/%d %s/0",
+                                   folder, i, folder);
+    }
+}
+
+static void runs_of_two_trainings_are_refused(void **state) {
+    (void)state;
+    char one[300], other[300];
+    snprintf(one, sizeof one, "%s/one", gs_test_folder());
+    snprintf(other, sizeof other, "%s/other", gs_test_folder());
+    gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
+    gs_test_program_prints(0, "sha256", "%s --digest %s --seed 7", RUN, other);
+    gs_test_program_prints(2, "--seed is '7' in", "explain %s %s", other, one);
+    gs_test_program_prints(1, "is there already; wanted a new folder", "%s --digest %s", RUN, one);
+}
+
+static void wrong_use_gets_a_sentence(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    gs_test_program_prints(2, "wanted two folders", "explain %s", folder);
+    gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
+    gs_test_program_prints(2, "does not work with --sync local", "%s --sync local --every 2 --digest %s/a",
+                           RUN, folder);
+    gs_test_program_prints(2, "both watch the layers", "%s --log %s/log --digest %s/b", RUN, folder, folder);
+    gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
+}
+
+/* Each is refused with the file and the line. */
+static void damaged_records_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } damaged[] = {
+        {"", "is no record of gradsum train --digest"},
+        {"hello\n", "is no record of gradsum train --digest"},
+        {"gradsum digest 1 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 1 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 1 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 1 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 1 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 1 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 1 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+    };
+    gs_digests run;
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        const char *folder = gs_test_folder();
+        write_text(folder, damaged[i].text);
+        assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
+    }
+    static const char head[] =
+        "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+    static const struct {
+        const char *text, *part;
+    } steps[] = {
+        {"", "holds no whole step"},
+        {"y 1 0 0 4 1 1 1 1 1 1\n", "holds no whole step"},
+        {"y 1 0 0 4 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
+        {"z 1 0 0 4 1 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
+        {"y 1 7 0 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
+        {"y 1 0 99 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
+        {"end 1\n", "line 6 ends a step that has no score"},
+        {"score 1 2\n", "line 6 is not 'score STEP' and ten numbers"},
+        {"y 2 0 0 4 1 1 1 1 1 1\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
+         "line 7 ends a step with rows of another one"},
+        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1\nscore 3 1 1 1 1 1 1 1 1 1 1\n",
+         "line 8 is of a step that is not"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        char text[600];
+        const char *folder = gs_test_folder();
+        snprintf(text, sizeof text, "%s%s", head, steps[i].text);
+        write_text(folder, text);
+        assert_fails(GS_E_FORMAT, steps[i].part, gs_digests_read(folder, &run));
+    }
+}
+
+/* What a killed run was writing is left out. */
+static void a_step_that_is_not_whole_is_left_out(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    gs_digests run;
+    write_text(folder, "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                       "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
+    assert_ok(gs_digests_read(folder, &run));
+    assert_int_equal(run.steps, 1);
+    assert_near(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 0)->along[3], 6, 0, 0);
+    assert_null(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 1));
+    gs_digests_free(&run);
+}
+
+GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
+         cmocka_unit_test(fit_finds_what_an_array_is_made_of),
+         cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
+         cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),
+         cmocka_unit_test(damaged_records_are_refused),
+         cmocka_unit_test(a_step_that_is_not_whole_is_left_out))

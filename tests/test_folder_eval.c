@@ -1,0 +1,152 @@
+/* eval and predict on an image folder: what they take from the weights' file and from the folders' names. */
+#include "tests/files.h"
+#include "tests/pictures.h"
+#include "tests/program.h"
+
+#include <unistd.h>
+
+/* Two classes of four pictures, and two of each to test. */
+static const char *make_set(void) {
+    static char folder[600];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    static const char *const classes[] = {"ant", "b\xc3\xa4r"};
+    char name[128];
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < 6; i++) {
+            snprintf(name, sizeof name, "%s/%s/%d.png", i < 4 ? "train" : "val", classes[c], i);
+            write_picture(folder, name, 6 * c + i, 24, 20);
+        }
+    return folder;
+}
+
+#define TRAIN "train --model 'softmax 2' --epochs 2 --batch 4 --lr 0.001 --threads 1 --data %s --save %s "
+
+static char *train(const char *folder) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "saved", TRAIN "--save-state --size 16", folder, path);
+    return path;
+}
+
+/* ---- the size ---- */
+
+static void the_size_is_the_models(void **state) {
+    (void)state;
+    const char *folder = make_set(), *w = train(folder);
+    static const char wrong[] = "--size 32: ",
+                      same[] = "holds a model for images (3,16,16); leave --size out, or give 16";
+    char *said, *unsaid;
+    assert_int_equal(gs_test_program(&said, "eval --size 16 --threads 1 --load %s --data %s", w, folder), 0);
+    assert_int_equal(gs_test_program(&unsaid, "eval --threads 1 --load %s --data %s", w, folder), 0);
+    *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* their speed */
+    assert_string_equal(said, unsaid);
+    free(said);
+    free(unsaid);
+    gs_test_program_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder,
+                           gs_test_folder());
+    gs_test_program_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,
+                           gs_test_folder());
+    gs_test_program_prints(0, "done     4 steps", "train --load %s --data %s --epochs 2 --batch 4", w,
+                           folder);
+    gs_test_program_prints(0, "done     6 steps", "train --resume %s --epochs 3", w);
+    gs_test_program_prints(2, wrong, "eval --size 32 --load %s --data %s", w, folder);
+    gs_test_program_prints(2, same, "eval --size 32 --load %s --data %s", w, folder);
+    gs_test_program_prints(2, same, "predict --size 224 --load %s --data %s -o p.npy", w, folder);
+    gs_test_program_prints(2, same, "train --resume %s --epochs 3 --size 224", w);
+    gs_test_program_prints(2, "--size is for image folders", "train --size 224 --epochs 1");
+}
+
+/* A model whose images are no squares fits no image folder; other data are as they were. */
+static void models_of_other_data(void **state) {
+    (void)state;
+    const char *folder = make_set();
+    char w[600];
+    snprintf(w, sizeof w, "%s/w.safetensors", gs_test_folder());
+    gs_test_program_prints(0, "saved", "train --model softmax --steps 1 --threads 1 --save %s", w);
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", w);
+    gs_test_program_prints(1, "holds a model for images (1,28,28), but ", "eval --load %s --data %s", w,
+                           folder);
+}
+
+/* ---- one folder too low ---- */
+
+/* `at` as --data, in the folder `cwd`. */
+static void assert_says(const char *cwd, const char *at, const char *part) {
+    char *output;
+    const int status = gs_test_shell(&output, "cd %s && %s/gradsum train --data %s", cwd,
+                                     realpath(GS_BUILD_DIR, (char[4096]){0}), at);
+    if (status != 1 || !strstr(output, part)) fail_msg("--data %s: exit %d: %s", at, status, output);
+    free(output);
+}
+
+static void pictures_in_the_wrong_place(void **state) {
+    (void)state;
+    const char *folder = make_set();
+    char wanted[800];
+    snprintf(
+        wanted, sizeof wanted,
+        "/train has the class folders of one split; wanted the folder that train and val are in: --data %s\n",
+        folder);
+    assert_says(".", in_folder(folder, "train"), wanted);
+    assert_says(".", in_folder(folder, "val//"), wanted + strlen("/train"));
+    assert_says(folder, "train", "wanted the folder that train and val are in: --data .\n");
+    assert_says(in_folder(folder, "train"), ".", ". has pictures, but no folders train and val");
+    assert_says(folder, "train/ant",
+                "train/ant has pictures, but no folders train and val; wanted train/ant/train/CLASS/");
+    assert_int_equal(rename(in_folder(folder, "train"), in_folder(folder, "pictures")), 0);
+    assert_says(folder, "pictures", "pictures has pictures, but no folders train and val");
+    write_bytes(folder, "empty/a/b.txt", "x", 1);
+    assert_says(folder, "empty", "empty has none of these files, gzipped (.gz) or not");
+}
+
+/* ---- the names ---- */
+
+/* What eval --confusion prints after its first line, on a terminal of so many columns. */
+static char *confusion(const char *w, const char *folder, int columns) {
+    char *output;
+    assert_int_equal(gs_test_shell(&output,
+                                   "COLUMNS=%d %s/gradsum eval --load %s --data %s --threads 1 --confusion",
+                                   columns, GS_BUILD_DIR, w, folder),
+                     0);
+    char *matrix = strchr(output, '\n');
+    assert_non_null(matrix);
+    memmove(output, matrix + 1, strlen(matrix));
+    return output;
+}
+
+static void assert_head(const char *w, const char *folder, int columns, const char *head) {
+    char *output = confusion(w, folder, columns);
+    if (strncmp(output, head, strlen(head)) != 0) fail_msg("%d columns: %s", columns, output);
+    free(output);
+}
+
+static void classes_have_their_names(void **state) {
+    (void)state;
+    const char *folder = make_set(), *w = train(folder);
+    char page[600], *output;
+    assert_head(w, folder, 80, "\nlabel   taken for\n       ant  b\xc3\xa4r  accuracy\nant  ");
+    assert_head(w, folder, 24, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
+    /* longer names: too wide for columns, and then for rows too */
+    assert_int_equal(
+        rename(in_folder(folder, "train/ant"), in_folder(folder, "train/a\x1b little black ant")), 0);
+    assert_int_equal(rename(in_folder(folder, "val/ant"), in_folder(folder, "val/a\x1b little black ant")),
+                     0);
+    assert_head(w, folder, 80,
+                "\nlabel                    taken for\n                       a\\x1b little black ant "
+                "                   b\xc3\xa4r  accuracy\na\\x1b little black ant  ");
+    assert_head(w, folder, 45,
+                "\nlabel                      taken for\n                            0    1  accuracy\n"
+                "0 a\\x1b little black ant ");
+    assert_head(w, folder, 40,
+                "\nlabel                   samples  accuracy  most often taken for\na\\x1b little black ant  "
+                "      2 ");
+    snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
+    gs_test_program_prints(0, "\"class_names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]",
+                           "eval --load %s --data %s --confusion --json --report %s", w, folder, page);
+    assert_int_equal(gs_test_shell(&output, "cat %s", page), 0);
+    assert_non_null(strstr(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]"));
+    free(output);
+}
+
+GS_TESTS(folder_eval, cmocka_unit_test(the_size_is_the_models), cmocka_unit_test(models_of_other_data),
+         cmocka_unit_test(pictures_in_the_wrong_place), cmocka_unit_test(classes_have_their_names))

@@ -1,0 +1,222 @@
+/* --layout: one word for how the workers of a run share the work. */
+#include "tests/training.h"
+#include "train/layout_plan.h"
+
+static void terms_come_in_any_order(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        gs_layout is;
+        const char *written;
+    } cases[] = {
+        {"dp2,tp3,pp4,zero1", {2, 3, 4, 1}, "dp2,tp3,pp4,zero1"},
+        {"zero2,pp4,dp2", {2, 1, 4, 2}, "dp2,pp4,zero2"},
+        {"pp64", {1, 1, 64, 0}, "pp64"},
+        {"tp1,dp01", {1, 1, 1, 0}, "dp1"},
+        {"zero0,dp4096", {4096, 1, 1, 0}, "dp4096"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_layout l;
+        char text[GS_LAYOUT_TEXT];
+        assert_ok(gs_layout_read(cases[i].text, &l));
+        assert_memory_equal(&l, &cases[i].is, sizeof l);
+        assert_string_equal(gs_layout_text(&l, text), cases[i].written);
+    }
+}
+
+static void what_is_no_layout_is_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"ring", "there is no term 'ring'; wanted some of dpN, tpN, ppN and zeroN"},
+        {"dp2,", "there is no term ''"},
+        {",dp2", "there is no term ''"},
+        {"dp2;pp2", "'dp2;pp2' is out of range"},
+        {"dp2, pp2", "there is no term ' pp2'"},
+        {"DP2", "there is no term 'DP2'"},
+        {"dp2,pp2,dp2", "a second 'dp2'"},
+        {"zero1,zero2", "a second 'zero2'"},
+        {"dp0", "'dp0' is out of range; wanted dp1 to dp4096"},
+        {"pp0", "wanted pp1 to pp64"},
+        {"pp65", "wanted pp1 to pp64"},
+        {"tp65", "wanted tp1 to tp64"},
+        {"pp-2", "'pp-2' is out of range"},
+        {"pp", "'pp' is out of range"},
+        {"zero4", "wanted zero0 to zero3"},
+        {"dp2x", "'dp2x' is out of range"},
+        {"dp99999999999999999999", "wanted dp1 to dp4096"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_layout l;
+        assert_int_equal(gs_layout_read(cases[i].text, &l), GS_E_USAGE);
+        if (!strstr(gs_message(), cases[i].says)) fail_msg("%s: %s", cases[i].text, gs_message());
+    }
+}
+
+/* Tensor parts are neighbours, then replicas; each place has one rank. */
+static void ranks_are_places(void **state) {
+    (void)state;
+    const gs_layout l = {3, 2, 4, 0};
+    for (int rank = 0; rank < 24; rank++) {
+        const gs_place p = gs_place_of(&l, rank);
+        assert_true(p.part < 2 && p.replica < 3 && p.stage < 4);
+        assert_int_equal((p.stage * 3 + p.replica) * 2 + p.part, rank);
+    }
+}
+
+/* The weights are those of the same options one by one, to the bit. */
+static void it_stands_for_other_options(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
+    s.pipeline = 2;
+    gs_result apart = gs_test_train(&s);
+    s.pipeline = 0;
+    s.layout = "pp2,dp2";
+    gs_result together = gs_test_train(&s);
+    assert_same_bits(&apart, &together, "--layout pp2,dp2");
+    assert_int_equal(together.bubble.stages, 2);
+    gs_result_free(&apart);
+    gs_result_free(&together);
+    s.pipeline = 2;
+    gs_result same = gs_test_train(&s);
+    gs_result_free(&same);
+    s.layout = "tp2,dp2";
+    s.pipeline = 0;
+    together = gs_test_train(&s);
+    s.layout = NULL;
+    s.tensor = 2;
+    apart = gs_test_train(&s);
+    assert_same_bits(&apart, &together, "--layout tp2,dp2");
+    assert_int_equal(together.tensor.workers, 2);
+    gs_result_free(&apart);
+    gs_result_free(&together);
+}
+
+static void it_must_fit_the_workers_and_the_model(void **state) {
+    (void)state;
+    static const struct {
+        const char *run, *says;
+    } cases[] = {
+        {"--layout dp2,pp2", "it has 2 x 2 = 4 workers (dp x pp), and there is 1; wanted as many"},
+        {"--devices cpu,cpu,cpu --layout pp2", "it has 1 x 2 = 2 workers (dp x pp), and there are 3"},
+        {"--devices cpu,cpu --layout dp1", "it has 1 x 1 = 1 worker (dp x pp), and there are 2"},
+        {"--devices cpu,cpu --layout tp2,pp2",
+         "parts of layers go with replicas alone so far; wanted no ppN"},
+        {"--devices cpu,cpu --layout tp2,zero1", "wanted no zeroN beside tp2"},
+        {"--devices cpu,cpu --layout tp2,dp2",
+         "it has 2 x 2 x 1 = 4 workers (dp x tp x pp), and there are 2"},
+        {"--devices cpu,cpu --layout tp2 --tensor 3", "has tp2, and --tensor is 3; use only one of them"},
+        {"--model softmax --devices cpu,cpu --layout tp2", "the model has nothing to divide"},
+        {"--devices cpu,cpu --layout pp2 --pipeline 3", "has pp2, and --pipeline is 3; use only one of them"},
+        {"--devices cpu,cpu --layout dp2 --zero 1", "has zero0, and --zero is 1; use only one of them"},
+        {"--devices cpu,cpu --layout ''", "'' is not a value"},
+        {"--model mlp --devices cpu,cpu,cpu,cpu --layout pp4", "has 3 layers with parameters"},
+        {"--model mlp --devices cpu,cpu --layout pp2,zero3", "wanted --zero 1, or no --pipeline"},
+        {"--devices cpu,cpu --layout dp2,zero1 --sync ring", "does not work with --sync ring"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        gs_test_program_prints(2, cases[i].says, "train %s", cases[i].run);
+}
+
+/* Each process finds it by itself: none takes another one for lost. */
+static void bad_use_is_told_on_every_rank(void **state) {
+    (void)state;
+    static const struct {
+        const char *run, *says;
+    } cases[] = {
+        {"launch -n 2 -- train --layout dp2,pp2", "2 x 2 = 4 workers"},
+        {"launch -n 2 -- train --model softmax --layout pp2", "has 1 layer with parameters"},
+        {"launch -n 2 -- train --layout dp2,dp2", "a second 'dp2'"},
+        {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
+        {"launch -n 2 -- train --layout dq2", "there is no term 'dq2'"},
+        {"launch -n 2 -- train --layout pp2,zero2", "--zero 2 would sum gradients"},
+        {"launch -n 2 -- train --layout tp2,zero2", "wanted no zeroN beside tp2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "%s", cases[i].run), 2);
+        if (!strstr(output, cases[i].says) || !strstr(output, "all 2 processes failed with this error"))
+            fail_msg("%s: %s", cases[i].run, output);
+        free(output);
+    }
+}
+
+/* ---- gradsum layout ---- */
+
+/* Of each layout: the bytes that it sends are those of the formula, and its memory is as rehearsed. */
+static void formulas_hold(void **state) {
+    (void)state;
+    static const char devices[] = "cpu,cpu,cpu,cpu";
+    gs_settings s = gs_settings_default();
+    gs_layout_plan plan;
+    s.model = "lenet";
+    s.batch = 96;
+    s.threads = 1;
+    s.optimizer = &gs_adam;
+    assert_ok(gs_layout_plan_create(&s, devices, 4, &plan));
+    assert_int_equal(plan.costs, 9);   /* dp4 and zero 1 to 3, dp2,tp2, tp4, dp2,pp2 and zero1, pp4 */
+    assert_int_equal(plan.refused, 2); /* dp2,pp2 with zero2 and zero3 */
+    assert_non_null(strstr(plan.why, "--zero 2 would sum gradients"));
+    for (int i = 0; i < plan.costs; i++) {
+        const gs_layout_cost *c = &plan.cost[i];
+        const bool by_threads = c->layout.pp == 1 && c->layout.tp == 1 &&
+                                c->layout.zero == 0; /* they read each other's gradients */
+        gs_result r;
+        char name[GS_LAYOUT_TEXT];
+        double memory = 0;
+        gs_layout_text(&c->layout, name);
+        assert_true(c->seconds > 0 && (i == 0 || c->seconds >= plan.cost[i - 1].seconds));
+        assert_ok(gs_layout_plan_run(&plan, c, devices, 3, &r));
+        for (int w = 0; w < 4; w++) {
+            const double total = gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]);
+            if (total > memory) memory = total;
+        }
+        if (!by_threads) gs_test_near(r.sent_most, c->sent, 0.02 * c->sent, 0, name, __FILE__, __LINE__);
+        gs_test_near(memory, c->memory, 0.03 * memory, 0, name, __FILE__, __LINE__);
+        gs_result_free(&r);
+    }
+    gs_layout_plan_free(&plan);
+}
+
+static void layouts_are_listed(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "measured: ms, MB, MB sent", "layout --model softmax --workers 2 --run");
+    gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
+    gs_test_program_prints(0, "s need more than the 4 MB of --max-memory",
+                           "layout --model lenet --batch 64 --workers 4 --max-memory 4");
+    gs_test_program_prints(1, "no layout of 2 workers fits", "layout --workers 2 --max-memory 1");
+    gs_test_program_prints(2, "--workers N is required", "layout --model lenet");
+    gs_test_program_prints(2, "names 3 devices for 2 workers; wanted one, or 2",
+                           "layout --workers 2 --devices cpu,cpu,cpu");
+    gs_test_program_prints(
+        2, "no layout of 3 workers can run; dp3: ", "layout --workers 3 --exact --model softmax");
+    gs_test_program_prints(2, "layout lists every stage", "layout --workers 2 --zero 1");
+}
+
+static void places_are_drawn(void **state) {
+    (void)state;
+    static const char row[] =
+        "   2 cpu             1     0  3-11            61,550      all       all      1/2";
+    gs_test_program_prints(0, row, "devices --layout dp2,pp2,zero1 --model lenet");
+    gs_test_program_prints(0, row,
+                           "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --model lenet --steps 1");
+    gs_test_program_prints(0,
+                           "   1 cpu             0     1  all              7,850      1/2       1/2      1/2",
+                           "launch -n 2 -- train --layout dp2,zero3 --model softmax --steps 1");
+    gs_test_program_prints(0, "rank device       part repl.  layers",
+                           "devices --layout tp2,dp2 --model lenet");
+    static const char part[] =
+        "   1 cpu             1     0  all             32,606      all       all      all";
+    gs_test_program_prints(0, part, "devices --layout tp2,dp2 --model lenet");
+    gs_test_program_prints(0, part, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
+    gs_test_program_prints(2, "names 3 devices for 2 workers",
+                           "devices --layout pp2 --devices cpu,cpu,cpu --model lenet");
+    gs_test_program_prints(2, "a second 'pp2'", "devices --layout pp2,pp2");
+}
+
+GS_TESTS(layout, cmocka_unit_test(terms_come_in_any_order), cmocka_unit_test(what_is_no_layout_is_told),
+         cmocka_unit_test(ranks_are_places), cmocka_unit_test(it_stands_for_other_options),
+         cmocka_unit_test(it_must_fit_the_workers_and_the_model),
+         cmocka_unit_test(bad_use_is_told_on_every_rank), cmocka_unit_test(formulas_hold),
+         cmocka_unit_test(layouts_are_listed), cmocka_unit_test(places_are_drawn))

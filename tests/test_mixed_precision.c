@@ -1,0 +1,306 @@
+/* --precision: whole runs whose products are in 16 bits, and the loss scale of those in f16. */
+#include "tests/devices.h"
+#include "tests/training.h"
+
+#include <math.h>
+#include "train/state.h"
+
+/* ---- the scale itself ---- */
+
+static void halved_and_doubled(void **state) {
+    (void)state;
+    gs_loss_scale s = {.scale = GS_LOSS_SCALE_FIRST};
+    gs_loss_scale_step(&s, false);
+    assert_true(s.skipped && s.skips == 1 && s.used == 65536 && s.scale == 32768);
+    for (int i = 0; i < GS_LOSS_SCALE_STEPS - 1; i++) gs_loss_scale_step(&s, true);
+    assert_true(!s.skipped && s.scale == 32768);
+    gs_loss_scale_step(&s, true);
+    assert_true(s.used == 32768 && s.scale == 65536);
+    for (int i = 0; i < GS_LOSS_SCALE_STEPS - 1; i++) gs_loss_scale_step(&s, true);
+    gs_loss_scale_step(&s, false); /* the count begins anew */
+    for (int i = 0; i < GS_LOSS_SCALE_STEPS - 1; i++) gs_loss_scale_step(&s, true);
+    assert_true(s.scale == 32768);
+    for (int i = 0; i < 100; i++) gs_loss_scale_step(&s, false);
+    assert_true(s.scale == GS_LOSS_SCALE_LEAST);
+    for (int i = 0; i < 100 * GS_LOSS_SCALE_STEPS; i++) gs_loss_scale_step(&s, true);
+    assert_true(s.scale == GS_LOSS_SCALE_MOST);
+}
+
+static void what_a_file_may_say(void **state) {
+    (void)state;
+    assert_true(gs_loss_scale_is_valid(65536, 0) && gs_loss_scale_is_valid(0x1p-24, 1999));
+    assert_false(gs_loss_scale_is_valid(65536, 2000));
+    assert_false(gs_loss_scale_is_valid(65535, 0));
+    assert_false(gs_loss_scale_is_valid(0x1p25, 0));
+    assert_false(gs_loss_scale_is_valid(0, 0));
+    assert_false(gs_loss_scale_is_valid(-2, 0));
+    assert_false(gs_loss_scale_is_valid(NAN, 0));
+    assert_false(gs_loss_scale_is_valid(INFINITY, 0));
+}
+
+/* ---- an update ---- */
+
+enum { FEATURES = 3, OUTPUTS = 2, PARAMS = (FEATURES + 1) * OUTPUTS };
+
+typedef struct updated {
+    float weights[PARAMS], vector[PARAMS];
+    gs_loss_scale scale;
+    uint64_t updates;
+    double norm;
+} updated;
+
+/* Two updates by gradients of about 1e-3, times the scale, of which the second has `spoiled` in one place. */
+static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float scale, float clip,
+                            float spoiled) {
+    updated u;
+    gs_model *m;
+    gs_optimizer *o;
+    float g[PARAMS];
+    assert_ok(
+        gs_model_create(d, "linear 2", (gs_shape){FEATURES, 1, 1, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_ok(gs_optimizer_create(ops, m, 0.25f, ops->usual.momentum > 0 ? 0.5f : 0, 0, &o));
+    o->loss_scale.scale = scale;
+    o->clip = clip;
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < PARAMS; i++) g[i] = 1e-3f * (float)(i + 1 + step) * (scale > 0 ? scale : 1);
+        if (step == 1) g[5] *= spoiled;
+        assert_ok(d->ops->write(d, m->gradients, g, sizeof g));
+        assert_ok(gs_optimizer_update(o, 4));
+    }
+    assert_ok(d->ops->read(d, u.weights, m->weights, sizeof u.weights));
+    assert_ok(d->ops->read(d, u.vector, gs_optimizer_vector(o, 0, 0), sizeof u.vector));
+    u.scale = o->loss_scale;
+    u.updates = o->updates;
+    u.norm = o->norm;
+    gs_optimizer_free(o);
+    gs_model_free(m);
+    return u;
+}
+
+/* A power of two changes no bit of what it is divided out of. */
+static void scaled_gradients_give_the_same_update(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam, &gs_lars, &gs_lamb};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            for (int clipped = 0; clipped < 2; clipped++) {
+                const float clip = 0.001f * (float)clipped;
+                const updated plain = update_twice(devices[d], all[i], 0, clip, 1),
+                              scaled = update_twice(devices[d], all[i], 4096, clip, 1);
+                assert_memory_equal(plain.weights, scaled.weights, sizeof plain.weights);
+                assert_near(scaled.norm, plain.norm, 0, 1e-12);
+                assert_true(scaled.scale.good == 2 && !scaled.scale.skipped && plain.scale.used == 0);
+            }
+}
+
+/* Neither the weights nor the vectors, nor Adam's count of updates. */
+static void nothing_is_updated_by_infinity(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam};
+    const float bad[] = {INFINITY, -INFINITY, NAN};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+                const updated u = update_twice(devices[d], all[i], 4096, 0, bad[b]);
+                assert_true(u.scale.skipped && u.scale.skips == 1 && u.scale.scale == 2048 && u.updates == 1);
+                for (int k = 0; k < PARAMS; k++) assert_true(isfinite(u.weights[k]) && isfinite(u.vector[k]));
+                const updated without = update_twice(devices[d], all[i], 0, 0, bad[b]);
+                assert_false(isfinite(without.weights[5])); /* it would have been */
+            }
+}
+
+/* ---- whole runs ---- */
+
+/* The gradients that a scale of 2^16 makes infinite come at once: the first logits are far apart. */
+static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 10 std 4";
+
+static gs_settings settings_of(gs_precision p, const char *devices) {
+    gs_settings s = gs_test_settings(devices);
+    s.precision = p;
+    s.steps = 12;
+    return s;
+}
+
+static uint64_t skips;
+static float scale;
+
+static void look(gs_worker *w) {
+    if (w->comm->rank != 0) return;
+    skips = w->optimizer->loss_scale.skips;
+    scale = w->optimizer->loss_scale.scale;
+}
+
+/* --verify compares the weights after each step, so a step that one worker alone left out would fail. */
+static void all_workers_skip_the_same(void **state) {
+    (void)state;
+    static const struct {
+        const char *sync, *devices;
+        gs_wire wire;
+        int bucket, accumulate;
+        float clip;
+        bool exact;
+    } ways[] = {{.sync = "allreduce", .devices = "cpu"},
+                {.sync = "ring", .devices = "cpu,cpu,cpu", .wire = GS_WIRE_F16},
+                {.sync = "ps", .devices = "cpu,cpu", .bucket = 1},
+                {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .clip = 0.5f},
+                {.sync = "sharded-update", .devices = "cpu,cpu,cpu", .clip = 0.5f},
+                {.sync = "allreduce", .devices = "cpu,cpu", .exact = true}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        gs_settings s = settings_of(GS_PRECISION_F16, ways[i].devices);
+        s.model = FAR_APART;
+        s.sync = ways[i].sync;
+        s.wire = ways[i].wire;
+        s.bucket = ways[i].bucket;
+        s.accumulate = ways[i].accumulate;
+        s.clip = ways[i].clip;
+        s.exact = ways[i].exact;
+        s.verify = 1;
+        s.test_hook = look;
+        skips = 0;
+        gs_result r = gs_test_train(&s);
+        if (skips == 0 || skips >= s.steps || scale != ldexpf(GS_LOSS_SCALE_FIRST, -(int)skips))
+            fail_msg("%s: %d of 12 steps made no update, and the scale is %g", s.sync, (int)skips,
+                     (double)scale);
+        gs_result_free(&r);
+    }
+}
+
+/* The same as in f32 but for what rounding does to numbers of this size: 12 steps of rate 0.05, products that are off
+ * by 2 units of 1 at most, gradients of at most 1 in size. */
+static void near_to_f32(void **state) {
+    (void)state;
+    gs_settings s = settings_of(GS_PRECISION_F32, "cpu");
+    const gs_result f32 = gs_test_train(&s);
+    const double unit[GS_PRECISIONS] = {
+        [GS_PRECISION_BF16] = ldexp(1, -8), [GS_PRECISION_F16] = ldexp(1, -11)};
+    for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
+        s.precision = (gs_precision)p;
+        gs_result r = gs_test_train(&s);
+        const double off = gs_test_difference(&f32, &r), most = 12 * 0.05 * 2 * unit[p] / (1 - 0.9);
+        if (off == 0 || !(off <= most))
+            fail_msg("precision %d: the weights are off by %g, at most %g", p, off, most);
+        gs_result_free(&r);
+    }
+    gs_result_free((gs_result *)&f32);
+}
+
+/* The products' bits follow from the sizes alone, so --exact holds in 16 bits too; and for any number of threads. */
+static void the_same_bits(void **state) {
+    (void)state;
+    static const char *const counts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu"};
+    for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
+        gs_settings s = settings_of((gs_precision)p, "cpu");
+        s.exact = true;
+        gs_result one = gs_test_train(&s);
+        for (int i = 0; i < 2; i++) {
+            s.devices = counts[i];
+            gs_result r = gs_test_train(&s);
+            assert_same_bits(&one, &r, counts[i]);
+            gs_result_free(&r);
+        }
+        gs_result_free(&one);
+        gs_settings t = settings_of((gs_precision)p, "cpu");
+        t.model = "flatten, linear 70, relu, linear 10"; /* without conv2d, which sums dw by threads */
+        gs_result threads_1 = gs_test_train(&t);
+        t.threads = 3;
+        gs_result threads_3 = gs_test_train(&t);
+        assert_same_bits(&threads_1, &threads_3, "3 threads");
+        gs_result_free(&threads_1);
+        gs_result_free(&threads_3);
+    }
+}
+
+static void on_opencl_too(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
+        gs_settings s = settings_of((gs_precision)p, "cpu,cl");
+        s.verify = 1;
+        s.steps = 4;
+        gs_result both = gs_test_train(&s);
+        s.devices = "cpu,cpu";
+        gs_result cpu = gs_test_train(&s);
+        /* a number near a tie is rounded up here and down there: a unit of it, in 4 steps */
+        const double most = 4 * 0.05 * (p == GS_PRECISION_BF16 ? ldexp(1, -8) : ldexp(1, -11)) / (1 - 0.9);
+        const double off = gs_test_difference(&both, &cpu);
+        if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, at most %g", p, off, most);
+        gs_result_free(&both);
+        gs_result_free(&cpu);
+    }
+}
+
+/* ---- --save-state ---- */
+
+static void end_after_6(gs_worker *w) {
+    if (w->step >= 5) gs_stop_requested = 1;
+}
+
+static void the_scale_is_kept(void **state) {
+    (void)state;
+    char half[300], whole[300], both[300];
+    gs_settings s = settings_of(GS_PRECISION_F16, "cpu,cpu");
+    gs_state *kept;
+    s.model = FAR_APART;
+    s.save_state = true;
+    snprintf(half, sizeof half, "%s/half.st", gs_test_folder());
+    snprintf(whole, sizeof whole, "%s/whole.st", gs_test_folder());
+    snprintf(both, sizeof both, "%s/both.st", gs_test_folder());
+    s.save = whole;
+    gs_result all = gs_test_train(&s);
+    s.save = half;
+    s.test_hook = end_after_6;
+    gs_result r;
+    assert_ok(gs_train(&s, NULL, &r));
+    gs_stop_requested = 0;
+    gs_result_free(&r);
+    assert_ok(gs_state_read(half, &kept));
+    assert_true(kept->loss_scale > 0 && kept->loss_scale < GS_LOSS_SCALE_FIRST && kept->updates < kept->step);
+    gs_state_free(kept);
+    s.test_hook = NULL;
+    s.resume = half;
+    s.save = both;
+    gs_result rest = gs_test_train(&s);
+    assert_same_bits(&all, &rest, "in two parts");
+    s.precision = GS_PRECISION_BF16;
+    assert_fails(GS_E_USAGE, "--precision bf16: the run in", gs_train(&s, NULL, &r));
+    gs_result_free(&all);
+    gs_result_free(&rest);
+}
+
+/* ---- the command ---- */
+
+static void what_it_says(void **state) {
+    (void)state;
+    char log[300], *output;
+    snprintf(log, sizeof log, "%s/log", gs_test_folder());
+    gs_test_program_prints(0, "products of bf16", "train --model softmax --steps 1 --precision bf16");
+    gs_test_program_prints(0, "\"precision\":\"bf16\"",
+                           "train --model softmax --steps 1 --precision bf16 --json");
+    gs_test_program_prints(
+        0, "step 1: a gradient is not finite with a loss scale of 65536; the update is left out",
+        "train --model '%s' --steps 2 --precision f16 --log %s", FAR_APART, log);
+    assert_int_equal(
+        gs_test_shell(&output, "grep -c '\"loss_scale\":65536,\"skipped\":1' %s/metrics.jsonl", log), 0);
+    assert_string_equal(output, "1\n");
+    free(output);
+    gs_test_program_prints(2, "unknown --precision 'f8'; choose one of: f32, bf16, f16",
+                           "train --precision f8");
+    gs_test_program_prints(2, "unknown option --precision", "eval --precision bf16");
+    gs_test_program_prints(
+        2, "--sync local lets each worker update by itself, so no worker knows whether the others",
+        "train --sync local --every 2 --precision f16");
+    gs_test_program_prints(2, "it does not work with --precision f16",
+                           "train --sync async --staleness 1 --precision f16");
+    gs_test_program_prints(0, "done",
+                           "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
+}
+
+GS_TESTS(mixed_precision, cmocka_unit_test(halved_and_doubled), cmocka_unit_test(what_a_file_may_say),
+         cmocka_unit_test(scaled_gradients_give_the_same_update),
+         cmocka_unit_test(nothing_is_updated_by_infinity), cmocka_unit_test(all_workers_skip_the_same),
+         cmocka_unit_test(near_to_f32), cmocka_unit_test(the_same_bits), cmocka_unit_test(on_opencl_too),
+         cmocka_unit_test(the_scale_is_kept), cmocka_unit_test(what_it_says))

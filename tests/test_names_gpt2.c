@@ -1,0 +1,293 @@
+/* Weights with the names of Hugging Face's GPT-2 (model/names.h). A file is written here as transformers does it,
+ * from the names and shapes in tests/golden/gpt2.txt (tests/torch_gpt2.py), with its logits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/text.h"
+#include "model/names.h"
+#include "model/safetensors.h"
+#include "tests/files.h"
+#include "tests/golden.h"
+#include "tests/on_devices.h"
+#include "tests/operators.h"
+
+enum { VOCABULARY = 40, CONTEXT = 16, WIDTH = 32, SEQUENCES = 6, PARTS = 28, ALL = 27264 };
+static const char TEXT[] = "block layer = residual (layer_norm, linear 96, attention 4 causal, linear 32), "
+                           "residual (layer_norm, linear 128, gelu tanh, linear 32); embedding 40 32, "
+                           "positions, 2 x layer, layer_norm, ";
+
+static gs_model *plan(const char *end, int context) {
+    char text[400];
+    gs_model *m;
+    snprintf(text, sizeof text, "%s%s", TEXT, end);
+    assert_ok(gs_model_plan(text, (gs_shape){1, 1, 1, context}, &m));
+    return m;
+}
+
+static const char *path_of(const char *name) {
+    static char path[2][600];
+    static int next;
+    next = !next;
+    snprintf(path[next], sizeof path[next], "%s/%s", gs_test_folder(), name);
+    return path[next];
+}
+
+/* ---- a file as transformers writes it ---- */
+
+typedef struct part {
+    char name[GS_PARAM_NAME];
+    int ndim, dims[2];
+    size_t count;
+} part;
+
+/* Those of the golden file, in its order. */
+static const part *tensors(void) {
+    static part t[PARTS];
+    char line[200];
+    FILE *f = fopen(gs_test_source("tests/golden/gpt2.txt"), "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f)); /* case names_and_shapes */
+    for (int i = 0; i < PARTS; i++) {
+        assert_non_null(fgets(line, sizeof line, f));
+        t[i].ndim = sscanf(line, "%63s %d,%d", t[i].name, &t[i].dims[0], &t[i].dims[1]) - 1;
+        assert_in_range(t[i].ndim, 1, 2);
+        t[i].count = (size_t)t[i].dims[0] * (size_t)(t[i].ndim > 1 ? t[i].dims[1] : 1);
+    }
+    assert_int_equal(fgetc(f), 'c'); /* the next case */
+    fclose(f);
+    return t;
+}
+
+static float value(int i, size_t k) {
+    return test_value(k, 100 + (uint32_t)i) / 4;
+}
+
+/* What else a file may hold, and what is wrong with it. */
+typedef struct extra {
+    const char *prefix;
+    bool buffers;        /* ones for which no tensor of the model exists */
+    bool output;         /* lm_head.weight */
+    float difference;    /* of its last number from the table's */
+    const char *drop;    /* a tensor that is missing */
+    const char *reshape; /* one whose dims are exchanged */
+    int more_places;     /* rows of wpe.weight beyond the context */
+} extra;
+
+static void put_header(char *header, size_t size, const char *prefix, const char *name, int ndim,
+                       const int *dims, size_t *at) {
+    size_t count = 1;
+    gs_append(header, size, "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", header[1] ? "," : "", prefix, name);
+    for (int d = 0; d < ndim; d++) gs_append(header, size, "%s%d", d ? "," : "", dims[d]);
+    for (int d = 0; d < ndim; d++) count *= (size_t)dims[d];
+    gs_append(header, size, "],\"data_offsets\":[%zu,%zu]}", *at, *at + 4 * count);
+    *at += 4 * count;
+}
+
+static const char *write_file(extra e) {
+    enum { HEADER = 8000, MASK = CONTEXT * CONTEXT };
+    static char header[HEADER];
+    static float data[ALL + VOCABULARY * WIDTH + MASK + 8 * WIDTH];
+    const char *prefix = e.prefix ? e.prefix : "", *path = path_of("theirs.safetensors");
+    const part *t = tensors();
+    size_t at = 0, floats = 0;
+    strcpy(header, "{");
+    for (int i = 0; i < PARTS; i++) {
+        int dims[2] = {t[i].dims[0], t[i].dims[1]};
+        const bool places = strcmp(t[i].name, "wpe.weight") == 0;
+        const size_t more = places ? (size_t)(e.more_places * WIDTH) : 0;
+        if (e.drop && strcmp(e.drop, t[i].name) == 0) continue;
+        if (places) dims[0] += e.more_places;
+        if (e.reshape && strcmp(e.reshape, t[i].name) == 0) {
+            dims[0] = t[i].dims[1];
+            dims[1] = t[i].dims[0];
+        }
+        put_header(header, sizeof header, prefix, t[i].name, t[i].ndim, dims, &at);
+        for (size_t k = 0; k < t[i].count + more; k++) data[floats++] = value(i, k);
+    }
+    if (e.buffers) {
+        put_header(header, sizeof header, prefix, "h.1.attn.bias", 4, (int[]){1, 1, CONTEXT, CONTEXT}, &at);
+        floats += MASK;
+    }
+    if (e.output) {
+        put_header(header, sizeof header, "", "lm_head.weight", 2, t[0].dims, &at);
+        for (size_t k = 0; k < t[0].count; k++) data[floats++] = value(0, k);
+        data[floats - 1] += e.difference;
+    }
+    strcat(header, "}");
+    const uint64_t length = strlen(header);
+    assert_true(length < HEADER - 1 && at == floats * 4 && floats <= sizeof data / sizeof *data);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fwrite(&length, sizeof length, 1, f);
+    fwrite(header, 1, length, f);
+    fwrite(data, sizeof *data, floats, f);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+/* ---- loaded ---- */
+
+static void logits_of_transformers_on(gs_device *d) {
+    static float x[SEQUENCES * CONTEXT], w[ALL], got[SEQUENCES * CONTEXT * VOCABULARY];
+    const extra files[] = {
+        {.prefix = NULL}, {.prefix = "transformer.", .buffers = true, .output = true}, {.more_places = 3}};
+    char text[400];
+    gs_model *m;
+    snprintf(text, sizeof text, "%stied", TEXT);
+    assert_ok(
+        gs_model_create(d, text, (gs_shape){1, 1, 1, CONTEXT}, SEQUENCES, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    assert_int_equal(m->saved, ALL);
+    for (size_t i = 0; i < SEQUENCES * CONTEXT; i++) x[i] = (float)(test_hash(i, SALT_X) % VOCABULARY);
+    gs_mem from = gs_test_new_mem(d, x, SEQUENCES * CONTEXT), logits;
+    gs_pass pass = {.n = SEQUENCES};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_ok(gs_safetensors_load(write_file(files[i]), m, w));
+        assert_ok(gs_model_write_weights(m, w));
+        assert_ok(gs_model_forward(m, &pass, from, &logits));
+        assert_ok(d->ops->read(d, got, logits, sizeof got));
+        golden_check("gpt2", "logits", "logits", got, sizeof got / sizeof *got, 1e-5, d->name);
+    }
+    d->ops->free(d, from);
+    gs_model_free(m);
+}
+ON_EVERY_DEVICE(logits_of_transformers)
+
+/* What is saved with these names has the names, shapes and numbers that it was loaded from, and loads again; so does
+ * what is saved with our own names. */
+static void saved_as_it_was(void **state) {
+    (void)state;
+    static float w[ALL], back[ALL];
+    const part *t = tensors();
+    gs_model *m = plan("tied", CONTEXT), *ours = plan("tied", CONTEXT);
+    assert_ok(gs_names_rename(m, GS_NAMES_HUGGINGFACE));
+    assert_int_equal(m->saved_count, PARTS);
+    for (int i = 0; i < PARTS; i++) assert_string_equal(m->param[i]->name, t[i].name);
+    assert_ok(gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
+
+    const char *path = path_of("ours.safetensors");
+    assert_ok(gs_safetensors_save(path, m, w));
+    FILE *f = fopen(path, "rb");
+    uint64_t length;
+    float number;
+    assert_non_null(f);
+    assert_int_equal(fread(&length, sizeof length, 1, f), 1);
+    fseek(f, (long)length, SEEK_CUR);
+    for (int i = 0; i < PARTS; i++)
+        for (size_t k = 0; k < t[i].count; k++) {
+            assert_int_equal(fread(&number, sizeof number, 1, f), 1);
+            if (number != value(i, k)) fail_msg("%s[%zu] is %g", t[i].name, k, (double)number);
+        }
+    fclose(f);
+
+    for (int own = 0; own < 2; own++) {
+        if (own) assert_ok(gs_safetensors_save(path, ours, w));
+        memset(back, 0, sizeof back);
+        assert_ok(gs_safetensors_check(path, ours));
+        assert_ok(gs_safetensors_load(path, ours, back));
+        assert_memory_equal(back, w, sizeof w);
+    }
+    gs_model_free(m);
+    gs_model_free(ours);
+}
+
+/* A model that is planned for fewer tokens takes the first places of the table. */
+static void a_shorter_context(void **state) {
+    (void)state;
+    static float w[ALL];
+    gs_model *m = plan("tied", 5);
+    assert_ok(gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
+    assert_int_equal(m->param[1]->count, 5 * WIDTH);
+    for (size_t k = 0; k < m->param[1]->count; k++) assert_true(w[m->param[1]->at + k] == value(1, k));
+    assert_true(w[m->param[2]->at + 1] == value(2, 1));
+    gs_model_free(m);
+}
+
+/* An output layer of its own is a tensor of the model. */
+static void an_output_of_its_own(void **state) {
+    (void)state;
+    static float w[ALL + VOCABULARY * WIDTH];
+    gs_model *m = plan("linear 40 no_bias", CONTEXT);
+    const extra files[] = {{.output = true, .difference = 1}, {.prefix = "transformer.", .output = true}};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(gs_safetensors_load(write_file(files[i]), m, w));
+        assert_true(w[m->param[PARTS]->at + 1] == value(0, 1)); /* not transposed */
+    }
+    assert_fails(GS_E_SHAPE, "lm_head.weight is missing in",
+                 gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
+    gs_model_free(m);
+}
+
+/* ---- refused ---- */
+
+static void wrong_files(void **state) {
+    (void)state;
+    static float w[2 * ALL];
+    const struct {
+        const char *end;
+        int context;
+        extra file;
+        const char *message;
+    } wrong[] = {
+        {"tied",
+         CONTEXT,
+         {.output = true, .difference = 1},
+         "lm_head.weight differs from wte.weight, but the model's "
+         "output layer is tied to its embedding"},
+        {"tied", CONTEXT, {.drop = "h.1.ln_2.bias"}, "h.1.ln_2.bias is missing in"},
+        {"tied", CONTEXT, {.reshape = "h.1.mlp.c_fc.weight"}, "h.1.mlp.c_fc.weight is (128,32) in"},
+        {"tied", CONTEXT + 1, {.prefix = NULL}, "wpe.weight is (16,32) in"},
+        {"tied", CONTEXT + 1, {.prefix = NULL}, "; the model has (17,32)"},
+        {"tied, linear 3", CONTEXT, {.prefix = NULL}, "0.weight is missing in"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_model *m = plan(wrong[i].end, wrong[i].context);
+        assert_fails(GS_E_SHAPE, wrong[i].message, gs_safetensors_load(write_file(wrong[i].file), m, w));
+        gs_model_free(m);
+    }
+    /* of other sizes: the first one that differs */
+    gs_model *m;
+    assert_ok(gs_model_plan("gpt", (gs_shape){1, 1, 1, CONTEXT}, &m));
+    assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
+                 gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
+    gs_model_free(m);
+    assert_ok(gs_model_plan("gpt 40", (gs_shape){1, 1, 1, CONTEXT}, &m));
+    assert_fails(GS_E_SHAPE, "; the model has (40,128)",
+                 gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
+    gs_model_free(m);
+    assert_ok(gs_model_plan("mlp", (gs_shape){1, 28, 28, 0}, &m));
+    assert_fails(GS_E_SHAPE, "1.weight is missing in",
+                 gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
+    gs_model_free(m);
+}
+
+static void models_without_names(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"embedding 9 4, tied", "for layer 0, sequential"},
+        {"linear 4, positions, layer_norm, linear 4, tanh", "for layer 0, linear"},
+        {"embedding 9 4, layer_norm, tanh, layer_norm, tied", "for layer 1, layer_norm"},
+        {"embedding 9 4, positions, residual (layer_norm, tanh), layer_norm, tied", "for layer 2, residual"},
+        {"embedding 9 4, positions, residual (layer_norm, linear 12, attention 2, linear 4), layer_norm, "
+         "tied",
+         "for layer 3, layer_norm"},
+        {"embedding 9 4, positions, residual (layer_norm, linear 12, attention 2, linear 4), "
+         "residual (layer_norm, linear 12, linear 12, linear 4), layer_norm, tied",
+         "for layer 3.body.2, linear"},
+        {"embedding 9 4, positions, layer_norm, tied, linear 2", "for layer 4, linear"},
+        {"embedding 9 4, positions, relu, tanh, layer_norm", "for layer 2, relu"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_model *m;
+        const gs_shape in =
+            strstr(wrong[i][0], "embedding") ? (gs_shape){1, 1, 1, 3} : (gs_shape){4, 1, 1, 3};
+        gs_status planned = gs_model_plan(wrong[i][0], in, &m);
+        assert_fails(GS_E_USAGE, "Hugging Face's GPT-2 has no name",
+                     planned == GS_OK ? gs_names_rename(m, GS_NAMES_HUGGINGFACE) : planned);
+        assert_non_null(strstr(gs_message(), wrong[i][1]));
+        gs_model_free(m);
+    }
+}
+
+GS_TESTS(names_gpt2, cmocka_unit_test(logits_of_transformers), cmocka_unit_test(saved_as_it_was),
+         cmocka_unit_test(a_shorter_context), cmocka_unit_test(an_output_of_its_own),
+         cmocka_unit_test(wrong_files), cmocka_unit_test(models_without_names))

@@ -1,0 +1,460 @@
+/* --offload: the same bits with what is needed now and then in a file, or in the host's memory. */
+#include "tests/devices.h"
+#include "tests/files.h"
+#include "tests/training.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "io/fetcher.h"
+#include "io/mapped.h"
+#include "layer/recompute.h"
+#include "train/memory.h"
+#include "train/offload.h"
+
+/* ---- a file without a name, and the thread that fetches ---- */
+
+static void a_file_has_no_name(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    float *x;
+    void *memory;
+    assert_ok(gs_mapped_create(folder, 5000 * sizeof *x, &memory));
+    x = memory;
+    for (int i = 0; i < 5000; i++) assert_true(x[i] == 0);
+    assert_int_equal(entries(folder), 0); /* a process that is killed now leaves nothing */
+    gs_mapped_free(memory, 5000 * sizeof *x);
+}
+
+/* Whatever is dropped, at any moment, it holds the same numbers. */
+static void what_is_dropped_comes_back(void **state) {
+    (void)state;
+    enum { COUNT = 100000, PIECE = 7001 };
+    gs_fetcher *f;
+    void *memory;
+    assert_ok(gs_mapped_create(gs_test_folder(), COUNT * sizeof(uint32_t), &memory));
+    assert_ok(gs_fetcher_create(&f));
+    uint32_t *x = memory;
+    for (uint32_t round = 1; round < 4; round++)
+        for (size_t at = 0; at < COUNT; at += PIECE) {
+            const size_t count = COUNT - at < PIECE ? COUNT - at : PIECE;
+            const uint64_t number = gs_fetcher_fetch(f, x + at, count * sizeof *x);
+            if (at % 2) gs_fetcher_wait(f, number);
+            for (size_t i = at; i < at + count; i++) x[i] += (uint32_t)i * round;
+            gs_fetcher_drop(f, x + at, count * sizeof *x);
+        }
+    for (size_t i = 0; i < COUNT; i++) assert_int_equal(x[i], (uint32_t)i * 6);
+    gs_fetcher_settle(f);
+    assert_true(gs_fetcher_measured(f).bytes >= 3 * COUNT * sizeof *x);
+    gs_fetcher_free(f);
+    gs_mapped_free(memory, COUNT * sizeof *x);
+}
+
+/* ---- the same bits ---- */
+
+/* The update has three blocks, the last one smaller, and the model eight layers. */
+static gs_settings settings(const char *devices) {
+    gs_settings s = gs_test_settings(devices);
+    s.model = "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear 10";
+    s.batch = 60;
+    s.steps = 5;
+    s.epochs = 1;
+    s.threads = 1;
+    s.optimizer = &gs_adam;
+    s.lr = s.momentum = (float)NAN;
+    return s;
+}
+
+static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
+    gs_result without, with;
+    assert_ok(gs_train(&s, NULL, &without));
+    s.offload = offload;
+    s.offload_dir = gs_test_folder();
+    assert_ok(gs_train(&s, NULL, &with));
+    assert_same_bits(&without, &with, what);
+    assert_false(without.offload.on);
+    assert_true(with.offload.on && with.offload.bytes > 0);
+    assert_int_equal(entries(s.offload_dir), 0);
+    gs_result_free(&without);
+    gs_result_free(&with);
+}
+
+static void the_same_bits_on_cpu(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const all[] = {&gs_adam, &gs_adamw, &gs_sgd, &gs_nesterov};
+    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) {
+        char what[GS_OFFLOAD_TEXT];
+        gs_settings s = settings("cpu");
+        s.optimizer = all[offload % 4];
+        assert_same_with(s, offload, gs_offload_text(offload, what, sizeof what));
+    }
+    gs_settings s = settings("cpu");
+    s.model = "conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, residual (conv 4 3x3 pad 1, batch_norm | conv "
+              "4 1x1), "
+              "relu, global_avg_pool, flatten, linear 10";
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    s.threads = 2;
+    assert_same_with(s, GS_OFFLOADS, "a network with pooling, a residual and running statistics");
+    s.threads = 1;
+    s.micro_batch = 25; /* several passes in a step */
+    s.clip = 0.1f;
+    assert_same_with(s, GS_OFFLOADS, "the same in several passes, clipped");
+}
+
+static void the_same_bits_with_several_workers(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu,cpu");
+    assert_same_with(s, GS_OFFLOADS, "two workers");
+    s.bucket = 100;
+    assert_same_with(s, GS_OFFLOADS, "with buckets");
+    s.bucket = 0;
+    s.zero = 1;
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS, "--zero 1");
+    s.zero = 3;
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "--zero 3");
+    s.zero = 0;
+    s.exact = true;
+    assert_same_with(s, GS_OFFLOADS, "--exact");
+    s.model = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
+    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    assert_same_with(s, GS_OFFLOADS, "--exact with batch_norm over the global batch");
+}
+
+/* Each worker puts away what it has of the divided layers. */
+static void the_same_bits_with_tensor(void **state) {
+    (void)state;
+    gs_settings s = settings("cpu,cpu");
+    s.tensor = 2;
+    s.clip = 0.1f;
+    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) assert_same_with(s, offload, "--tensor 2");
+    s.recompute = 2;
+    assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2");
+    s.devices = "cpu,cpu,cpu,cpu";
+    s.exact = true;
+    assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2 --exact, two groups");
+}
+
+/* Segments of several layers, of one, and those that have nothing to put away. */
+static void the_same_bits_with_recompute(void **state) {
+    (void)state;
+    static const char *const models[] = {
+        "flatten, linear 300, relu, linear 300, dropout 0.2, tanh, linear 60, layer_norm, linear 10",
+        "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm "
+        "| "
+        "conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, 2 x down 6, "
+        "global_avg_pool, flatten, dropout 0.1, linear 10"};
+    static const int segments[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (size_t i = 0; i < sizeof segments / sizeof *segments; i++)
+            for (int weights = 0; weights < 2; weights++) {
+                char what[100], text[16];
+                gs_settings s = settings(i % 2 ? "cpu,cpu" : "cpu");
+                s.model = models[m];
+                s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+                s.recompute = segments[i];
+                snprintf(what, sizeof what, "--recompute %s, %s",
+                         gs_recompute_text(s.recompute, text, sizeof text), s.model);
+                gs_result plain, with;
+                s.recompute = GS_RECOMPUTE_NONE;
+                assert_ok(gs_train(&s, NULL, &plain));
+                s.recompute = segments[i];
+                s.offload = GS_OFFLOAD_ACTIVATIONS | (weights ? GS_OFFLOAD_WEIGHTS : 0);
+                s.offload_dir = gs_test_folder();
+                assert_ok(gs_train(&s, NULL, &with));
+                assert_same_bits(&plain, &with, what);
+                gs_result_free(&plain);
+                gs_result_free(&with);
+            }
+    gs_settings s = settings("cpu,cpu");
+    s.model = models[1];
+    s.exact = true;
+    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    s.recompute = 2;
+    assert_same_with(s, GS_OFFLOADS, "--recompute with --exact");
+}
+
+/* A record reads vectors wherever they lie: what each step computed is the same. */
+static void a_record_is_the_same(void **state) {
+    (void)state;
+    const char *devices[] = {"cpu", "cl"}, *folder = gs_test_folder();
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+        static const char RUN[] =
+            "train --model \"flatten, linear 512, relu, linear 512, linear 10\" --steps 2 --batch 20 "
+            "--threads 1 --optimizer adam";
+        const char *d = devices[i];
+        gs_test_program_prints(0, "sha256", "%s --devices %s --digest %s/%s", RUN, d, folder, d);
+        gs_test_program_prints(0, "sha256", "%s --devices %s --digest %s/%s-off --offload optimizer%s", RUN,
+                               d, folder, d, i ? "" : ",weights,activations");
+        gs_test_program_prints(0, "no difference", "explain %s/%s-off %s/%s --tolerance 1e-9", folder, d,
+                               folder, d);
+    }
+}
+
+static void the_same_bits_on_opencl(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = settings("cl");
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "adam on cl");
+    s.optimizer = &gs_sgd;
+    s.devices = "cl,cl";
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on two cl devices");
+    s.devices = "cpu,cl";
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on cpu and cl");
+}
+
+/* A run goes on where another one stopped, either of them with its vectors elsewhere. */
+static void a_run_is_resumed(void **state) {
+    (void)state;
+    const char *devices[] = {"cpu", "cpu,cpu", "cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
+        char half[400];
+        gs_settings s = settings(devices[i]);
+        gs_result whole, first, second;
+        s.tensor = i == 1 ? 2 : 0;
+        snprintf(half, sizeof half, "%s/half.st", gs_test_folder());
+        assert_ok(gs_train(&s, NULL, &whole));
+        for (unsigned both = 0; both < 2; both++) {
+            s.steps = 2;
+            s.save = half;
+            s.save_state = true;
+            s.resume = NULL;
+            s.offload = both ? 0 : GS_OFFLOAD_OPTIMIZER;
+            assert_ok(gs_train(&s, NULL, &first));
+            s.resume = half;
+            s.steps = 5;
+            s.offload = GS_OFFLOAD_OPTIMIZER;
+            assert_ok(gs_train(&s, NULL, &second));
+            assert_same_bits(&whole, &second, "resumed");
+            gs_result_free(&first);
+            gs_result_free(&second);
+        }
+        gs_result_free(&whole);
+    }
+}
+
+/* ---- no file ---- */
+
+static void a_full_disk_ends_the_run(void **state) {
+    (void)state;
+    struct rlimit limit, small;
+    gs_result r;
+    gs_settings s = settings("cpu");
+    s.offload = GS_OFFLOAD_OPTIMIZER;
+    s.offload_dir = gs_test_folder();
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    small = limit;
+    small.rlim_cur = 1 << 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const gs_status status = gs_train(&s, NULL, &r); /* no assertion before the limit is back */
+    char message[600];
+    snprintf(message, sizeof message, "%s", gs_message());
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, handler);
+    if (status != GS_E_FILE || !strstr(message, "--offload: no room for 2.8 MB in ") ||
+        !strstr(message, "--offload-dir takes another folder"))
+        fail_msg("%s: %s", gs_status_name(status), message);
+    assert_int_equal(r.steps, 0);
+    gs_result_free(&r);
+    assert_int_equal(entries(s.offload_dir), 0);
+}
+
+/* The program says so too, with several workers, and what was saved before is as it was. */
+static void the_program_ends_in_order(void **state) {
+    (void)state;
+    char *output;
+    const char *saved = in_folder(gs_test_folder(), "saved");
+    write_text(saved, "an older file");
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "ulimit -f 1000; build/gradsum train --devices cpu,cpu --model mlp --steps 1 "
+                      "--offload optimizer --save %s",
+                      saved),
+        1);
+    if (!strstr(output, "--offload: no room for ")) fail_msg("%s", output);
+    free(output);
+    check_holds(saved, "an older file");
+    gs_test_program_prints(
+        1, "--offload: cannot make a file in /proc/nowhere: No such file or directory; --offload-dir",
+        "train --steps 1 --offload optimizer --offload-dir /proc/nowhere");
+    gs_test_program_prints(1, "--offload: cannot make a file in /proc: ",
+                           "train --steps 1 --offload optimizer --offload-dir /proc");
+}
+
+/* ---- the ledger ---- */
+
+static void assert_planned(gs_settings s, const char *what) {
+    gs_memory_plan plan;
+    gs_result r;
+    assert_ok(gs_memory_plan_create(&s, &plan));
+    assert_ok(gs_train(&s, NULL, &r));
+    for (int i = 0; i < plan.workers; i++)
+        for (int p = 0; p < GS_MEMORY_PLACES; p++)
+            for (int k = 0; k < GS_MEMORY_KINDS; k++) {
+                const double said = plan.worker[i].use[p].bytes[k], took = r.worker[i].memory[p].bytes[k];
+                if (fabs(said - took) > 0.03 * took)
+                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
+                             i, took, gs_memory_word((gs_memory_kind)k), p, said);
+            }
+    gs_result_free(&r);
+    gs_memory_plan_free(&plan);
+}
+
+/* What is elsewhere is all of it, and here is less. */
+static void the_ledger_says_what_is_elsewhere(void **state) {
+    (void)state;
+    static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
+    gs_memory_plan plain, plan;
+    gs_settings s = settings("cpu");
+    s.model = "flatten, linear 700, 9 x linear 700, linear 10";
+    assert_ok(gs_memory_plan_create(&s, &plain));
+    const double model = 4.0 * (double)plain.params;
+    assert_true(gs_memory_total(&plain.worker[0].use[GS_OFFLOADED]) == 0);
+    for (int i = 0; i < 3; i++) {
+        s.offload = 1U << i;
+        assert_ok(gs_memory_plan_create(&s, &plan));
+        const double here = plan.worker[0].use[GS_ON_DEVICE].bytes[kinds[i]],
+                     before = plain.worker[0].use[GS_ON_DEVICE].bytes[kinds[i]],
+                     there = plan.worker[0].use[GS_OFFLOADED].bytes[kinds[i]];
+        if (!(before - here > 0.2 * there) || !(there > 0) || (i != 1 && there < model * (i == 0 ? 2 : 1)))
+            fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
+                     here, before, there);
+        gs_memory_plan_free(&plan);
+        assert_planned(s, gs_memory_word(kinds[i]));
+    }
+    gs_memory_plan_free(&plain);
+    double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not put away */
+    for (int again = 0; again < 2; again++) {
+        s.model = "flatten, linear 700, 9 x residual (linear 700, tanh, linear 700), linear 10";
+        s.offload = GS_OFFLOAD_ACTIVATIONS;
+        s.recompute = again ? GS_RECOMPUTE_BLOCKS : GS_RECOMPUTE_NONE;
+        assert_ok(gs_memory_plan_create(&s, &plan));
+        for (int p = 0; p < GS_MEMORY_PLACES; p++)
+            places[again][p] = plan.worker[0].use[p].bytes[GS_MEMORY_ACTIVATIONS];
+        gs_memory_plan_free(&plan);
+        assert_planned(s, "activations, with --recompute or without");
+    }
+    assert_true(places[1][GS_OFFLOADED] < 0.6 * places[0][GS_OFFLOADED]);
+    assert_true(places[1][GS_ON_DEVICE] <= places[0][GS_ON_DEVICE]);
+    s.recompute = 3;
+    s.offload = GS_OFFLOADS;
+    assert_planned(s, "all, with --recompute 3");
+    s.recompute = GS_RECOMPUTE_NONE;
+    s.devices = "cpu,cpu";
+    s.offload = GS_OFFLOADS;
+    assert_planned(s, "all");
+    s.tensor = 2;
+    assert_planned(s, "all, with --tensor 2");
+    s.tensor = 0;
+    if (!gs_test_has_opencl()) return;
+    s.devices = "cl";
+    s.offload = GS_OFFLOAD_OPTIMIZER;
+    assert_planned(s, "cl");
+}
+
+static double number_after(const char *text, const char *key) {
+    const char *at = strstr(text, key);
+    if (!at) fail_msg("no %s in %s", key, text);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* The process's memory falls by what the plan says, but for a tenth. */
+static void the_process_takes_less(void **state) {
+    (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip_because("a sanitizer has memory of its own");
+#endif
+    gs_test_need_whole();
+    static const char RUN[] =
+        "--model \"flatten, 10 x linear 1000, linear 10\" --steps 2 --batch 10 --threads 1 "
+        "--optimizer adam --json";
+    double took[2], planned[2];
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        const char *offload = i ? "--offload optimizer,weights" : "";
+        assert_int_equal(gs_test_program(&output, "train %s %s", RUN, offload), 0);
+        took[i] = 1e6 * number_after(output, "\"peak_memory_mb\":");
+        free(output);
+        assert_int_equal(gs_test_program(&output, "memory %s %s", RUN, offload), 0);
+        planned[i] = number_after(output, "\"total\":");
+        free(output);
+    }
+    assert_true(planned[0] - planned[1] > 80e6);
+    if (took[0] - took[1] < 0.9 * (planned[0] - planned[1]))
+        fail_msg("the process takes %.1f MB instead of %.1f MB, and the plans are %.1f MB and %.1f MB",
+                 took[1] / 1e6, took[0] / 1e6, planned[1] / 1e6, planned[0] / 1e6);
+}
+
+/* ---- what it goes with ---- */
+
+static void lists_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned value;
+    } good[] = {{"none", 0},
+                {"optimizer", GS_OFFLOAD_OPTIMIZER},
+                {"optimiser", GS_OFFLOAD_OPTIMIZER},
+                {"weights,optimiser", GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS},
+                {"activations,weights,optimizer", GS_OFFLOADS}};
+    static const char *const bad[] = {
+        "",         "optimizer,",   ",optimizer",          "optimizer,optimiser",
+        "gradient", "none,weights", "weights activations", "weightsoptimizer"};
+    char text[GS_OFFLOAD_TEXT];
+    unsigned value;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(gs_offload_read(good[i].text, &value));
+        assert_int_equal(value, good[i].value);
+        assert_true(gs_offload_read(gs_offload_text(value, text, sizeof text), &value));
+        assert_int_equal(value, good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(gs_offload_read(bad[i], &value));
+}
+
+static void bad_use_gets_a_sentence(void **state) {
+    (void)state;
+    static const struct {
+        const char *options, *says;
+    } cases[] = {
+        {"--offload momentum",
+         "--offload: 'momentum' is not none, or some of optimizer, activations and weights"},
+        {"--offload-dir /tmp",
+         "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
+        {"--offload optimizer --optimizer lamb",
+         "--optimizer lamb needs whole tensors; wanted another optimiser"},
+        {"--offload weights --device cl", "--offload weights is for cpu"},
+        {"--offload activations --devices cpu,cl", "--offload activations is for cpu"},
+        {"--offload weights --devices cpu,cpu --zero 1",
+         "--zero gathers all weights in each step: it does not work with --offload weights"},
+        {"--offload activations --devices cpu,cpu --zero 2", "wanted --zero 1, or --offload optimizer"},
+        {"--offload optimizer --devices cl,cl --zero 1",
+         "with an OpenCL device it does not work with --offload optimizer"},
+        {"--offload optimizer --devices cpu,cpu --pipeline 2", "it does not work with --offload"},
+        {"--offload optimizer --devices cpu,cpu --sync local --every 2",
+         "--sync local averages the optimiser's vectors too, each in one piece: it does not work with "
+         "--offload"},
+        {"--offload optimizer --devices cpu,cpu --sync async --staleness 1 --optimizer sgd",
+         "it does not work with --offload"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        gs_test_program_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);
+    gs_test_program_prints(0, "--offload optimizer", "memory --optimizer adam");
+    gs_test_program_prints(0, "--offload activations",
+                           "memory --model \"flatten, 9 x linear 600, linear 10\"");
+    gs_test_program_prints(0, "--offload weights", "memory --model \"flatten, 9 x linear 600, linear 10\"");
+    if (gs_mapped_is_memory("/dev/shm"))
+        gs_test_program_prints(
+            0, "in files in /dev/shm, which is memory itself",
+            "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
+    gs_test_program_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
+}
+
+GS_TESTS(offload, cmocka_unit_test(a_file_has_no_name), cmocka_unit_test(what_is_dropped_comes_back),
+         cmocka_unit_test(the_same_bits_on_cpu), cmocka_unit_test(the_same_bits_with_several_workers),
+         cmocka_unit_test(the_same_bits_with_tensor), cmocka_unit_test(the_same_bits_on_opencl),
+         cmocka_unit_test(the_same_bits_with_recompute), cmocka_unit_test(a_record_is_the_same),
+         cmocka_unit_test(a_run_is_resumed), cmocka_unit_test(a_full_disk_ends_the_run),
+         cmocka_unit_test(the_program_ends_in_order), cmocka_unit_test(the_ledger_says_what_is_elsewhere),
+         cmocka_unit_test(the_process_takes_less), cmocka_unit_test(lists_are_read),
+         cmocka_unit_test(bad_use_gets_a_sentence))

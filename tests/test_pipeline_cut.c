@@ -1,0 +1,147 @@
+/* A model cut into runs of layers (train/pipeline/cut.h), and a model of which only a run is computed. */
+#include "tests/test.h"
+
+#include "train/pipeline/cut.h"
+
+static const gs_shape image = {1, 28, 28, 0};
+
+static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
+    gs_model *plan;
+    int first[9];
+    assert_ok(gs_model_plan(text, in, &plan));
+    assert_ok(gs_pipeline_cut(plan, runs, first));
+    for (int r = 0; r <= runs; r++)
+        if (first[r] != wanted[r])
+            fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
+    gs_model_free(plan);
+}
+
+static void runs_are_balanced(void **state) {
+    (void)state;
+    static const char four[] = "flatten, linear 100, relu, linear 100, relu, linear 100, relu, linear 100";
+    const gs_shape vector = {100, 1, 1, 0};
+    cut(four, vector, 1, (int[]){0, 8});
+    cut(four, vector, 4, (int[]){0, 3, 5, 7, 8});
+    cut("linear 100, linear 100, linear 100, linear 100, dropout 0.5", vector, 2, (int[]){0, 2, 5});
+    /* the second layer costs as much as all others */
+    cut("linear 10, linear 1000, linear 10, linear 10", vector, 2, (int[]){0, 2, 4});
+    cut("lenet", image, 2, (int[]){0, 3, 12});
+    cut("lenet", image, 5, (int[]){0, 3, 7, 9, 11, 12});
+}
+
+/* No cut of a few layers is better than that which was found. */
+static void no_cut_is_better(void **state) {
+    (void)state;
+    gs_model *plan;
+    int first[4];
+    assert_ok(gs_model_plan("linear 30, linear 70, relu, linear 20, linear 90, linear 40, linear 10",
+                            (gs_shape){50, 1, 1, 0}, &plan));
+    assert_ok(gs_pipeline_cut(plan, 3, first));
+    double found = 0, best = 1e30;
+    for (int r = 0; r < 3; r++)
+        if (gs_pipeline_cost(plan, first, r) > found) found = gs_pipeline_cost(plan, first, r);
+    for (int a = 1; a < 6; a++)
+        for (int b = a + 1; b < 7; b++) {
+            if (a == 2 || b == 2) continue; /* before the relu */
+            const int other[] = {0, a, b, 7};
+            double most = 0;
+            for (int r = 0; r < 3; r++)
+                if (gs_pipeline_cost(plan, other, r) > most) most = gs_pipeline_cost(plan, other, r);
+            if (most < best) best = most;
+        }
+    assert_true(found == best);
+    gs_model_free(plan);
+}
+
+static void too_many_runs_are_refused(void **state) {
+    (void)state;
+    gs_model *plan;
+    int first[9];
+    assert_ok(gs_model_plan("lenet", image, &plan));
+    assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, 6, first));
+    gs_model_free(plan);
+}
+
+static void tied_layers_are_found(void **state) {
+    (void)state;
+    gs_model *plan;
+    int first[9];
+    gs_tied_runs tied;
+    const gs_shape tokens = {1, 1, 1, 8};
+    assert_ok(gs_model_plan("embedding 9 4, linear 4, layer_norm, tied", tokens, &plan));
+    assert_ok(gs_pipeline_cut(plan, 3, first));
+    assert_ok(gs_pipeline_tied(plan, 3, first, &tied));
+    assert_true(tied.table && tied.lender == 0 && tied.borrower == 2);
+    assert_ok(gs_pipeline_cut(plan, 1, first));
+    assert_ok(gs_pipeline_tied(plan, 1, first, &tied));
+    assert_null(tied.table);
+    gs_model_free(plan);
+    assert_ok(gs_model_plan("embedding 9 4, linear 4, tied, linear 9", tokens, &plan));
+    assert_ok(gs_pipeline_cut(plan, 3, first));
+    assert_fails(GS_E_USAGE, "layer 2 (tied) uses the table of layer 0",
+                 gs_pipeline_tied(plan, 3, first, &tied));
+    gs_model_free(plan);
+}
+
+/* ---- a stage ---- */
+
+/* The whole and its stages, one after the other, on the same weights: logits, dx and gradients have the same bits. */
+static void stages_compute_what_the_whole_does(void **state) {
+    (void)state;
+    static const char *const texts[] = {"lenet",
+                                        "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "
+                                        "flatten, linear 9, dropout 0.3, linear 10",
+                                        "conv 4 3x3 pad 1, residual (conv 4 3x3 pad 1, batch_norm, relu), "
+                                        "batch_norm, relu, global_avg_pool, linear 10"};
+    enum { N = 6 };
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        gs_device *d;
+        gs_model *whole, *stage[2];
+        gs_mem x, answers, logits, y, dx;
+        int first[3];
+        assert_ok(gs_device_open("cpu", 1, &d));
+        assert_ok(gs_model_create(d, texts[t], image, N, GS_SOFTMAX_CROSS_ENTROPY, 3, &whole));
+        const size_t pixels = N * gs_shape_size(image), floats = whole->saved + GS_STATS;
+        assert_ok(d->ops->alloc(d, pixels * sizeof(float), &x));
+        assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &answers));
+        float *host = malloc(pixels * sizeof *host), *wanted = malloc(floats * sizeof *wanted),
+              *got = malloc(floats * sizeof *got);
+        assert_true(host && wanted && got);
+        for (size_t i = 0; i < pixels; i++) host[i] = (float)(i % 17) / 17 - 0.4f;
+        assert_ok(d->ops->write(d, x, host, pixels * sizeof *host));
+        assert_ok(d->ops->write(d, answers, (int32_t[]){0, 3, 9, 1, 1, 5}, N * sizeof(int32_t)));
+        const gs_pass pass = {.n = N, .training = true, .fresh = true, .seed = 5, .step = 2, .first = 12};
+        assert_ok(gs_model_clear_gradients(whole));
+        assert_ok(gs_model_forward(whole, &pass, x, &logits));
+        assert_ok(gs_model_loss(whole, &pass, logits, answers));
+        assert_ok(gs_model_backward(whole, &pass, logits, answers));
+        assert_ok(d->ops->read(d, wanted, whole->gradients, floats * sizeof *wanted));
+
+        assert_ok(gs_model_clear_gradients(whole));
+        assert_ok(gs_pipeline_cut(whole, 2, first));
+        for (int s = 0; s < 2; s++)
+            assert_ok(gs_model_create_stage(whole, texts[t], N, first[s], first[s + 1], &stage[s]));
+        assert_false(stage[0]->has_loss);
+        assert_true(stage[1]->has_loss && gs_shape_same(stage[0]->out, stage[1]->in));
+        assert_ok(gs_model_forward(stage[0], &pass, x, &y));
+        assert_ok(gs_model_forward(stage[1], &pass, y, &logits));
+        assert_ok(gs_model_loss(stage[1], &pass, logits, answers));
+        assert_ok(gs_model_backward_stage(stage[1], &pass, logits, answers, GS_NONE, &dx));
+        assert_ok(gs_model_backward_stage(stage[0], &pass, y, GS_NONE, dx, &dx));
+        assert_null(dx.base);
+        assert_ok(d->ops->read(d, got, whole->gradients, floats * sizeof *got));
+        if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: other gradients", texts[t]);
+        for (int s = 0; s < 2; s++) gs_model_free(stage[s]);
+        gs_model_free(whole);
+        d->ops->free(d, x);
+        d->ops->free(d, answers);
+        gs_device_close(d);
+        free(host);
+        free(wanted);
+        free(got);
+    }
+}
+
+GS_TESTS(pipeline_cut, cmocka_unit_test(runs_are_balanced), cmocka_unit_test(no_cut_is_better),
+         cmocka_unit_test(too_many_runs_are_refused), cmocka_unit_test(tied_layers_are_found),
+         cmocka_unit_test(stages_compute_what_the_whole_does))

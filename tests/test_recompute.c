@@ -1,0 +1,500 @@
+/* --recompute: the same bits with less memory. */
+#include <math.h>
+#include "layer/make.h"
+#include "layer/recompute.h"
+#include "tests/on_devices.h"
+#include "tests/operators.h"
+#include "tests/training.h"
+#include "train/memory.h"
+
+/* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
+
+static const char lenet[] =
+    "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, flatten, linear 20, relu, "
+    "linear 12, relu, linear 10";
+static const char resnet[] =
+    "block same C = residual (conv C 3x3 pad 1 no_bias, batch_norm, relu, conv C 3x3 pad 1, batch_norm), "
+    "relu; "
+    "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm | "
+    "conv C 1x1 stride 2, batch_norm), relu; "
+    "conv 4 3x3 pad 1, batch_norm, relu, 2 x same 4, down 6, same 6, global_avg_pool, flatten, linear 10";
+static const char gpt[] =
+    "block layer = residual (layer_norm, linear 24, attention 2 causal, linear 8, dropout 0.1), "
+    "residual (layer_norm, linear 32, gelu, linear 8); "
+    "embedding 23 8 std 0.02, positions std 0.02, dropout 0.1, 3 x layer, layer_norm, tied";
+static const char endings[] =
+    "conv 4 3x3 pad 1, tanh, residual (conv 4 3x3 pad 1, tanh), dropout 0.2, "
+    "residual (conv 4 3x3 pad 1, batch_norm, silu, conv 4 3x3 pad 1, relu, max_pool 2 | avg_pool 2), "
+    "residual (conv 4 1x1, residual (conv 4 3x3 pad 1, sigmoid, conv 4 1x1)), 2 x (conv 4 3x3 pad 1, gelu), "
+    "residual (dropout 0.3, conv 3 1x1, relu | conv 3 1x1), relu, residual (flatten, linear 48 | flatten), "
+    "flatten, linear 10";
+
+static const int ways[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3, 5, 100};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+typedef struct data {
+    gs_dataset *images, *tokens;
+} data;
+
+static gs_dataset *new_set(gs_shape shape, int classes, bool tokens) {
+    enum { COUNT = 60 };
+    gs_dataset *set;
+    const size_t floats = COUNT * gs_shape_size(shape), each = tokens ? (size_t)shape.t : 1;
+    float *x = calloc(floats, sizeof *x);
+    int32_t *labels = calloc(COUNT * each, sizeof *labels);
+    assert_true(x && labels);
+    for (size_t i = 0; i < floats; i++)
+        x[i] = tokens ? (float)(test_hash(i, 1) % (unsigned)classes) : test_value(i, 2);
+    for (size_t i = 0; i < COUNT * each; i++) labels[i] = (int32_t)(test_hash(i, 3) % (unsigned)classes);
+    if (tokens)
+        assert_ok(gs_dataset_from_token_labels("made", COUNT, shape, x, (int)each, labels, &set));
+    else
+        assert_ok(gs_dataset_from_labels("made", COUNT, shape, x, labels, &set));
+    free(x);
+    free(labels);
+    return set;
+}
+
+static int make_sets(void **state) {
+    static data sets;
+    sets = (data){new_set((gs_shape){3, 8, 8, 0}, 10, false), new_set((gs_shape){1, 1, 1, 8}, 23, true)};
+    *state = &sets;
+    return 0;
+}
+
+static int free_sets(void **state) {
+    const data *sets = *state;
+    gs_dataset_free(sets->images);
+    gs_dataset_free(sets->tokens);
+    return 0;
+}
+
+/* Batches of 24 of 60 samples: the third has 12. */
+static gs_settings settings_of(const data *sets, const char *model, const char *devices) {
+    gs_settings s = gs_settings_default();
+    s.model = model;
+    s.train_set = s.test_set = model == gpt ? sets->tokens : sets->images;
+    s.devices = devices;
+    s.threads = 1;
+    s.batch = 24;
+    s.steps = 4;
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    return s;
+}
+
+/* Running statistics, which follow the parameters, and what is measured too. */
+static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
+                         const char *what) {
+    gs_model *plan;
+    assert_ok(gs_model_plan(s->model, s->train_set->shape, &plan));
+    for (size_t i = 0; i < plan->saved; i++)
+        if (memcmp(&plain->weights[i], &again->weights[i], sizeof *plain->weights) != 0)
+            fail_msg("%s, %s on %s: weight %zu of %zu is %.9g, without it %.9g", what, s->model, s->devices,
+                     i, plan->saved, (double)again->weights[i], (double)plain->weights[i]);
+    assert_near(again->train_loss, plain->train_loss, 0, 0);
+    assert_near(again->test_loss, plain->test_loss, 0, 0);
+    gs_model_free(plan);
+}
+
+static void same_bits(gs_settings s, const char *what) {
+    gs_result plain = gs_test_train(&s);
+    for (int i = 0; i < WAYS; i++) {
+        char text[200], which[16];
+        s.recompute = ways[i];
+        snprintf(text, sizeof text, "--recompute %s%s", gs_recompute_text(ways[i], which, sizeof which),
+                 what);
+        gs_result again = gs_test_train(&s);
+        same_outcome(&s, &plain, &again, text);
+        gs_result_free(&again);
+    }
+    gs_result_free(&plain);
+}
+
+static void every_model_gets_the_same_bits(void **state) {
+    static const char *const models[] = {lenet, resnet, gpt, endings};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int i = 0; i < 4; i++) same_bits(settings_of(*state, models[i], devices[d]->name), "");
+}
+
+/* ---- in all ways to train ---- */
+
+static void passes_and_precision(void **state) {
+    gs_settings s = settings_of(*state, resnet, "cpu");
+    s.accumulate = 3;
+    s.micro_batch = 4;
+    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
+    same_bits(s, " --accumulate 3 --micro-batch 4 --batch-norm ghost:2");
+    s = settings_of(*state, gpt, "cpu");
+    s.precision = GS_PRECISION_BF16;
+    s.optimizer = &gs_adamw;
+    s.lr = 0.001f;
+    s.clip = 0.5f;
+    same_bits(s, " --precision bf16 --optimizer adamw --clip 0.5");
+    s.precision = GS_PRECISION_F16;
+    same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
+}
+
+/* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */
+static void several_workers(void **state) {
+    gs_settings s = settings_of(*state, endings, "cpu,cpu");
+    s.bucket = 1;
+    same_bits(s, " --bucket 1");
+    s = settings_of(*state, resnet, "cpu,cpu,cpu");
+    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    same_bits(s, " --batch-norm global");
+    if (!gs_test_has_opencl()) return;
+    s.devices = "cpu,cl";
+    same_bits(s, " --batch-norm global");
+}
+
+static void exact(void **state) {
+    gs_settings s = settings_of(*state, resnet, "cpu,cpu");
+    s.exact = true;
+    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    same_bits(s, " --exact --batch-norm global");
+    s = settings_of(*state, gpt, "cpu,cpu");
+    s.exact = true;
+    same_bits(s, " --exact");
+}
+
+/* The layers of a segment are in one unit, whose weights are there while its forward is run again. */
+static void zero(void **state) {
+    gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
+    for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
+    s = settings_of(*state, endings, "cpu,cpu");
+    s.zero = 3;
+    s.accumulate = 2;
+    same_bits(s, " --zero 3 --accumulate 2");
+    s.accumulate = 0;
+    s.exact = true;
+    s.model = resnet;
+    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 1};
+    same_bits(s, " --zero 3 --exact");
+}
+
+/* Each stage has segments of its own layers. */
+static void pipelines(void **state) {
+    static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu");
+        s.pipeline = 2;
+        s.pipeline_schedule = schedules[i];
+        s.micro_batches = 6;
+        same_bits(s, schedules[i]);
+    }
+}
+
+/* What is computed again is summed again in the group. */
+static void tensor_parallel(void **state) {
+    gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu,cpu");
+    s.tensor = 2;
+    same_bits(s, " --tensor 2");
+    s.exact = true;
+    same_bits(s, " --tensor 2 --exact");
+    s = settings_of(*state, "flatten, linear 32, 3 x residual (linear 64, tanh, linear 32), linear 10",
+                    "cpu,cpu");
+    s.tensor = 2;
+    s.accumulate = 2;
+    same_bits(s, " --tensor 2 --accumulate 2");
+}
+
+/* ---- what a segment is ---- */
+
+typedef struct shape_case {
+    const char *model;
+    gs_shape in;
+    int recompute, segments;
+} shape_case;
+
+static void segments_are_what_is_said(void **state) {
+    (void)state;
+    static const gs_shape image = {3, 32, 32, 0}, gray = {1, 28, 28, 0}, sequence = {1, 1, 1, 64};
+    const shape_case cases[] = {
+        {"resnet20", image, GS_RECOMPUTE_NONE, 0},
+        {"resnet20", image, GS_RECOMPUTE_BLOCKS,
+         10},                                     /* the first convolution with its batch_norm, 9 blocks */
+        {"resnet20", image, GS_RECOMPUTE_ALL, 9}, /* residuals */
+        {"resnet20", image, 1000, 0},             /* one, which ends the model */
+        {"gpt 65", sequence, GS_RECOMPUTE_BLOCKS, 4},      /* attention and mlp */
+        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each */
+        {"gpt 65", sequence, 4, 2},                        /* layers 0 to 3, 4 to 7; 8 to 11 end the model */
+        {"lenet", gray, GS_RECOMPUTE_ALL, 0},              /* no layer has another one inside */
+        {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv, relu: y of both is the same */
+        {"linear 9, tanh, residual (linear 9, linear 9), linear 2", {5, 1, 1, 0}, GS_RECOMPUTE_BLOCKS, 1},
+        /* layers 0 to 2 and the tanh that writes over y of 2; 4 and 5 keep one y; 6 and 7 end the model */
+        {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
+    };
+    gs_device *cpu;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device_rehearse(cpu);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const shape_case *c = &cases[i];
+        gs_model *m;
+        assert_ok(gs_model_create_recomputing(cpu, c->model, c->in, 2, GS_SOFTMAX_CROSS_ENTROPY, 1,
+                                              c->recompute, &m));
+        if (gs_recompute_segments(m->net) != c->segments)
+            fail_msg("%s --recompute %d: %d segments, wanted %d", c->model, c->recompute,
+                     gs_recompute_segments(m->net), c->segments);
+        gs_model_free(m);
+    }
+    gs_device_close(cpu);
+}
+
+/* Backward of a linear layer reads its x alone: the last one of a segment is not run again; nor is a sum. */
+static void what_nobody_reads_is_not_repeated(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        double flops; /* of a sample, for linear without bias 2 x 8 x 8, others a few */
+    } cases[] = {
+        {"linear 8 no_bias, residual (linear 8 no_bias, gelu, linear 8 no_bias), linear 8 no_bias", 128 + 8},
+        {"linear 8 no_bias, residual (linear 8 no_bias, tanh), linear 8 no_bias", 128 + 8},
+        {"linear 8 no_bias, residual (linear 8 no_bias, linear 8 no_bias | linear 8 no_bias), linear 8 "
+         "no_bias",
+         128},
+        {"linear 8 no_bias, residual (linear 8 no_bias, residual (linear 8 no_bias, linear 8 no_bias)), "
+         "linear 8 "
+         "no_bias",
+         128 + 128},
+    };
+    gs_device *cpu;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_model *m;
+        assert_ok(gs_model_create_recomputing(cpu, cases[i].model, (gs_shape){8, 1, 1, 0}, 2,
+                                              GS_SOFTMAX_CROSS_ENTROPY, 1, GS_RECOMPUTE_ALL, &m));
+        const double flops = gs_recompute_flops(m->net);
+        if (fabs(flops - cases[i].flops) > 0)
+            fail_msg("%s: %g operations are repeated, wanted %g", cases[i].model, flops, cases[i].flops);
+        gs_model_free(m);
+    }
+    gs_device_close(cpu);
+}
+
+/* ---- statistics are summed over the workers once ---- */
+
+static gs_status count_sum(void *context, double *numbers, size_t count) {
+    (void)numbers;
+    *(size_t *)context += count;
+    return GS_OK;
+}
+
+static size_t sums_of(gs_device *d, int recompute) {
+    enum { N = 4 };
+    const gs_shape in = {3, 8, 8, 0};
+    static int32_t labels[N];
+    size_t sums = 0;
+    gs_model *m;
+    gs_mem logits;
+    assert_ok(gs_model_create_recomputing(d, resnet, in, N, GS_SOFTMAX_CROSS_ENTROPY, 1, recompute, &m));
+    float *host = calloc(N * gs_shape_size(in), sizeof *host);
+    for (size_t i = 0; i < N * gs_shape_size(in); i++) host[i] = test_value(i, 1);
+    gs_mem x = gs_test_new_mem(d, host, N * gs_shape_size(in)), answers = gs_test_new_mem(d, NULL, N);
+    assert_ok(d->ops->write(d, answers, labels, sizeof labels));
+    gs_pass pass = {
+        .n = N, .training = true, .fresh = true, .sum_over_workers = count_sum, .sum_context = &sums};
+    assert_ok(gs_model_forward(m, &pass, x, &logits));
+    assert_ok(gs_model_loss(m, &pass, logits, answers));
+    assert_ok(gs_model_backward(m, &pass, logits, answers));
+    d->ops->free(d, x);
+    d->ops->free(d, answers);
+    gs_model_free(m);
+    free(host);
+    return sums;
+}
+
+static void statistics_are_summed_once_on(gs_device *d) {
+    const size_t plain = sums_of(d, GS_RECOMPUTE_NONE);
+    assert_true(plain > 0);
+    for (int i = 0; i < WAYS; i++) assert_int_equal(sums_of(d, ways[i]), plain);
+}
+ON_EVERY_DEVICE(statistics_are_summed_once)
+
+/* ---- a container that the library does not know ---- */
+
+/* y = second(x) + first(x); the second comes first, and its backward reads what it gave. */
+static gs_status both_plan(gs_layer *l, gs_shape in) {
+    for (int i = 0; i < 2; i++) GS_TRY(gs_layer_plan_child(l, i, i ? "second" : "first", in, l->needs_dx));
+    l->out = l->child[0]->out;
+    return GS_OK;
+}
+
+static gs_status both_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    gs_mem first, second;
+    GS_TRY(gs_layer_forward(l->child[1], pass, x, &second));
+    GS_TRY(gs_layer_forward(l->child[0], pass, x, &first));
+    *y = l->y;
+    return l->device->ops->add(l->device, l->y, second, first, gs_layer_numbers(pass, l->out));
+}
+
+static gs_status both_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    gs_mem first, second;
+    GS_TRY(gs_layer_backward(l->child[0], pass, dy, &first));
+    GS_TRY(gs_layer_backward(l->child[1], pass, dy, &second));
+    *dx = l->dx;
+    return l->device->ops->add(l->device, l->dx, first, second, gs_layer_numbers(pass, l->in));
+}
+
+static const gs_layer_ops both_ops = {
+    .name = "both", .buffers = GS_OWN, .plan = both_plan, .forward = both_forward, .backward = both_backward};
+
+static gs_layer *both(gs_layer *first, gs_layer *second) {
+    gs_layer *l = gs_layer_new(&both_ops, sizeof(gs_layer), 2);
+    assert_non_null(l);
+    l->child[0] = first;
+    l->child[1] = second;
+    return l;
+}
+
+static gs_layer *branch(int out) {
+    return gs_sequential(4, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(out, true), gs_tanh()});
+}
+
+static void gradients_of_own_net(gs_device *d, int recompute, float *gradients, size_t *params) {
+    enum { N = 6 };
+    float x[N * 5], answers[N * 2];
+    for (int i = 0; i < N * 5; i++) x[i] = test_value((size_t)i, 1);
+    for (int i = 0; i < N * 2; i++) answers[i] = test_value((size_t)i, 2);
+    gs_layer *net =
+        gs_sequential(4, (gs_layer *[]){gs_linear(7, true), both(branch(7), branch(7)),
+                                        gs_residual(both(branch(7), branch(7)), NULL), gs_linear(2, true)});
+    net->recompute = recompute;
+    gs_model *m;
+    gs_mem logits;
+    assert_ok(gs_model_create_net(d, net, (gs_shape){5, 1, 1, 0}, N, GS_REGRESSION, 3, &m));
+    assert_int_equal(gs_recompute_segments(m->net), recompute == GS_RECOMPUTE_ALL    ? 2
+                                                    : recompute == GS_RECOMPUTE_NONE ? 0
+                                                                                     : 1);
+    gs_mem at = gs_test_new_mem(d, x, N * 5), wanted = gs_test_new_mem(d, answers, N * 2);
+    const gs_pass pass = {.n = N, .training = true, .fresh = true};
+    assert_ok(gs_model_forward(m, &pass, at, &logits));
+    assert_ok(gs_model_loss(m, &pass, logits, wanted));
+    assert_ok(gs_model_backward(m, &pass, logits, wanted));
+    assert_ok(d->ops->read(d, gradients, m->gradients, m->params * sizeof *gradients));
+    *params = m->params;
+    d->ops->free(d, at);
+    d->ops->free(d, wanted);
+    gs_model_free(m);
+}
+
+static void unknown_containers_are_repeated_whole_on(gs_device *d) {
+    static float plain[4000], again[4000];
+    static const int which[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2};
+    size_t params;
+    gradients_of_own_net(d, GS_RECOMPUTE_NONE, plain, &params);
+    assert_true(params < 4000);
+    for (int i = 0; i < 3; i++) {
+        gradients_of_own_net(d, which[i], again, &params);
+        assert_memory_equal(again, plain, params * sizeof *plain);
+    }
+}
+ON_EVERY_DEVICE(unknown_containers_are_repeated_whole)
+
+/* ---- memory ---- */
+
+/* Measured by the ledger in a run, and planned before it. */
+static void it_takes_less_memory(void **state) {
+    static const char *const models[] = {resnet, gpt};
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int i = 0; i < 2; i++) {
+            double took[2];
+            for (int on = 0; on < 2; on++) {
+                gs_settings s = settings_of(*state, models[i], devices[d]->name);
+                s.recompute = on ? GS_RECOMPUTE_BLOCKS : GS_RECOMPUTE_NONE;
+                gs_memory_plan plan;
+                assert_ok(gs_memory_plan_create(&s, &plan));
+                gs_result r = gs_test_train(&s);
+                took[on] = r.worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
+                const double said = plan.worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
+                assert_near(said, took[on], 0, 0.03);
+                assert_true(on == (plan.again > 0) && plan.again < 1);
+                for (size_t l = 0; l < plan.layers; l++) assert_true(plan.layer[l].activations >= 0);
+                assert_true(plan.shared >= 0);
+                gs_result_free(&r);
+                gs_memory_plan_free(&plan);
+            }
+            if (took[1] > 0.7 * took[0])
+                fail_msg("%s on %s: %.0f bytes of activations, without it %.0f", models[i], devices[d]->name,
+                         took[1], took[0]);
+        }
+}
+
+/* Chen et al.: with segments of k of n layers, about n / k + k of them are there at once. */
+static void memory_of_a_deep_model(void **state) {
+    (void)state;
+    enum { N = 16, WIDTH = 64 };
+    static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
+    double takes[2];
+    gs_device *cpu;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device_rehearse(cpu);
+    for (int on = 0; on < 2; on++) {
+        gs_model *m;
+        assert_ok(gs_model_create_recomputing(cpu, model, (gs_shape){5, 1, 1, 0}, N, GS_SOFTMAX_CROSS_ENTROPY,
+                                              1, on ? 16 : 0, &m));
+        takes[on] = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] / (N * WIDTH * sizeof(float));
+        gs_model_free(m);
+    }
+    gs_device_close(cpu);
+    assert_true(takes[0] > 128); /* y of 64 linear and 64 silu, in buffers of their own */
+    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* dx and the loss's */
+}
+
+/* ---- the option ---- */
+
+static void bad_values_get_a_sentence(void **state) {
+    static const char *const bad[] = {"0", "-1", "1.5", "10000000", "block", "all,blocks", "4x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char sentence[200];
+        snprintf(sentence, sizeof sentence,
+                 "--recompute: '%s' is not all, blocks, none, or a whole number of layers from 1 to 1000000",
+                 bad[i]);
+        gs_test_program_prints(2, sentence, "train --steps 1 --recompute=%s", bad[i]);
+    }
+    gs_test_program_prints(2, "--recompute needs a value: WHICH", "train --recompute");
+    gs_settings s = settings_of(*state, lenet, "cpu");
+    gs_result r;
+    s.recompute = -2;
+    assert_int_equal(gs_train(&s, NULL, &r), GS_E_USAGE);
+    assert_string_equal(gs_message(),
+                        "--recompute: '-2' is not all, blocks, none, or a whole number of layers "
+                        "from 1 to 1000000, such as 4");
+}
+
+static void it_says_what_it_costs(void **state) {
+    (void)state;
+    static const char RUN[] = "--model \"flatten, 2 x residual (linear 784, tanh, linear 784), linear 10\" "
+                              "--batch 64 --steps 1 --threads 1";
+    gs_test_program_prints(0,
+                           "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2 "
+                           "segments: a step has ",
+                           "train %s --recompute blocks", RUN);
+    gs_test_program_prints(0, "--recompute all: nothing;", "train --model lenet --steps 1 --recompute all");
+    gs_test_program_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
+    gs_test_program_prints(0, "\"recompute\":null", "train %s --json", RUN);
+    static const char DEEP[] =
+        "memory --model \"flatten, linear 32, 8 x residual (linear 64, tanh, linear 32), "
+        "linear 10\" --threads 1";
+    gs_test_program_prints(0, "--recompute blocks", "%s", DEEP);
+    gs_test_program_prints(0, "backward repeats 29 % of forward", "%s", DEEP);
+    gs_test_program_prints(0, "buffers that layers share", "%s --layers --recompute all", DEEP);
+}
+
+GS_TESTS(recompute, cmocka_unit_test_setup_teardown(every_model_gets_the_same_bits, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(passes_and_precision, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(several_workers, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(tensor_parallel, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(exact, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(zero, make_sets, free_sets),
+         cmocka_unit_test_setup_teardown(pipelines, make_sets, free_sets),
+         cmocka_unit_test(segments_are_what_is_said), cmocka_unit_test(what_nobody_reads_is_not_repeated),
+         cmocka_unit_test(statistics_are_summed_once),
+         cmocka_unit_test(unknown_containers_are_repeated_whole),
+         cmocka_unit_test_setup_teardown(it_takes_less_memory, make_sets, free_sets),
+         cmocka_unit_test(memory_of_a_deep_model),
+         cmocka_unit_test_setup_teardown(bad_values_get_a_sentence, make_sets, free_sets),
+         cmocka_unit_test(it_says_what_it_costs))

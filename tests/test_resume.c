@@ -1,0 +1,354 @@
+/* --save-state and --resume: a run that stops and goes on gives the bits of one that never stopped. */
+#include "tests/devices.h"
+#include "tests/training.h"
+
+#include "train/state.h"
+
+/* The same path for the same name. */
+static const char *file(const char *name) {
+    enum { FILES = 16 };
+    static char folder[300], paths[FILES][400];
+    int i = 0;
+    if (!*folder) snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    while (i < FILES && *paths[i] && strcmp(strrchr(paths[i], '/') + 1, name) != 0) i++;
+    if (i == FILES) {
+        fail_msg("more than %d files", FILES);
+        return NULL;
+    }
+    snprintf(paths[i], sizeof paths[i], "%s/%s", folder, name);
+    return paths[i];
+}
+
+static char *bytes_of(const char *path, size_t *size) {
+    char *bytes;
+    assert_ok(gs_file_read(path, 1 << 24, &bytes, size));
+    return bytes;
+}
+
+/* Weights, running statistics, the optimiser's vectors, step and options. */
+static void assert_same_files(const char *a, const char *b, const char *what) {
+    size_t size_a, size_b;
+    char *in_a = bytes_of(a, &size_a), *in_b = bytes_of(b, &size_b);
+    if (size_a != size_b || memcmp(in_a, in_b, size_a) != 0) fail_msg("%s: other weights or state", what);
+    free(in_a);
+    free(in_b);
+}
+
+/* Called by each worker after each step: the run ends after the step that follows this one. */
+static uint64_t stop_after;
+
+static void stop(gs_worker *w) {
+    if (w->step >= stop_after) gs_stop_requested = SIGINT;
+}
+
+/* Train up to about step `at`, as after Ctrl-C. */
+static void train_up_to(gs_settings s, uint64_t at, const char *save) {
+    gs_result r;
+    stop_after = at - 1;
+    s.test_hook = stop;
+    s.save = save;
+    s.save_state = true;
+    assert_ok(gs_train(&s, NULL, &r));
+    gs_stop_requested = 0;
+    assert_true(r.interrupted && r.steps >= at && r.steps < s.steps);
+    gs_result_free(&r);
+}
+
+static void train_from(gs_settings s, const char *resume, const char *save) {
+    s.resume = resume;
+    s.save = save;
+    s.save_state = true;
+    gs_result r = gs_test_train(&s);
+    gs_result_free(&r);
+}
+
+/* All at once, and in two: on `devices` up to there, then on `others`. */
+static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const char *what) {
+    const char *whole = file("whole.st"), *half = file("half.st"), *both = file("both.st");
+    train_from(s, NULL, whole);
+    train_up_to(s, at, half);
+    if (others) s.devices = others;
+    train_from(s, half, both);
+    assert_same_files(whole, both, what);
+}
+
+static void each_optimizer(void **state) {
+    (void)state;
+#define TABLE(name) &gs_##name,
+    static const gs_optimizer_ops *const all[] = {GS_OPTIMIZERS(TABLE)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        gs_settings s = gs_test_settings("cpu");
+        s.optimizer = all[i];
+        assert_goes_on(s, NULL, 7, all[i]->name);
+    }
+    gs_settings s = gs_test_settings("cpu,cpu");
+    assert_goes_on(s, NULL, 19, "at the end of an epoch");
+    s.momentum = 0;
+    assert_goes_on(s, NULL, 19, "without a velocity");
+}
+
+static void each_way(void **state) {
+    (void)state;
+    static const struct {
+        const char *sync, *devices, *others;
+        int accumulate, bucket;
+        gs_wire wire;
+        bool exact;
+        float clip;
+        int every;
+        const gs_optimizer_ops *optimizer;
+        uint64_t at;
+    } ways[] = {
+        {.sync = "ps", .devices = "cpu,cpu,cpu", .at = 7},
+        {.sync = "ring", .devices = "cpu,cpu,cpu", .clip = 0.5f, .optimizer = &gs_lamb, .at = 18},
+        {.sync = "ring", .devices = "cpu,cpu", .wire = GS_WIRE_F16, .at = 3},
+        {.sync = "allreduce", .devices = "cpu,cpu", .bucket = 1, .optimizer = &gs_adamw, .at = 7},
+        {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .at = 7},
+        {.sync = "sharded-update", .devices = "cpu,cpu,cpu", .clip = 0.5f, .at = 7},
+        {.sync = "sharded-update", .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
+        {.sync = "local", .devices = "cpu,cpu", .every = 5, .optimizer = &gs_adam, .at = 7},
+        {.sync = "local", .devices = "cpu,cpu", .every = 7, .at = 15},
+        {.sync = "allreduce", .devices = "cpu", .exact = true, .others = "cpu,cpu", .at = 7},
+        {.sync = "allreduce", .devices = "cpu,cpu,cpu,cpu", .exact = true, .optimizer = &gs_lars, .at = 18},
+        {.sync = "allreduce",
+         .devices = "cpu,cpu",
+         .exact = true,
+         .others = "cpu",
+         .optimizer = &gs_adam,
+         .at = 19},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char what[80];
+        gs_settings s = gs_test_settings(ways[i].devices);
+        s.sync = ways[i].sync;
+        s.accumulate = ways[i].accumulate;
+        s.bucket = ways[i].bucket;
+        s.wire = ways[i].wire;
+        s.exact = ways[i].exact;
+        s.clip = ways[i].clip;
+        s.every = ways[i].every;
+        if (ways[i].optimizer) s.optimizer = ways[i].optimizer;
+        snprintf(what, sizeof what, "%s, row %zu", s.sync, i);
+        assert_goes_on(s, ways[i].others, ways[i].at, what);
+    }
+}
+
+static void on_an_opencl_device(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = gs_test_settings("cl");
+    s.optimizer = &gs_adam;
+    s.steps = 6;
+    assert_goes_on(s, NULL, 3, "cl");
+    s.devices = "cpu,cl";
+    s.optimizer = &gs_sgd;
+    assert_goes_on(s, NULL, 3, "cpu,cl");
+}
+
+/* Each worker has a part of the moments: another number of workers gets other parts of the same ones. */
+static void sharded_with_other_workers(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu");
+    s.sync = "sharded-update";
+    s.optimizer = &gs_adam;
+    gs_result whole = gs_test_train(&s);
+    train_up_to(s, 7, file("half.st"));
+    s.devices = "cpu,cpu";
+    s.resume = file("half.st");
+    gs_result both = gs_test_train(&s);
+    assert_same_within_rounding(&whole, &both, "sharded-update, 3 workers and then 2");
+    gs_result_free(&both);
+    gs_result_free(&whole);
+}
+
+/* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running
+ * statistics. */
+static void what_follows_the_step(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu");
+    s.schedule.kind = GS_SCHEDULE_COSINE;
+    s.warmup_steps = 9;
+    assert_true(gs_augment_read("crop:4,flip", &s.augment));
+    assert_goes_on(s, NULL, 7, "in the warm-up");
+    assert_goes_on(s, NULL, 12, "behind it");
+    s.model =
+        "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2, dropout 0.25, flatten, linear 10";
+    assert_goes_on(s, NULL, 7, "batch_norm");
+    s.exact = true;
+    assert_goes_on(s, "cpu,cpu,cpu,cpu", 7, "batch_norm, exact, other workers");
+}
+
+/* As a user does it, with totals of epochs and steps. */
+static void by_the_program(void **state) {
+    (void)state;
+    static const char *const runs[][2] = {
+        {"train --threads 1", "train --threads 1"},
+        {"launch -n 2 -- train --sync sharded-update --optimizer adam", "launch -n 2 -- train"},
+        {"launch -n 2 -- train --exact --optimizer lamb --lr 0.02", "train --devices cpu,cpu,cpu,cpu"}};
+    char whole[65], both[65], arguments[600];
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(arguments, sizeof arguments, "%s --model softmax --epochs 3", runs[i][0]);
+        gs_test_sha256(arguments, whole);
+        gs_test_program_prints(0, "saved", "%s --model softmax --epochs 2 --steps 60 --save %s --save-state",
+                               runs[i][0], file("a.st"));
+        snprintf(arguments, sizeof arguments, "%s --resume %s --steps 100 --epochs 3 --save %s --save-state",
+                 runs[i][1], file("a.st"), file("b.st"));
+        gs_test_program_prints(0, "after step 60, in epoch 2 of 3", "%s", arguments);
+        snprintf(arguments, sizeof arguments, "%s --resume %s --epochs 3", runs[i][1], file("b.st"));
+        gs_test_sha256(arguments, both);
+        assert_string_equal(whole, both);
+    }
+    gs_test_program_prints(0, "\"resumed_after_step\":100", "train --json --resume %s --epochs 3",
+                           file("b.st"));
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", file("b.st"));
+    gs_test_program_prints(0, "", "predict --load %s -o %s", file("b.st"), file("p.npy"));
+    gs_test_program_prints(0, "done     5 steps", "train --load %s --steps 5", file("b.st"));
+}
+
+static void what_does_not_go_together(void **state) {
+    (void)state;
+    const char *path = file("c.st");
+    gs_test_program_prints(
+        0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
+        path);
+    static const struct {
+        const char *arguments, *message;
+    } wrong[] = {
+        {"--batch 64", "--batch 64: the run in "},
+        {"--batch 64",
+         "c.st has --batch 128; leave it out to resume that run, or begin a new one with --load"},
+        {"--seed 2", "--seed 2: the run in "},
+        {"--optimizer adam", "has --optimizer sgd"},
+        {"--momentum 0.9", "has --momentum 0.5"},
+        {"--loss squared_error", "has --loss cross_entropy"},
+        {"--model mlp", "--model: the run in "},
+        {"--mean 0.5", "--mean: the run in "},
+        {"--data colour-fashion-small", "holds a model for images (1,28,28)"},
+        {"--load w.st", "use only one of them"},
+        {"--sync async --staleness 1", "it does not work with --resume"},
+        {"--save-state", "--save-state needs --save FILE"},
+        {"--save x.st --save-state --keep best", "--keep best saves the weights of an earlier epoch"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gs_test_program_prints(strstr(wrong[i].arguments, "colour") ? 1 : 2, wrong[i].message,
+                               "train --resume %s --epochs 2 %s", path, wrong[i].arguments);
+    }
+    gs_test_program_prints(2, "it does not work with --save-state",
+                           "train --sync async --staleness 1 --save x.st --save-state");
+    char *output;
+    int status = gs_test_shell(&output,
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "G='%s/gradsum train --model softmax --epochs 2 --momentum 0.5 --threads 1'; "
+                               "GRADSUM_RANK=0 $G --resume %s & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
+                               gs_test_folder(), GS_BUILD_DIR, path);
+    if (status != 2 || !strstr(output, "rank 1 runs without --resume, rank 0 with it"))
+        fail_msg("exit %d: %s", status, output);
+    free(output);
+}
+
+/* ---- files that are not as they should be ---- */
+
+/* The file with a word overwritten by another of the same length, at its first place behind `behind`. */
+static const char *changed(const char *path, const char *behind, const char *from, const char *to) {
+    const char *other = file("changed.st");
+    size_t size;
+    char *bytes = bytes_of(path, &size), *at = memmem(bytes, size, behind, strlen(behind));
+    assert_non_null(at);
+    at = memmem(at, size - (size_t)(at - bytes), from, strlen(from));
+    assert_non_null(at);
+    assert_int_equal(strlen(from), strlen(to));
+    memcpy(at, to, strlen(to));
+    FILE *f = fopen(other, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+    free(bytes);
+    return other;
+}
+
+static void damaged_files(void **state) {
+    (void)state;
+    const char *path = file("d.st"), *weights = file("w.st");
+    gs_test_program_prints(
+        0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
+        path);
+    gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 5 --save %s", weights);
+    gs_test_program_prints(1, "holds weights alone: --save-state keeps the state of a run too",
+                           "train --resume %s", weights);
+    gs_test_program_prints(1, "no-such.st", "train --resume %s", file("no-such.st"));
+    gs_test_program_prints(1, "", "train --resume %s", gs_test_folder());
+    static const struct {
+        const char *behind, *from, *to, *message;
+        int status;
+    } changes[] = {
+        {"\"state\"", "step", "stop", "is damaged: 'state' in the metadata has no proper 'step'", 1},
+        {"\"state\"", ":5,", ":.5", "is damaged: 'state' in the metadata is no JSON object", 1},
+        {"\"state\"", ":5,", ":-1", "is damaged: 'state' in the metadata is no JSON object", 1},
+        {"\"state\"", "samples", "sample_", "has no proper 'samples'", 1},
+        {"\"state\"", "options", "option_", "has no proper 'options'", 1},
+        {"\"state\"", "\\\"data\\\":\\\"", "\\\"data\\\":  ", "is no JSON object", 1},
+        {"\"state\"", "6000", "6001", "has 6000 samples to train on, but the run in ", 2},
+        {"\"state\"", "0.5", "-.5", "--momentum: '-.5' is not a number from 0 to 1", 2},
+        {"\"optimizer.velocity.1.weight\"", "velocity", "velocite",
+         "optimizer.velocity.1.weight is missing in ", 1},
+        {"\"optimizer.velocity.1.weight\"", "F32", "I32", "optimizer.velocity.1.weight is I32; wanted F32",
+         1},
+        {"\"optimizer.velocity.1.weight\"", "[10,784]", "[784,10]",
+         "optimizer.velocity.1.weight is (784,10) in ", 1},
+        {"\"state\"", "\\\"0.5\\\"", "\\\"0\\\"  ", "has 2 tensors of an optimiser's state; wanted 0", 1},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        gs_test_program_prints(changes[i].status, changes[i].message,
+                               "train --epochs 2 --threads 1 --resume %s",
+                               changed(path, changes[i].behind, changes[i].from, changes[i].to));
+    }
+    char *output; /* without "state", such tensors are a model's */
+    assert_int_equal(
+        gs_test_program(&output, "eval --load %s", changed(path, "\"state\":", "state", "stade")), 1);
+    assert_non_null(strstr(output, "but the model has no such parameter"));
+    free(output);
+    assert_int_equal(gs_test_shell(&output, "head -c 40000 %s > %s; %s/gradsum train --resume %s", path,
+                                   file("changed.st"), GS_BUILD_DIR, file("changed.st")),
+                     1);
+    assert_non_null(strstr(output, "truncated"));
+    free(output);
+}
+
+/* A library's caller, with settings of its own. */
+static void by_the_library(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu");
+    gs_result r;
+    gs_state *kept;
+    train_up_to(s, 7, file("half.st"));
+    assert_ok(gs_state_read(file("half.st"), &kept));
+    assert_int_equal(kept->step, 7);
+    assert_int_equal(kept->updates, 7);
+    assert_string_equal(gs_state_option(kept, "batch"), "333");
+    assert_null(gs_state_option(kept, "seed"));
+    gs_state_free(kept);
+    s.resume = file("half.st");
+    s.batch = 100;
+    assert_fails(GS_E_USAGE, "has --batch 333", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    s.batch = 333;
+    gs_dataset *train, *test;
+    assert_ok(gs_dataset_load(s.data, GS_TRAIN, &train));
+    assert_ok(gs_dataset_load(s.data, GS_TEST, &test));
+    s.train_set = train;
+    s.test_set = test;
+    gs_result whole = gs_test_train(&s);
+    gs_result_free(&whole);
+    train->images[1000] ^= 1;
+    assert_fails(GS_E_USAGE, "are not those of the run in ", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    gs_dataset_free(train);
+    gs_dataset_free(test);
+    s.train_set = s.test_set = NULL;
+}
+
+GS_TESTS(resume, cmocka_unit_test(each_optimizer), cmocka_unit_test(each_way),
+         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(sharded_with_other_workers),
+         cmocka_unit_test(what_follows_the_step), cmocka_unit_test(by_the_program),
+         cmocka_unit_test(what_does_not_go_together), cmocka_unit_test(damaged_files),
+         cmocka_unit_test(by_the_library))

@@ -1,0 +1,239 @@
+/* Sub-communicators: parts of the ranks of a comm, over every transport (comm/split.h). */
+#include "tests/ranks.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "comm/split.h"
+
+static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
+                                         {"6 threads", 0, {6}},
+                                         {"4 processes", 4, {1, 1, 1, 1}},
+                                         {"processes of 1 and 3 threads", 2, {1, 3}}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static void everywhere(gs_test_body body, void *context) {
+    for (int i = 0; i < LAYOUTS; i++) {
+        gs_test_ranks_ok(&layouts[i], body, context);
+        gs_test_ranks_checked_ok(&layouts[i], body, context);
+    }
+}
+
+/* ---- who is where ---- */
+
+/* Even and odd ranks, the last one first; rank 1 belongs nowhere. */
+static gs_status places(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *part;
+    const int colour = c->rank == 1 ? GS_NO_COLOUR : c->rank % 2, odd = colour == 1;
+    GS_TRY(gs_comm_split(c, colour, -c->rank, &part));
+    if (c->rank == 1) {
+        RANK_CHECK(!part, "rank 1 is in a part");
+        return GS_OK;
+    }
+    const int size = odd ? c->size / 2 - 1 : (c->size + 1) / 2;
+    const int rank = size - 1 - (c->rank - (odd ? 3 : 0)) / 2;
+    int wrong = 0;
+    for (int r = 0; r < part->size; r++)
+        wrong += gs_comm_rank_in_parent(part, r) != 2 * (size - 1 - r) + (odd ? 3 : 0);
+    gs_status status = GS_OK;
+    if (part->size != size || part->rank != rank || wrong || gs_comm_known_as(part) != c->rank)
+        status = gs_fail(GS_E_USAGE, "rank %d of %d is rank %d of %d, wanted %d of %d; %d wrong", c->rank,
+                         c->size, part->rank, part->size, rank, size, wrong);
+    gs_comm_free(part);
+    return status;
+}
+
+static void ranks_are_ordered_by_key(void **state) {
+    (void)state;
+    everywhere(places, NULL);
+}
+
+/* Of equal keys the lower rank comes first. */
+static gs_status equal_keys(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *part;
+    GS_TRY(gs_comm_split(c, 0, 5, &part));
+    const bool same = part->rank == c->rank && part->size == c->size;
+    gs_comm_free(part);
+    RANK_CHECK(same, "its rank is another one in a part with equal keys");
+    return GS_OK;
+}
+
+static void equal_keys_keep_the_order(void **state) {
+    (void)state;
+    everywhere(equal_keys, NULL);
+}
+
+static gs_status bad_colour(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *part;
+    RANK_CHECK(gs_comm_split(c, c->rank == 1 ? -7 : 0, 0, &part) == GS_E_USAGE && !part, "it is split");
+    RANK_CHECK(strstr(gs_message(), "rank 1 has the colour -7; wanted 0 or more") != NULL, "%s",
+               gs_message());
+    return gs_comm_barrier(c); /* it is whole */
+}
+
+static void a_colour_that_is_none(void **state) {
+    (void)state;
+    everywhere(bad_colour, NULL);
+}
+
+/* ---- collectives ---- */
+
+typedef struct on_part {
+    const gs_test_check *check;
+    int which;
+} on_part;
+
+/* On the rows or columns of a grid, or on a part of a row. */
+static gs_status on_parts(gs_comm *c, void *context) {
+    const on_part *o = context;
+    gs_comm *part[3] = {NULL};
+    const int columns = c->size % 2 ? c->size : c->size / 2;
+    gs_status status = gs_comm_split(c, c->rank / columns, c->rank, &part[0]);
+    if (status == GS_OK) status = gs_comm_split(c, c->rank % columns, -c->rank, &part[1]);
+    if (status == GS_OK) status = gs_comm_split(part[0], part[0]->rank % 2, 0, &part[2]);
+    if (status == GS_OK) status = o->check->body(part[o->which], NULL);
+    for (int i = 2; i >= 0; i--) gs_comm_free(part[i]);
+    return status;
+}
+
+static void every_collective_is_right(void **state) {
+    (void)state;
+    for (const gs_test_check *check = gs_test_collective_checks; check->name; check++)
+        for (int i = 0; i < LAYOUTS; i++) {
+            for (int which = 0; which < 3; which++)
+                gs_test_ranks_ok(&layouts[i], on_parts, &(on_part){check, which});
+            if (i < 2) gs_test_ranks_checked_ok(&layouts[i], on_parts, &(on_part){check, 2});
+        }
+}
+
+/* ---- several comms between the same ranks ---- */
+
+/* Two parts of all ranks, in opposite order, and the parent: sums on all of them while messages are under way. */
+static gs_status mixed(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *up, *down;
+    const int n = c->size, next = (c->rank + 1) % n, last = (c->rank + n - 1) % n;
+    GS_TRY(gs_comm_split(c, 0, c->rank, &up));
+    gs_status status = gs_comm_split(c, 0, -c->rank, &down);
+    for (int i = 0; i < 20 && status == GS_OK; i++) {
+        float x = (float)(i + c->rank), y[2] = {1, x}, z = 2 * x;
+        int sent[2] = {100 * c->rank + i, 200 * c->rank + i}, got[2] = {0, 0};
+        status = gs_comm_send(up, &sent[0], sizeof sent[0], next);
+        if (status == GS_OK) status = gs_comm_send(down, &sent[1], sizeof sent[1], n - 1 - next);
+        if (status == GS_OK) status = gs_comm_all_reduce(up, &x, 1, GS_F32, GS_SUM);
+        if (status == GS_OK) status = gs_comm_all_reduce(down, y, 2, GS_F32, GS_MAX);
+        if (status == GS_OK) status = gs_comm_all_reduce(c, &z, 1, GS_F32, GS_SUM);
+        if (status == GS_OK) status = gs_comm_recv(up, &got[0], sizeof got[0], last);
+        if (status == GS_OK) status = gs_comm_recv(down, &got[1], sizeof got[1], n - 1 - last);
+        const float sum = (float)(n * i + n * (n - 1) / 2);
+        if (status == GS_OK && (x != sum || y[1] != (float)(i + n - 1) || z != 2 * sum ||
+                                got[0] != 100 * last + i || got[1] != 200 * last + i))
+            status = gs_fail(GS_E_USAGE, "step %d: %g %g %g %d %d", i, (double)x, (double)y[1], (double)z,
+                             got[0], got[1]);
+    }
+    gs_comm_free(up);
+    if (status == GS_OK) gs_comm_free(down);
+    return status;
+}
+
+static void comms_do_not_disturb_each_other(void **state) {
+    (void)state;
+    everywhere(mixed, NULL);
+    gs_test_link = &(gs_link){20e-6, 0};
+    gs_test_ranks_ok(&layouts[1], mixed, NULL);
+    gs_test_link = NULL;
+}
+
+/* ---- failures ---- */
+
+/* Of ranks 2 and 3, the second half, the one that is rank 1 there gives up: all ranks hear of it by its own number. */
+static gs_status gives_up(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *half;
+    float x = 1;
+    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    if (c->rank == 3) {
+        gs_comm_abort(half, "enough");
+        gs_comm_free(half);
+        return GS_OK;
+    }
+    gs_status status = c->rank == 2 ? gs_comm_all_reduce(half, &x, 1, GS_F32, GS_SUM) : gs_comm_barrier(c);
+    gs_comm_free(half);
+    RANK_CHECK(status == GS_E_PEER, "it ends with %s", gs_status_name(status));
+    RANK_CHECK(strstr(gs_message(), "rank 3: enough") != NULL, "%s", gs_message());
+    return GS_OK;
+}
+
+static void a_failure_names_the_rank_of_the_parent(void **state) {
+    (void)state;
+    for (int i = 1; i < LAYOUTS; i++) { /* all with a rank 3 */
+        gs_test_ranks_ok(&layouts[i], gives_up, NULL);
+        gs_test_ranks_checked_ok(&layouts[i], gives_up, NULL);
+    }
+}
+
+/* Rank 2 waits for rank 3, which is rank 1 in the part, and does not come. Nobody leaves before that has ended. */
+static gs_status does_not_come(gs_comm *c, void *context) {
+    atomic_bool *ended = context;
+    gs_comm *half;
+    float x = 1;
+    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    if (c->rank == 2) {
+        gs_status status = gs_comm_all_reduce(half, &x, 1, GS_F32, GS_SUM);
+        atomic_store(ended, true);
+        gs_comm_free(half);
+        RANK_CHECK(status == GS_E_PEER, "it ends with %s", gs_status_name(status));
+        RANK_CHECK(strstr(gs_message(), "rank 2: ") && strstr(gs_message(), "rank 3"), "%s", gs_message());
+        return GS_OK;
+    }
+    gs_comm_free(half);
+    while (!atomic_load(ended)) usleep(1000);
+    return GS_OK;
+}
+
+static void a_timeout_names_the_ranks_of_the_parent(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        gs_test_outcome outcome[GS_TEST_RANKS];
+        atomic_bool ended = false;
+        memset(outcome, 0, sizeof outcome);
+        gs_test_transport = t ? "shm" : "gloo";
+        gs_test_run_ranks(&layouts[2], 1, does_not_come, &ended, outcome);
+        gs_test_transport = NULL;
+        for (int r = 0; r < 4; r++)
+            if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
+    }
+}
+
+/* In the checking mode, calls that do not fit together on a part of the ranks. */
+static gs_status other_call(gs_comm *c, void *context) {
+    (void)context;
+    gs_comm *half;
+    float x[4] = {1};
+    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    gs_status status = c->rank < 2    ? gs_comm_barrier(c)
+                       : c->rank == 2 ? gs_comm_all_reduce(half, x, 4, GS_F32, GS_SUM)
+                                      : gs_comm_all_reduce(half, x, 4, GS_F32, GS_MAX);
+    gs_comm_free(half);
+    RANK_CHECK(status == (c->rank == 2 ? GS_E_USAGE : GS_E_PEER), "rank %d: %s", c->rank,
+               gs_status_name(status));
+    RANK_CHECK(
+        strstr(gs_message(), "rank 2 calls all_reduce of 4 f32 (sum), rank 3 all_reduce of 4 f32 (max)"),
+        "%s", gs_message());
+    return GS_OK;
+}
+
+static void calls_of_a_part_are_checked(void **state) {
+    (void)state;
+    gs_test_ranks_checked_ok(&layouts[2], other_call, NULL);
+}
+
+GS_TESTS(split, cmocka_unit_test(ranks_are_ordered_by_key), cmocka_unit_test(equal_keys_keep_the_order),
+         cmocka_unit_test(a_colour_that_is_none), cmocka_unit_test(every_collective_is_right),
+         cmocka_unit_test(comms_do_not_disturb_each_other),
+         cmocka_unit_test(a_failure_names_the_rank_of_the_parent),
+         cmocka_unit_test(a_timeout_names_the_ranks_of_the_parent),
+         cmocka_unit_test(calls_of_a_part_are_checked))

@@ -1,0 +1,370 @@
+/* --tensor: workers that share linear layers. The weights are those of one worker, up to rounding; with --exact, to the
+ * bit. */
+#include <math.h>
+#include <unistd.h>
+
+#include "tests/counted.h"
+#include "tests/devices.h"
+#include "tests/ranks.h"
+#include "tests/training.h"
+#include "train/memory.h"
+
+static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
+                  eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";
+
+typedef struct layout {
+    const char *devices;
+    int tensor;
+} layout;
+
+static const char *name_of(const layout *l) {
+    static char name[60];
+    snprintf(name, 60, "%d workers, --tensor %d", gs_devices_count(l->devices), l->tensor);
+    return name;
+}
+
+static gs_result train_with(gs_settings s, const layout *l) {
+    s.devices = l->devices;
+    s.tensor = l->tensor;
+    return gs_test_train(&s);
+}
+
+/* Two pairs, one without biases, and a linear layer in none. */
+#define CHAIN                                                                                                \
+    "flatten, linear 24, relu, linear 12, tanh, dropout 0.25, linear 12 no_bias, sigmoid, linear 36 "        \
+    "no_bias, "                                                                                              \
+    "linear 10"
+#define BLOCKS                                                                                               \
+    "embedding 40 8, positions, 2 x residual (residual (layer_norm, linear 24, attention 4 causal, linear "  \
+    "8), "                                                                                                   \
+    "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
+
+static gs_settings text_settings(char data[700]) {
+    gs_settings s = gs_test_settings("cpu");
+    snprintf(data, 700, "text:%s", gs_test_text_file());
+    s.model = BLOCKS;
+    s.data = data;
+    s.context = 8;
+    s.batch = 24;
+    s.steps = 4;
+    return s;
+}
+
+/* ---- up to rounding ---- */
+
+static void same_within_rounding(const gs_settings *s, const layout *layouts, int count) {
+    gs_result one = gs_test_train(s);
+    for (int i = 0; i < count; i++) {
+        gs_result r = train_with(*s, &layouts[i]);
+        assert_int_equal(r.params, one.params);
+        assert_same_within_rounding(&one, &r, name_of(&layouts[i]));
+        gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
+        gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
+        assert_true(r.test_accuracy == one.test_accuracy);
+        gs_result_free(&r);
+    }
+    gs_result_free(&one);
+}
+
+static void the_weights_of_one_worker(void **state) {
+    (void)state;
+    static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 4}, {four, 2}, {six, 3}, {six, 2}};
+    char data[700];
+    gs_settings s = gs_test_settings("cpu");
+    s.model = CHAIN;
+    s.clip = 0.5f;
+    s.verify = 3;
+    same_within_rounding(&s, layouts, 6);
+    s.accumulate = 3;
+    same_within_rounding(&s, layouts, 1);
+    s = text_settings(data);
+    s.verify = 2;
+    s.clip = 0.1f;
+    s.label_smoothing = 0.1f;
+    static const layout by_heads[] = {{two, 2}, {four, 4}, {four, 2}};
+    same_within_rounding(&s, by_heads, 3);
+    s.micro_batch = 5;
+    same_within_rounding(&s, by_heads, 1);
+}
+
+/* Their rates need the norms of whole tensors; f16 needs to know whether all gradients are finite. */
+static void other_updates(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb, &gs_adam};
+    static const layout layouts[] = {{two, 2}, {six, 3}};
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = gs_test_settings("cpu");
+        s.model = CHAIN;
+        s.optimizer = optimizer[i];
+        s.lr = 0.001f;
+        s.steps = 4;
+        same_within_rounding(&s, layouts, 2);
+    }
+    gs_settings s = gs_test_settings("cpu");
+    s.model = CHAIN;
+    s.steps = 6;
+    s.precision = GS_PRECISION_F16; /* of 16 bits a last one may round otherwise */
+    gs_result one = gs_test_train(&s), r = train_with(s, &layouts[0]);
+    if (!(gs_test_difference(&one, &r) < 1e-3)) fail_msg("f16: %g", gs_test_difference(&one, &r));
+    gs_result_free(&one);
+    gs_result_free(&r);
+}
+
+/* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
+static void with_batch_norm(void **state) {
+    (void)state;
+    static const layout layouts[] = {{two, 2}, {four, 2}};
+    gs_settings s = gs_test_settings("cpu");
+    s.model = "conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10";
+    s.batch = 30;
+    s.steps = 5;
+    same_within_rounding(&s, layouts, 2);
+}
+
+static void on_opencl_too(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = gs_test_settings("cpu");
+    s.model = CHAIN;
+    s.steps = 3;
+    same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
+}
+
+/* ---- --exact ---- */
+
+static const layout exact_layouts[] = {{two, 2}, {four, 4}, {four, 2}, {eight, 8}, {eight, 4}, {two, 0}};
+
+static void same_bits(const gs_settings *settings, int layouts) {
+    gs_settings s = *settings;
+    s.exact = true;
+    gs_result one = gs_test_train(&s);
+    for (int i = 0; i < layouts; i++) {
+        gs_result r = train_with(s, &exact_layouts[i]);
+        assert_same_bits(&one, &r, name_of(&exact_layouts[i]));
+        assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
+        gs_result_free(&r);
+    }
+    gs_result_free(&one);
+}
+
+static void exact_has_the_bits_of_one_worker(void **state) {
+    (void)state;
+    char data[700];
+    gs_settings s = gs_test_settings("cpu"); /* a pair of 16; dropout, and a last batch of 6 samples */
+    s.clip = 0.5f;
+    same_bits(&s, 6);
+    s.model = "conv 2 3x3 stride 2, batch_norm, relu, flatten, linear 72, relu, linear 20, linear 10";
+    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
+    s.batch = 32;
+    s.optimizer = &gs_lamb;
+    s.lr = 0.01f;
+    s.steps = 4;
+    same_bits(&s, 6);
+    s = text_settings(data);
+    s.optimizer = &gs_adamw;
+    s.lr = 0.01f;
+    s.clip = 0.1f;
+    same_bits(&s, 3); /* 4 heads */
+    s.precision = GS_PRECISION_BF16;
+    same_bits(&s, 2);
+}
+
+/* A pipeline and ZeRO, too: what they compute are the same sums. */
+static void the_other_exact_ways(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu");
+    s.exact = true;
+    s.steps = 4;
+    gs_result r = train_with(s, &(layout){two, 2});
+    s.devices = two;
+    s.pipeline = 2;
+    gs_result stages = gs_test_train(&s);
+    assert_same_bits(&r, &stages, "--pipeline");
+    s.pipeline = 0;
+    s.zero = 3;
+    gs_result zero = gs_test_train(&s);
+    assert_same_bits(&r, &zero, "--zero");
+    gs_result_free(&r);
+    gs_result_free(&stages);
+    gs_result_free(&zero);
+}
+
+static void between_processes(void **state) {
+    (void)state;
+    static const char common[] = "train --model lenet --steps 3 --batch 20 --exact";
+    static const char *const runs[] = {"launch -n 2 -- %s --tensor 2",
+                                       "launch -n 4 -- %s --tensor 2 --verify 1",
+                                       "launch -n 2 --transport gloo -- %s --tensor 4 --devices cpu,cpu"};
+    char one[65], divided[65], arguments[300];
+    gs_test_sha256(common, one);
+    for (int i = 0; i < 3; i++) {
+        snprintf(arguments, sizeof arguments, runs[i], common);
+        gs_test_sha256(arguments, divided);
+        assert_string_equal(one, divided);
+    }
+}
+
+/* ---- bytes ---- */
+
+/* Messages alone, but not those that collectives are made of. */
+static bool of_sums(const gs_call *call) {
+    return call->operation == GS_SEND;
+}
+
+typedef struct sending {
+    gs_settings settings;
+    gs_dataset *train, *test;
+    double bytes[4];
+    gs_result result;
+} sending;
+
+static gs_status train_counted(gs_comm *comm, void *context) {
+    sending *t = context;
+    gs_counted me;
+    gs_worker w;
+    gs_result r = {0};
+    gs_counted_begin(&me, comm, of_sums);
+    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, t->train, t->test));
+    gs_status status = gs_train_epochs(&w, NULL, &r);
+    t->bytes[comm->rank] = atomic_load(&me.bytes);
+    gs_result_free(&r);
+    if (comm->rank == 0) t->result = r;
+    gs_worker_free(&w);
+    return status;
+}
+
+/* For each block of a transformer 4 all-reduces of tokens x width, each 2 (T - 1) / T times sent; with --exact in 8
+ * virtual shards, and log2 T times. */
+static void bytes_are_those_of_the_formula(void **state) {
+    (void)state;
+    enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8 };
+    char data[700];
+    sending t = {.settings = text_settings(data)};
+    gs_settings *s = &t.settings;
+    s->steps = 3;
+    s->test_hook = gs_counted_step_2;
+    assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
+    assert_ok(gs_load_set(s, GS_TEST, &t.test));
+    for (int i = 0; i < 4; i++) {
+        s->tensor = i % 2 ? 4 : 2;
+        s->exact = i >= 2;
+        gs_test_layout layout = {.name = "threads", .workers = {s->tensor}};
+        gs_test_ranks_ok(&layout, train_counted, &t);
+        const double n = s->tensor, all = 4.0 * BLOCKS_THERE * TOKENS * WIDTH * sizeof(float),
+                     sent = s->exact ? log2(n) * all : 2 * (n - 1) / n * all;
+        for (int r = 0; r < s->tensor; r++) assert_near(t.bytes[r], sent, 0, 0);
+        assert_near(t.result.sent, sent, 1e-6, 0);
+        assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE * (s->exact ? 8 : 1), 1e-9, 0);
+        assert_near(t.result.tensor.bytes, all, 1e-6, 0);
+        /* qkv, projection, fc1 and fc2, and the biases of the first of each two */
+        const double shared = BLOCKS_THERE * (12 * WIDTH * WIDTH + 7 * WIDTH),
+                     whole = t.result.tensor.model / sizeof(float);
+        assert_near(t.result.tensor.held / sizeof(float), whole - shared * (n - 1) / n, 1e-6, 0);
+    }
+    gs_dataset_free(t.train);
+    gs_dataset_free(t.test);
+}
+
+/* What `gradsum memory` foresees, each worker has: to 3 %, and less than without. */
+static void memory_is_foreseen(void **state) {
+    (void)state;
+    char data[700];
+    for (int exact = 0; exact < 2; exact++) {
+        double all[2];
+        for (int divided = 0; divided < 2; divided++) {
+            gs_settings s = text_settings(data);
+            s.devices = two;
+            s.exact = exact;
+            s.tensor = divided ? 2 : 0;
+            s.batch = divided ? 24 : 48; /* as many samples for a worker */
+            gs_memory_plan plan;
+            assert_ok(gs_memory_plan_create(&s, &plan));
+            gs_result r = gs_test_train(&s);
+            for (int i = 0; i < 2; i++) {
+                const double said = gs_memory_total(&plan.worker[i].use[GS_ON_DEVICE]);
+                assert_near(gs_memory_total(&r.worker[i].memory[GS_ON_DEVICE]), said, 0.03 * said, 0);
+                all[divided] = said;
+            }
+            gs_result_free(&r);
+            gs_memory_plan_free(&plan);
+        }
+        assert_true(all[1] < all[0]);
+    }
+}
+
+/* ---- files ---- */
+
+static void saved_and_resumed(void **state) {
+    (void)state;
+    static const struct {
+        layout first, then;
+    } runs[] = {{{two, 2}, {"cpu", 0}}, {{"cpu", 0}, {four, 4}}, {{four, 2}, {eight, 8}}};
+    char path[600];
+    snprintf(path, sizeof path, "%s/tensor.safetensors", gs_test_folder());
+    gs_settings s = gs_test_settings("cpu");
+    s.exact = true;
+    s.optimizer = &gs_adam;
+    s.lr = 0.001f;
+    s.steps = 8;
+    gs_result never_stopped = gs_test_train(&s);
+    for (int i = 0; i < 3; i++) {
+        gs_settings part = s;
+        part.steps = 5;
+        part.save = path;
+        part.save_state = true;
+        gs_result first = train_with(part, &runs[i].first);
+        gs_result_free(&first);
+        part = s;
+        part.resume = path;
+        gs_result resumed = train_with(part, &runs[i].then);
+        assert_same_bits(&never_stopped, &resumed, name_of(&runs[i].then));
+        gs_result_free(&resumed);
+    }
+    gs_result_free(&never_stopped);
+    unlink(path);
+}
+
+static void the_best_epoch_is_kept(void **state) {
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
+    gs_settings s = gs_test_settings(two);
+    s.exact = true;
+    s.steps = 0;
+    s.epochs = 2;
+    s.batch = 500;
+    s.keep_best = true;
+    s.tests = 2;
+    s.save = path;
+    s.model = "flatten, linear 16, tanh, linear 10";
+    gs_result whole = gs_test_train(&s), divided = train_with(s, &(layout){two, 2});
+    assert_int_equal(whole.kept_epoch, divided.kept_epoch);
+    assert_same_bits(&whole, &divided, "--keep best");
+    gs_result_free(&divided);
+    s.keep_best = false;
+    s.save = NULL;
+    s.load = path;
+    s.epochs = 1;
+    gs_result loaded = gs_test_train(&s), by_parts = train_with(s, &(layout){two, 2});
+    assert_same_bits(&loaded, &by_parts, "--load");
+    gs_result_free(&whole);
+    gs_result_free(&loaded);
+    gs_result_free(&by_parts);
+    unlink(path);
+}
+
+static void what_it_says(void **state) {
+    (void)state;
+    static const char run[] = "train --model mlp --steps 2 --devices cpu,cpu --tensor 2";
+    gs_test_program_prints(0, "in a step 1 all-reduce", run);
+    gs_test_program_prints(0, "535,818 parameters", run);
+    gs_test_program_prints(0, "\"tensor_sums_a_step\":1", "%s --json", run);
+    gs_test_program_prints(0, "\"tensor\":2", "%s --json", run);
+}
+
+GS_TESTS(tensor, cmocka_unit_test(the_weights_of_one_worker), cmocka_unit_test(other_updates),
+         cmocka_unit_test(with_batch_norm), cmocka_unit_test(on_opencl_too),
+         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(the_other_exact_ways),
+         cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
+         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(saved_and_resumed),
+         cmocka_unit_test(the_best_epoch_is_kept), cmocka_unit_test(what_it_says))

@@ -1,0 +1,82 @@
+/* --tensor: what it does not go with, and copies that are not alike. */
+#include "tests/devices.h"
+#include "tests/training.h"
+#include "train/internal.h"
+
+static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
+
+/* Worker 1 changes the last bias, which both hold alike. */
+static void spoil(gs_worker *w) {
+    const float other = 7;
+    if (w->comm->rank != 1 || w->step != 2) return;
+    assert_ok(w->device->ops->write(w->device, gs_at(w->model->weights, w->model->params - 1), &other,
+                                    sizeof other));
+}
+
+static void verify_finds_what_is_not_alike(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings(two);
+    gs_result r;
+    s.tensor = 2;
+    s.verify = 1;
+    s.test_hook = spoil;
+    assert_fails(GS_E_DIFFER, "step 2: worker 1's 7.bias differs from worker 0's", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+}
+
+static void bad_use_is_told(void **state) {
+    (void)state;
+    static const char heads[] =
+        "train --data jargon --model \"embedding 155 9, linear 27, attention 3, linear 9, tied\" --steps 1";
+    gs_test_program_prints(2, "is not a whole number from 2 to 64", "train --tensor 1");
+    gs_test_program_prints(2, "there is 1 worker; wanted a multiple of 2", "train --model mlp --tensor 2");
+    gs_test_program_prints(2, "there are 3 workers; wanted a multiple of 2",
+                           "train --model mlp --tensor 2 --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "the model has nothing to divide",
+                           "train --model softmax --tensor 2 --devices %s", two);
+    gs_test_program_prints(
+        2, "3 heads cannot be divided among 2 workers",
+        "train --data jargon --model \"embedding 155 12, linear 36, attention 3, linear 12, "
+        "tied\" --tensor 2 --devices %s",
+        two);
+    gs_test_program_prints(2, "layer 1 (linear 27): its 27 outputs cannot be divided among 2 workers",
+                           "%s --tensor 2 --devices %s", heads, two);
+    gs_test_program_prints(2, "120 outputs cannot be divided among 7 workers",
+                           "train --model lenet --tensor 7 --devices %s,cpu,cpu,cpu", four);
+    gs_test_program_prints(2, "so does --zero 1", "train --model mlp --tensor 2 --zero 1 --devices %s", two);
+    gs_test_program_prints(2, "so does --pipeline 2",
+                           "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(2, "does not work with --sync ring",
+                           "train --model mlp --tensor 2 --sync ring --devices %s", two);
+    gs_test_program_prints(2, "does not work with --bucket",
+                           "train --model mlp --tensor 2 --bucket 10 --devices %s", two);
+    gs_test_program_prints(2, "does not work with --wire f16",
+                           "train --model mlp --tensor 2 --wire f16 --devices %s", two);
+    gs_test_program_prints(2, "--digest has numbers of whole tensors: it does not work with --tensor",
+                           "train --model mlp --tensor 2 --digest %s/digest --devices %s", gs_test_folder(),
+                           two);
+    gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
+    gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
+                           "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "statistics of the global batch need all samples at once",
+                           "train --exact --tensor 2 --devices %s --model \"conv 2 3x3, batch_norm, flatten, "
+                           "linear 16, linear 10\"",
+                           two);
+}
+
+static void bad_use_is_told_on_every_rank(void **state) {
+    (void)state;
+    static const char *const runs[] = {"launch -n 2 -- train --model softmax --tensor 2",
+                                       "launch -n 3 -- train --model lenet --tensor 2"};
+    static const char *const sentences[] = {"nothing to divide", "there are 3 workers"};
+    for (int i = 0; i < 2; i++) {
+        char *output, all[60];
+        assert_int_equal(gs_test_program(&output, "%s", runs[i]), 2);
+        snprintf(all, sizeof all, "all %d processes failed with this error", i == 1 ? 3 : 2);
+        if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
+        free(output);
+    }
+}
+
+GS_TESTS(tensor_refused, cmocka_unit_test(verify_finds_what_is_not_alike), cmocka_unit_test(bad_use_is_told),
+         cmocka_unit_test(bad_use_is_told_on_every_rank))

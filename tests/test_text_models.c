@@ -1,0 +1,305 @@
+/* Models of text: what they carry of it, which texts they fit, and what the commands say of both. */
+#include <math.h>
+#include "tests/files.h"
+#include "tests/some_text.h"
+#include "tests/training.h"
+
+/* ---- what a model carries ---- */
+
+static const char *trained(const char *where, gs_tokens tokens) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "model.safetensors"));
+    gs_settings s = text_settings(where, "cpu");
+    s.tokens = tokens;
+    s.model = tokens == GS_TOKENS_BYTES ? "embedding 256 256" : TRANSFORMER;
+    s.save = path;
+    gs_result r = gs_test_train(&s);
+    gs_result_free(&r);
+    return path;
+}
+
+static void a_model_carries_its_vocabulary(void **state) {
+    (void)state;
+    const char *where = text_file(), *path = trained(where, GS_TOKENS_UNSAID);
+    gs_dataset *set = load_text(where, GS_TEST, SMALL);
+    gs_saved saved;
+    assert_ok(gs_safetensors_about(path, &saved));
+    assert_non_null(saved.vocabulary);
+    assert_true(gs_vocabulary_same(saved.vocabulary, &set->text->vocabulary));
+    assert_int_equal(saved.in.t, CONTEXT);
+    gs_saved_free(&saved);
+    gs_dataset_free(set);
+
+    /* Evaluated without a word of the context. */
+    gs_settings s = gs_settings_default();
+    s.data = where;
+    s.load = path;
+    gs_result r;
+    assert_ok(gs_eval(&s, &r));
+    assert_int_equal(r.tokens, CONTEXT);
+    assert_int_equal(r.token, GS_TOKENS_CHARS);
+    const double loss = r.test_loss;
+    gs_result_free(&r);
+
+    /* Of another text with fewer characters these have the same tokens: its last tenth is the same. */
+    char text[4 * LENGTH + 1], other[600];
+    size_t bytes = make_text(text);
+    size_t tail = bytes;
+    for (int characters = 0; characters < TEST;) characters += (text[--tail] & 0xc0) != 0x80;
+    snprintf(other, sizeof other, "text:%s", in_folder(gs_test_folder(), "other.txt"));
+    FILE *f = fopen(other + 5, "wb");
+    for (int i = 0; i < LENGTH - TEST; i++) fputc('a', f);
+    fwrite(text + tail, 1, bytes - tail, f);
+    fclose(f);
+    s.data = other;
+    assert_ok(gs_eval(&s, &r));
+    assert_near(r.test_loss, loss, 0, 0);
+    gs_result_free(&r);
+
+    float *logits;
+    size_t rows;
+    int columns;
+    s.data = where;
+    assert_ok(gs_predict_all(&s, &logits, &rows, &columns));
+    assert_int_equal(rows, (TEST - 1) / CONTEXT);
+    assert_int_equal(columns, CONTEXT * KINDS);
+    free(logits);
+}
+
+static void a_model_takes_its_own_text_alone(void **state) {
+    (void)state;
+    char where[600], path[600], other[600];
+    snprintf(where, sizeof where, "%s", text_file());
+    snprintf(path, sizeof path, "%s", trained(where, GS_TOKENS_UNSAID));
+    snprintf(other, sizeof other, "text:%s", in_folder(gs_test_folder(), "x.txt"));
+    FILE *f = fopen(other + 5, "wb");
+    for (int i = 0; i < 300; i++) fputs(i == 200 ? "\n\xc3\x84" : "a", f);
+    fclose(f);
+    gs_settings s = gs_settings_default();
+    gs_result r;
+    s.load = path;
+    s.data = other;
+    assert_fails(
+        GS_E_FORMAT,
+        "x.txt: byte 201 (line 2) is the character '\xc3\x84' (U+00C4), which is not among the 28 that "
+        "the model has seen",
+        gs_eval(&s, &r));
+    s.data = where;
+    s.tokens = GS_TOKENS_BYTES;
+    assert_fails(GS_E_USAGE, "--tokens bytes: the model was trained on characters; wanted --tokens chars",
+                 gs_eval(&s, &r));
+    s.tokens = GS_TOKENS_UNSAID;
+    s.context = 4;
+    assert_fails(GS_E_SHAPE, "holds a model for windows of 10 characters", gs_eval(&s, &r));
+    s.context = 0;
+    s.data = "fashion-mnist-small";
+    assert_fails(GS_E_USAGE, "holds a model of text, but fashion-mnist-small (test) holds none",
+                 gs_eval(&s, &r));
+
+    gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* a program's own, with another vocabulary */
+    s.train_set = s.test_set = set;
+    assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, &r));
+    gs_dataset_free(set);
+
+    s = gs_settings_default();
+    s.load = trained(where, GS_TOKENS_BYTES);
+    s.data = other;
+    assert_ok(gs_eval(&s, &r)); /* any file */
+    assert_int_equal(r.token, GS_TOKENS_BYTES);
+    gs_result_free(&r);
+}
+
+/* A file of weights whose metadata have these fields, too. */
+static gs_status about(const char *fields, gs_saved *saved) {
+    char path[600], header[700];
+    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "w.safetensors"));
+    snprintf(header, sizeof header,
+             "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+             fields);
+    const uint64_t length = strlen(header);
+    FILE *f = fopen(path, "wb");
+    fwrite(&length, sizeof length, 1, f);
+    fwrite(header, 1, length, f);
+    fwrite("\0\0\0\0", 1, 4, f);
+    fclose(f);
+    return gs_safetensors_about(path, saved);
+}
+
+static void vocabularies_in_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *fields, *message;
+    } wrong[] = {
+        {"\"tokens\":\"words\"",
+         "w.safetensors: 'tokens' in the metadata is 'words'; wanted chars, bytes or bpe"},
+        {"\"tokens\":5", "'tokens' in the metadata is ''"},
+        {"\"tokens\":\"chars\"", "there is no 'vocabulary' that is a string"},
+        {"\"tokens\":\"chars\",\"vocabulary\":7", "there is no 'vocabulary' that is a string"},
+        {"\"tokens\":\"chars\",\"vocabulary\":\"\"", "'vocabulary' in the metadata is empty"},
+        {"\"tokens\":\"chars\",\"vocabulary\":\"aab\"", "has a character twice, or after a larger one"},
+        {"\"tokens\":\"chars\",\"vocabulary\":\"ba\"", "has a character twice, or after a larger one"},
+        {"\"tokens\":\"chars\",\"vocabulary\":\"a\xff\"", "byte 1 (line 1) is 0xff"},
+    };
+    gs_saved saved;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_fails(GS_E_FORMAT, wrong[i].message, about(wrong[i].fields, &saved));
+        gs_saved_free(&saved);
+    }
+    assert_ok(about("\"tokens\":\"chars\",\"vocabulary\":\"\\n\\\"a\\u00e9\"", &saved));
+    assert_int_equal(saved.vocabulary->size, 4);
+    assert_int_equal(saved.vocabulary->character[3], 0xe9);
+    gs_saved_free(&saved);
+    assert_ok(about("\"tokens\":\"bytes\"", &saved));
+    assert_int_equal(saved.vocabulary->size, 256);
+    gs_saved_free(&saved);
+}
+
+/* ---- what does not fit ---- */
+
+static void models_that_do_not_fit(void **state) {
+    (void)state;
+    gs_settings s = text_settings(text_file(), "cpu");
+    gs_result r = {0};
+    s.model = "mlp";
+    assert_fails(GS_E_USAGE, "is a text, but the model (mlp) does not begin with an embedding",
+                 gs_train(&s, NULL, &r));
+    s.model = "embedding 20 8, linear 28";
+    assert_fails(GS_E_FORMAT, "has 28 different characters, but the model's embedding has 20 rows",
+                 gs_train(&s, NULL, &r));
+    s.model = "embedding 28 8, linear 27";
+    assert_fails(GS_E_FORMAT, "has 28 different characters, but the model has 27 outputs for each token",
+                 gs_train(&s, NULL, &r));
+    s.model = "embedding 28 8, flatten, linear 28";
+    assert_fails(GS_E_SHAPE, "has 10 labels for each sample, but the model answers 1",
+                 gs_train(&s, NULL, &r));
+    s.model = "embedding 30 8, linear 40"; /* more than needed does no harm */
+    r = gs_test_train(&s);
+    gs_result_free(&r);
+    s.batch = (1 << 24) / CONTEXT + 1; /* more than floats can count */
+    assert_fails(GS_E_USAGE, "--batch 1677722 has 16777220 tokens, 10 in a window; at most 16777216 tokens",
+                 gs_train(&s, NULL, &r));
+    s.batch = BATCH;
+    s.mean = (gs_by_channel){.count = 1};
+    assert_fails(GS_E_USAGE, "is a text: --mean and --std are for images", gs_train(&s, NULL, &r));
+    s.mean.count = 0;
+    s.augment.flip = true;
+    assert_fails(GS_E_USAGE, "has no images", gs_train(&s, NULL, &r));
+    s.augment.flip = false;
+    s.labels = GS_LABELS_COARSE;
+    assert_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels", gs_train(&s, NULL, &r));
+    s = gs_settings_default();
+    s.context = 5;
+    assert_fails(GS_E_USAGE,
+                 "--context is for a text (--data text:FILE), but the data are fashion-mnist-small",
+                 gs_train(&s, NULL, &r));
+    s.context = 0;
+    s.tokens = GS_TOKENS_BYTES;
+    assert_fails(GS_E_USAGE, "--tokens is for a text", gs_train(&s, NULL, &r));
+}
+
+/* The name alone of a model of language becomes that of one with the text's vocabulary. */
+static void a_bare_name_takes_the_vocabulary(void **state) {
+    (void)state;
+    assert_false(gs_model_is_language("mlp"));
+    assert_false(gs_model_is_language("embedding 28 28"));
+    assert_true(gs_model_is_language("gpt 28") && gs_model_is_language("gpt"));
+    gs_settings s = text_settings(text_file(), "cpu");
+    s.model = "gpt";
+    s.steps = 1;
+    gs_result r = gs_test_train(&s), other;
+    s.model = "gpt 28";
+    other = gs_test_train(&s);
+    assert_int_equal(r.params, other.params);
+    assert_same_bits(&r, &other, "gpt 28");
+    gs_result_free(&r);
+    gs_result_free(&other);
+}
+
+/* ---- the commands ---- */
+
+static void perplexity_is_printed(void **state) {
+    (void)state;
+    char where[600], model[600], *output;
+    snprintf(where, sizeof where, "%s", text_file());
+    snprintf(model, sizeof model, "%s", in_folder(gs_test_folder(), "m.safetensors"));
+#define RUN "--model 'embedding 28 28' --context 10 --batch 7 --epochs 2 --threads 1"
+    gs_test_program_prints(
+        0, "some.txt (28 different characters): 62 windows of 10 characters to train on, 6 to test",
+        "train " RUN " --data %s --save %s", where, model);
+    gs_test_program_prints(0, " tokens/s", "train " RUN " --data %s", where);
+    gs_test_program_prints(
+        0, "(bytes): 77 windows of 10 bytes to train on",
+        "train --model 'embedding 256 256' --context 10 --tokens bytes --epochs 1 --batch 7 --data %s",
+        where);
+    assert_int_equal(gs_test_program(&output, "train " RUN " --data %s --json | tail -n 1", where), 0);
+    cJSON *end = cJSON_Parse(output);
+    assert_near(gs_test_field(end, "test_perplexity")->valuedouble,
+                exp(gs_test_field(end, "test_loss")->valuedouble), 0, 1e-12);
+    assert_near(gs_test_field(end, "train_perplexity")->valuedouble,
+                exp(gs_test_field(end, "train_loss")->valuedouble), 0, 1e-12);
+    assert_near(gs_test_field(end, "tokens_per_s")->valuedouble,
+                10 * gs_test_field(end, "samples_per_s")->valuedouble, 0, 1e-9);
+    cJSON_Delete(end);
+    free(output);
+
+    gs_test_program_prints(0, " bits per character, accuracy ", "eval --load %s --data %s", model, where);
+    assert_int_equal(gs_test_program(&output, "eval --load %s --data %s --json", model, where), 0);
+    end = cJSON_Parse(output);
+    const double loss = gs_test_field(end, "test_loss")->valuedouble;
+    assert_near(gs_test_field(end, "test_perplexity")->valuedouble, exp(loss), 0, 1e-12);
+    assert_near(gs_test_field(end, "test_bits_per_character")->valuedouble, log2(exp(loss)), 0, 1e-12);
+    cJSON_Delete(end);
+    free(output);
+}
+
+static void ranks_with_other_windows(void **state) {
+    (void)state;
+    const char *where = text_file(), *folder = gs_test_folder();
+    char *output;
+    gs_test_shell(
+        &output,
+        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s\n"
+        "run() { GRADSUM_RANK=$1 %s/gradsum train --model 'embedding 28 28' --batch 7 --steps 1 --threads 1 "
+        "--data %s --context $2 2>&1; }\nrun 0 10 & run 1 5; wait",
+        folder, GS_BUILD_DIR, where);
+    if (!strstr(output,
+                "rank 1 and rank 0 differ in --context (5 versus 10): start all with the same options"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+static void every_command_takes_a_text_or_says_why_not(void **state) {
+    (void)state;
+    char where[600], folder[600], *output;
+    snprintf(where, sizeof where, "%s", text_file());
+    snprintf(folder, sizeof folder, "%s", in_folder(gs_test_folder(), "log"));
+    gs_test_program_prints(0, "done", "train " RUN " --log %s --data %s", folder, where);
+    assert_int_equal(gs_test_shell(&output, "cat %s/run.json", folder), 0);
+    cJSON *run = cJSON_Parse(output);
+    assert_string_equal(gs_test_field(run, "tokens")->valuestring, "chars");
+    assert_int_equal(gs_test_field(run, "context")->valueint, 10);
+    cJSON_Delete(run);
+    free(output);
+    gs_test_program_prints(0, "open it in a browser", "report %s -o %s.html", folder, folder);
+    gs_test_program_prints(0, "cpu,cpu",
+                           "compare --model 'embedding 28 28' --context 10 --batch 7 --steps 5 "
+                           "--devices-list 'cpu; cpu,cpu' --data %s",
+                           where);
+    gs_test_program_prints(0, "batch",
+                           "sweep --model 'embedding 28 28' --context 10 --batch 7,14 --epochs 1 "
+                           "--target 99 --data %s",
+                           where);
+    gs_test_program_prints(0, "embedding 28 28",
+                           "profile --model 'embedding 28 28' --context 10 --batch 7 "
+                           "--threads 1 --data %s",
+                           where);
+    gs_test_program_prints(2, "does not begin with an embedding", "train --model mlp --data %s", where);
+    gs_test_program_prints(2, "is a text: step shows the gradients of images",
+                           "step -o %s.html --model softmax --data %s", folder, where);
+}
+
+GS_TESTS(text_models, cmocka_unit_test(a_model_carries_its_vocabulary),
+         cmocka_unit_test(a_model_takes_its_own_text_alone), cmocka_unit_test(vocabularies_in_files),
+         cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(a_bare_name_takes_the_vocabulary),
+         cmocka_unit_test(perplexity_is_printed), cmocka_unit_test(ranks_with_other_windows),
+         cmocka_unit_test(every_command_takes_a_text_or_says_why_not))

@@ -1,0 +1,144 @@
+/* Training on the windows of a text: against a loop of the test's own, and by any number of workers. */
+#include <math.h>
+#include "data/order.h"
+#include "tests/some_text.h"
+#include "tests/training.h"
+
+/* What comes next, by the last token alone: a row of the table for each, and softmax. */
+enum { WEIGHTS = KINDS * KINDS };
+
+typedef struct plain {
+    double w[WEIGHTS], v[WEIGHTS], loss; /* of the test windows, a token */
+} plain;
+
+static double softmax(const double *row, double *p, int wanted) {
+    double sum = 0;
+    for (int k = 0; k < KINDS; k++) sum += p[k] = exp(row[k]);
+    for (int k = 0; k < KINDS; k++) p[k] /= sum;
+    return -log(p[wanted]);
+}
+
+static void test_plain(plain *m, const gs_dataset *test) {
+    double p[KINDS];
+    const size_t tokens = test->count * CONTEXT;
+    m->loss = 0;
+    for (size_t i = 0; i < tokens; i++)
+        m->loss += softmax(m->w + test->text->token[i] * KINDS, p, test->text->token[i + 1]) / (double)tokens;
+}
+
+static void train_plain(plain *m, const gs_settings *s, const gs_dataset *train) {
+    static const int shift[] = {6, 7, 1}; /* Python's, of seed 1 */
+    uint32_t order[100];
+    double p[KINDS];
+    const gs_optimizer_numbers number = gs_settings_numbers(s);
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        gs_epoch_order(s->seed, (uint64_t)epoch + 1, train->count, order);
+        for (size_t first = 0; first < train->count; first += BATCH) {
+            const size_t n = train->count - first < BATCH ? train->count - first : BATCH;
+            double dw[WEIGHTS] = {0};
+            for (size_t i = 0; i < n * CONTEXT; i++) {
+                const size_t at = order[first + i / CONTEXT] * CONTEXT + (size_t)shift[epoch] + i % CONTEXT;
+                const int x = train->text->token[at], y = train->text->token[at + 1];
+                softmax(m->w + x * KINDS, p, y);
+                for (int k = 0; k < KINDS; k++)
+                    dw[x * KINDS + k] += (p[k] - (k == y)) / (double)(n * CONTEXT);
+            }
+            for (int i = 0; i < WEIGHTS; i++) {
+                m->v[i] = (double)number.momentum * m->v[i] + dw[i];
+                m->w[i] -= (double)number.lr * m->v[i];
+            }
+        }
+    }
+}
+
+static void as_a_plain_loop(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
+    const char *where = text_file();
+    gs_dataset *train = load_text(where, GS_TRAIN, SMALL), *test = load_text(where, GS_TEST, SMALL);
+    gs_settings s = text_settings(where, "cpu");
+    static plain m;
+    gs_model *plan;
+    float initial[WEIGHTS];
+    assert_int_not_equal(train->count % BATCH, 0);
+    assert_ok(gs_model_plan(s.model, train->shape, &plan));
+    gs_model_initial_values(plan, s.seed, initial);
+    gs_model_free(plan);
+    for (int i = 0; i < WEIGHTS; i++) m.w[i] = (double)initial[i];
+    train_plain(&m, &s, train);
+    test_plain(&m, test);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        s = text_settings(where, devices[i]);
+        gs_result r = gs_test_train(&s);
+        assert_int_equal(r.params, WEIGHTS);
+        for (int k = 0; k < WEIGHTS; k++) assert_near(r.weights[k], m.w[k], 1e-5, 0);
+        assert_near(r.test_loss, m.loss, 1e-5, 0);
+        gs_result_free(&r);
+    }
+    gs_dataset_free(train);
+    gs_dataset_free(test);
+}
+
+static void the_same_for_all_numbers_of_workers(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
+    const char *where = text_file();
+    gs_result plain = {0}, exact = {0};
+    for (int i = 0; i < 4; i++) {
+        gs_settings s = text_settings(where, devices[i]);
+        s.model = TRANSFORMER;
+        s.optimizer = &gs_sgd;
+        s.lr = 0.05f;
+        gs_result r = gs_test_train(&s);
+        if (i == 0)
+            plain = r;
+        else {
+            assert_same_within_rounding(&plain, &r, devices[i]);
+            assert_near(r.test_loss, plain.test_loss, 1e-6, 0);
+            gs_result_free(&r);
+        }
+        if (i == 2) continue; /* 8 shards cannot be divided by 3 */
+        s.exact = true;
+        r = gs_test_train(&s);
+        if (i == 0)
+            exact = r;
+        else {
+            assert_same_bits(&exact, &r, devices[i]);
+            gs_result_free(&r);
+        }
+    }
+    gs_result_free(&plain);
+    gs_result_free(&exact);
+}
+
+static double losses[20], accuracies[20];
+
+static void note_epoch(void *context, const gs_epoch_report *r) {
+    (void)context;
+    losses[r->epoch] = r->test_loss;
+    accuracies[r->epoch] = r->test_accuracy;
+}
+
+/* By the loss: the first epoch with the highest accuracy is another one. */
+static void keeps_the_lowest_loss(void **state) {
+    (void)state;
+    gs_settings s = text_settings(text_file(), "cpu");
+    const gs_observer observer = {.epoch = note_epoch};
+    gs_result r;
+    int lowest = 1, most_accurate = 1;
+    s.epochs = 12;
+    s.lr = 3;
+    s.keep_best = true;
+    assert_ok(gs_train(&s, &observer, &r));
+    for (int e = 2; e <= s.epochs; e++) {
+        if (losses[e] < losses[lowest]) lowest = e;
+        if (accuracies[e] > accuracies[most_accurate]) most_accurate = e;
+    }
+    assert_int_not_equal(lowest, most_accurate);
+    assert_int_equal(r.kept_epoch, lowest);
+    assert_near(r.kept_loss, losses[lowest], 0, 0);
+    gs_result_free(&r);
+}
+
+GS_TESTS(text_training, cmocka_unit_test(as_a_plain_loop), cmocka_unit_test(keeps_the_lowest_loss),
+         cmocka_unit_test(the_same_for_all_numbers_of_workers))

@@ -1,0 +1,324 @@
+/* --zero 1, 2, 3: the weights of the other ways to train. Its memory and its bytes: test_zero_counts.c. */
+#include <unistd.h>
+
+#include "tests/devices.h"
+#include "tests/training.h"
+#include "train/ways/way.h"
+
+/* A tied table, which is needed first and last, and blocks. */
+#define TIED                                                                                                 \
+    "embedding 40 8, positions, residual(layer_norm, linear 24, attention 2 causal, linear 8), "             \
+    "residual(layer_norm, linear 32, gelu, linear 8), layer_norm, tied"
+
+static void same_as(const gs_settings *without, const char *what, bool to_the_bit) {
+    gs_settings s = *without;
+    gs_result whole = gs_test_train(&s);
+    for (s.zero = 1; s.zero <= 3; s.zero++) {
+        gs_result divided = gs_test_train(&s);
+        if (to_the_bit) assert_near(divided.test_loss, whole.test_loss, 0, 0);
+        if (to_the_bit)
+            assert_same_bits(&whole, &divided, what);
+        else
+            assert_same_within_rounding(&whole, &divided, what);
+        assert_int_equal(divided.zero.stage, s.zero);
+        gs_result_free(&divided);
+    }
+    gs_result_free(&whole);
+}
+
+/* --sync sharded-update is the older name of stage 1. */
+static void by_its_older_name(gs_settings s) {
+    gs_result whole = gs_test_train(&s);
+    s.sync = "sharded-update";
+    gs_result sharded = gs_test_train(&s);
+    assert_same_bits(&whole, &sharded, s.devices);
+    assert_near(sharded.train_loss, whole.train_loss, 0, 0);
+    assert_int_equal(sharded.zero.stage, 1);
+    gs_result_free(&whole);
+    gs_result_free(&sharded);
+}
+
+/* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. */
+static void the_same_bits_as_allreduce(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const optimizer[] = {&gs_sgd, &gs_adam, &gs_nesterov, &gs_adamw};
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu"};
+    for (int i = 0; i < 4; i++) {
+        gs_settings s = gs_test_settings(devices[i]);
+        s.optimizer = optimizer[i];
+        s.lr = i == 0 ? 0.05f : 0.001f;
+        s.weight_decay = 0.01f;
+        s.clip = i % 2 ? 0.5f : 0;
+        s.verify = 7;
+        if (i == 0) s.batch = 250; /* a worker computes 256 samples at once: one pass */
+        same_as(&s, devices[i], true);
+        by_its_older_name(s);
+    }
+}
+
+/* Their rates need the norms of whole tensors, of which each worker has a part. */
+static void rates_by_tensor(void **state) {
+    (void)state;
+    static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb};
+    for (int i = 0; i < 2; i++) {
+        gs_settings s = gs_test_settings("cpu,cpu,cpu");
+        s.optimizer = optimizer[i];
+        s.lr = 0.01f;
+        s.weight_decay = 0.01f;
+        s.clip = 0.5f;
+        s.steps = 6;
+        same_as(&s, optimizer[i]->name, true);
+    }
+    gs_settings s = gs_test_settings("cpu");
+    s.optimizer = &gs_lamb;
+    s.lr = 0.01f;
+    s.exact = true;
+    s.steps = 3;
+    gs_result alone = gs_test_train(&s);
+    s.devices = "cpu,cpu,cpu,cpu";
+    s.zero = 3;
+    gs_result divided = gs_test_train(&s);
+    assert_same_bits(&alone, &divided, "lamb, exact");
+    gs_result_free(&alone);
+    gs_result_free(&divided);
+}
+
+static void few_samples_and_few_parameters(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu,cpu");
+    s.batch = 1199; /* of 6000: the last batch has 5 samples */
+    s.steps = 7;
+    same_as(&s, "5 samples for 7 workers", true);
+    char devices[24 * 4 + 1] = "cpu";
+    for (int i = 1; i < 24; i++) strcat(devices, ",cpu");
+    s = gs_test_settings(devices);
+    s.model = "global_avg_pool, flatten, linear 10";
+    s.steps = 3;
+    same_as(&s, "20 parameters for 24 workers", true);
+}
+
+static void with_batch_norm(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu");
+    s.model =
+        "conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, batch_norm), flatten, linear 10";
+    s.batch = 30;
+    s.steps = 5;
+    same_as(&s, "statistics of the global batch", true);
+    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_LOCAL};
+    same_as(&s, "of a worker's part", true);
+}
+
+static gs_settings text_settings(const char *devices, char data[700]) {
+    gs_settings s = gs_test_settings(devices);
+    snprintf(data, 700, "text:%s", gs_test_text_file());
+    s.model = TIED;
+    s.data = data;
+    s.context = 8;
+    s.batch = 24;
+    s.steps = 4;
+    s.optimizer = &gs_adamw;
+    s.lr = 0.01f;
+    return s;
+}
+
+static void a_tensor_of_two_layers(void **state) {
+    (void)state;
+    char data[700];
+    gs_settings s = text_settings("cpu,cpu,cpu", data);
+    same_as(&s, "a tied table", true);
+    s.optimizer = &gs_sgd; /* Adam divides by gradients, and makes much of the rounding of small ones */
+    s.micro_batch = 3;     /* several passes, in which the table's gradient is begun anew */
+    same_as(&s, "a tied table, several passes", false);
+}
+
+/* Pieces of 20 samples: worker 0 has 41, and so one pass more than worker 1. */
+static void several_passes(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu,cpu");
+    s.batch = 81;
+    s.micro_batch = 20;
+    s.steps = 6;
+    same_as(&s, "passes of different number", false);
+    s.micro_batch = 0;
+    s.accumulate = 3;
+    same_as(&s, "--accumulate", false);
+}
+
+/* ---- --exact ---- */
+
+static void exact_as_one_worker(const gs_settings *settings, const char *what) {
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
+                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    gs_settings s = *settings;
+    s.exact = true;
+    s.devices = "cpu";
+    gs_result alone = gs_test_train(&s);
+    for (int i = 0; i < 4; i++)
+        for (s.zero = 1; s.zero <= 3; s.zero++) {
+            s.devices = devices[i];
+            gs_result divided = gs_test_train(&s);
+            assert_same_bits(&alone, &divided, what);
+            gs_result_free(&divided);
+        }
+    gs_result_free(&alone);
+}
+
+static void exact_has_the_bits_of_one_worker(void **state) {
+    (void)state;
+    char data[700];
+    gs_settings s = gs_test_settings("cpu");
+    s.clip = 0.5f;
+    exact_as_one_worker(&s, "dropout, and a last batch of 6 samples");
+    s = text_settings("cpu", data);
+    exact_as_one_worker(&s, "a tied table");
+    s = gs_test_settings("cpu");
+    s.model = "conv 4 3x3 stride 2, batch_norm, relu, flatten, linear 10";
+    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
+    s.batch = 32;
+    s.steps = 3;
+    exact_as_one_worker(&s, "ghost batch norm");
+}
+
+/* ---- between processes, on OpenCL ---- */
+
+static void between_processes(void **state) {
+    (void)state;
+    static const char *const transport[] = {"", "--transport gloo"};
+    for (int i = 0; i < 2; i++) {
+        char whole[65], divided[65], arguments[300];
+        const char *common = "train --model lenet --threads 1 --steps 4 --verify 2 --batch 20";
+        snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s", transport[i], common);
+        gs_test_sha256(arguments, whole);
+        for (int stage = 1; stage <= 3; stage++) {
+            snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s --zero %d", transport[i], common,
+                     stage);
+            gs_test_sha256(arguments, divided);
+            assert_string_equal(whole, divided); /* of two numbers there is one sum */
+        }
+        snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s --sync sharded-update", transport[i],
+                 common);
+        gs_test_sha256(arguments, divided);
+        assert_string_equal(whole, divided);
+    }
+}
+
+static void on_opencl_too(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *device = gs_test_devices(&count);
+    if (strncmp(device[count - 1]->name, "cl", 2) != 0)
+        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
+    gs_settings s = gs_test_settings("cl,cpu,cl");
+    s.steps = 3;
+    same_as(&s, "cl,cpu,cl", true);
+}
+
+/* ---- stop and resume ---- */
+
+static void resumed_with_another_number_of_workers(void **state) {
+    (void)state;
+    static const struct {
+        int zero, then;
+        const char *devices, *after;
+    } runs[] = {{1, 2, "cpu,cpu", "cpu,cpu,cpu,cpu"},
+                {3, 1, "cpu,cpu,cpu,cpu", "cpu,cpu"},
+                {2, 3, "cpu", "cpu,cpu"},
+                {3, 0, "cpu,cpu", "cpu"}};
+    char path[600];
+    snprintf(path, sizeof path, "%s/zero.safetensors", gs_test_folder());
+    for (int i = 0; i < 4; i++) {
+        gs_settings s = gs_test_settings("cpu");
+        s.exact = true;
+        s.optimizer = &gs_adam;
+        s.lr = 0.001f;
+        s.steps = 8;
+        gs_result never_stopped = gs_test_train(&s);
+        s.zero = runs[i].zero;
+        s.devices = runs[i].devices;
+        s.steps = 5;
+        s.save = path;
+        s.save_state = true;
+        gs_result first = gs_test_train(&s);
+        gs_result_free(&first);
+        s.zero = runs[i].then;
+        s.devices = runs[i].after;
+        s.steps = 8;
+        s.save = NULL;
+        s.save_state = false;
+        s.resume = path;
+        gs_result resumed = gs_test_train(&s);
+        assert_same_bits(&never_stopped, &resumed, runs[i].after);
+        gs_result_free(&never_stopped);
+        gs_result_free(&resumed);
+    }
+    unlink(path);
+}
+
+static void the_best_epoch_is_kept(void **state) {
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
+    gs_settings s = gs_test_settings("cpu,cpu");
+    s.steps = 0;
+    s.epochs = 2;
+    s.batch = 500;
+    s.keep_best = true;
+    s.save = path;
+    gs_result whole = gs_test_train(&s);
+    s.zero = 3;
+    gs_result divided = gs_test_train(&s);
+    assert_int_equal(whole.kept_epoch, divided.kept_epoch);
+    assert_same_bits(&whole, &divided, "--keep best");
+    gs_result_free(&whole);
+    gs_result_free(&divided);
+    unlink(path);
+}
+
+/* ---- what it says, and what it does not go with ---- */
+
+static void what_it_says(void **state) {
+    (void)state;
+    static const char *const what[] = {"(ZeRO 1)", "(ZeRO 2)", "(ZeRO 3)"};
+    for (int i = 0; i < 3; i++)
+        gs_test_program_prints(0, what[i], "train --model softmax --zero %d --devices cpu,cpu --steps 1",
+                               i + 1);
+    gs_test_program_prints(0, "each updates its part of the weights",
+                           "train --model softmax --sync sharded-update --devices cpu,cpu --steps 1");
+    gs_test_program_prints(0, "3 (N - 1) / N x 0.0314 MB = 47,100 bytes",
+                           "train --model softmax --zero 3 --devices cpu,cpu --steps 1");
+    gs_test_program_prints(0, "\"zero_sent_formula\":47100",
+                           "train --model softmax --zero 3 --devices cpu,cpu --steps 1 --json");
+}
+
+static void what_does_not_go_with_it(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
+    gs_test_program_prints(2, "does not work with --sync ring", "train --zero 2 --sync ring");
+    gs_test_program_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
+    gs_test_program_prints(2, "does not work with --sync sharded-update",
+                           "train --zero 2 --sync sharded-update");
+    gs_test_program_prints(2, "does not work with --bucket", "train --zero 2 --bucket 10");
+    gs_test_program_prints(2, "does not work with --wire f16", "train --zero 2 --wire f16");
+    gs_test_program_prints(2, "does not work with --bucket", "train --sync sharded-update --bucket 10");
+    gs_test_program_prints(2, "does not work with --wire bf16", "train --sync sharded-update --wire bf16");
+    gs_test_program_prints(2, "does not work with --sync sharded-update",
+                           "train --sync sharded-update --exact");
+    gs_test_program_prints(2, "auto, sharded-update, local, async", "train --sync nobody --steps 1");
+    gs_test_program_prints(2, "wanted a batch of at most 2048",
+                           "train --zero 2 --exact --batch 3000 --steps 1");
+    gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
+                           "train --zero 2 --exact --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "only cpu is known to give the same bits",
+                           "train --zero 1 --exact --devices cl");
+    gs_test_program_prints(2, "8 virtual shards of a batch one after the other",
+                           "train --zero 1 --exact --model \"conv 2 3x3, batch_norm, flatten, linear 10\"");
+}
+
+GS_TESTS(zero, cmocka_unit_test(the_same_bits_as_allreduce), cmocka_unit_test(rates_by_tensor),
+         cmocka_unit_test(few_samples_and_few_parameters), cmocka_unit_test(with_batch_norm),
+         cmocka_unit_test(a_tensor_of_two_layers), cmocka_unit_test(several_passes),
+         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(between_processes),
+         cmocka_unit_test(on_opencl_too), cmocka_unit_test(resumed_with_another_number_of_workers),
+         cmocka_unit_test(the_best_epoch_is_kept), cmocka_unit_test(what_it_says),
+         cmocka_unit_test(what_does_not_go_with_it))
