@@ -193,15 +193,16 @@ typedef struct gs_backend {
      * gs_alloc_away says which. All but fetch and put_away may use them only after `settle`. */
     gs_status (*alloc_away)(gs_device *, size_t bytes, void **host);
     void (*free_away)(gs_device *, void *host); /* NULL is allowed */
-    /* Begin to bring `bytes` from there to the device's memory `to`. Where there is host_memory, operators work on
-     * `host` itself, `to` is not looked at, and the calls are but hints: of when its pages should be in memory, and
-     * when they need not. *number: of this call, for await. */
+    /* Begin to bring `bytes` from there to the device's memory `to`, after the work before this call. Where there is
+     * host_memory, operators work on `host` itself, `to` is not looked at, and the calls are but hints: of when its
+     * pages should be in memory, and when they need not. *number: of this call, for await; later ones have higher
+     * numbers, and are done later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Until it is there, for operators that are called from now on. Of the last 16 calls. The time counts in
-     * device->away. */
+    /* Until that call is done, for operators that are called from now on. 0: none. The time counts in device->away. */
     gs_status (*await)(gs_device *, uint64_t number);
-    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that. */
-    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes);
+    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that.
+     * *number: as of fetch; NULL: nobody asks. */
+    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
     /* Until all is brought and written back; device->away is up to date. */
     gs_status (*settle)(gs_device *);
 

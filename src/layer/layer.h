@@ -119,10 +119,12 @@ typedef struct gs_arena {
     size_t most;
     gs_mem piece[GS_ARENA_PIECES];
     /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
-     * makes again. */
+     * makes again. Where operators cannot work there, they have copies there (away.h). */
     float *away;
     int away_count;      /* the y have the places below it: */
-    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece */
+    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
+    size_t *away_at;     /* ... from this one on */
+    bool copies;
 } gs_arena;
 
 static inline bool gs_arena_is_away(const gs_arena *a, int place) {
@@ -220,6 +222,7 @@ struct gs_layer {
     gs_mem x;              /* remembered from forward */
     size_t bytes;          /* of its buffers; of the root also what dx takes that lies over no y */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
+    int unit;       /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */
     bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
     bool

@@ -145,12 +145,22 @@ static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t 
     return GS_OK;
 }
 
+/* Where operators cannot work there, the layers' state stays on the device. The weights come in windows, for which
+ * whoever fetches them tells the layers. */
 static gs_status put_weights_away(gs_model *m) {
+    gs_device *d = m->device;
+    const size_t state = (m->saved - m->params) * sizeof(float);
     void *host;
-    GS_TRY(gs_alloc_away(m->device, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
-    gs_ledger_tail(&m->device->memory, host, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
+    GS_TRY(gs_alloc_away(d, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
+    gs_ledger_tail(&d->memory, host, GS_MEMORY_STATE, state);
     m->weights_away = host;
-    m->weights = m->device->ops->host_memory(host);
+    if (d->ops->host_memory) {
+        m->weights = d->ops->host_memory(host);
+        return GS_OK;
+    }
+    m->weights_in_windows = true;
+    GS_TRY(gs_alloc(d, GS_MEMORY_STATE, state, &m->weights));
+    m->weights.at -= m->params; /* size_t counts around its end */
     return GS_OK;
 }
 
@@ -295,7 +305,7 @@ void gs_model_free(gs_model *m) {
     gs_model_free(m->undivided);
     if (m->device) {
         if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
-        gs_mem own[] = {m->replica || m->weights_away ? GS_NONE : m->weights,
+        gs_mem own[] = {m->replica || (m->weights_away && !m->weights_in_windows) ? GS_NONE : m->weights,
                         m->stage ? GS_NONE : m->gradients, m->probability, m->target, m->dlogits};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) m->device->ops->free(m->device, own[i]);
     }
@@ -360,18 +370,46 @@ gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_
 
 enum { CHUNK = 1 << 20 /* floats of weights elsewhere that are in memory at once */ };
 
+/* The weights are on the host, and what follows them is on the device. */
+static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
+    gs_device *d = m->device;
+    const size_t state = (m->saved - m->params) * sizeof(float);
+    const gs_mem here = gs_at(m->weights, m->params);
+    GS_TRY(d->ops->settle(d));
+    if (to && to != m->weights_away && !d->rehearses) memcpy(to, m->weights_away, m->params * sizeof(float));
+    if (from && !d->rehearses) memcpy(m->weights_away, from, m->params * sizeof(float));
+    if (state == 0) return GS_OK;
+    return to ? d->ops->read(d, to + m->params, here, state)
+              : d->ops->write(d, here, from + m->params, state);
+}
+
 /* What is copied need not stay in memory. */
 static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const gs_mem none = GS_NONE;
     const size_t chunk = m->weights_away ? CHUNK : m->saved;
+    if (m->weights_in_windows) return copy_in_windows(m, to, from);
     for (size_t at = 0; at < m->saved; at += chunk) {
         const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
         if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
         if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
-        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes));
+        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes, NULL));
     }
     return GS_OK;
+}
+
+gs_status gs_model_map_weights(gs_model *m, float **host) {
+    void *mapped = m->weights_away;
+    if (!m->weights_in_windows)
+        GS_TRY(m->device->ops->map(m->device, m->weights, m->saved * sizeof(float), &mapped));
+    else /* there is room behind the weights */
+        GS_TRY(copy_in_windows(m, m->weights_away, NULL));
+    *host = mapped;
+    return GS_OK;
+}
+
+gs_status gs_model_unmap_weights(gs_model *m, float *host) {
+    return m->weights_in_windows ? GS_OK : m->device->ops->unmap(m->device, m->weights, host);
 }
 
 gs_status gs_model_read_weights(gs_model *m, float *host) {

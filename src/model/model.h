@@ -43,6 +43,9 @@ typedef struct gs_model {
     float label_smoothing;
     gs_mem weights;      /* `saved` floats */
     float *weights_away; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_away), else NULL */
+    /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
+     * their weights in windows (train/offload_windows.h). */
+    bool weights_in_windows;
     /* The group of workers that divides the pairs of linear layers, and this worker's place in it (layer/tensor.h).
      * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
      * and `undivided` plans the whole model; else that is NULL. */
@@ -173,3 +176,7 @@ static inline size_t gs_model_tail(const gs_model *m) {
  * a worker with a part takes its own; what is read is that part. */
 gs_status gs_model_read_weights(gs_model *, float *host);
 gs_status gs_model_write_weights(gs_model *, const float *host);
+
+/* Show all of them to the host, for reading, wherever they lie; until unmap nobody may use the model. */
+gs_status gs_model_map_weights(gs_model *, float **host);
+gs_status gs_model_unmap_weights(gs_model *, float *host);
