@@ -41,6 +41,7 @@ typedef struct gs_profile {
     char model[64], device[216]; /* the model's name or the beginning of its text; the device's description */
     size_t params, batch;
     double sample_bytes;
+    gs_precision precision; /* of the products; the roofline is that of f32 */
     double throttle; /* bytes/s of the loader, 0: none */
     gs_roofline roofline;
     double loader, step, together; /* samples/s */
