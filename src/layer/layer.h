@@ -222,7 +222,7 @@ struct gs_layer {
     gs_mem x;              /* remembered from forward */
     size_t bytes;          /* of its buffers; of the root also what dx takes that lies over no y */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
-    int unit;       /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
+    int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */
     bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
     bool

@@ -42,7 +42,7 @@ typedef struct gs_profile {
     size_t params, batch;
     double sample_bytes;
     gs_precision precision; /* of the products; the roofline is that of f32 */
-    double throttle; /* bytes/s of the loader, 0: none */
+    double throttle;        /* bytes/s of the loader, 0: none */
     gs_roofline roofline;
     double loader, step, together; /* samples/s */
     double decoded, cached;        /* image folders: pictures a second and core, and from --cache; NaN */
