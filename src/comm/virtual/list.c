@@ -91,7 +91,8 @@ gs_status gs_virtual_list_add(gs_virtual_list *l, gs_virtual_deed deed, int peer
     }
     GS_TRY(add_once(l, m));
     const uint32_t runs = l->runs;
-    for (uint32_t p = 1; p <= PERIOD && l->runs == runs && l->run[runs - 1].times == 1; p++) GS_TRY(fold(l, p));
+    for (uint32_t p = 1; p <= PERIOD && l->runs == runs && l->run[runs - 1].times == 1; p++)
+        GS_TRY(fold(l, p));
     return GS_OK;
 }
 

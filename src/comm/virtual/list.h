@@ -26,7 +26,8 @@ typedef enum gs_virtual_deed {
 
 typedef struct gs_virtual_move {
     uint64_t bytes;
-    int32_t peer; /* of SEND and RECV: the other rank, the first time; each further time it is `step` more, modulo N */
+    int32_t
+        peer; /* of SEND and RECV: the other rank, the first time; each further time it is `step` more, modulo N */
     int32_t step; /* 0 .. N-1 */
     gs_virtual_deed deed;
 } gs_virtual_move;
@@ -43,7 +44,8 @@ typedef struct gs_virtual_list {
     gs_virtual_move *move;
     gs_virtual_run *run;
     uint32_t moves, runs, move_room, run_room;
-    uint32_t partly; /* moves that the last run has begun to repeat once more; 0 once gs_virtual_list_end was called */
+    uint32_t
+        partly; /* moves that the last run has begun to repeat once more; 0 once gs_virtual_list_end was called */
 } gs_virtual_list;
 
 /* GS_E_MEMORY. */

@@ -168,9 +168,10 @@ void gs_virtual_watched(gs_virtual *v, gs_virtual_watch watch, void *context) {
 static gs_status check(const gs_virtual_cluster *c) {
     if (c->ranks < 1) return gs_fail(GS_E_USAGE, "a cluster of %d workers; wanted 1 or more", c->ranks);
     if (c->hosts < 1 || c->hosts > c->ranks || c->ranks % c->hosts != 0)
-        return gs_fail(GS_E_USAGE,
-                       "%d workers on %d hosts: every host has as many workers, so the hosts must divide them",
-                       c->ranks, c->hosts);
+        return gs_fail(
+            GS_E_USAGE,
+            "%d workers on %d hosts: every host has as many workers, so the hosts must divide them", c->ranks,
+            c->hosts);
     if (!gs_link_is_valid(&c->between) || !gs_link_is_valid(&c->inside) || !(c->gamma >= 0))
         return gs_fail(GS_E_USAGE, "a link takes at most 10 s, and 1 to 10^12 bytes a second");
     return GS_OK;

@@ -45,18 +45,18 @@ typedef struct gs_virtual_rank {
     double out, out_inside;   /* when its own lines out are free again */
     gs_port in, in_inside;
     gs_inbox inbox;
-    int at;                /* in its script */
-    uint32_t run, place;   /* in the list there */
-    uint64_t turn;         /* of the run */
-    double item_began;     /* below 0: it has not */
-    int waits_for;         /* a rank; -1: it does not wait */
-    bool ready;            /* it is in the queue of those that can go on */
+    int at;              /* in its script */
+    uint32_t run, place; /* in the list there */
+    uint64_t turn;       /* of the run */
+    double item_began;   /* below 0: it has not */
+    int waits_for;       /* a rank; -1: it does not wait */
+    bool ready;          /* it is in the queue of those that can go on */
     gs_virtual_account account;
 } gs_virtual_rank;
 
 struct gs_virtual {
     gs_virtual_cluster cluster;
-    int ranks, each; /* each: ranks of a host */
+    int ranks, each;                                      /* each: ranks of a host */
     double alpha, beta, alpha_inside, beta_inside, gamma; /* ps, and ps a byte */
     gs_virtual_rank *rank;
     const gs_virtual_script *script;
