@@ -44,8 +44,8 @@ static void print_cluster(const gs_simulate_answer *a) {
 
 static void print_formula(const gs_simulated *r) {
     if (isnan(r->formula) || r->workers == 1) return;
-    printf("by formula     %s for the sums (alpha-beta, every worker on a host of its\n"
-           "               own: the header of the scheme's file in src/sync)\n",
+    printf("by formula     %s for the sums: alpha-beta model, every worker on a host\n"
+           "               of its own (src/sync has each scheme's formula and its source)\n",
            gs_simulate_time(r->formula));
 }
 

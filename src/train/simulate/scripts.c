@@ -38,7 +38,7 @@ gs_status gs_scripts_add_sum(gs_scripts *s, const gs_sim_group *g, int place, co
 /* What the formula of the scheme gives for it, on links between hosts. */
 static void add_formula(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
                         const gs_lists_key *key) {
-    const gs_link *l = &sim->settings.link;
+    const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
     const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
     if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32)
         s->formula = NAN;

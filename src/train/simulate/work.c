@@ -98,11 +98,12 @@ static gs_status spread(const gs_profile *p, double batch, gs_simulated_work *w)
 }
 
 static gs_status measure(const gs_settings *settings, gs_simulated_work *w) {
-    enum { MOST = 64 /* samples */ };
-    static const double SECONDS = 0.4;
+    enum { MOST = 64, LEAST = 4 /* samples */ };
+    static const double SECONDS = 0.2, FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
+    const double enough = fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
     gs_settings s = *settings;
     gs_profile profile = {0};
-    s.batch = w->samples < MOST ? (size_t)ceil(w->samples) : MOST;
+    s.batch = (size_t)ceil(fmin(w->samples, enough));
     gs_status status = gs_profile_run(&s, SECONDS, &profile);
     if (status == GS_OK) status = spread(&profile, (double)s.batch, w);
     gs_profile_free(&profile);
