@@ -132,13 +132,13 @@ static gs_status answer(question *q) {
     return q->curve || q->out ? make_curve(a) : GS_OK;
 }
 
-static gs_status tell(const question *q, int argc, char *const *argv) {
+static gs_status tell(const question *q) {
     const gs_simulate_answer *a = &q->answer;
     if (q->json)
         gs_json_print(gs_simulate_json(a, true));
     else
         gs_simulate_print(a);
-    if (q->out) GS_TRY(gs_simulate_page(a, q->out, argc, argv));
+    if (q->out) GS_TRY(gs_simulate_page(a, q->out));
     if (q->out && !q->json)
         printf("\n%s: a page with the curves and a timeline; open it in a browser\n", q->out);
     return GS_OK;
@@ -200,7 +200,7 @@ int gs_cmd_simulate(int argc, char **argv) {
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = answer(&q);
-    if (status == GS_OK) status = tell(&q, argc, argv);
+    if (status == GS_OK) status = tell(&q);
     free_answer(&q.answer);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("simulate", status);
 }

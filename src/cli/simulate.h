@@ -21,8 +21,8 @@ void gs_simulate_print(const gs_simulate_answer *);
 struct cJSON;
 struct cJSON *gs_simulate_json(const gs_simulate_answer *, bool timeline);
 
-/* argv: the command. GS_E_FILE. */
-gs_status gs_simulate_page(const gs_simulate_answer *, const char *path, int argc, char *const *argv);
+/* GS_E_FILE: it cannot be written. */
+gs_status gs_simulate_page(const gs_simulate_answer *, const char *path);
 
 /* "3.2 h": in the largest unit of which there is at least one. In a buffer of this thread's; four may be in use. */
 const char *gs_simulate_time(double seconds);

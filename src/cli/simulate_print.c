@@ -83,6 +83,11 @@ static void print_curve(const gs_simulate_answer *a) {
     }
 }
 
+static void print_interval(const char *name, double every, double time, double work) {
+    printf("%-14s %-20s %-16s %.2f %%\n", name, every > 0 ? gs_simulate_time(every) : "",
+           gs_simulate_time(time), 100 * (time / work - 1));
+}
+
 static void print_failures(const gs_simulate_answer *a) {
     const gs_failures *f = &a->failures;
     const gs_failures_cost *c = &a->cost;
@@ -91,17 +96,16 @@ static void print_failures(const gs_simulate_answer *a) {
            gs_simulate_time(f->mtbf));
     printf("               a checkpoint takes %s, a restart %s\n", gs_simulate_time(f->checkpoint),
            gs_simulate_time(f->restart));
-    printf("\n%-14s %-22s %s\n", "", "a checkpoint every", "expected time of the run");
-    printf("%-14s %-22s %s\n", "without", "", gs_simulate_time(f->work));
-    if (f->every > 0)
-        printf("%-14s %-22s %s\n", "as given", gs_simulate_time(c->every), gs_simulate_time(c->expected));
-    printf("%-14s %-22s %s\n", "Young (1974)", gs_simulate_time(c->young),
-           gs_simulate_time(c->expected_young));
-    printf("%-14s %-22s %s\n", "Daly (2006)", gs_simulate_time(c->daly), gs_simulate_time(c->expected_daly));
-    if (c->runs > 0)
-        printf("%-14s %-22s %s in the mean, %s to %s\n", "drawn", gs_simulate_time(c->every),
-               gs_simulate_time(c->drawn), gs_simulate_time(c->least), gs_simulate_time(c->most));
-    printf("expected times by Daly's formula (src/train/simulate/failures.h); drawn: %d runs\n", c->runs);
+    printf("\n%-14s %-20s %-16s %s\n", "", "a checkpoint every", "expected time", "more");
+    print_interval("without", 0, f->work, f->work);
+    if (f->every > 0) print_interval("as given", c->every, c->expected, f->work);
+    print_interval("Young (1974)", c->young, c->expected_young, f->work);
+    print_interval("Daly (2006)", c->daly, c->expected_daly, f->work);
+    if (c->runs == 0) return;
+    print_interval("drawn", c->every, c->drawn, f->work);
+    printf("drawn: the mean of %d runs, which took %s to %s;\n", c->runs, gs_simulate_time(c->least),
+           gs_simulate_time(c->most));
+    printf("the others by Daly's formula (src/train/simulate/failures.h)\n");
 }
 
 void gs_simulate_print(const gs_simulate_answer *a) {

@@ -185,7 +185,8 @@ static int compare_doubles(const void *a, const void *b) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    const int skip = o->steps > 1; /* all begin the first one at one moment */
+    /* All begin the first one at one moment, and so it takes another time. With pauses it is one of many. */
+    const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;
     for (int i = 0; i < count; i++) o->mean += times[i] / count;
@@ -210,20 +211,20 @@ static void find_busiest(run *r, double from, double to) {
     o->busy = to > from ? fmin(1, most / (to - from)) : 0;
 }
 
+/* In at most 65 columns. */
 static void name_bottleneck(run *r) {
     gs_simulated *o = r->out;
-    const char *host = r->sim->hosts < r->sim->workers ? "host" : "worker";
+    const char *host = r->sim->hosts < r->sim->workers ? "host" : "worker",
+               *way = o->busiest_in ? "into" : "out of";
     if (r->sim->workers == 1 || !(o->exposed > 0.05 * o->step))
         snprintf(o->bottleneck, sizeof o->bottleneck, "compute: a worker waits for %.1f %% of the step",
                  100 * o->exposed / o->step);
     else if (o->busy > 0.5)
-        snprintf(o->bottleneck, sizeof o->bottleneck,
-                 "the line %s %s %d: it carries messages for %.0f %% of the sums' time",
-                 o->busiest_in ? "into" : "out of", host, o->busiest, 100 * o->busy);
+        snprintf(o->bottleneck, sizeof o->bottleneck, "the line %s %s %d, busy %.0f %% of the sums' time",
+                 way, host, o->busiest, 100 * o->busy);
     else
         snprintf(o->bottleneck, sizeof o->bottleneck,
-                 "latency and waits: even the busiest line, %s %s %d, is busy %.0f %% of the sums' time",
-                 o->busiest_in ? "into" : "out of", host, o->busiest, 100 * o->busy);
+                 "latency and waits: no line is busy for more than %.0f %%", 100 * o->busy);
 }
 
 static void summarise(run *r) {

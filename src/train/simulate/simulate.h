@@ -91,9 +91,9 @@ enum { GS_SIM_SHOWN = 8 /* workers in the timeline */ };
 
 typedef struct gs_simulated {
     int workers, hosts, steps;
-    double step;                 /* seconds: the median of the steps of worker 0, but for the first */
-    double mean;                 /* the mean of them */
-    double compute;              /* of the worker with most, without pauses */
+    double step;    /* seconds: the median of the steps of worker 0; without --jitter but for the first */
+    double mean;    /* the mean of them */
+    double compute; /* of the worker with most, without pauses */
     double communication;        /* seconds in sums and messages, waits included, of the worker with most */
     double exposed;              /* step - compute, at least 0 */
     double speed_up, efficiency; /* N compute of a whole model / step; that / N */

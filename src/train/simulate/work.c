@@ -100,7 +100,8 @@ static gs_status spread(const gs_profile *p, double batch, gs_simulated_work *w)
 static gs_status measure(const gs_settings *settings, gs_simulated_work *w) {
     enum { MOST = 64, LEAST = 4 /* samples */ };
     static const double SECONDS = 0.2, FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
-    const double enough = fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
+    const double enough =
+        fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
     gs_settings s = *settings;
     gs_profile profile = {0};
     s.batch = (size_t)ceil(fmin(w->samples, enough));
