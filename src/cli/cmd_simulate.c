@@ -196,7 +196,7 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "measured here, or given in FLOP/s. The messages are those of the schemes' own\n"
                           "code, executed in virtual time (src/train/simulate/simulate.h says what is in\n"
                           "it). With --mtbf: what failures cost.",
-                          "gradsum simulate --workers 64 --hosts 8 --link 5us,12.5GB/s --inside 1us,200GB/s",
+                          "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = answer(&q);

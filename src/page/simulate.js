@@ -27,7 +27,7 @@ function showFacts() {
   const d = data, hosts = d.hosts < d.workers ? `, ${d.workers / d.hosts} on each of ${several(d.hosts, 'host')}` : '';
   $('head').textContent = `${d.model} on ${several(d.workers, 'worker')}, in virtual time`;
   $('lead').textContent = `${grouped(d.parameters)} parameters, ${+d.samples.toPrecision(4)} samples a worker; ` +
-    `sums by ${d.layout || d.sync}${hosts}. Links: ${d.link}${d.inside === 'none' ? '' : `; inside a host ${d.inside}`}.`;
+    `sums by ${d.layout || d.sync}${hosts ? `; workers:${hosts.slice(1)}` : ''}. Links: ${d.link}${d.inside === 'none' ? '' : `; inside a host ${d.inside}`}.`;
   const table = $('facts');
   row(table, 'step', shortTime(d.step));
   row(table, 'compute', `${shortTime(d.compute)}, ${d.measured ? 'measured on one core' : 'by --flops'}`);
