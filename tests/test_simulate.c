@@ -1,4 +1,4 @@
-/* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas, and has no clock in it. */
+/* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it. */
 #include "tests/program.h"
 #include "tests/test.h"
 
@@ -22,7 +22,7 @@ static void lists_keep_every_move(void **state) {
     uint32_t seed = 1;
     for (int draw = 0; draw < 200; draw++) {
         gs_virtual_list l = {.ranks = RANKS};
-        gs_virtual_move was[MOVES];
+        gs_virtual_move was[MOVES] = {{0}};
         for (int i = 0; i < MOVES; i++) {
             seed = seed * 1664525 + 1013904223;
             const bool again = i >= 3 && seed >> 28 < 14; /* mostly as two or three moves before */

@@ -7,7 +7,8 @@
  * A ring of 4,096 ranks has 16,380 messages on each of them, which are the same two or three moves again and again. So
  * a list is kept as runs of moves that repeat. The other rank of a move may go on by the same step each time:
  *
- *     ring, rank 0 of 4        3 x (send 12 bytes to 1, receive 12 from 3, add 12), 3 x (send 12 to 1, receive 12 from 3)
+ *     ring, rank 0 of 4        3 x (send 12 bytes to 1, receive 12 from 3, add 12),
+ *                              3 x (send 12 to 1, receive 12 from 3)
  *     sharded_ps, rank 0       3 x (send 12 to 1, 2, 3), ...
  */
 #pragma once

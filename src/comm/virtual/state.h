@@ -40,18 +40,18 @@ typedef struct gs_inbox {
     int *place;            /* [ranks]: which one is of that sender, from 1; NULL while there are few */
 } gs_inbox;
 
+/* What every move touches comes first. */
 typedef struct gs_virtual_rank {
-    double clock, step_began; /* ps */
-    double out, out_inside;   /* when its own lines out are free again */
-    gs_port in, in_inside;
+    double clock, out, out_inside; /* ps; when its own lines out are free again */
+    uint64_t turn;                 /* of the run ... */
+    uint32_t run, place;           /* ... in the list at its place in the script */
+    int at;                        /* in its script */
+    int waits_for;                 /* a rank; -1: it does not wait */
+    bool ready;                    /* it is in the queue of those that can go on */
     gs_inbox inbox;
-    int at;              /* in its script */
-    uint32_t run, place; /* in the list there */
-    uint64_t turn;       /* of the run */
-    double item_began;   /* below 0: it has not */
-    int waits_for;       /* a rank; -1: it does not wait */
-    bool ready;          /* it is in the queue of those that can go on */
     gs_virtual_account account;
+    double step_began, item_began; /* ps; item_began below 0: it has not */
+    gs_port in_inside, in;
 } gs_virtual_rank;
 
 struct gs_virtual {

@@ -14,8 +14,8 @@
  * other. With --layout it is that of ways/zero.c (stage 1), ways/tensor.c and ways/pipeline.c, with their messages.
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
- * Not in it: what a core needs for a message, workers that share cores, loading, memory, and the switches between hosts,
- * which carry any number of messages between different pairs.
+ * Not in it: what a core needs for a message, workers that share cores, loading, memory, and the switches between
+ * hosts, which carry any number of messages between different pairs.
  *
  * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
  * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
