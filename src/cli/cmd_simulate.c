@@ -129,7 +129,8 @@ static gs_status answer(question *q) {
     GS_TRY(expect_failures(q));
     GS_TRY(gs_simulated_work_create(&a->sim, &a->work));
     GS_TRY(gs_simulate(&a->sim, &a->work, &a->result));
-    return q->curve || q->out ? make_curve(a) : GS_OK;
+    const bool replicas = a->sim.settings.pipeline <= 1 && a->sim.settings.tensor <= 1;
+    return q->curve || (q->out && replicas) ? make_curve(a) : GS_OK;
 }
 
 static gs_status tell(const question *q) {

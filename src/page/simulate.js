@@ -59,6 +59,8 @@ function curve(id, sets, y) {
 }
 
 function drawCurves() {
+  if (!data.curve) return; // with tp or pp
+  $('curves').hidden = false;
   const few = (v) => +v.toPrecision(3), ms = (v) => shortTime(v / 1e3), plain = (v) => `${+v.toPrecision(4)}`;
   const blue = COLOURS.backward, orange = COLOURS.sum, ideal = data.curve[0];
   curve('curve-step', [{ label: 'step', of: (p) => 1e3 * p.step, colour: blue }, { label: 'compute', of: (p) => 1e3 * p.compute, colour: look.soft, dashed: true }],
