@@ -4,7 +4,7 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make test-torch | make test-memory | make test-layouts | make test-faults
+#          make bench-simulate | make test-torch | make test-memory | make test-layouts | make test-faults
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -121,7 +121,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-product16 lint install uninstall clean packages
+        bench-log bench-product16 bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -372,6 +372,10 @@ bench-gpt: all $(B)/bench-gpt
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
+
+# A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
+bench-simulate: all
+	tests/bench_simulate.sh $(B)/gradsum
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3

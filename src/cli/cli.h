@@ -27,6 +27,7 @@ int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_generate(int argc, char **argv);
 int gs_cmd_memory(int argc, char **argv);
 int gs_cmd_layout(int argc, char **argv);
+int gs_cmd_simulate(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
 int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);

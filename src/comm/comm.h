@@ -8,6 +8,8 @@
  *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
  *     world/     processes that hold several threads each: threads inside, one of the others between
  *
+ *     virtual/   no workers: what they would send is written down, and executed in virtual time
+ *
  * and around any of them linked.c, which makes messages slow, and checked.c, which finds calls that do not fit
  * together. split.h makes comms of some of the ranks of another.
  *
@@ -151,6 +153,9 @@ typedef struct gs_transport {
     /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
      * rank. */
     int (*known_as)(const gs_comm *);
+    /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
+     * NULL: do add them. */
+    gs_status (*added)(gs_comm *, size_t bytes);
 } gs_transport;
 
 gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);
