@@ -165,6 +165,9 @@ static gs_status bind(gs_model *m) {
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(allocate(m, logits, &m->target));
+    if (gs_tensor_outputs(m->net))
+        GS_TRY(
+            allocate(m, m->max_batch * (size_t)(gs_model_answers(m) * (m->tensor.size + 3)), &m->loss_sums));
     return allocate(m, logits, &m->dlogits);
 }
 
@@ -296,7 +299,11 @@ void gs_model_free(gs_model *m) {
     if (m->device) {
         if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
         gs_mem own[] = {m->replica || m->weights_away ? GS_NONE : m->weights,
-                        m->stage ? GS_NONE : m->gradients, m->probability, m->target, m->dlogits};
+                        m->stage ? GS_NONE : m->gradients,
+                        m->probability,
+                        m->target,
+                        m->dlogits,
+                        m->loss_sums};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) m->device->ops->free(m->device, own[i]);
     }
     free(m->param);
