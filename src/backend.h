@@ -117,8 +117,9 @@ typedef struct gs_epilogue {
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
 
-/* What one rank of a group has of `whole` things, such as the words of a vocabulary: those from floor(rank whole / ranks)
- * on. A sum over all of them is cut into leaves ranks parts; the first of this rank's `leaves` is number rank leaves. */
+/* What one rank of a group has of `whole` things, such as the words of a vocabulary: those from
+ * floor(rank whole / ranks) on. A sum over all of them is cut into leaves x ranks parts; the first of this rank's
+ * `leaves` is number rank x leaves. */
 typedef struct gs_share {
     int rank, ranks, whole, leaves;
 } gs_share;
@@ -395,10 +396,10 @@ typedef struct gs_backend {
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes, float smoothing);
 
-    /* The same where each rank of a group has some of the classes, its columns of x and p (layer/tensor.h); `classes` is
-     * how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
+    /* The same where each rank of a group has some of the classes, its columns of x and p (layer/tensor.h); `classes`
+     * is how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
      *
-     *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; other ranks' are left alone. most: (ranks, n)
+     *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; most (ranks, n) is left alone elsewhere
      *     sums      with M[i] = the largest most[.][i]:  p[i][k] = exp(x[i][k] - M[i]);
      *               sums[0][i] = the sum of p[i] here, in parts (gs_share);
      *               sums[1][i] = sum_k q[i][k] (x[i][k] - M[i]) here, q as above;

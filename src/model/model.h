@@ -58,8 +58,8 @@ typedef struct gs_model {
     size_t weights_apart, gradients_apart;
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
-    /* Where a group divides the outputs, `out` and these are of this worker's, and there is room for what the loss sums:
-     * of max_batch samples, ranks + 3 numbers for each answer. */
+    /* Where a group divides the outputs, `out` and these are of this worker's, and there is room for what the loss
+     * sums: of max_batch samples, ranks + 3 numbers for each answer. */
     gs_mem loss_sums;
 } gs_model;
 

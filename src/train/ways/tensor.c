@@ -238,7 +238,7 @@ static size_t most_floats(const gs_model *m, int count) {
     return most;
 }
 
-/* Rank r's part of all. Of what all hold it takes this worker's, so that --verify sees whether the others' is the same. */
+/* Rank r's part. Of what all hold it takes this worker's, so that --verify sees whether the others' is the same. */
 static void put_part(const gs_model *m, int r, const float *from, int count, float *whole) {
     for (int i = 0; i < count; i++) {
         if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
@@ -367,7 +367,9 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
     if (divided > 0) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "the model has nothing to divide: wanted two linear layers in one sequence, with only "
-                   "element-wise layers or an attention between them");
+                   "element-wise layers or an attention between them%s",
+                   s->exact ? "; convolutions are not divided with --exact"
+                            : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
