@@ -1,7 +1,6 @@
 /* --tensor: workers that share linear layers. The weights are those of one worker, up to rounding; with --exact, to the
  * bit. */
 #include <math.h>
-#include <unistd.h>
 
 #include "tests/counted.h"
 #include "tests/devices.h"
@@ -360,67 +359,6 @@ static void memory_is_foreseen(void **state) {
     }
 }
 
-/* ---- files ---- */
-
-static void saved_and_resumed(void **state) {
-    (void)state;
-    static const struct {
-        layout first, then;
-    } runs[] = {{{two, 2}, {"cpu", 0}}, {{"cpu", 0}, {four, 4}}, {{four, 2}, {eight, 8}}};
-    char path[600];
-    snprintf(path, sizeof path, "%s/tensor.safetensors", gs_test_folder());
-    gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
-    s.steps = 8;
-    gs_result never_stopped = gs_test_train(&s);
-    for (int i = 0; i < 3; i++) {
-        gs_settings part = s;
-        part.steps = 5;
-        part.save = path;
-        part.save_state = true;
-        gs_result first = train_with(part, &runs[i].first);
-        gs_result_free(&first);
-        part = s;
-        part.resume = path;
-        gs_result resumed = train_with(part, &runs[i].then);
-        assert_same_bits(&never_stopped, &resumed, name_of(&runs[i].then));
-        gs_result_free(&resumed);
-    }
-    gs_result_free(&never_stopped);
-    unlink(path);
-}
-
-static void the_best_epoch_is_kept(void **state) {
-    (void)state;
-    char path[600];
-    snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
-    gs_settings s = gs_test_settings(two);
-    s.exact = true;
-    s.steps = 0;
-    s.epochs = 2;
-    s.batch = 500;
-    s.keep_best = true;
-    s.tests = 2;
-    s.save = path;
-    s.model = "flatten, linear 16, tanh, linear 10";
-    gs_result whole = gs_test_train(&s), divided = train_with(s, &(layout){two, 2});
-    assert_int_equal(whole.kept_epoch, divided.kept_epoch);
-    assert_same_bits(&whole, &divided, "--keep best");
-    gs_result_free(&divided);
-    s.keep_best = false;
-    s.save = NULL;
-    s.load = path;
-    s.epochs = 1;
-    gs_result loaded = gs_test_train(&s), by_parts = train_with(s, &(layout){two, 2});
-    assert_same_bits(&loaded, &by_parts, "--load");
-    gs_result_free(&whole);
-    gs_result_free(&loaded);
-    gs_result_free(&by_parts);
-    unlink(path);
-}
-
 static void what_it_says(void **state) {
     (void)state;
     static const char run[] = "train --model mlp --steps 2 --devices cpu,cpu --tensor 2";
@@ -435,5 +373,4 @@ GS_TESTS(tensor, cmocka_unit_test(the_weights_of_one_worker), cmocka_unit_test(o
          cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(the_other_exact_ways),
          cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
          cmocka_unit_test(pairs_of_convolutions), cmocka_unit_test(bytes_of_convolutions),
-         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(saved_and_resumed),
-         cmocka_unit_test(the_best_epoch_is_kept), cmocka_unit_test(what_it_says))
+         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(what_it_says))

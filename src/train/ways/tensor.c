@@ -61,14 +61,6 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
-gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
-    const int size = s->tensor > 1 ? s->tensor : s->exact ? 1 : 0;
-    return (gs_tensor_group){.size = size,
-                             .rank = size > 0 ? rank % size : 0,
-                             .leaves = s->exact ? GS_EXACT_SHARDS : 0,
-                             .outputs = s->loss == GS_SOFTMAX_CROSS_ENTROPY};
-}
-
 gs_tensor_group gs_tensor_place(gs_worker *w) {
     gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
     place.sum = sum;
@@ -223,18 +215,14 @@ static gs_status update(gs_worker *w, double samples) {
 
 /* ---- whole arrays ---- */
 
-/* The floats of the first `count` tensors of rank r. */
-static size_t floats_of(const gs_model *m, int count, int r) {
-    size_t floats = 0;
-    for (int i = 0; i < count; i++) floats += gs_tensor_count(m->param[i], r, m->tensor.size);
-    return floats;
-}
-
-/* Of the rank that has most: the parts of a vocabulary differ. */
+/* The floats of the first `count` tensors, of the rank that has most: the parts of a vocabulary differ. */
 static size_t most_floats(const gs_model *m, int count) {
     size_t most = 0;
-    for (int r = 0; r < m->tensor.size; r++)
-        if (floats_of(m, count, r) > most) most = floats_of(m, count, r);
+    for (int r = 0; r < m->tensor.size; r++) {
+        size_t floats = 0;
+        for (int i = 0; i < count; i++) floats += gs_tensor_count(m->param[i], r, m->tensor.size);
+        if (floats > most) most = floats;
+    }
     return most;
 }
 
@@ -268,11 +256,11 @@ static gs_status own(size_t floats, float **mine) {
 }
 
 static gs_status gather_vector(gs_worker *w, int i, float *whole) {
-    const gs_model *m = w->model;
+    const int tensors = w->model->param_count;
     float *mine;
-    GS_TRY(own(most_floats(m, m->param_count), &mine));
+    GS_TRY(own(most_floats(w->model, tensors), &mine));
     gs_status status = gs_optimizer_read_vector(w->optimizer, i, mine);
-    if (status == GS_OK) status = put_together(w, mine, m->param_count, whole);
+    if (status == GS_OK) status = put_together(w, mine, tensors, whole);
     free(mine);
     return status;
 }
@@ -359,17 +347,18 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
     const gs_tensor_group place = gs_tensor_group_of(s, 0);
     gs_model *plan;
     char wrong[512];
-    gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
+    const gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
     snprintf(wrong, sizeof wrong, "%s", status == GS_OK ? "" : gs_message());
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", wrong);
     const int divided = gs_tensor_divided(plan->net);
     gs_model_free(plan);
     if (divided > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "the model has nothing to divide: wanted two linear layers in one sequence, with only "
-                   "element-wise layers or an attention between them%s",
-                   s->exact ? "; convolutions are not divided with --exact"
-                            : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
+    return gs_fail(
+        GS_E_USAGE,
+        "the model has nothing to divide: wanted two linear layers in one sequence, with only "
+        "element-wise layers or an attention between them%s",
+        s->exact ? "; convolutions are not divided with --exact"
+                 : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
