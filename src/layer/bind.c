@@ -15,7 +15,7 @@ typedef struct binding {
 
 /* What is to be summed over other workers, or to be added to a sum in its order, has none. */
 static bool ends_in_a_sum(const gs_layer *l) {
-    return l->role == GS_TENSOR_ROWS || (l->role == GS_TENSOR_COLUMNS && l->tensor->leaves > 0);
+    return l->role == GS_TENSOR_ROWS || (l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0);
 }
 
 gs_epilogue *gs_layer_epilogue(gs_layer *l) {

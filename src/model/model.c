@@ -66,11 +66,9 @@ static gs_status plan_net(char *text, gs_layer *net, gs_shape in, const gs_tenso
     m->has_loss = true;
     if (tensor) m->tensor = *tensor;
     if (tensor) gs_tensor_divide(net, &m->tensor);
-    gs_status st = plan(m, in);
-    if (st == GS_OK)
-        *out = m;
-    else
-        gs_model_free(m);
+    const gs_status st = plan(m, in);
+    if (st != GS_OK) gs_model_free(m);
+    if (st == GS_OK) *out = m;
     return st;
 }
 
@@ -174,16 +172,17 @@ static gs_status bind(gs_model *m) {
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(allocate(m, logits, &m->target));
+    const size_t sums = (size_t)(gs_model_answers(m) * (m->tensor.size + 3));
+    if (gs_tensor_outputs(m->net)) GS_TRY(allocate(m, m->max_batch * sums, &m->loss_sums));
     return allocate(m, logits, &m->dlogits);
 }
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     if (m->device->rehearses) return GS_OK;
     float *host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
-    if (!host)
-        return gs_fail(GS_E_MEMORY, "out of memory for the initial values of %zu parameters", m->params);
+    if (!host) return gs_fail(GS_E_MEMORY, "out of memory for %zu initial values", m->params);
     gs_model_initial_values(gs_model_whole(m), seed, host);
-    gs_status st = gs_model_write_weights(m, host);
+    const gs_status st = gs_model_write_weights(m, host);
     free(host);
     return st;
 }
@@ -305,7 +304,11 @@ void gs_model_free(gs_model *m) {
     if (m->device) {
         if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
         gs_mem own[] = {m->replica || (m->weights_away && !m->weights_in_windows) ? GS_NONE : m->weights,
-                        m->stage ? GS_NONE : m->gradients, m->probability, m->target, m->dlogits};
+                        m->stage ? GS_NONE : m->gradients,
+                        m->probability,
+                        m->target,
+                        m->dlogits,
+                        m->loss_sums};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) m->device->ops->free(m->device, own[i]);
     }
     free(m->param);

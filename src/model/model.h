@@ -61,6 +61,9 @@ typedef struct gs_model {
     size_t weights_apart, gradients_apart;
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
+    /* Where a group divides the outputs, `out` and these are of this worker's, and there is room for what the loss
+     * sums: of max_batch samples, ranks + 3 numbers for each answer. */
+    gs_mem loss_sums;
 } gs_model;
 
 /* Parse and plan only: shapes, parameters, FLOPs, no device. Errors: GS_E_MODEL, GS_E_SHAPE, GS_E_MEMORY. */
@@ -155,6 +158,11 @@ gs_status gs_model_clear_stats(gs_model *);
 gs_status gs_model_update_state(gs_model *, double samples);
 /* The same of `count` floats of the state that lie elsewhere. */
 gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);
+
+/* The outputs of the whole model. */
+static inline int gs_model_outputs(const gs_model *m) {
+    return gs_model_whole(m)->out.c;
+}
 
 /* How many answers a sample has: one, or one for each token of the outputs. The loss goes through the rows
  * (samples x answers, outputs of a token), and counts each row as one sample. */
