@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum { PATH = 4096 };
-static const double LINGER = 3; /* s for other nodes to hear why this one has failed */
+static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
  * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
