@@ -116,14 +116,17 @@ static void nodes_that_do_not_fit_are_named(void **state) {
          {"n0: gradsum train: rank ", "n1: gradsum train: rank ",
           "is one of 6 processes, but rank 0 is one of 2: all "
           "nodes need the same --nodes and -n"}},
-        {"launch 0 --nodes 2 $M -n 1 --timeout 1.5 -- $T & GRADSUM_SECRET=another-secret-of-some-length launch "
+        {"launch 0 --nodes 2 $M -n 1 --timeout 4 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
+         "launch "
          "1 --nodes 2 "
          "$M -n 1 -- $T",
-         {"n0: gradsum train: rank 0 waited 1.5 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
+         {"n0: gradsum train: rank 0 waited 4 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
           "turned away there, of gradsum with another secret: it must be the same on all machines",
           "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
         {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
          {"n0: gradsum train: rank 0: rank 1 failed before it joined: ", "n1: gradsum train: "}},
+        {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 --timeout 0.5 -- $T",
+         {"rank 0: no server of Redis could be used at 127.0.0.1 port ", "within 0.5 s: Connection refused"}},
         {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",
          {"rank 1: nobody could be reached at 127.0.0.1 port ",
           "(Connection refused), where the ranks meet: start the "
