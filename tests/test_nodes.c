@@ -1,5 +1,5 @@
-/* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names. And
- * processes that torchrun, Slurm or the user has started, by their environment.
+/* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names.
+ * And processes that torchrun, Slurm or the user has started, by their environment.
  */
 #include "tests/program.h"
 #include "comm/meet/engines.h"
@@ -76,7 +76,7 @@ static void nodes_train_as_one_machine_does(void **state) {
         "export GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P GRADSUM_WORLD_SIZE=4; "
         "for r in 3 2 1; do GRADSUM_RANK=$r $G $T & done; GRADSUM_RANK=0 $G $T",
     };
-    char first[65], hash[65], *output;
+    char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
         hash_of(output, i == 0 ? first : hash);
@@ -288,7 +288,7 @@ static void a_faked_torchrun_and_slurm_train(void **state) {
         "export SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other SLURM_JOB_ID=$P "
         "SLURM_STEP_ID=0; for r in 3 2 1 0; do SLURM_PROCID=$r SLURM_LOCALID=$((r % 2)) $G $T & done",
     };
-    char first[65], hash[65], *output;
+    char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
         hash_of(output, i == 0 ? first : hash);

@@ -51,8 +51,8 @@ bool gs_launch_why_first(int file, gs_launch_why *out);
 
 struct gs_store_server;
 
-/* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something else
- * lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of node
+/* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something
+ * else lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of node
  * rank 0. */
 typedef struct gs_launch_place {
     char folder[3000];              /* that this launcher has made; "" */
@@ -76,8 +76,8 @@ const char *gs_launch_option(const gs_launch *, const char *name);
 /* The time-out of the processes in seconds: the command's, or the launch's, or the environment's, or the default. */
 double gs_launch_timeout(const gs_launch *);
 
-/* Remove the folder, if it is still there, with all that is in it; end the store, and tell of strangers that came to it.
- * members: after a failure, give so many processes a moment to hear of it; 0: there is no need. */
+/* Remove the folder, if it is still there, with all that is in it; end the store, and tell of strangers that came to
+ * it. members: after a failure, give so many processes a moment to hear of it; 0: there is no need. */
 void gs_launch_place_remove(gs_launch_place *, int members);
 
 /* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a

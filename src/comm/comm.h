@@ -205,11 +205,12 @@ enum { GS_TIMEOUT = 30 /* seconds, by default */ };
  * only some are set. The strings belong to the environment. */
 gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
-/* Meet the other processes. Each leaves a file in the folder, or an entry at the store (meet/meeting.h), and waits until
- * those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived". The files hold secrets that only the owner
- * can read. With these secrets the ranks prove to each other that they belong to the run; any other caller is turned
- * away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once all are
- * connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
+/* Meet the other processes. Each leaves a file in the folder, or an entry at the store (meet/meeting.h), and waits
+ * until those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived".
+ * The files hold secrets that only the owner can read; of a store's entries, those who know the run's secret can make
+ * them (meet/secret.h). With these secrets the ranks prove to each other that they belong to the run; any other caller
+ * is turned away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once
+ * all are connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
  * changed; SIGPIPE is ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 

@@ -1,7 +1,7 @@
-/* What a rank tells the others where they meet, in its file in the rendezvous folder or at a store: who and where it is,
- * at which address it listens, and its secret. Only its owner can read the file. What is in a store crosses the network
- * and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know the key of
- * the run (meet/secret.h).
+/* What a rank tells the others where they meet, in its file in the rendezvous folder or at a store: who and where it
+ * is, at which address it listens, and its secret. Only its owner can read the file. What is in a store crosses the
+ * network and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know
+ * the key of the run (meet/secret.h).
  *
  *     rank 1 of 4, process 4711 on node7 pid:[4026531836]
  *     gradsum 0.1.0 to train over auto

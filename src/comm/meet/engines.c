@@ -25,9 +25,15 @@ static int number_or(const char *name, int least, int most, int otherwise) {
     return rest != text && *rest == '\0' && value >= least && value <= most ? (int)value : otherwise;
 }
 
+/* The table has seen to it that the variable is there. */
+static const char *text_of(const char *name) {
+    const char *text = getenv(name);
+    return text ? text : "";
+}
+
 static gs_status take_rank(gs_rendezvous *r, const char *rank, const char *size) {
-    GS_TRY(gs_engine_number(size, getenv(size), 1, GS_PROCESSES, &r->size));
-    return gs_engine_number(rank, getenv(rank), 0, r->size - 1, &r->rank);
+    GS_TRY(gs_engine_number(size, text_of(size), 1, GS_PROCESSES, &r->size));
+    return gs_engine_number(rank, text_of(rank), 0, r->size - 1, &r->rank);
 }
 
 /* Rank 0 holds a store at the first of some ports that is free. On one machine nobody else needs to reach it. */
@@ -57,10 +63,10 @@ static gs_status from_mpirun(gs_rendezvous *r) {
 
 /* At MASTER_PORT torchrun's own store listens, so ours is at one of the next ports. */
 static gs_status from_torchrun(gs_rendezvous *r) {
-    const char *run = getenv("TORCHELASTIC_RUN_ID"), *host = getenv("MASTER_ADDR");
+    const char *run = getenv("TORCHELASTIC_RUN_ID"), *host = text_of("MASTER_ADDR");
     int port, each = number_or("LOCAL_WORLD_SIZE", 1, GS_PROCESSES, 0);
     GS_TRY(take_rank(r, "RANK", "WORLD_SIZE"));
-    GS_TRY(gs_engine_number("MASTER_PORT", getenv("MASTER_PORT"), 1, 65535, &port));
+    GS_TRY(gs_engine_number("MASTER_PORT", text_of("MASTER_PORT"), 1, 65535, &port));
     if (strlen(host) > 200 || !*host)
         return gs_fail(GS_E_USAGE, "MASTER_ADDR is '%.100s'; it must be the name or address of a host", host);
     r->local = number_or("LOCAL_RANK", 0, GS_PROCESSES, -1);
@@ -85,7 +91,7 @@ bool gs_engine_first_host(const char *list, char *host, size_t size) {
 
 /* The port follows from the numbers of job and step, so that two jobs on one machine rarely share it. */
 static gs_status from_slurm(gs_rendezvous *r) {
-    const char *nodes = getenv("SLURM_STEP_NODELIST"), *size = "SLURM_STEP_NUM_TASKS";
+    const char *nodes = text_of("SLURM_STEP_NODELIST"), *size = "SLURM_STEP_NUM_TASKS";
     const int job = number_or("SLURM_JOB_ID", 0, 2147483647, 0),
               step = number_or("SLURM_STEP_ID", 0, 2147483647, 0);
     char host[200];
@@ -104,7 +110,7 @@ static gs_status from_slurm(gs_rendezvous *r) {
 
 /* ---- the table ---- */
 
-/* The first whose variables are all there. What starts others comes first: mpirun and torchrun inside a job of Slurm. */
+/* The first whose variables are all there counts. mpirun and torchrun come before Slurm, in whose jobs they run. */
 static const struct engine {
     const char *name, *variable[5];
     gs_status (*take)(gs_rendezvous *);

@@ -46,7 +46,7 @@ long gs_frame_read(gs_frames *f, const unsigned char *in, size_t have, gs_frame_
     *body = (const char *)in + HEAD;
     *bytes = head[0];
     if (head[0] > 0 && (*body)[head[0] - 1] != '\0') return -1;
-    return (long)(HEAD + head[0] + GS_PROOF);
+    return HEAD + (long)head[0] + GS_PROOF;
 }
 
 int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value) {

@@ -5,8 +5,8 @@
  *     GRADSUM_SECRET_FILE           a file that holds it
  *     ~/.config/gradsum/secret      such a file, made by the first run of this user
  *
- * (XDG_CONFIG_HOME replaces ~/.config.) It is never on a command line, which other users can read. A file counts only if
- * it belongs to this user, and no other can read it. On machines that do not share the home folder, copy the file.
+ * (XDG_CONFIG_HOME replaces ~/.config.) It is never on a command line, which other users can read. A file counts only
+ * if it belongs to this user, and no other can read it. On machines that do not share the home folder, copy the file.
  *
  * What the processes use is a key made of it, which differs for each run that has a name of its own:
  *

@@ -71,7 +71,8 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
     if (!pair) return false;
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);
-    s->entry[s->entries++] = (entry){pair, k + v};
+    s->entry[s->entries].pair = pair;
+    s->entry[s->entries++].bytes = k + v;
     return true;
 }
 

@@ -262,9 +262,9 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     t->store.ops = &tcp_ops;
     t->socket = -1;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
-    for (int i = 0; last != CONNECTED; i = (i + 1) % ports) {
+    for (int i = 0;; i = (i + 1) % ports) {
         const outcome now = try_port(t, p, p->port + i, r, key, &error, &why);
-        if (now == CONNECTED || now != NOBODY_THERE || i == 0) last = now;
+        if (now != NOBODY_THERE || i == 0) last = now;
         if (now != NOT_OF_THIS_RUN) wrong_since = 0;
         if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_seconds();
         const bool given_up = ports == 1 && wrong_since > 0 && gs_seconds() - wrong_since > patience;
