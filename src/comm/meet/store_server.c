@@ -108,14 +108,13 @@ static void say(visitor *v, gs_frame_kind kind, const char *body, size_t bytes) 
 
 static verdict put(gs_store_server *s, visitor *v, const char *body, size_t bytes) {
     const char *key, *value;
-    if (!gs_frame_pair(body, bytes, &key, &value)) return IS_WRONG;
-    const entry *old = find(s, key);
+    const entry *old = gs_frame_pair(body, bytes, &key, &value) ? find(s, key) : NULL;
     if (old) {
         const char *its = old->pair + strlen(old->pair) + 1;
         say(v, GS_FRAME_THERE, its, strlen(its) + 1);
         return STAYS;
     }
-    if (!add(s, key, value)) return IS_WRONG;
+    if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
     if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
