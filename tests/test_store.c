@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "comm/meet/engines.h"
@@ -262,6 +263,9 @@ static int call(int port) {
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
+    const struct timeval patience = {.tv_sec =
+                                         5}; /* a store that believes a stranger would keep it for ever */
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof at), 0);
     return s;
 }
