@@ -13,6 +13,9 @@
  */
 #pragma once
 
+#include <math.h>
+
+#include "train/checkpoint/checkpoint.h"
 #include "train/train.h"
 
 typedef struct gs_way {
@@ -120,8 +123,12 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
 gs_status gs_gradient(gs_worker *);
 
-/* If this process was asked to stop, or that of another worker of the group, the counts say so to all workers that they
- * are summed over. */
+/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
+ * checkpoint/checkpoint.h. Once in each step. */
+float gs_wishes(gs_worker *, uint64_t done);
+
+/* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so
+ * to all workers that they are summed over. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* The counts that lie after the gradients. */
@@ -134,7 +141,9 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
     return (gs_score){.loss = stats[GS_STAT_LOSS],
                       .correct = stats[GS_STAT_CORRECT],
                       .samples = stats[GS_STAT_SAMPLES],
-                      .stop = stats[GS_STAT_STOP] > 0,
+                      .stop = stats[GS_STAT_STOP] >= GS_ASKS_TO_STOP,
+                      .checkpoint = fmodf(stats[GS_STAT_STOP], 1) >= GS_SAYS_CHECKPOINT,
+                      .asked = fmodf(stats[GS_STAT_STOP], GS_SAYS_CHECKPOINT) > 0,
                       .loss_scale = 0,
                       .skipped = false};
 }
