@@ -289,6 +289,7 @@ test-tsan:
 test-kill: all
 	tests/kill.sh $(B)/gradsum
 	tests/links.sh $(B)/gradsum
+	tests/checkpoint.sh $(B)/gradsum
 
 # What `gradsum memory` says against what runs take: 100 drawn runs, of which `make test` does 20.
 test-memory: $(B)/gradsum-test

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# checkpoint.sh PROGRAM: runs that write a checkpoint as often as they can are killed (SIGKILL) at random moments, and go
+# checkpoint.sh PROGRAM: runs that write checkpoints as often as they can are killed (SIGKILL) at random moments, and go
 # on from their folder, until they have done all steps. Each must end with the weights of a run that was never killed,
-# and leave nothing in its folder but whole checkpoints.
+# and leave nothing in its folder but checkpoints.
 #   KILL_DRAWS=N   how many runs (8); KILL_SEED=S of the draws; it is printed
 set -u
 program=$(realpath "$1")

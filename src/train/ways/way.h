@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <math.h>
-
 #include "train/checkpoint/checkpoint.h"
 #include "train/train.h"
 
@@ -138,14 +136,16 @@ gs_status gs_read_score(gs_worker *, gs_score *);
 gs_status gs_update(gs_worker *, double samples);
 
 static inline gs_score gs_score_of(const float stats[GS_STATS]) {
+    const float wishes = stats[GS_STAT_STOP], less_than_1 = wishes - (float)(int)wishes;
+    const bool checkpoint = less_than_1 >= GS_SAYS_CHECKPOINT;
     return (gs_score){.loss = stats[GS_STAT_LOSS],
                       .correct = stats[GS_STAT_CORRECT],
                       .samples = stats[GS_STAT_SAMPLES],
-                      .stop = stats[GS_STAT_STOP] >= GS_ASKS_TO_STOP,
-                      .checkpoint = fmodf(stats[GS_STAT_STOP], 1) >= GS_SAYS_CHECKPOINT,
-                      .asked = fmodf(stats[GS_STAT_STOP], GS_SAYS_CHECKPOINT) > 0,
+                      .stop = wishes >= GS_ASKS_TO_STOP,
                       .loss_scale = 0,
-                      .skipped = false};
+                      .skipped = false,
+                      .checkpoint = checkpoint,
+                      .asked = less_than_1 > (checkpoint ? GS_SAYS_CHECKPOINT : 0)};
 }
 
 /* ---- the clock beside a step (measure.c) ---- */
