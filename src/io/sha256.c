@@ -29,7 +29,8 @@ gs_status gs_sha256_file(const char *path, char hex[65], uint64_t *bytes) {
     sha256_init(&context);
     *bytes = 0;
     errno = 0;
-    for (size_t n; block && (n = fread(block, 1, BLOCK, f)) > 0; *bytes += n) sha256_update(&context, n, block);
+    for (size_t n; block && (n = fread(block, 1, BLOCK, f)) > 0; *bytes += n)
+        sha256_update(&context, n, block);
     if (ferror(f)) status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gs_sha256_end(&context, hex);
     free(block);

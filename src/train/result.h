@@ -32,8 +32,8 @@ typedef struct gs_score {
     bool stop;                     /* a worker was asked to stop: all end after this step */
     float loss_scale;              /* of a step in f16 (optim/loss_scale.h); else 0 */
     bool skipped;                  /* then: its update was left out */
-    bool checkpoint; /* all make a checkpoint after this step, ... */
-    bool asked;      /* or a worker was asked for one (checkpoint/checkpoint.h) */
+    bool checkpoint;               /* all make a checkpoint after this step, ... */
+    bool asked;                    /* or a worker was asked for one (checkpoint/checkpoint.h) */
 } gs_score;
 
 /* What a run reports as it goes on, from rank 0 only, in its thread. Any may be NULL. */
@@ -79,7 +79,8 @@ typedef struct gs_observer {
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
-    void (*note)(void *context, const char *sentence); /* something that the user should know, and that ends nothing */
+    void (*note)(void *context,
+                 const char *sentence); /* something that the user should know, and that ends nothing */
 } gs_observer;
 
 /* What --bucket gained, in seconds per step: the time of the sums of all buckets, and how long the step waited for them

@@ -129,8 +129,9 @@ static gs_status save_weights(gs_run *run) {
     GS_TRY(gs_run_plan_to_save(run, &plan));
     plan->scaling = run->scaling;
     plan->vocabulary = run->train_set->text ? &run->train_set->text->vocabulary : NULL;
-    gs_status status = first->state ? gs_state_save(s->save, plan, s->optimizer, first->weights, first->state, NULL)
-                                    : gs_safetensors_save(s->save, plan, first->weights);
+    gs_status status = first->state
+                           ? gs_state_save(s->save, plan, s->optimizer, first->weights, first->state, NULL)
+                           : gs_safetensors_save(s->save, plan, first->weights);
     gs_model_free(plan);
     return status;
 }

@@ -267,7 +267,7 @@ typedef struct gs_worker {
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
-    struct gs_device_report *devices; /* of all workers, where these hold different parts; else NULL */
+    struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */
 } gs_worker;
 
 /* Load settings->data as the settings say: labels, tokens, context. As gs_dataset_load; GS_E_USAGE too: a
