@@ -153,7 +153,7 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     char arguments[600]; /* a run that was never stopped */
     snprintf(arguments, sizeof arguments, "train --threads 1 --resume %s --epochs 100000 --steps %d", folder,
              steps);
-    gs_test_program_prints(0, "asks for no more", "%s", arguments);
+    gs_test_program_prints(0, "done     ", "%s", arguments);
     gs_test_sha256(arguments, whole);
     gs_state_free(kept);
     free(file);
