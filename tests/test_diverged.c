@@ -94,7 +94,7 @@ static void the_best_epoch_is_saved(void **state) {
     s.steps = GS_TEST_STEPS + 2; /* epoch 2 began with the last but two */
     s.test_hook = harm_last_worker;
     s.save = path;
-    s.keep_best = true;
+    s.keep.best = true;
     assert_fails(GS_E_DIVERGED, "(the weights of epoch 1 are in ", gs_train(&s, NULL, &r));
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
 }

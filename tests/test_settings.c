@@ -113,10 +113,10 @@ static void the_best_weights_in_memory(void **state) {
     s.steps = 0;
     s.batch = 128;
     s.lr = 0.5f;
-    s.keep_best = true;
+    s.keep.best = true;
     assert_ok(gs_train(&s, NULL, &best));
     assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* or this test would tell nothing */
-    s.keep_best = false;
+    s.keep.best = false;
     s.epochs = best.kept_epoch;
     assert_ok(gs_train(&s, NULL, &same));
     assert_same_bits(&best, &same, "the kept epoch");

@@ -128,7 +128,7 @@ static void keeps_the_lowest_loss(void **state) {
     int lowest = 1, most_accurate = 1;
     s.epochs = 12;
     s.lr = 3;
-    s.keep_best = true;
+    s.keep.best = true;
     assert_ok(gs_train(&s, &observer, &r));
     for (int e = 2; e <= s.epochs; e++) {
         if (losses[e] < losses[lowest]) lowest = e;

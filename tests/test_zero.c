@@ -263,7 +263,7 @@ static void the_best_epoch_is_kept(void **state) {
     s.steps = 0;
     s.epochs = 2;
     s.batch = 500;
-    s.keep_best = true;
+    s.keep.best = true;
     s.save = path;
     gs_result whole = gs_test_train(&s);
     s.zero = 3;

@@ -156,6 +156,9 @@ gs_status gs_devices_for(const gs_settings *, int workers, char **list);
  * nobody reads its output any more (head); the second signal ends it at once. */
 void gs_stop_on_signals(void);
 
+/* SIGUSR1, by which a job scheduler warns of the end of a job's time, asks for a checkpoint. */
+void gs_checkpoint_on_signal(void);
+
 /* Print the object as one line, and free it. */
 void gs_json_print(struct cJSON *);
 

@@ -1,9 +1,10 @@
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/state.h"
+#include "train/checkpoint/folder.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What --log says, and the log while it is written: on rank 0 alone. */
@@ -78,7 +79,9 @@ static const struct {
     const char *option, *replaced_by;
 } replaced[] = {{"steps", "epochs"},       {"every", "sync"},          {"final-lr", "schedule"},
                 {"base-batch", "lr-rule"}, {"warmup", "warmup-steps"}, {"warmup-steps", "warmup"},
-                {"zero", "layout"}};
+                {"zero", "layout"},        {"pipeline", "layout"},     {"tensor", "layout"},
+                {"zero", "tensor"},        {"pipeline", "tensor"},     {"tensor", "zero"},
+                {"tensor", "pipeline"}};
 
 static bool is_replaced(const char *option, int argc, char **argv) {
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
@@ -88,6 +91,13 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
+/* Does it say how a pipeline works, and there is none any more? The table has --pipeline first. */
+static bool is_without_use(const char *option, const gs_settings *s) {
+    gs_layout l = {.pp = s->pipeline};
+    if (strcmp(option, "pipeline-schedule") != 0 && strcmp(option, "micro-batches") != 0) return false;
+    return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || l.pp <= 1;
+}
+
 /* The options of the run that is resumed, where no others are given. Their texts belong to the state. */
 static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
                                  int argc, char **argv) {
@@ -95,16 +105,44 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
         const char *kept = gs_state_option(state, o->name);
         bool given = gs_option_is_given(o->name, argc, argv);
         if (given) GS_TRY(gs_state_check_option(s->resume, state, o, s));
-        if (given || !kept || o->resume == GS_RESUME_FREE || is_replaced(o->name, argc, argv)) continue;
+        if (given || !kept || o->resume == GS_RESUME_FREE || is_replaced(o->name, argc, argv) ||
+            is_without_use(o->name, s))
+            continue;
         GS_TRY(gs_context(gs_option_set(options, o->name, kept), "%s", s->resume));
     }
     return GS_OK;
 }
 
-static gs_status take_up(const gs_settings *s, const gs_option *options, int argc, char **argv,
-                         gs_state **state) {
-    GS_TRY(gs_state_read(s->resume, state));
-    return take_up_options(*state, s, options, argc, argv);
+/* What take_up finds, and settings point into. */
+typedef struct taken_up {
+    gs_state *state;
+    char *file; /* in the folder of --resume */
+} taken_up;
+
+/* A folder's newest checkpoint that is whole. With --checkpoint of the same folder, which has none yet, a new run
+ * begins: so a job script has the same command for the first time and for all others. */
+static gs_status find_checkpoint(gs_settings *s, taken_up *t) {
+    char note[GS_CHECKPOINT_NOTE] = "";
+    const bool first = s->processes->rank == 0;
+    const bool same = s->checkpoint && strcmp(s->resume, s->checkpoint) == 0;
+    if (same && gs_checkpoint_is_empty(s->resume)) {
+        if (first)
+            fprintf(stderr, "gradsum train: there is no checkpoint in %s yet: a new run begins\n", s->resume);
+        s->resume = NULL;
+        return GS_OK;
+    }
+    if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
+    GS_TRY(gs_context(gs_checkpoint_find(s->resume, &t->file, note), "--resume"));
+    if (first && *note) fprintf(stderr, "gradsum train: %s\n", note);
+    s->resume = t->file;
+    return GS_OK;
+}
+
+static gs_status take_up(gs_settings *s, const gs_option *options, int argc, char **argv, taken_up *t) {
+    GS_TRY(find_checkpoint(s, t));
+    if (!s->resume) return GS_OK;
+    GS_TRY(gs_state_read(s->resume, &t->state));
+    return take_up_options(t->state, s, options, argc, argv);
 }
 
 /* ---- the command ---- */
@@ -125,6 +163,8 @@ int gs_cmd_train(int argc, char **argv) {
         GS_RUN_OPTION("keep", NULL),
         GS_RUN_OPTION("save-state", NULL),
         GS_RUN_OPTION("resume", NULL),
+        GS_RUN_OPTION("checkpoint", NULL),
+        GS_RUN_OPTION("checkpoint-every", NULL),
         GS_RUN_OPTION("offload", NULL),
         GS_RUN_OPTION("offload-dir", NULL),
         GS_RUN_OPTION("max-memory", NULL),
@@ -162,7 +202,7 @@ int gs_cmd_train(int argc, char **argv) {
     if (s.names != GS_NAMES_OWN && !s.save)
         return gs_failed("train",
                          gs_fail(GS_E_USAGE, "--names says how --save names the weights: it needs --save"));
-    if (s.keep_best && !s.save)
+    if (s.keep.best && !s.save)
         return gs_failed("train",
                          gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
     if (s.fit && !s.max_memory)
@@ -175,15 +215,27 @@ int gs_cmd_train(int argc, char **argv) {
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
     gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};
-    gs_state *state = NULL;
-    if (s.resume) status = take_up(&s, options, argc, argv, &state);
+    taken_up taken = {0};
+    if (s.resume) status = take_up(&s, options, argc, argv, &taken);
     if (status == GS_OK) status = gs_layout_settle(&s);
     if (status != GS_OK)
         exit_status = gs_failed("train", status);
     else
         exit_status = run(&s, &log, &progress, argc, argv);
-    gs_state_free(state);
+    gs_state_free(taken.state);
+    free(taken.file);
     return exit_status;
+}
+
+static void tell_stopped(const gs_settings *s, const gs_result *r) {
+    const bool kept = r->checkpoints.on && !r->checkpoints.lost;
+    fprintf(stderr, "gradsum train: stopped by %s after step %llu%s%s%s%s\n",
+            gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal",
+            (unsigned long long)r->steps,
+            !s->save        ? ""
+            : s->save_state ? "; its weights and state are in "
+                            : "; its weights are in ",
+            s->save ? s->save : "", kept ? "; go on with --resume " : "", kept ? s->checkpoint : "");
 }
 
 static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv) {
@@ -193,20 +245,14 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_status status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
+    if (s->checkpoint) gs_checkpoint_on_signal();
     status = train(s, log, &observer, &result, &logged);
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);
     if (status != GS_OK) return fail(progress, status, &result);
     if (result.rank == 0) gs_progress_end(progress, &result);
     gs_tell_skipped("train", &result);
-    bool interrupted = result.interrupted;
-    if (interrupted && result.rank == 0)
-        fprintf(stderr, "gradsum train: stopped by %s after step %llu%s%s\n",
-                gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal",
-                (unsigned long long)result.steps,
-                !s->save        ? ""
-                : s->save_state ? "; its weights and state are in "
-                                : "; its weights are in ",
-                s->save ? s->save : "");
+    if (result.interrupted && result.rank == 0) tell_stopped(s, &result);
+    const bool failed = result.interrupted || !logged || result.checkpoints.lost;
     gs_result_free(&result);
-    return interrupted || !logged ? GS_EXIT_FAILED : GS_EXIT_OK;
+    return failed ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

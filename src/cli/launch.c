@@ -191,6 +191,10 @@ static void reap(launch_state *s) {
 
 static void stop(launch_state *s, int number) {
     double now = gs_seconds();
+    if (number == SIGUSR1) { /* they make a checkpoint, and go on */
+        send_all(s, number);
+        return;
+    }
     if (number == SIGQUIT || (s->stopped_by && now - s->stopped_at > AGAIN)) {
         send_all(s, SIGKILL);
     } else if (!s->stopped_by) {
@@ -228,7 +232,7 @@ static void watch(launch_state *s) {
 
 /* From here on signals wait until watch() takes them. One that is ignored (nohup) stays ignored. */
 static void take_signals(launch_state *s) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
     sigemptyset(&s->waited);
     sigaddset(&s->waited, SIGCHLD);
     signal(SIGCHLD, SIG_DFL);

@@ -5,6 +5,7 @@
 #include "train/offload.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,8 +179,23 @@ static void print_tensor(const gs_tensor_report *t) {
         t->workers, mb * t->held, mb * t->model, t->sums, t->sums > 1 ? "s" : "", gs_thousands(t->bytes));
 }
 
+static void print_checkpoints(const gs_checkpoint_report *c) {
+    if (!c->on) return;
+    if (c->written + c->failed == 0) return;
+    if (c->written > 0)
+        gs_print_fact("kept", "%d checkpoint%s of %.3g MB, the last of step %s", c->written,
+                      gs_s((unsigned)c->written), 1e-6 * c->bytes, gs_thousands((double)c->step));
+    if (c->lost) gs_print_fact("lost", "the last checkpoint could not be written");
+    gs_print_fact(
+        "",
+        "(a step waited %.3g ms for a copy, at most %.3g ms: %.2g %% of the training; each was written "
+        "in %.3g ms, beside it)",
+        1e3 * c->copied, 1e3 * c->longest, 100 * c->share, 1e3 * c->wrote);
+}
+
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
+    print_checkpoints(&r->checkpoints);
     print_tensor(&r->tensor);
     print_zero(&r->zero, r);
     if (r->sent > 0 && r->sent_most > r->sent + 0.5)
@@ -246,6 +262,14 @@ void gs_modes_json_end(const gs_result *r, cJSON *o) {
                     GS_FIELD("offload_busy_ms", 1e3 * r->offload.in_step.busy),
                     GS_FIELD("offload_waited_ms", 1e3 * r->offload.in_step.waited),
                     GS_FIELD("offload_hidden", gs_away_hidden(r->offload.in_step)));
+    const gs_checkpoint_report *c = &r->checkpoints;
+    if (c->on)
+        GS_JSON_ADD(o, GS_FIELD("checkpoints", c->written), GS_FIELD("checkpoints_failed", c->failed),
+                    GS_FIELD("checkpoint_step", c->written ? (double)c->step : (double)NAN),
+                    GS_FIELD("checkpoint_bytes", c->bytes), GS_FIELD("checkpoint_copy_ms", 1e3 * c->copied),
+                    GS_FIELD("checkpoint_copy_most_ms", 1e3 * c->longest),
+                    GS_FIELD("checkpoint_copy_share", c->share),
+                    GS_FIELD("checkpoint_write_ms", 1e3 * c->wrote));
     if (r->bubble.stages > 0)
         GS_JSON_ADD(o, GS_FIELD("bubble", r->bubble.measured),
                     GS_FIELD("bubble_virtual_time", r->bubble.virtual_time),

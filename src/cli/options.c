@@ -125,6 +125,26 @@ static gs_status parse_name(const gs_option *o, const char *text) {
                    names->wanted, gs_did_you_mean(text, typed));
 }
 
+/* "best", "3", or both with a comma: the number is of checkpoints. */
+static gs_status parse_keep(const gs_option *o, const char *text) {
+    char term[32];
+    gs_keep *keep = o->value;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        double number = 0;
+        snprintf(term, sizeof term, "%.*s", (int)(length < 31 ? length : 31), at);
+        if (isdigit((unsigned char)*term)) {
+            const gs_option of_number = {o->name, GS_OPTION_INT, NULL, o->min, o->max, NULL, NULL};
+            GS_TRY(parse_number(&of_number, term, &number));
+            keep->checkpoints = (int)number;
+        } else {
+            GS_TRY(parse_name(o, term));
+        }
+        at += length;
+        if (!*at) return GS_OK;
+    }
+}
+
 static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
@@ -154,6 +174,10 @@ static gs_status parse_value(const gs_option *o, const char *text) {
         return parse_schedule(o, text);
     case GS_OPTION_SEGMENTS:
         return parse_recompute(o, text);
+    case GS_OPTION_EVERY:
+        return gs_checkpoint_every_read(text, o->value) ? GS_OK : wrong_value(o, text);
+    case GS_OPTION_KEEP:
+        return parse_keep(o, text);
     case GS_OPTION_RANGE:
         return parse_range(o, text);
     default:

@@ -10,7 +10,7 @@ const char *gs_option_default(const gs_option *o, char *text, size_t size) {
     if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
         o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
         o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_RANGE || o->kind == GS_OPTION_OFFLOAD ||
-        strstr(o->help, "(default"))
+        o->kind == GS_OPTION_EVERY || strstr(o->help, "(default"))
         return "";
     if (gs_option_is_number(o->kind)) {
         double value = gs_option_number(o->kind, o->value);

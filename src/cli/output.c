@@ -30,6 +30,15 @@ void gs_stop_on_signals(void) {
     signal(SIGPIPE, SIG_IGN); /* gs_flush_output sees it too, and the weights are not lost */
 }
 
+static void ask(int signal_number) {
+    (void)signal_number;
+    gs_checkpoint_requested = (gs_checkpoint_requested + 1) & 0xffff;
+}
+
+void gs_checkpoint_on_signal(void) {
+    signal(SIGUSR1, ask);
+}
+
 void gs_flush_output(void) {
     if (fflush(stdout) != 0 && errno == EPIPE && !gs_stop_requested) gs_stop_requested = SIGPIPE;
 }
@@ -333,11 +342,17 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_flush_output();
 }
 
+static void on_note(void *context, const char *sentence) {
+    gs_progress_clear(context);
+    fprintf(stderr, "gradsum: %s\n", sentence);
+}
+
 gs_observer gs_progress_observer(gs_progress *p) {
     p->bar = !p->json && isatty(STDERR_FILENO);
     p->bar_columns = gs_screen_of(stderr).width - 1;
     p->screen = gs_screen_of(stdout);
-    return (gs_observer){.context = p, .start = on_start, .step = on_step, .epoch = on_epoch};
+    return (gs_observer){
+        .context = p, .start = on_start, .step = on_step, .epoch = on_epoch, .note = on_note};
 }
 
 /* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */

@@ -51,3 +51,8 @@ gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size);
 
 /* SHA-256 of `bytes` bytes as 64 hexadecimal digits and a final 0. */
 void gs_sha256(const void *data, size_t bytes, char hex[65]);
+/* The same of a file; *bytes: how many it has. GS_E_FILE. */
+gs_status gs_sha256_file(const char *path, char hex[65], uint64_t *bytes);
+/* The same of what was put into a context of nettle's. */
+struct sha256_ctx;
+void gs_sha256_end(struct sha256_ctx *, char hex[65]);

@@ -50,13 +50,20 @@ static const char *behind_digits(const char *text) {
     return text + strspn(text, "0123456789");
 }
 
-/* Is it FILE.PID-N-HOST.tmp, and made here? */
-static bool is_temporary_of(const char *name, const char *file, const char *end) {
-    size_t length = strlen(file);
-    if (strncmp(name, file, length) != 0 || name[length] != '.') return false;
-    const char *rest = behind_digits(name + length + 1);
+/* Is it .PID-N-HOST.tmp, and made here? */
+static bool is_ending(const char *text, const char *end) {
+    const char *rest = *text == '.' ? behind_digits(text + 1) : NULL;
     if (rest) rest = *rest == '-' ? behind_digits(rest + 1) : NULL;
     return rest && strcmp(rest, end) == 0;
+}
+
+/* Is it FILE.PID-N-HOST.tmp, and made here? FILE NULL: any. */
+static bool is_temporary_of(const char *name, const char *file, const char *end) {
+    const size_t length = file ? strlen(file) : 0;
+    if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
+        if (is_ending(dot, end)) return true;
+    return false;
 }
 
 static void remove_if_left(int folder, const char *name) {
@@ -70,15 +77,24 @@ static void remove_if_left(int folder, const char *name) {
     close(fd);
 }
 
-void gs_temporary_clean(const char *path) {
-    char folder[PATH_MAX], end[16];
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    int length = slash ? (int)(slash - path) + 1 : 0;
-    if (snprintf(folder, sizeof folder, "%.*s.", length, path) >= (int)sizeof folder || !*file) return;
+static void clean(const char *folder, const char *file) {
+    char end[16];
     DIR *d = opendir(folder);
     if (!d) return;
     ending(end);
     for (const struct dirent *e = readdir(d); e; e = readdir(d))
         if (is_temporary_of(e->d_name, file, end)) remove_if_left(dirfd(d), e->d_name);
     closedir(d);
+}
+
+void gs_temporary_clean(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    int length = slash ? (int)(slash - path) + 1 : 0;
+    if (snprintf(folder, sizeof folder, "%.*s.", length, path) >= (int)sizeof folder || !*file) return;
+    clean(folder, file);
+}
+
+void gs_temporary_clean_folder(const char *folder) {
+    clean(folder, NULL);
 }

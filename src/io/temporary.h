@@ -15,3 +15,5 @@ int gs_temporary_open(const char *path, mode_t mode, char *name, size_t size);
 /* Remove those of `path` that nobody writes any more: made on this host, by this user, and not locked. Those of
  * other hosts, whose locks may not be seen here, stay. */
 void gs_temporary_clean(const char *path);
+/* The same of all files in a folder. */
+void gs_temporary_clean_folder(const char *folder);

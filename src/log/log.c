@@ -245,6 +245,11 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     log->paused = gs_seconds() - log->time; /* the next epoch's clock starts now */
 }
 
+static void on_note(void *context, const char *sentence) {
+    const gs_log *log = context;
+    if (log->next.note) log->next.note(log->next.context, sentence);
+}
+
 gs_observer gs_log_observer(gs_log *log) {
     return (gs_observer){.context = log,
                          .start = on_start,
@@ -253,7 +258,8 @@ gs_observer gs_log_observer(gs_log *log) {
                          .test = on_test,
                          .devices = on_devices,
                          .workers = on_workers,
-                         .timeline = on_timeline};
+                         .timeline = on_timeline,
+                         .note = on_note};
 }
 
 /* ---- the end ---- */

@@ -21,6 +21,12 @@ gs_status gs_safetensors_save(const char *path, const gs_model *model, const flo
 /* What else lies in the same file: the state of a run (train/state.h), which readers of weights pass over. */
 enum { GS_BESIDE_MOST = 4, GS_BESIDE_NAME = GS_PARAM_NAME + 64 };
 
+/* A file that was written. */
+typedef struct gs_written {
+    uint64_t bytes;
+    char sha256[65]; /* of all of them, as they were handed to the system */
+} gs_written;
+
 typedef struct gs_beside {
     const char *about; /* "state" in the metadata, a text */
     int count;
@@ -28,6 +34,7 @@ typedef struct gs_beside {
      * "optimizer.velocity.3.weight", shaped as "3.weight". */
     const char *name[GS_BESIDE_MOST]; /* "velocity" */
     float *vector[GS_BESIDE_MOST];
+    gs_written *written; /* to be told what was written; NULL: nobody wants to know */
 } gs_beside;
 
 /* gs_safetensors_save, with these. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/nettle.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "io/file.h"
@@ -95,38 +96,55 @@ static char *header_text(const gs_model *model, const gs_beside *beside) {
     return padded;
 }
 
+/* Where the bytes go: to the file, and where it is wanted, into their hash. */
+typedef struct sink {
+    FILE *file;
+    struct sha256_ctx *hash;
+    uint64_t bytes;
+} sink;
+
+static bool put(sink *s, const void *data, size_t bytes) {
+    if (s->hash) sha256_update(s->hash, bytes, data);
+    s->bytes += bytes;
+    return fwrite(data, 1, bytes, s->file) == bytes;
+}
+
 /* (out, in) as (in, out): a column at a time. */
-static bool write_transposed(FILE *f, const gs_param *p, const float *w) {
+static bool write_transposed(sink *s, const gs_param *p, const float *w) {
     const size_t rows = (size_t)p->dims[0], columns = (size_t)p->dims[1];
     float *column = malloc(rows * sizeof *column);
     bool ok = column != NULL;
     for (size_t c = 0; ok && c < columns; c++) {
         for (size_t r = 0; r < rows; r++) column[r] = w[r * columns + c];
-        ok = fwrite(column, sizeof *column, rows, f) == rows;
+        ok = put(s, column, rows * sizeof *column);
     }
     free(column);
     return ok;
 }
 
 /* The first `count` parameters, or state. */
-static bool write_values(FILE *f, const gs_model *model, int count, const float *host) {
+static bool write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];
         const float *w = host + p->at;
-        if (!(p->transposed ? write_transposed(f, p, w) : fwrite(w, sizeof *w, p->count, f) == p->count))
-            return false;
+        if (!(p->transposed ? write_transposed(s, p, w) : put(s, w, p->count * sizeof *w))) return false;
     }
     return true;
 }
 
-static bool write_all(FILE *f, const gs_model *model, const char *header, const float *host,
+static bool write_all(sink *s, const gs_model *model, const char *header, const float *host,
                       const gs_beside *beside) {
-    uint64_t length = strlen(header);
-    if (fwrite(&length, sizeof length, 1, f) != 1 || fwrite(header, 1, length, f) != length) return false;
-    if (!write_values(f, model, model->saved_count, host)) return false;
+    const uint64_t length = strlen(header);
+    if (!put(s, &length, sizeof length) || !put(s, header, length)) return false;
+    if (!write_values(s, model, model->saved_count, host)) return false;
     for (int v = 0; v < beside->count; v++)
-        if (!write_values(f, model, model->param_count, beside->vector[v])) return false;
+        if (!write_values(s, model, model->param_count, beside->vector[v])) return false;
     return true;
+}
+
+static void tell(sink *s, gs_written *written) {
+    written->bytes = s->bytes;
+    gs_sha256_end(s->hash, written->sha256);
 }
 
 gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, const float *host,
@@ -134,13 +152,17 @@ gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, co
     char *header = header_text(model, beside);
     if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     gs_file_writer w;
+    struct sha256_ctx hash;
     gs_status st = gs_file_writer_open(path, &w);
-    if (st == GS_OK && !write_all(w.file, model, header, host, beside))
+    sink s = {w.file, beside->written ? &hash : NULL, 0};
+    sha256_init(&hash);
+    if (st == GS_OK && !write_all(&s, model, header, host, beside))
         st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     if (st == GS_OK)
         st = gs_file_writer_commit(&w);
     else
         gs_file_writer_discard(&w);
+    if (st == GS_OK && beside->written) tell(&s, beside->written);
     free(header);
     return st;
 }

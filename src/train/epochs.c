@@ -55,6 +55,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->stop = score.stop;
         bool bad = gs_watch_loss(w, score.loss, w->step);
         diverged = bad && !w->way->apart; /* these tell each other by the request to stop */
+        if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);
         gs_step_times_ended(&w->measured.times, gs_seconds(), w->piece.batch == w->batch);
         if (!total->stop && !diverged && is_test_due(w, i + 1, steps))
@@ -63,6 +64,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
     if (w->way->end_epoch) GS_TRY(gs_context(w->way->end_epoch(w, total), "end of epoch %d", epoch));
     gs_watch_loss(w, total->loss, w->step);
     GS_TRY(gs_check_divergence(w));
+    if (w->way->apart && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, total));
     return w->device->ops->finish(w->device);
 }
 
@@ -101,7 +103,7 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
     bool better = w->test_set->text ? result->test_loss < result->kept_loss
                                     : result->test_accuracy > result->kept_accuracy;
     better |= result->kept_epoch == 0;
-    if (!w->settings->keep_best || !better) return GS_OK;
+    if (!w->settings->keep.best || !better) return GS_OK;
     if (w->comm->rank != 0 && !gs_are_divided(w->model)) return GS_OK;
     result->kept_epoch = 0; /* its weights are overwritten */
     GS_TRY(read_weights(w, result));
@@ -147,6 +149,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     if (s->begin) GS_TRY(gs_state_restore(w));
     GS_TRY(gs_digest_create(w));
     GS_TRY(gs_make_way(w));
+    GS_TRY(gs_checkpoints_create(w));
     if (w->comm->size > 1 && (w->way->split || s->zero || w->group))
         GS_TRY(gs_report_devices(w, &w->devices));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
@@ -204,6 +207,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     if (w->way->report) GS_TRY(w->way->report(w, result));
     GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));
+    GS_TRY(gs_checkpoints_end(w, observer, seconds, &result->checkpoints));
     if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
     GS_TRY(make_weights(w, result)); /* its memory belongs into the report */
     GS_TRY(gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker));

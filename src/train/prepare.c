@@ -64,11 +64,24 @@ gs_status gs_run_plan_to_save(const gs_run *run, gs_model **plan) {
     return status;
 }
 
+/* From a folder of checkpoints the newest that is whole is taken. */
+static gs_status find_checkpoint(gs_run *run) {
+    const gs_observer *o = run->observer;
+    char note[GS_CHECKPOINT_NOTE];
+    const bool first = !run->settings.processes || run->settings.processes->rank == 0;
+    if (!gs_checkpoint_is_folder(run->settings.resume)) return gs_checkpoint_check_file(run->settings.resume);
+    GS_TRY(gs_context(gs_checkpoint_find(run->settings.resume, &run->resume, note), "--resume"));
+    if (*note && first && o && o->note) o->note(o->context, note);
+    run->settings.resume = run->resume;
+    return GS_OK;
+}
+
 /* The file is the one of the weights, too. */
 static gs_status read_state(gs_run *run) {
     gs_settings *s = &run->settings;
     s->begin = NULL;
     if (!s->resume) return GS_OK;
+    GS_TRY(find_checkpoint(run));
     GS_TRY(gs_state_read(s->resume, &run->state));
     s->load = s->resume;
     s->begin = run->state;
@@ -139,4 +152,5 @@ void gs_run_free(gs_run *run) {
     gs_dataset_free(run->loaded[GS_TEST]);
     gs_saved_free(&run->saved);
     free(run->model);
+    free(run->resume);
 }

@@ -85,6 +85,7 @@ static gs_status rehearse(gs_worker *w) {
         GS_TRY(gs_optimizer_warm_up(w->optimizer));
     }
     GS_TRY(gs_make_way(w));
+    GS_TRY(gs_checkpoints_create(w));
     GS_TRY(rehearse_step(w, 0));
     if (w->way->split && !one) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));

@@ -32,6 +32,8 @@ typedef struct gs_score {
     bool stop;                     /* a worker was asked to stop: all end after this step */
     float loss_scale;              /* of a step in f16 (optim/loss_scale.h); else 0 */
     bool skipped;                  /* then: its update was left out */
+    bool checkpoint;               /* all make a checkpoint after this step, ... */
+    bool asked;                    /* or a worker was asked for one (checkpoint/checkpoint.h) */
 } gs_score;
 
 /* What a run reports as it goes on, from rank 0 only, in its thread. Any may be NULL. */
@@ -77,6 +79,8 @@ typedef struct gs_observer {
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
+    void (*note)(void *context,
+                 const char *sentence); /* something that the user should know, and that ends nothing */
 } gs_observer;
 
 /* What --bucket gained, in seconds per step: the time of the sums of all buckets, and how long the step waited for them
@@ -121,6 +125,18 @@ typedef struct gs_offload_report {
     gs_away_times in_step; /* device.h */
 } gs_offload_report;
 
+/* With settings->checkpoint, on rank 0: how many were made, and what that cost. */
+typedef struct gs_checkpoint_report {
+    bool on;
+    int written, failed;
+    bool lost;              /* the last one could not be written */
+    uint64_t step;          /* of the last one that was, */
+    double bytes;           /* and its size */
+    double copied, longest; /* seconds that a step waited for a copy: the mean, and the longest */
+    double share;           /* all copies, as a share of the time of training */
+    double wrote;           /* seconds that one was written, beside training: the mean */
+} gs_checkpoint_report;
+
 /* What the server of an asynchronous run counted. */
 typedef struct gs_staleness {
     uint64_t *count; /* [s], s < counts: gradients applied after s others since their weights were read */
@@ -151,6 +167,7 @@ typedef struct gs_result {
     gs_zero_report zero;
     gs_tensor_report tensor;
     gs_offload_report offload;
+    gs_checkpoint_report checkpoints;
     double sent, sent_most;   /* bytes per step: mean over all workers, and the one with most; 0: not known */
     int workers;              /* of all processes */
     int threads;              /* that each cpu worker of this process had */

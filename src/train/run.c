@@ -129,8 +129,9 @@ static gs_status save_weights(gs_run *run) {
     GS_TRY(gs_run_plan_to_save(run, &plan));
     plan->scaling = run->scaling;
     plan->vocabulary = run->train_set->text ? &run->train_set->text->vocabulary : NULL;
-    gs_status status = first->state ? gs_state_save(s->save, plan, s->optimizer, first->weights, first->state)
-                                    : gs_safetensors_save(s->save, plan, first->weights);
+    gs_status status = first->state
+                           ? gs_state_save(s->save, plan, s->optimizer, first->weights, first->state, NULL)
+                           : gs_safetensors_save(s->save, plan, first->weights);
     gs_model_free(plan);
     return status;
 }
@@ -217,10 +218,19 @@ static gs_status plan_memory(gs_run *run) {
     return limited ? status : GS_OK;
 }
 
+/* Rank 0 writes them. */
+static gs_status prepare_checkpoints(const gs_run *run) {
+    const gs_settings *s = &run->settings;
+    const bool first = !s->processes || s->processes->rank == 0;
+    if (!s->checkpoint || !first) return GS_OK;
+    return gs_checkpoint_prepare(s->checkpoint, s->resume, run->state ? run->state->step : 0);
+}
+
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
     gs_run run = {.job = JOB_TRAIN, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
     gs_status status = gs_run_prepare(&run);
+    if (status == GS_OK) status = prepare_checkpoints(&run);
     if (status == GS_OK) status = plan_memory(&run);
     if (status == GS_OK) status = run_workers(&run);
     bool trained = status == GS_OK;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include "model/safetensors.h"
+#include "train/checkpoint/folder.h"
 #include "train/memory.h"
 #include "train/state.h"
 
@@ -16,6 +17,7 @@ typedef struct gs_run {
     char *model;          /* its text, where it was made to fit the data; else NULL */
     gs_saved saved;       /* what the file settings.load says of itself */
     gs_state *state;      /* what is in settings.resume */
+    char *resume;         /* that file, where settings.resume was a folder; else NULL */
     gs_scaling scaling;   /* of the training set, or of the one that the loaded weights were trained on */
     const gs_observer *observer;
     gs_dataset *loaded[2]; /* from files; NULL where they came from memory */

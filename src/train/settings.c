@@ -58,6 +58,7 @@ static gs_status check_pair(const gs_run_option *o, const void *value) {
     bool valid = o->kind == GS_OPTION_LINK       ? gs_link_is_valid(value)
                  : o->kind == GS_OPTION_NORM     ? gs_batch_norm_is_valid(value)
                  : o->kind == GS_OPTION_AUGMENT  ? gs_augment_is_valid(value)
+                 : o->kind == GS_OPTION_EVERY    ? gs_checkpoint_every_is_valid(value)
                  : o->kind == GS_OPTION_SEGMENTS ? gs_recompute_is_valid(*(const int *)value)
                  : o->kind == GS_OPTION_SCHEDULE ? gs_lr_schedule_is_valid(value)
                                                  : gs_jitter_is_valid(value);
@@ -91,7 +92,8 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
         if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
         if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM ||
-            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS)
+            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS ||
+            o->kind == GS_OPTION_EVERY)
             GS_TRY(check_pair(o, value));
         if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
         if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));
@@ -169,8 +171,12 @@ static gs_status check_loss(const gs_settings *s) {
 }
 
 static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
-    const char *option = s->resume ? "--resume" : "--save-state";
-    if (!s->resume && !s->save_state) return GS_OK;
+    const char *option = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : "--save-state";
+    const bool timed = s->checkpoint_every.steps > 0 || s->checkpoint_every.seconds > 0;
+    if (!s->checkpoint && (timed || s->keep.checkpoints > 0))
+        return gs_fail(GS_E_USAGE, "--%s is for checkpoints: it needs --checkpoint DIR",
+                       timed ? "checkpoint-every" : "keep N");
+    if (!s->resume && !s->save_state && !s->checkpoint) return GS_OK;
     if (chosen->no_state)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s", chosen->option, chosen->no_state,
                        option);
@@ -180,7 +186,7 @@ static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
                        "only one of them");
     if (!s->save_state) return GS_OK;
     if (!s->save) return gs_fail(GS_E_USAGE, "--save-state needs --save FILE, to write the state in");
-    if (s->keep_best)
+    if (s->keep.best)
         return gs_fail(GS_E_USAGE,
                        "--keep best saves the weights of an earlier epoch, and --save-state the state that "
                        "belongs to the last ones; use only one of them");

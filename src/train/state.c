@@ -9,6 +9,7 @@
 
 #include "core/text.h"
 #include "io/json.h"
+#include "model/match.h"
 #include "model/safetensors.h"
 #include "train/internal.h"
 #include "train/options/options.h"
@@ -75,29 +76,21 @@ static gs_status take_vector(gs_worker *w, int i, float *whole) {
     return gs_optimizer_read_vector(w->optimizer, i, whole);
 }
 
-static gs_status take(gs_worker *w, gs_state *s) {
-    const gs_optimizer *o = w->optimizer;
+static gs_status make(gs_worker *w, gs_state *s) {
     const gs_settings settings = with_numbers(w->settings, w->train_set->count);
-    s->step = w->step;
-    s->updates = o->updates;
-    s->loss_scale = o->loss_scale.scale;
-    s->good = o->loss_scale.good;
     s->samples = w->train_set->count;
     s->data = gs_data_checksum(w->train_set);
     s->options = options_of(&settings);
-    GS_TRY(make_vectors(s, o->vectors, gs_model_whole(w->model)->params));
-    for (int i = 0; i < o->vectors; i++) GS_TRY(take_vector(w, i, s->vector[i]));
-    return GS_OK;
+    GS_TRY(make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, gs_state_bytes(s));
 }
 
-gs_status gs_state_take(gs_worker *w, gs_state **out) {
+gs_status gs_state_create(gs_worker *w, gs_state **out) {
     *out = NULL;
-    for (int i = 0; i < w->optimizer->vectors && w->comm->rank != 0; i++) GS_TRY(take_vector(w, i, NULL));
     if (w->comm->rank != 0) return GS_OK;
     gs_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
-    gs_status status = take(w, s);
-    if (status == GS_OK) status = gs_book_host(w, GS_MEMORY_OPTIMIZER, s, gs_state_bytes(s));
+    gs_status status = make(w, s);
     if (status == GS_OK)
         *out = s;
     else
@@ -105,8 +98,23 @@ gs_status gs_state_take(gs_worker *w, gs_state **out) {
     return status;
 }
 
-gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
-                        const float *weights, const gs_state *s) {
+gs_status gs_state_fill(gs_worker *w, gs_state *s) {
+    const gs_optimizer *o = w->optimizer;
+    for (int i = 0; i < o->vectors; i++) GS_TRY(take_vector(w, i, s ? s->vector[i] : NULL));
+    if (!s) return GS_OK;
+    s->step = w->step;
+    s->updates = o->updates;
+    s->loss_scale = o->loss_scale.scale;
+    s->good = o->loss_scale.good;
+    return GS_OK;
+}
+
+gs_status gs_state_take(gs_worker *w, gs_state **out) {
+    GS_TRY(gs_state_create(w, out));
+    return gs_state_fill(w, *out);
+}
+
+cJSON *gs_state_json(const gs_state *s) {
     char checksum[16];
     snprintf(checksum, sizeof checksum, "%08" PRIx32, s->data);
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("step", s->step), GS_FIELD("updates", s->updates),
@@ -114,10 +122,16 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
                               GS_FIELD("options", cJSON_Duplicate(s->options, true)));
     if (s->loss_scale > 0)
         GS_JSON_ADD(o, GS_FIELD("loss_scale", (double)s->loss_scale), GS_FIELD("loss_scale_steps", s->good));
+    return o;
+}
+
+gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
+                        const float *weights, const gs_state *s, gs_written *written) {
+    cJSON *o = gs_state_json(s);
     char *about = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);
     if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);
-    gs_beside beside = {.about = about, .count = s->vectors};
+    gs_beside beside = {.about = about, .count = s->vectors, .written = written};
     for (int i = 0; i < s->vectors; i++) {
         beside.name[i] = ops->vector[i];
         beside.vector[i] = s->vector[i];
@@ -275,15 +289,46 @@ bool gs_state_has_ended(const gs_state *state, const gs_settings *s, char *text,
     return true;
 }
 
+static const gs_param *param_named(const gs_model *m, const char *name) {
+    for (int i = 0; i < m->saved_count; i++)
+        if (strcmp(m->param[i]->name, name) == 0) return m->param[i];
+    return NULL;
+}
+
+/* The first tensor of the one that the other has not, or has in another shape; where there is none, `what` stays. */
+static void first_other(const gs_model *kept, const gs_model *given, char *what, size_t size) {
+    char there[100], here[100];
+    for (int i = 0; i < kept->saved_count || i < given->saved_count; i++) {
+        const bool of_kept = i < kept->saved_count;
+        const char *name = (of_kept ? kept : given)->param[i]->name;
+        const gs_param *a = param_named(kept, name), *b = param_named(given, name);
+        if (a) gs_match_shape(a, false, there, sizeof there);
+        if (b) gs_match_shape(b, false, here, sizeof here);
+        if (a && b && strcmp(there, here) == 0) continue;
+        if (a && b)
+            snprintf(what, size, "%s is %s there, and %s in --model", name, there, here);
+        else
+            snprintf(what, size, "%s %s is missing in %s", a ? "its" : "--model's", name,
+                     a ? "--model" : "it");
+        return;
+    }
+}
+
 gs_status gs_state_check_model(const gs_settings *s, const gs_saved *saved, gs_shape in) {
-    gs_model *plan;
+    gs_model *plan, *kept;
+    char what[400];
     if (!saved->model || s->model == saved->model) return GS_OK;
     GS_TRY(gs_model_plan(s->model, in, &plan));
-    bool same = strcmp(plan->text, saved->model) == 0;
+    const bool same = strcmp(plan->text, saved->model) == 0;
+    snprintf(what, sizeof what, "%s", gs_printable(saved->model));
+    if (!same && gs_model_plan(saved->model, in, &kept) == GS_OK) {
+        first_other(kept, plan, what, sizeof what);
+        gs_model_free(kept);
+    }
     gs_model_free(plan);
     if (same) return GS_OK;
     return gs_fail(GS_E_USAGE, "--model: the run in %s has another one: %s; wanted the same, or no --model",
-                   s->resume, gs_printable(saved->model));
+                   s->resume, what);
 }
 
 static gs_status check_same_scaling(const gs_settings *s, const char *name, const gs_by_channel *given,

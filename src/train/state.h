@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include "model/safetensors.h"
 #include "train/train.h"
 
 struct cJSON;
@@ -48,9 +49,17 @@ size_t gs_state_bytes(const gs_state *);
 /* Between two steps. All workers call it; *out: rank 0's, else NULL. */
 gs_status gs_state_take(gs_worker *, gs_state **out);
 
-/* Weights (model->saved floats) and state in one file, whole or not at all. GS_E_FILE, GS_E_MEMORY. */
+/* The same in two parts: its memory, on rank 0 (else NULL); and what the worker has now. */
+gs_status gs_state_create(gs_worker *, gs_state **out);
+gs_status gs_state_fill(gs_worker *, gs_state *);
+
+/* All of it but the vectors, to be freed with cJSON_Delete. */
+struct cJSON *gs_state_json(const gs_state *);
+
+/* Weights (model->saved floats) and state in one file, whole or not at all. written: what was, or NULL. GS_E_FILE,
+ * GS_E_MEMORY. */
 gs_status gs_state_save(const char *path, const gs_model *, const gs_optimizer_ops *, const float *weights,
-                        const gs_state *);
+                        const gs_state *, gs_written *written);
 
 /* ---- read ---- */
 

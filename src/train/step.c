@@ -77,13 +77,19 @@ static gs_status sum_over_workers(gs_worker *w) {
 
 volatile sig_atomic_t gs_stop_requested;
 
+float gs_wishes(gs_worker *w, uint64_t done) {
+    const float checkpoint = gs_checkpoint_wish(w, done);
+    return gs_stop_requested ? GS_ASKS_TO_STOP : checkpoint; /* the run's end has one of its own */
+}
+
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
-    float one = 1;
-    int32_t asked = gs_stop_requested, all[GS_TENSOR_MOST];
-    if (w->group) GS_TRY(gs_comm_all_gather(w->group, &asked, all, 1, GS_I32));
-    for (int i = 0; w->group && i < w->group->size; i++) asked |= all[i];
-    if (!asked) return GS_OK;
-    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &one, sizeof one);
+    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];
+    if (w->group) GS_TRY(gs_comm_all_gather(w->group, &wish, all, 1, GS_F32));
+    for (int i = 0; w->group && i < w->group->size; i++)
+        if (all[i] > wish) wish = all[i];
+    if (!(wish > 0)) return GS_OK;
+    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &wish,
+                                 sizeof wish);
 }
 
 /* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work

@@ -18,6 +18,7 @@
  *     settings.c    which settings are allowed, and which go together
  *     rates.c       the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
+ *     checkpoint/   that state in a folder, now and then, written beside training (checkpoint/checkpoint.h)
  *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
@@ -53,6 +54,7 @@
 #include "comm/comm.h"
 #include "sync/sync.h"
 #include "train/batch_norm.h"
+#include "train/checkpoint/every.h"
 #include "train/jitter.h"
 #include "train/layout.h"
 #include "train/result.h"
@@ -78,6 +80,13 @@ typedef struct gs_slow {
 typedef struct gs_step_range {
     uint64_t first, last;
 } gs_step_range;
+
+/* What stays of a run. */
+typedef struct gs_keep {
+    /* The weights, saved or in gs_result, are those of the best epoch: by test accuracy, of a text by test loss. */
+    bool best;
+    int checkpoints; /* so many, the newest; 0: GS_KEEP_CHECKPOINTS */
+} gs_keep;
 
 /* Everything that decides a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
@@ -114,7 +123,11 @@ typedef struct gs_settings {
     uint64_t micro_batch;    /* most samples at once in a device's memory; 0: GS_MICRO_BATCH, or less */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
     bool save_state;         /* in `save`, write the state of the run beside the weights (state.h) */
-    const char *resume;      /* go on with the run whose state is in this file; NULL: begin a new one */
+    const char *checkpoint;  /* a folder for checkpoints (checkpoint/checkpoint.h); NULL: there are none */
+    gs_checkpoint_every checkpoint_every; /* how often */
+    /* Go on with the run whose state is in this file, or in the newest checkpoint of this folder that is whole; NULL:
+     * begin a new one. */
+    const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
     gs_names names;               /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
@@ -149,9 +162,7 @@ typedef struct gs_settings {
     bool record;         /* call the observer's workers and timeline functions too */
     gs_step_range trace; /* the steps of that timeline */
     bool confusion;      /* of gs_eval: count which class is taken for which */
-    bool
-        keep_best; /* the weights, saved or in gs_result, are those of the best epoch: by test accuracy, of a text by
-                      test loss */
+    gs_keep keep;
     bool measure; /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
@@ -174,6 +185,7 @@ gs_settings gs_settings_default(void);
 gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
 
 enum {
+    GS_KEEP_CHECKPOINTS = 3,
     GS_MICRO_BATCH = 256,     /* a larger part of a batch is computed in several pieces (data/schedule.h), */
     GS_MICRO_BYTES = 1 << 30, /* or if the outputs of all its layers had more bytes */
     GS_TENSOR_MOST = 64,      /* workers in a group of --tensor, at most */
@@ -254,7 +266,8 @@ typedef struct gs_worker {
     gs_measured measured;
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;
-    struct gs_device_report *devices; /* of all workers, where these hold different parts; else NULL */
+    struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
+    struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */
 } gs_worker;
 
 /* Load settings->data as the settings say: labels, tokens, context. As gs_dataset_load; GS_E_USAGE too: a
@@ -332,3 +345,6 @@ gs_status gs_devices_name(const char *list, int i, char name[48]);
 
 /* A signal handler may set it: then every worker of every process ends after its current step. */
 extern volatile sig_atomic_t gs_stop_requested;
+
+/* A signal handler may change it, to any other value: then a run with settings->checkpoint makes one soon. */
+extern volatile sig_atomic_t gs_checkpoint_requested;

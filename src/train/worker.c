@@ -143,6 +143,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
+    gs_checkpoints_free(w);
     if (w->way && w->way->free) w->way->free(w); /* first: its threads may use all that follows */
     gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);

@@ -137,6 +137,8 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
         return gs_batch_norm_text(value, text, size);
     case GS_OPTION_SCHEDULE:
         return gs_lr_schedule_text(value, text, size);
+    case GS_OPTION_EVERY:
+        return gs_checkpoint_every_text(value, text, size);
     case GS_OPTION_SEGMENTS:
         return gs_recompute_text(*(const int *)value, text, size);
     case GS_OPTION_AUGMENT:
@@ -162,6 +164,8 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_SCHEDULE)
         return "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
                "grow, the factor above 0 and at most 1";
+    if (kind == GS_OPTION_EVERY)
+        return "a number of steps from 1 up, such as 100, or a time from 1ms to 1000000s, such as 60s";
     if (kind == GS_OPTION_SEGMENTS)
         return "all, blocks, none, or a whole number of layers from 1 to 1000000, such as 4";
     if (kind == GS_OPTION_AUGMENT)

@@ -31,6 +31,7 @@ typedef enum gs_option_kind {
     GS_OPTION_SCHEDULE, /* gs_lr_schedule: constant, step:E,E@F, linear, cosine */
     GS_OPTION_AUGMENT,  /* gs_augment: crop:4,flip,cutout:8, none */
     GS_OPTION_OFFLOAD,  /* unsigned: optimizer,activations,weights, none */
+    GS_OPTION_EVERY,    /* gs_checkpoint_every: 100, 60s */
     GS_OPTION_SEGMENTS, /* int: what layer/recompute.h takes: all, blocks, 4, none */
     GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
@@ -41,7 +42,7 @@ typedef enum gs_option_kind {
     GS_OPTION_PRODUCTS, /* gs_precision: f32, bf16, f16 */
     GS_OPTION_RULE,     /* gs_lr_rule */
     GS_OPTION_BIND,     /* bool: cores, none */
-    GS_OPTION_KEEP,     /* bool: best, last */
+    GS_OPTION_KEEP,     /* gs_keep: best, last, 3, best,3 */
     GS_OPTION_OPTIM,    /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
 } gs_option_kind;
 

@@ -60,8 +60,8 @@ static gs_status average(gs_worker *w, gs_mem x, size_t count) {
 }
 
 /* Average weights, the layers' state, and the optimiser's vectors (velocity), where there was a step since the last
- * time, and sum the epoch's counts, which tell everybody whether to stop. */
-static gs_status meet(gs_worker *w, gs_score *score) {
+ * time, and sum the epoch's counts, which tell everybody whether to stop. `done` steps are done by then. */
+static gs_status meet(gs_worker *w, uint64_t done, gs_score *score) {
     local *l = w->way_state;
     gs_mem stats = gs_model_stats(w->model);
     float sum[GS_STATS];
@@ -71,7 +71,7 @@ static gs_status meet(gs_worker *w, gs_score *score) {
             GS_TRY(average(w, w->optimizer->vector[i], w->model->params));
     }
     l->mine = l->all = 0;
-    if (gs_stop_requested) l->stats[GS_STAT_STOP] = 1;
+    l->stats[GS_STAT_STOP] = gs_wishes(w, done);
     GS_TRY(w->device->ops->write(w->device, stats, l->stats, sizeof l->stats));
     GS_TRY(gs_sync_sum(w->sync, w->device, stats, GS_STATS));
     GS_TRY(w->device->ops->read(w->device, sum, stats, sizeof sum));
@@ -96,14 +96,16 @@ static gs_status step(gs_worker *w, gs_score *score) {
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
     gs_score sum; /* of the epoch up to here, over all workers: so far only the request to stop matters */
-    GS_TRY(meet(w, &sum));
+    GS_TRY(meet(w, w->step + 1, &sum));
     score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
+    score->checkpoint = sum.checkpoint;
+    score->asked = sum.asked;
     return GS_OK;
 }
 
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
     local *l = w->way_state;
-    GS_TRY(meet(w, total));
+    GS_TRY(meet(w, w->step, total));
     l->stats[GS_STAT_LOSS] = l->stats[GS_STAT_CORRECT] = l->stats[GS_STAT_SAMPLES] = 0;
     return GS_OK;
 }

@@ -121,7 +121,7 @@ static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
-    w->counts[GS_STAT_STOP] = gs_stop_requested ? 1 : 0;
+    w->counts[GS_STAT_STOP] = gs_wishes(w, w->step + 1);
     GS_TRY(gs_comm_all_reduce(w->comm, w->counts, GS_STATS, GS_F32, GS_SUM));
     *score = gs_score_of(w->counts);
     return GS_OK;

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "train/checkpoint/checkpoint.h"
 #include "train/train.h"
 
 typedef struct gs_way {
@@ -120,8 +121,12 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
 gs_status gs_gradient(gs_worker *);
 
-/* If this process was asked to stop, or that of another worker of the group, the counts say so to all workers that they
- * are summed over. */
+/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
+ * checkpoint/checkpoint.h. Once in each step. */
+float gs_wishes(gs_worker *, uint64_t done);
+
+/* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so
+ * to all workers that they are summed over. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* The counts that lie after the gradients. */
@@ -131,12 +136,16 @@ gs_status gs_read_score(gs_worker *, gs_score *);
 gs_status gs_update(gs_worker *, double samples);
 
 static inline gs_score gs_score_of(const float stats[GS_STATS]) {
+    const float wishes = stats[GS_STAT_STOP], less_than_1 = wishes - (float)(int)wishes;
+    const bool checkpoint = less_than_1 >= GS_SAYS_CHECKPOINT;
     return (gs_score){.loss = stats[GS_STAT_LOSS],
                       .correct = stats[GS_STAT_CORRECT],
                       .samples = stats[GS_STAT_SAMPLES],
-                      .stop = stats[GS_STAT_STOP] > 0,
+                      .stop = wishes >= GS_ASKS_TO_STOP,
                       .loss_scale = 0,
-                      .skipped = false};
+                      .skipped = false,
+                      .checkpoint = checkpoint,
+                      .asked = less_than_1 > (checkpoint ? GS_SAYS_CHECKPOINT : 0)};
 }
 
 /* ---- the clock beside a step (measure.c) ---- */

@@ -1,0 +1,165 @@
+#include "train/checkpoint/checkpoint.h"
+
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "data/text_set.h"
+#include "train/checkpoint/writer.h"
+#include "train/internal.h"
+
+typedef struct gs_checkpoints {
+    uint64_t last;      /* the step of the last one that was begun; of a new run 0 */
+    sig_atomic_t seen;  /* gs_checkpoint_requested when that was */
+    bool asked;         /* rank 0: a worker was asked for one since then */
+    double moment;      /* of the last one */
+    double copied;      /* seconds of copies, in all */
+    double longest;     /* of one of them */
+    int copies, failed; /* failed: of these failures the observer was told */
+    float
+        *weights; /* where they are read: the copy, or of other ranks what is thrown away; NULL: not needed */
+    gs_checkpoint_job job;        /* on rank 0, as is the next: else NULL */
+    gs_checkpoint_writer *writer; /* NULL in a rehearsal, too */
+} gs_checkpoints;
+
+volatile sig_atomic_t gs_checkpoint_requested;
+
+/* ---- when ---- */
+
+static bool is_due(const gs_checkpoints *c, const gs_checkpoint_every *e, uint64_t step) {
+    if (c->asked || c->seen != gs_checkpoint_requested) return true;
+    if (e->steps > 0) return step / e->steps > c->last / e->steps;
+    return gs_seconds() - c->moment >= (e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS);
+}
+
+float gs_checkpoint_wish(gs_worker *w, uint64_t done) {
+    const gs_checkpoints *c = w->checkpoints;
+    if (!c) return 0;
+    if (!c->writer) return c->seen != gs_checkpoint_requested ? GS_ASKS_FOR_CHECKPOINT : 0;
+    const bool due = is_due(c, &w->settings->checkpoint_every, done);
+    return due && gs_checkpoint_writer_is_idle(c->writer) ? GS_SAYS_CHECKPOINT : 0;
+}
+
+/* ---- made ---- */
+
+static gs_status make_plan(const gs_worker *w, gs_model **plan) {
+    GS_TRY(gs_model_plan(w->settings->model, w->train_set->shape, plan));
+    (*plan)->scaling = w->model->scaling;
+    (*plan)->vocabulary = w->train_set->text ? &w->train_set->text->vocabulary : NULL;
+    return GS_OK;
+}
+
+static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
+    const gs_settings *s = w->settings;
+    GS_TRY(make_plan(w, &c->job.plan));
+    GS_TRY(gs_state_create(w, &c->job.state));
+    c->job.folder = s->checkpoint;
+    c->job.ops = s->optimizer;
+    c->job.per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    c->job.keep = s->keep.checkpoints > 0 ? s->keep.checkpoints : GS_KEEP_CHECKPOINTS;
+    c->job.any_value = s->keep_going;
+    c->job.weights = c->weights;
+    return gs_checkpoint_writer_create(&c->job, &c->writer);
+}
+
+/* The memory that a rehearsal books: no name stands for the vectors there. */
+static gs_status book_vectors(gs_worker *w, gs_checkpoints *c) {
+    const size_t params = gs_model_whole(w->model)->params;
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->job,
+                        (size_t)w->optimizer->vectors * params * sizeof(float));
+}
+
+gs_status gs_checkpoints_create(gs_worker *w) {
+    const bool first = w->comm->rank == 0;
+    const size_t bytes = gs_model_whole(w->model)->saved * sizeof(float);
+    if (!w->settings->checkpoint) return GS_OK;
+    gs_checkpoints *c = w->checkpoints = calloc(1, sizeof *c);
+    if (!c) return gs_fail(GS_E_MEMORY, "no memory for --checkpoint");
+    c->seen = gs_checkpoint_requested;
+    c->last = w->step;
+    c->moment = gs_seconds();
+    if ((first || gs_are_divided(w->model)) && !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
+        return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
+    if (!first) return GS_OK;
+    return w->settings->rehearses ? book_vectors(w, c) : create_on_first(w, c);
+}
+
+void gs_checkpoints_free(gs_worker *w) {
+    gs_checkpoints *c = w->checkpoints;
+    if (!c) return;
+    gs_checkpoint_writer_free(c->writer);
+    gs_state_free(c->job.state);
+    gs_model_free(c->job.plan);
+    free(c->weights);
+    free(c);
+    w->checkpoints = NULL;
+}
+
+/* ---- taken ---- */
+
+static gs_status copy(gs_worker *w, gs_checkpoints *c) {
+    GS_TRY(gs_state_fill(w, c->job.state));
+    if (!c->weights) return GS_OK;
+    return w->way->weights ? w->way->weights(w, c->weights) : gs_model_read_weights(w->model, c->weights);
+}
+
+static gs_status take(gs_worker *w, gs_checkpoints *c) {
+    GS_TRY(w->device->ops->finish(w->device));
+    const double start = gs_seconds();
+    c->seen = gs_checkpoint_requested;
+    c->asked = false;
+    c->last = w->step;
+    GS_TRY(gs_context(copy(w, c), "checkpoint of step %llu", (unsigned long long)w->step));
+    c->moment = gs_seconds();
+    const double took = c->moment - start;
+    c->copied += took;
+    if (took > c->longest) c->longest = took;
+    c->copies++;
+    if (c->writer) gs_checkpoint_writer_start(c->writer);
+    return GS_OK;
+}
+
+/* Of each failure once. */
+static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
+    if (!c->writer || !gs_checkpoint_writer_is_idle(c->writer)) return;
+    const gs_checkpoint_done *d = gs_checkpoint_writer_done(c->writer);
+    if (d->failed == c->failed) return;
+    c->failed = d->failed;
+    if (observer->note) observer->note(observer->context, d->message);
+}
+
+gs_status gs_checkpoints_after_step(gs_worker *w, const gs_observer *observer, const gs_score *score) {
+    gs_checkpoints *c = w->checkpoints;
+    if (!c) return GS_OK;
+    tell_failure(c, observer);
+    c->asked |= score->asked;
+    return score->checkpoint ? take(w, c) : GS_OK;
+}
+
+gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double seconds,
+                             gs_checkpoint_report *report) {
+    gs_checkpoints *c = w->checkpoints;
+    *report = (gs_checkpoint_report){0};
+    if (!c) return GS_OK;
+    if (c->writer) gs_checkpoint_writer_wait(c->writer);
+    tell_failure(c, observer);
+    const gs_settings *s = w->settings;
+    int more = w->step > c->last;
+    if (c->writer && c->copies == 0) more |= !gs_checkpoint_is_there(s->checkpoint, w->step);
+    GS_TRY(gs_comm_broadcast(w->comm, &more, 1, GS_I32, 0));
+    if (more) GS_TRY(take(w, c));
+    if (!c->writer) return GS_OK;
+    gs_checkpoint_writer_wait(c->writer);
+    tell_failure(c, observer);
+    const gs_checkpoint_done *d = gs_checkpoint_writer_done(c->writer);
+    *report = (gs_checkpoint_report){.on = true,
+                                     .written = d->written,
+                                     .failed = d->failed,
+                                     .step = d->step,
+                                     .bytes = (double)d->bytes,
+                                     .copied = c->copies > 0 ? c->copied / c->copies : 0,
+                                     .longest = c->longest,
+                                     .wrote = d->written > 0 ? d->seconds / (d->written + d->failed) : 0,
+                                     .share = seconds > 0 ? c->copied / seconds : 0,
+                                     .lost = d->last_failed};
+    return GS_OK;
+}

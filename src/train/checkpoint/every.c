@@ -1,0 +1,36 @@
+#include "train/checkpoint/every.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+
+static const uint64_t STEPS_MOST = 1000000000000000; /* as of --steps */
+static const double SECONDS_LEAST = 0.001, SECONDS_MOST = 1e6;
+
+bool gs_checkpoint_every_is_valid(const gs_checkpoint_every *e) {
+    if (e->steps > 0) return e->steps <= STEPS_MOST && !(e->seconds > 0);
+    return !(e->seconds > 0) ? e->seconds >= 0 : e->seconds >= SECONDS_LEAST && e->seconds <= SECONDS_MOST;
+}
+
+bool gs_checkpoint_every_read(const char *text, gs_checkpoint_every *out) {
+    gs_checkpoint_every e = {0};
+    const size_t digits = strspn(text, "0123456789");
+    if (digits > 0 && digits <= 16 && !text[digits])
+        e.steps = strtoull(text, NULL, 10);
+    else if (!gs_unit_read(&text, gs_units_time, &e.seconds) || *text)
+        return false;
+    if ((e.steps == 0 && !(e.seconds > 0)) || !gs_checkpoint_every_is_valid(&e)) return false;
+    *out = e;
+    return true;
+}
+
+const char *gs_checkpoint_every_text(const gs_checkpoint_every *e, char *text, size_t size) {
+    if (e->steps > 0)
+        snprintf(text, size, "%" PRIu64, e->steps);
+    else
+        gs_unit_print(e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, text, size);
+    return text;
+}

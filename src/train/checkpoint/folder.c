@@ -1,0 +1,321 @@
+#include "train/checkpoint/folder.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "core/version.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/temporary.h"
+
+#define PREFIX "step-"
+static const char WEIGHTS[] = ".safetensors", MANIFEST[] = ".json";
+enum { MANIFEST_MOST = 1 << 20 /* bytes */, DIGITS_MOST = 15 };
+
+bool gs_checkpoint_is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* ---- names ---- */
+
+/* "DIR/step-000000200.json" */
+static gs_status path_of(const char *folder, uint64_t step, const char *ending, char **path) {
+    const size_t length = strlen(folder);
+    const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
+    if (asprintf(path, "%s%s" PREFIX "%09" PRIu64 "%s", folder, slash, step, ending) >= 0) return GS_OK;
+    *path = NULL;
+    return gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
+}
+
+/* "step-000000200" and this ending -> 200. */
+static bool step_of(const char *name, const char *ending, uint64_t *step) {
+    char again[64];
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) return false;
+    const char *digits = name + strlen(PREFIX);
+    const size_t count = strspn(digits, "0123456789");
+    if (count == 0 || count > DIGITS_MOST || strcmp(digits + count, ending) != 0) return false;
+    *step = strtoull(digits, NULL, 10);
+    snprintf(again, sizeof again, PREFIX "%09" PRIu64 "%s", *step, ending);
+    return strcmp(again, name) == 0;
+}
+
+typedef struct steps {
+    uint64_t *step; /* ascending */
+    size_t count;
+} steps;
+
+static int ascending(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool add(steps *s, uint64_t step) {
+    uint64_t *more = realloc(s->step, (s->count + 1) * sizeof *more);
+    if (!more) return false;
+    s->step = more;
+    s->step[s->count++] = step;
+    return true;
+}
+
+/* The steps of all files with this ending. s->step is to be freed, even after a failure. */
+static gs_status list(const char *folder, const char *ending, steps *s) {
+    uint64_t step;
+    bool memory = true;
+    *s = (steps){0};
+    DIR *d = opendir(folder);
+    if (!d) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+    for (const struct dirent *e = readdir(d); e && memory; e = readdir(d))
+        if (step_of(e->d_name, ending, &step)) memory = add(s, step);
+    closedir(d);
+    if (!memory) return gs_fail(GS_E_MEMORY, "no memory for a list of the checkpoints in %s", folder);
+    if (s->count > 0) qsort(s->step, s->count, sizeof *s->step, ascending);
+    return GS_OK;
+}
+
+/* ---- manifests ---- */
+
+static bool is_digest(const char *text) {
+    return text && strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+static const char *text_of(const cJSON *o, const char *name) {
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
+}
+
+/* *o is to be freed. */
+static gs_status read_manifest(const char *path, cJSON **o) {
+    char *text;
+    size_t size;
+    const char *end;
+    GS_TRY(gs_file_read(path, MANIFEST_MOST, &text, &size));
+    *o = gs_json_parse(text, size, &end);
+    free(text);
+    if (cJSON_IsObject(*o) && is_digest(text_of(*o, "sha256"))) return GS_OK;
+    cJSON_Delete(*o);
+    *o = NULL;
+    return gs_fail(GS_E_FORMAT, "%s is damaged: %s", path,
+                   size > 0 ? "it is no JSON object with a 'sha256'" : "it is empty");
+}
+
+/* GS_E_FORMAT: the file is not what was written. */
+static gs_status check_hash(const char *file, const cJSON *manifest) {
+    const char *wanted = text_of(manifest, "sha256");
+    const cJSON *size = cJSON_GetObjectItemCaseSensitive(manifest, "bytes");
+    char found[65];
+    uint64_t bytes;
+    GS_TRY(gs_sha256_file(file, found, &bytes));
+    if (cJSON_IsNumber(size) && (size->valuedouble < (double)bytes || size->valuedouble > (double)bytes))
+        return gs_fail(GS_E_FORMAT, "%s is damaged: it has %" PRIu64 " bytes, and %.0f were written", file,
+                       bytes, size->valuedouble);
+    if (strcmp(found, wanted) == 0) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s is damaged: its SHA-256 is %.12s..., and what was written has %.12s...",
+                   file, found, wanted);
+}
+
+static gs_status check(const char *folder, uint64_t step) {
+    char *manifest = NULL, *file = NULL;
+    cJSON *o = NULL;
+    gs_status status = path_of(folder, step, MANIFEST, &manifest);
+    if (status == GS_OK) status = path_of(folder, step, WEIGHTS, &file);
+    if (status == GS_OK) status = read_manifest(manifest, &o);
+    if (status == GS_OK) status = check_hash(file, o);
+    cJSON_Delete(o);
+    free(file);
+    free(manifest);
+    return status;
+}
+
+gs_status gs_checkpoint_check_file(const char *file) {
+    const size_t length = strlen(file), ending = strlen(WEIGHTS);
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    char *manifest;
+    uint64_t step;
+    cJSON *o;
+    if (!step_of(name, WEIGHTS, &step)) return GS_OK;
+    if (asprintf(&manifest, "%.*s%s", (int)(length - ending), file, MANIFEST) < 0)
+        return gs_fail(GS_E_MEMORY, "no memory for the path of a manifest");
+    gs_status status = GS_OK;
+    if (access(manifest, F_OK) == 0) {
+        status = read_manifest(manifest, &o);
+        if (status == GS_OK) {
+            status = check_hash(file, o);
+            cJSON_Delete(o);
+        }
+    }
+    free(manifest);
+    return status;
+}
+
+bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
+    char *path;
+    if (path_of(folder, step, MANIFEST, &path) != GS_OK) return false;
+    const bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* ---- the newest that is whole ---- */
+
+bool gs_checkpoint_is_empty(const char *folder) {
+    steps s;
+    const bool empty = access(folder, F_OK) != 0 || (list(folder, MANIFEST, &s) == GS_OK && s.count == 0);
+    if (access(folder, F_OK) == 0) free(s.step);
+    return empty;
+}
+
+static gs_status find(const char *folder, const steps *s, char **file, char note[GS_CHECKPOINT_NOTE]) {
+    for (size_t i = s->count; i > 0; i--) {
+        if (check(folder, s->step[i - 1]) == GS_OK) {
+            if (*note)
+                gs_append(note, GS_CHECKPOINT_NOTE, "; the checkpoint of step %" PRIu64 " is taken instead",
+                          s->step[i - 1]);
+            return path_of(folder, s->step[i - 1], WEIGHTS, file);
+        }
+        gs_append(note, GS_CHECKPOINT_NOTE - 60, "%s%s", *note ? "; " : "", gs_message());
+    }
+    if (s->count == 0)
+        return gs_fail(GS_E_FILE, "there is no checkpoint in %s (" PREFIX "N%s)", folder, MANIFEST);
+    return gs_fail(GS_E_FORMAT, "no checkpoint in %s is whole: %s", folder, note);
+}
+
+gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]) {
+    steps s;
+    *file = NULL;
+    *note = '\0';
+    gs_status status = list(folder, MANIFEST, &s);
+    if (status == GS_OK) status = find(folder, &s, file, note);
+    free(s.step);
+    return status;
+}
+
+/* ---- before a run ---- */
+
+/* What was never finished, or not wholly removed. */
+static void clean(const char *folder) {
+    steps s;
+    char *path;
+    gs_temporary_clean_folder(folder);
+    if (list(folder, WEIGHTS, &s) == GS_OK)
+        for (size_t i = 0; i < s.count; i++) {
+            if (gs_checkpoint_is_there(folder, s.step[i])) continue;
+            if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK) unlink(path);
+            free(path);
+        }
+    free(s.step);
+}
+
+static bool lies_in(const char *file, const char *folder) {
+    struct stat a, b;
+    const char *slash = strrchr(file, '/');
+    char *of_file;
+    if (asprintf(&of_file, "%.*s.", slash ? (int)(slash - file) + 1 : 0, file) < 0) return false;
+    const bool same =
+        stat(of_file, &a) == 0 && stat(folder, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    free(of_file);
+    return same;
+}
+
+static gs_status check_others(const char *folder, const steps *s, const char *resume, uint64_t step) {
+    const bool ours = resume && lies_in(resume, folder);
+    for (size_t i = s->count; i > 0; i--) {
+        if (ours && s->step[i - 1] <= step) return GS_OK;
+        if (check(folder, s->step[i - 1]) != GS_OK) continue; /* it will be written again */
+        if (!ours)
+            return gs_fail(GS_E_USAGE,
+                           "--checkpoint %s: it has a checkpoint of another run, after step %" PRIu64
+                           "; go on from there with --resume %s, or choose another folder",
+                           folder, s->step[i - 1], folder);
+        return gs_fail(GS_E_USAGE,
+                       "--checkpoint %s: it has a later checkpoint than %s, of step %" PRIu64
+                       "; go on from there with --resume %s, or choose another folder",
+                       folder, resume, s->step[i - 1], folder);
+    }
+    return GS_OK;
+}
+
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step) {
+    steps s;
+    char *path;
+    if (!gs_file_make_folders(folder) || !gs_checkpoint_is_folder(folder))
+        return gs_fail(GS_E_FILE, "--checkpoint %s: cannot make this folder: %s", folder,
+                       errno == EEXIST ? "there is a file of that name" : strerror(errno));
+    clean(folder);
+    gs_status status = list(folder, MANIFEST, &s);
+    if (status == GS_OK) status = check_others(folder, &s, resume, step);
+    free(s.step);
+    GS_TRY(status);
+    GS_TRY(path_of(folder, step, MANIFEST, &path));
+    status = gs_file_check_target(path);
+    free(path);
+    return status;
+}
+
+/* ---- written ---- */
+
+static gs_status write_manifest(const char *folder, const gs_state *s, const char *model, uint64_t per_epoch,
+                                const gs_written *written) {
+    char *path, name[64];
+    gs_file_writer w;
+    snprintf(name, sizeof name, PREFIX "%09" PRIu64 "%s", s->step, WEIGHTS);
+    cJSON *o = GS_JSON_OBJECT(
+        GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("step", s->step),
+        GS_FIELD("epoch", 1 + s->step / per_epoch), GS_FIELD("steps_done_in_epoch", s->step % per_epoch),
+        GS_FIELD("steps_in_epoch", per_epoch), GS_FIELD("file", (const char *)name),
+        GS_FIELD("bytes", written->bytes), GS_FIELD("sha256", (const char *)written->sha256),
+        GS_FIELD("model", model), GS_FIELD("state", gs_state_json(s)));
+    char *text = cJSON_Print(o);
+    cJSON_Delete(o);
+    if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
+    gs_status status = path_of(folder, s->step, MANIFEST, &path);
+    if (status == GS_OK) status = gs_file_writer_open(path, &w);
+    if (status == GS_OK) {
+        fprintf(w.file, "%s\n", text); /* what cannot be written, commit sees */
+        status = gs_file_writer_commit(&w);
+    }
+    free(path);
+    cJSON_free(text);
+    return status;
+}
+
+static void remove_one(const char *folder, uint64_t step) {
+    char *path;
+    if (path_of(folder, step, MANIFEST, &path) == GS_OK) unlink(path);
+    free(path);
+    if (path_of(folder, step, WEIGHTS, &path) == GS_OK) unlink(path);
+    free(path);
+}
+
+/* Later ones than `step` are damaged: they do not count. */
+static void remove_old(const char *folder, uint64_t step, int keep) {
+    steps s;
+    size_t up_to = 0;
+    if (list(folder, MANIFEST, &s) == GS_OK) {
+        while (up_to < s.count && s.step[up_to] <= step) up_to++;
+        for (size_t i = 0; i + (size_t)keep < up_to; i++) remove_one(folder, s.step[i]);
+    }
+    free(s.step);
+}
+
+gs_status gs_checkpoint_write(const char *folder, const gs_model *model, const gs_optimizer_ops *ops,
+                              const float *weights, const gs_state *state, uint64_t per_epoch, int keep,
+                              uint64_t *bytes) {
+    char *path;
+    gs_written written;
+    GS_TRY(path_of(folder, state->step, WEIGHTS, &path));
+    gs_status status = gs_state_save(path, model, ops, weights, state, &written);
+    free(path);
+    GS_TRY(status);
+    GS_TRY(write_manifest(folder, state, model->text, per_epoch, &written));
+    *bytes = written.bytes;
+    remove_old(folder, state->step, keep);
+    return GS_OK;
+}

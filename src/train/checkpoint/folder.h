@@ -1,0 +1,49 @@
+/* A folder of checkpoints, each of two files:
+ *
+ *     step-000000200.safetensors    weights, the optimiser's vectors and the state of the run, as --save-state writes
+ *                                   them (train/state.h): also a file for --resume, eval and Python
+ *     step-000000200.json           its manifest: step, place in the epoch, settings, bytes and SHA-256 of that file
+ *
+ * Both are written whole or not at all (io/file.h), the manifest last. So a checkpoint without a manifest was never
+ * finished, and one whose file has not the manifest's SHA-256 was damaged later.
+ *
+ *     killed while ...      left in the folder                        the next run
+ *     the first is written  step-200.safetensors.PID-0-HOST.tmp       removes it
+ *     before the second     step-200.safetensors                      removes it
+ *     an old one goes       step-100.safetensors                      removes it: the manifest goes first
+ *
+ * --resume takes the newest that is whole.
+ */
+#pragma once
+
+#include "train/state.h"
+
+enum { GS_CHECKPOINT_NOTE = 700 }; /* bytes of a sentence about a folder, at most */
+
+/* Is it a folder? */
+bool gs_checkpoint_is_folder(const char *path);
+
+/* Is there no checkpoint in it, damaged ones included? Or no folder? */
+bool gs_checkpoint_is_empty(const char *folder);
+
+/* *file: the path of the newest checkpoint in the folder that is whole, to be freed. note: what is wrong with newer
+ * ones, and that this one is taken instead; "": nothing. GS_E_FILE: there is no checkpoint, or the folder cannot be
+ * read; GS_E_FORMAT: none is whole. */
+gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
+
+/* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
+gs_status gs_checkpoint_check_file(const char *file);
+
+/* Before a run that goes on from the file `resume` (NULL: a new one), after `step` steps, writes checkpoints there: the
+ * folder is made if it is not there, what killed runs have left in it is removed, and a file can be written. GS_E_FILE;
+ * GS_E_USAGE: it has checkpoints of another run, or later ones of the same, which would be mixed up. */
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step);
+
+/* Is there one of this step, with a manifest? */
+bool gs_checkpoint_is_there(const char *folder, uint64_t step);
+
+/* Write one, then remove all but the `keep` newest up to this one. per_epoch: steps of an epoch. GS_E_FILE,
+ * GS_E_MEMORY: the older ones are all still there. */
+gs_status gs_checkpoint_write(const char *folder, const gs_model *, const gs_optimizer_ops *,
+                              const float *weights, const gs_state *, uint64_t per_epoch, int keep,
+                              uint64_t *bytes);

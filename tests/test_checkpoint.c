@@ -1,0 +1,281 @@
+/* --checkpoint and --resume DIR: a run that goes on from a checkpoint gives the bits of one that never stopped, in each
+ * way to train; and what is wrong with a folder is said. */
+#include "tests/devices.h"
+#include "tests/files.h"
+#include "tests/training.h"
+
+#include <dirent.h>
+
+#include "train/checkpoint/folder.h"
+#include "train/offload.h"
+
+/* The step of the first checkpoint in the folder, by its name. */
+static uint64_t first_step(const char *folder) {
+    uint64_t first = UINT64_MAX;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e = readdir(d); e; e = readdir(d))
+        if (strstr(e->d_name, ".json") && strtoull(e->d_name + 5, NULL, 10) < first)
+            first = strtoull(e->d_name + 5, NULL, 10);
+    closedir(d);
+    return first;
+}
+
+static const char *file_of(const char *folder, uint64_t step) {
+    static char path[800];
+    snprintf(path, sizeof path, "%s/step-%09llu.safetensors", folder, (unsigned long long)step);
+    return path;
+}
+
+/* From `every` on; a later one, while an earlier one is still being written, is late. */
+static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const char *folder) {
+    s.checkpoint = folder;
+    s.checkpoint_every.steps = every;
+    s.keep.checkpoints = 100;
+    gs_result r = gs_test_train(&s);
+    assert_true(r.checkpoints.on && r.checkpoints.written >= 2 && r.checkpoints.failed == 0);
+    assert_int_equal(r.checkpoints.step, r.steps);
+    return r;
+}
+
+static gs_result go_on(gs_settings s, const char *folder, const char *devices, uint64_t every) {
+    const uint64_t step = first_step(folder);
+    if (step < every || step >= s.steps) fail_msg("the first checkpoint is of step %d", (int)step);
+    s.resume = file_of(folder, step);
+    if (devices) s.devices = devices;
+    return gs_test_train(&s);
+}
+
+typedef struct way {
+    const char *what, *devices, *others;
+    uint64_t every; /* the first checkpoint: in the middle of an epoch, or at its end (19) */
+    gs_settings with;
+} way;
+
+/* What a row of the table does not say is as in the other tests of training. */
+static gs_settings settings_of(const way *w) {
+    gs_settings s = gs_test_settings(w->devices);
+    const gs_settings *with = &w->with;
+    s.exact = with->exact;
+    s.zero = with->zero;
+    s.pipeline = with->pipeline;
+    s.pipeline_schedule = with->pipeline_schedule;
+    s.micro_batches = with->micro_batches;
+    s.tensor = with->tensor;
+    s.layout = with->layout;
+    s.accumulate = with->accumulate;
+    s.bucket = with->bucket;
+    s.wire = with->wire;
+    s.precision = with->precision;
+    s.recompute = with->recompute;
+    s.offload = with->offload;
+    s.every = with->every;
+    s.clip = with->clip;
+    if (with->model) s.model = with->model;
+    if (with->sync) s.sync = with->sync;
+    if (with->optimizer) s.optimizer = with->optimizer;
+    return s;
+}
+
+#define NORMED                                                                                               \
+    "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2, dropout 0.25, flatten, linear 10"
+
+#define DEEP "conv 4 3x3 stride 4 pad 1, tanh, flatten, linear 16, tanh, linear 12, tanh, linear 10"
+
+static const way ways[] = {
+    {"one worker", "cpu", NULL, 7, {.optimizer = &gs_adam}},
+    {"ps", "cpu,cpu,cpu", NULL, 7, {.sync = "ps"}},
+    {"batch_norm", "cpu,cpu", NULL, 7, {.model = NORMED, .clip = 0.5f}},
+    {"ring, f16 on the wire, at the end of an epoch",
+     "cpu,cpu",
+     NULL,
+     19,
+     {.sync = "ring", .wire = GS_WIRE_F16}},
+    {"buckets", "cpu,cpu", NULL, 7, {.bucket = 1, .optimizer = &gs_adamw}},
+    {"accumulate", "cpu,cpu", NULL, 7, {.accumulate = 3}},
+    {"exact, other workers", "cpu,cpu", "cpu", 7, {.exact = true, .model = NORMED}},
+    {"zero 1", "cpu,cpu,cpu", NULL, 7, {.zero = 1, .optimizer = &gs_lamb}},
+    {"zero 2", "cpu,cpu", NULL, 7, {.zero = 2, .optimizer = &gs_adam}},
+    {"zero 3", "cpu,cpu,cpu", NULL, 7, {.zero = 3, .clip = 0.5f}},
+    {"zero 3, exact, other workers", "cpu,cpu,cpu,cpu", "cpu", 7, {.zero = 3, .exact = true}},
+    {"pipeline", "cpu,cpu", NULL, 7, {.pipeline = 2, .micro_batches = 3}},
+    {"pipelines, interleaved",
+     "cpu,cpu,cpu,cpu",
+     NULL,
+     7,
+     {.layout = "dp2,pp2,zero1", .pipeline_schedule = "interleaved", .model = DEEP, .optimizer = &gs_adam}},
+    {"pipeline, exact, two and then one", "cpu,cpu,cpu,cpu", "cpu,cpu", 7, {.pipeline = 2, .exact = true}},
+    {"tensor", "cpu,cpu", NULL, 7, {.tensor = 2, .optimizer = &gs_adam}},
+    {"tensor, groups", "cpu,cpu,cpu,cpu", NULL, 7, {.tensor = 2, .clip = 0.5f}},
+    {"tensor, exact, other workers", "cpu,cpu,cpu,cpu", "cpu,cpu", 7, {.tensor = 2, .exact = true}},
+    {"local SGD", "cpu,cpu", NULL, 5, {.sync = "local", .every = 5, .optimizer = &gs_adam}},
+    {"bf16", "cpu,cpu", NULL, 7, {.precision = GS_PRECISION_BF16}},
+    {"f16", "cpu,cpu", NULL, 7, {.precision = GS_PRECISION_F16}},
+    {"recomputed, offloaded",
+     "cpu",
+     NULL,
+     7,
+     {.recompute = 2, .offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS}},
+};
+
+static void each_way(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char folder[400];
+        snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+        const gs_settings s = settings_of(&ways[i]);
+        gs_result whole = train_with_checkpoints(s, ways[i].every, folder);
+        gs_result both = go_on(s, folder, ways[i].others, ways[i].every);
+        assert_same_bits(&whole, &both, ways[i].what);
+        gs_result_free(&both);
+        if (i % 7 == 0) { /* checkpoints change nothing */
+            gs_result without = gs_test_train(&s);
+            assert_same_bits(&whole, &without, ways[i].what);
+            gs_result_free(&without);
+        }
+        gs_result_free(&whole);
+    }
+}
+
+/* In the weights' own names and shapes, whoever held them: any other layout can go on. */
+static void another_layout(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices, *layout, *others, *then;
+        bool exact;
+    } changes[] = {{"cpu,cpu", "pp2", "cpu,cpu", "tp2", true},
+                   {"cpu,cpu,cpu,cpu", "dp2,pp2,zero1", "cpu,cpu", "zero3,dp2", true},
+                   {"cpu,cpu", "tp2", "cpu", "dp1", true},
+                   {"cpu", "dp1", "cpu,cpu", "pp2", true},
+                   {"cpu,cpu,cpu", "dp3,zero2", "cpu,cpu", "pp2", false},
+                   {"cpu,cpu", "tp2", "cpu,cpu,cpu", "dp3", false}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char folder[400];
+        snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+        gs_settings s = gs_test_settings(changes[i].devices);
+        s.layout = changes[i].layout;
+        s.exact = changes[i].exact;
+        gs_result whole = train_with_checkpoints(s, 7, folder);
+        s.layout = changes[i].then;
+        gs_result both = go_on(s, folder, changes[i].others, 7);
+        if (changes[i].exact)
+            assert_same_bits(&whole, &both, changes[i].layout);
+        else
+            assert_same_within_rounding(&whole, &both, changes[i].layout);
+        gs_result_free(&both);
+        gs_result_free(&whole);
+    }
+}
+
+static void on_an_opencl_device(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+    gs_settings s = gs_test_settings("cl");
+    s.steps = 6;
+    s.optimizer = &gs_adam;
+    gs_result whole = train_with_checkpoints(s, 2, folder), both = go_on(s, folder, NULL, 2);
+    assert_same_bits(&whole, &both, "cl");
+    gs_result_free(&both);
+    gs_result_free(&whole);
+}
+
+/* ---- by the program ---- */
+
+/* The run keeps the way in which it was begun, and its folder may be the one that it goes on in. */
+static void by_the_program(void **state) {
+    (void)state;
+    static const char *const runs[][2] = {
+        {"launch -n 2 -- train --pipeline 2 --micro-batches 3 --pipeline-schedule gpipe",
+         "launch -n 2 -- train"},
+        {"launch -n 2 -- train --exact --layout tp2", "train --layout dp1"},
+        {"train --devices cpu,cpu --sync local --every 6", "train --devices cpu,cpu"}};
+    char whole[65], both[65], folder[400], arguments[900];
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+        snprintf(arguments, sizeof arguments,
+                 "%s --model \"flatten, linear 16, tanh, linear 10\" --threads 1 --epochs 2 --batch 500",
+                 runs[i][0]);
+        gs_test_sha256(arguments, whole);
+        gs_test_program_prints(0, "the last of step 18",
+                               "%s --steps 18 --checkpoint %s --checkpoint-every 6 --keep 1", arguments,
+                               folder);
+        assert_true(gs_checkpoint_is_there(folder, 18));
+        assert_false(gs_checkpoint_is_there(folder, 6));
+        gs_test_program_prints(0, "\nepoch 2/2",
+                               "%s --threads 1 --resume %s --epochs 2 --checkpoint %s --keep 1", runs[i][1],
+                               folder, folder);
+        assert_int_equal(entries(folder), 2);
+        snprintf(arguments, sizeof arguments, "%s --resume %s", runs[i][1], folder);
+        gs_test_program_prints(0, "done     24 steps", "%s", arguments);
+        gs_test_sha256(arguments, both);
+        assert_string_equal(whole, both);
+    }
+    gs_test_program_prints(0, "\"checkpoint_step\":26,",
+                           "train --json --resume %s --steps 26 --epochs 3 --devices cpu,cpu --checkpoint %s",
+                           folder, folder);
+    gs_test_program_prints(0, "test accuracy", "eval --load %s", file_of(folder, 26));
+    gs_test_program_prints(0, "a new run begins",
+                           "train --model softmax --steps 1 --checkpoint %s/n --resume %s/n", folder, folder);
+}
+
+static void wrong_use(void **state) {
+    (void)state;
+    char folder[400], at[500];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    snprintf(at, sizeof at, "%s/c", folder);
+    gs_test_program_prints(0, "1 checkpoint",
+                           "train --model \"flatten, linear 8, tanh, linear 10\" --steps 5 --checkpoint %s",
+                           at);
+    gs_test_program_prints(0, "1 checkpoint", "train --resume %s --steps 7 --epochs 2 --checkpoint %s/later",
+                           at, folder);
+    write_text(in_folder(folder, "file"), "text");
+    char first[800], arguments[1200];
+    snprintf(first, sizeof first, "%s", file_of(at, 5));
+    const struct {
+        int status;
+        const char *message, *arguments;
+    } wrong[] = {
+        {2, "it needs --checkpoint DIR", "--checkpoint-every 5"},
+        {2, "--keep N is for checkpoints", "--keep 5"},
+        {2, "'0' is not a whole number from 1 to 1000", "--checkpoint x --keep 0"},
+        {2, "'5 steps' is not a number of steps from 1 up, such as 100, or a time",
+         "--checkpoint x --checkpoint-every '5 steps'"},
+        {2, "'0' is not a number of steps", "--checkpoint x --checkpoint-every 0"},
+        {2, "--keep best needs --save FILE", "--checkpoint x --keep best,2"},
+        {2,
+         "is never at the same step on all workers, so there is no state to go on from exactly: it does not "
+         "work "
+         "with --checkpoint",
+         "--checkpoint x --sync async --staleness 1"},
+        {1, "cannot make this folder: there is a file of that name", "--checkpoint FOLDER/file"},
+        {1, "cannot make this folder", "--checkpoint FOLDER/file/in"},
+        {2, "it has a checkpoint of another run, after step 5", "--checkpoint FOLDER/c"},
+        {1, "there is no checkpoint in", "--resume FOLDER"},
+        {1, "cannot read", "--resume FOLDER/nothing"},
+        {2, "has another one: 1.weight is (8,784) there, and (16,784) in --model",
+         "--resume FOLDER/c --steps 6 --model \"flatten, linear 16, tanh, linear 10\""},
+        {2, "has another one: its 3.weight is missing in --model",
+         "--resume FOLDER/c --steps 6 --model \"flatten, linear 8\""},
+        {2, "it has a checkpoint of another run", "--resume FOLDER/c --steps 9 --checkpoint FOLDER/later"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *place = strstr(wrong[i].arguments, "FOLDER");
+        snprintf(arguments, sizeof arguments, "%.*s%s%s", place ? (int)(place - wrong[i].arguments) : 0,
+                 wrong[i].arguments, place ? folder : wrong[i].arguments, place ? place + 6 : "");
+        char *second = strstr(arguments, "FOLDER"), more[1200];
+        if (second) {
+            snprintf(more, sizeof more, "%.*s%s%s", (int)(second - arguments), arguments, folder, second + 6);
+            snprintf(arguments, sizeof arguments, "%s", more);
+        }
+        gs_test_program_prints(wrong[i].status, wrong[i].message, "train --threads 1 %s", arguments);
+    }
+    gs_test_program_prints(0, "the last of step 7", "train --resume %s --steps 7 --epochs 2 --checkpoint %s",
+                           at, at);
+    gs_test_program_prints(2, "it has a later checkpoint than", "train --resume %s --steps 9 --checkpoint %s",
+                           first, at);
+}
+
+GS_TESTS(checkpoint, cmocka_unit_test(each_way), cmocka_unit_test(another_layout),
+         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(by_the_program), cmocka_unit_test(wrong_use))

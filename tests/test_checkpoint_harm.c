@@ -1,0 +1,216 @@
+/* What may happen to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
+#include "tests/files.h"
+#include "tests/training.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "train/checkpoint/folder.h"
+
+#define RUN "train --threads 1 --batch 500 --model \"flatten, linear 16, tanh, linear 10\" "
+
+static const char *path_in(const char *folder, int step, const char *ending) {
+    static char paths[4][800];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/step-%09d.%s", folder, step, ending);
+    return path;
+}
+
+/* Checkpoints of steps 5, 10 and 12: each run ends with one. */
+static void make_three(const char *folder) {
+    gs_test_program_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
+    gs_test_program_prints(0, "the last of step 10",
+                           "train --threads 1 --resume %s --steps 10 --checkpoint %s", folder, folder);
+    gs_test_program_prints(0, "the last of step 12",
+                           "train --threads 1 --resume %s --steps 12 --checkpoint %s", folder, folder);
+}
+
+/* ---- damage ---- */
+
+static void cut(const char *path) {
+    assert_int_equal(truncate(path, 2000), 0);
+}
+
+static void empty(const char *path) {
+    assert_int_equal(truncate(path, 0), 0);
+}
+
+static void flip(const char *path) {
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, -777, SEEK_END), 0);
+    const int byte = fgetc(f);
+    assert_int_equal(fseek(f, -777, SEEK_END), 0);
+    fputc(byte ^ 4, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void replace_by_folder(const char *path) {
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void remove_it(const char *path) {
+    assert_int_equal(unlink(path), 0);
+}
+
+static void scribble(const char *path) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs("{\"step\": 12}", f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void damaged(void **state) {
+    (void)state;
+    static const struct {
+        void (*harm)(const char *path);
+        const char *ending, *sentence;
+    } harms[] = {{cut, "safetensors", "it has 2000 bytes, and "},
+                 {empty, "safetensors", "it has 0 bytes, and "},
+                 {flip, "safetensors", "is damaged: its SHA-256 is "},
+                 {replace_by_folder, "safetensors", "Is a directory"},
+                 {remove_it, "safetensors", "No such file"},
+                 {empty, "json", "000000012.json is damaged: it is empty"},
+                 {scribble, "json", "is damaged: it is no JSON object with a 'sha256'"},
+                 {replace_by_folder, "json", "Is a directory"}};
+    char folder[400], copy[500], whole[65], both[65], arguments[1400], *output;
+    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
+    make_three(folder);
+    for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
+        snprintf(copy, sizeof copy, "%s-%zu", folder, i);
+        assert_int_equal(gs_test_shell(NULL, "cp -r %s %s", folder, copy), 0);
+        harms[i].harm(path_in(copy, 12, harms[i].ending));
+        snprintf(arguments, sizeof arguments,
+                 "train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s 2>&1", copy, copy);
+        assert_int_equal(gs_test_program(&output, "%s", arguments), 0);
+        if (!strstr(output, harms[i].sentence) ||
+            !strstr(output, "; the checkpoint of step 10 is taken instead"))
+            fail_msg("row %zu: %s", i, output);
+        free(output);
+        gs_test_sha256(arguments, both);
+        assert_string_equal(whole, both);
+    }
+    flip(path_in(folder, 12, "safetensors")); /* a file that is named is checked too, but not replaced */
+    gs_test_program_prints(1, "is damaged: its SHA-256 is ", "train --resume %s",
+                           path_in(folder, 12, "safetensors"));
+    empty(path_in(folder, 10, "safetensors"));
+    cut(path_in(folder, 5, "safetensors"));
+    gs_test_program_prints(1, "is whole: ", "train --resume %s", folder);
+    gs_test_program_prints(0, "done ", RUN "--steps 1 --checkpoint %s",
+                           folder); /* nothing in it can be lost */
+}
+
+/* What a dead process has left is removed; what a living one writes is not (io/temporary.h). */
+static void left_by_the_dead(void **state) {
+    (void)state;
+    char folder[400], *output;
+    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    make_three(folder);
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "cd %s && t=$(%s/gradsum --version >/dev/null; "
+                      "printf %%08x $(printf %%s $(uname -n) | gzip -1 -c | tail -c8 | od -An -N4 -tu4)); "
+                      "echo half >step-000000099.safetensors.4000000-0-$t.tmp; "
+                      "echo half >step-000000099.json.4000000-1-$t.tmp; "
+                      "echo other >notes.txt; echo never >step-000000098.safetensors",
+                      folder, GS_BUILD_DIR),
+        0);
+    free(output);
+    assert_int_equal(entries(folder), 10);
+    gs_test_program_prints(0, "the last of step 13",
+                           "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
+    assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
+    check_holds(in_folder(folder, "notes.txt"), "other\n");
+}
+
+/* ---- signals ---- */
+
+/* `do` is what happens to the process $p whose folder is $d; then it has ended. */
+static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
+    char folder[400], whole[65], *output;
+    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    gs_test_shell(
+        &output,
+        "d=%s; G=%s/gradsum; M='--model softmax --threads 1 --epochs 100000 --checkpoint '$d; "
+        "wait_for() { for i in $(seq 400); do ls $d 2>/dev/null | grep -q json && return; sleep 0.05; done; "
+        "echo none; }; "
+        "$G %s $M --checkpoint-every 1000s >$d.out 2>&1 & p=$!; "
+        "for i in $(seq 400); do grep -q ^epoch $d.out && break; sleep 0.05; done; "
+        "%s; wait $p; echo status $?; cat $d.out",
+        folder, GS_BUILD_DIR, start, act);
+    if (!strstr(output, status) || !strstr(output, sentence) || strstr(output, "none\n"))
+        fail_msg("wanted '%s', '%s': %s", status, sentence, output);
+    free(output);
+    char *file, note[GS_CHECKPOINT_NOTE];
+    gs_state *kept;
+    assert_ok(gs_checkpoint_find(folder, &file, note));
+    assert_ok(gs_state_read(file, &kept));
+    const int steps = (int)kept->step;
+    char arguments[600]; /* a run that was never stopped */
+    snprintf(arguments, sizeof arguments, "train --threads 1 --resume %s --epochs 100000 --steps %d", folder,
+             steps);
+    gs_test_program_prints(0, "done     ", "%s", arguments);
+    gs_test_sha256(arguments, whole);
+    gs_state_free(kept);
+    free(file);
+}
+
+static void signals(void **state) {
+    (void)state;
+    assert_signalled("train", "kill -TERM $p", "status 143", "stopped by a signal after step ");
+    assert_signalled("train", "kill -TERM $p", "status 143", "; go on with --resume ");
+    assert_signalled("train", "kill -USR1 $p; wait_for; kill -0 $p && kill -TERM $p", "status 143",
+                     " checkpoints of ");
+    assert_signalled("launch -n 2 -- train", "kill -USR1 $p; wait_for; kill -TERM $p", "status 143",
+                     " checkpoints of ");
+    /* a rank that writes none asks rank 0 for one */
+    assert_signalled("train --devices cpu,cpu --sync local --every 7",
+                     "kill -USR1 $p; wait_for; kill -HUP $p", "status 129", " checkpoints of ");
+    assert_signalled("launch -n 2 -- train", "kill -USR1 $(pgrep -P $p | tail -1); wait_for; kill -TERM $p",
+                     "status 143", " checkpoints of ");
+}
+
+static void killed_while_writing(void **state) {
+    (void)state;
+    char *output;
+    const int status = gs_test_shell(&output, "KILL_DRAWS=2 %s %s/gradsum",
+                                     gs_test_source("tests/checkpoint.sh"), GS_BUILD_DIR);
+    if (status != 0) fail_msg("%s", output);
+    free(output);
+}
+
+/* ---- a full disk ---- */
+
+/* A limit on the size of a file hinders a write in its middle, as a full disk does. */
+static void a_full_disk(void **state) {
+    (void)state;
+    char folder[400], whole[65], both[65], arguments[1200], *output;
+    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
+    make_three(folder);
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "ulimit -f 40; %s/gradsum train --threads 1 --resume %s --steps 16 --epochs 2 "
+                      "--checkpoint %s --checkpoint-every 2 2>&1",
+                      GS_BUILD_DIR, folder, folder),
+        1);
+    if (!strstr(output, whole) || !strstr(output, "gradsum: no checkpoint of step 16: cannot write ") ||
+        !strstr(output, "File too large; the older ones stay") ||
+        !strstr(output, "the last checkpoint could not be written"))
+        fail_msg("%s", output);
+    free(output);
+    assert_int_equal(entries(folder), 6); /* no part of one */
+    snprintf(arguments, sizeof arguments,
+             "train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s", folder, folder);
+    gs_test_sha256(arguments, both);
+    assert_string_equal(whole, both);
+    assert_int_equal(entries(folder), 6);
+    assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
+}
+
+GS_TESTS(checkpoint_harm, cmocka_unit_test(damaged), cmocka_unit_test(left_by_the_dead),
+         cmocka_unit_test(signals), cmocka_unit_test(killed_while_writing), cmocka_unit_test(a_full_disk))
