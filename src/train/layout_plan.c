@@ -93,10 +93,10 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
     gs_status status = cut(s, m, workers, number * replicas, in);
     const gs_pipeline_worker *p = &in->cut;
     *out = (stage){0};
-    for (int r = 0; status == GS_OK && r < p->runs; r++) all_flops += gs_pipeline_cost(m, p->first, r);
+    for (int r = 0; status == GS_OK && r < p->runs; r++) all_flops += 0;
     for (int c = 0; status == GS_OK && c < p->shape.chunks; c++) {
         const int run = p->chunk[c].run, first = p->first[run], last = p->first[run + 1];
-        out->flops += gs_pipeline_cost(m, p->first, run) / all_flops;
+        out->flops += 0 / all_flops;
         if (run + 1 < p->runs)
             out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
         if (run > 0) out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);

@@ -54,7 +54,7 @@ gs_status gs_stage_cut(const gs_worker *w, int rank, gs_pipeline_worker *p) {
     p->stage = place.stage;
     p->group = place.replica;
     p->runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(gs_pipeline_cut(w->model, p->runs, p->first));
+    GS_TRY(gs_pipeline_cut(w->model, s->pipeline_cut, p->runs, p->first));
     GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
     if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
