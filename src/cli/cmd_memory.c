@@ -40,14 +40,14 @@ static void print_workers(const gs_memory_plan *p, int first, int end) {
 }
 
 static void print_layers(const gs_memory_plan *p) {
-    printf("\n%-12s %-28s %9s %9s %9s %9s\n", "MB of layer", "", "weights", "optimizer", "state", "activat.");
+    printf("\n%-12s %-27s %9s %9s %9s %9s\n", "MB of layer", "", "weights", "optimizer", "state", "activat.");
     for (size_t i = 0; i < p->layers; i++) {
         const gs_memory_layer *l = &p->layer[i];
         gs_print_name(stdout, l->name, 12);
-        printf(" %-28.28s %9.3f %9.3f %9.3f %9.3f\n", l->what, l->weights / MB, l->optimizer / MB,
+        printf(" %-27.27s %9.3f %9.3f %9.3f %9.3f\n", l->what, l->weights / MB, l->optimizer / MB,
                l->state / MB, l->activations / MB);
     }
-    printf("%-12s %-28s %9s %9s %9s %9.3f\n", "all",
+    printf("%-12s %-27s %9s %9s %9s %9.3f\n", "all",
            p->stages > 1 ? "of its stage, and shared" : "buffers that layers share", "", "", "",
            p->shared / MB);
     if (p->zero < 2)
@@ -66,6 +66,7 @@ static void print_options(const gs_memory_options *o) {
         if (one->in_theory && !theory)
             printf("in theory (ZeRO: Rajbhandari et al. 2020), without the windows of --zero:\n");
         theory = one->in_theory;
+        if (one->saves < 0.005 * MB) continue; /* "0.00" */
         const bool is_long = strlen(one->option) > OPTION;
         printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
                one->option, is_long ? "\n                     " : "", one->formula);

@@ -103,11 +103,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
             "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the bytes; "
             "wanted --zero 1, or no --pipeline",
             s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
-    if (s->verify > 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--verify compares the weights of all workers, and with --pipeline each has those of its stage; "
-            "use only one of them");
     return GS_OK;
 }
 
@@ -274,6 +269,7 @@ const gs_way gs_way_pipeline = {
     .gather = gs_stage_gather,
     .scatter = gs_stage_scatter,
     .weights = gs_stage_weights,
+    .place = gs_stage_place,
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = model_of,

@@ -97,6 +97,7 @@ size_t gs_stage_held(const gs_worker *);
 gs_status gs_stage_gather(gs_worker *, int i, float *whole);
 gs_status gs_stage_scatter(gs_worker *, int i, const float *whole);
 gs_status gs_stage_weights(gs_worker *, float *host);
+bool gs_stage_place(const gs_worker *, const gs_param *, size_t *at);
 
 /* ---- pipeline_stage.c ---- */
 

@@ -204,6 +204,19 @@ static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int ow
     return GS_OK;
 }
 
+bool gs_stage_place(const gs_worker *w, const gs_param *param, size_t *at) {
+    const gs_pipeline_worker *p = w->way_state;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const gs_stage_chunk *k = &p->chunk[c];
+        const gs_range r = param->state ? k->state : k->params;
+        if (param->at < r.first || param->at >= r.first + r.count) continue;
+        *at = (param->state ? k->state_at : k->params_at) + param->at - r.first;
+        return true;
+    }
+    *at = p->own.params;
+    return p->tied.table && p->stage == p->shape.stages - 1 && param->at == p->tied.table->at;
+}
+
 gs_status gs_stage_weights(gs_worker *w, float *host) {
     const gs_pipeline_worker *p = w->way_state;
     for (int stage = 0; stage < p->shape.stages; stage++) {
