@@ -327,9 +327,12 @@ static void replicas_of_a_stage_are_verified(void **state) {
         assert_fails(GS_E_DIFFER, cases[i].wanted, gs_train(&s, NULL, &r));
         gs_result_free(&r);
     }
-    gs_test_program_prints(0, "sha256", "train --exact --model \"" GPT
-                           "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "
-                           "--verify 1", four);
+    gs_test_program_prints(
+        0, "sha256",
+        "train --exact --model \"" GPT
+        "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "
+        "--verify 1",
+        four);
 }
 
 /* ---- what cannot be ---- */
@@ -364,11 +367,13 @@ static void bad_use_is_told(void **state) {
     gs_test_program_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
     gs_test_program_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
     gs_test_program_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
-    gs_test_program_prints(2, "'3;7' is no cut; wanted measured, flops, or", "train --pipeline 2 --pipeline-cut '3;7'");
+    gs_test_program_prints(2, "'3;7' is no cut; wanted measured, flops, or",
+                           "train --pipeline 2 --pipeline-cut '3;7'");
     gs_test_program_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",
                            "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 3,7");
-    gs_test_program_prints(2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
-                           "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
+    gs_test_program_prints(
+        2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
+        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
     gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
                            "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
     gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
@@ -409,7 +414,8 @@ static void bad_use_is_told_on_every_rank(void **state) {
 static void the_cut_changes_no_bit(void **state) {
     (void)state;
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
-    static const char run[] = "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
+    static const char run[] =
+        "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
     char one[65], sha256[65], command[300];
     gs_test_sha256("train --exact --model lenet --batch 96 --steps 5", one);
     for (int i = 0; i < 6; i++) {
@@ -442,8 +448,8 @@ static void a_measured_cut_is_told(void **state) {
         size_t length;
         snprintf(folder, sizeof folder, "%s/cut%d", gs_test_folder(), i);
         snprintf(path, sizeof path, "%s/run.json", folder);
-        assert_int_equal(gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder),
-                         0);
+        assert_int_equal(
+            gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder), 0);
         const int cut = number_after(output, "--pipeline-cut ");
         assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
         snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
@@ -454,8 +460,9 @@ static void a_measured_cut_is_told(void **state) {
         snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
         if (!strstr(record, wanted)) fail_msg("no %s in %s", wanted, record);
         free(record);
-        assert_int_equal(
-            gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d", runs[i], cut), 0);
+        assert_int_equal(gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d",
+                                         runs[i], cut),
+                         0);
         assert_null(strstr(output, "forward ms"));
         free(output);
     }
@@ -483,5 +490,5 @@ GS_TESTS(pipeline, cmocka_unit_test(every_schedule_gives_the_weights_of_one_work
          cmocka_unit_test(each_holds_its_own), cmocka_unit_test(zero_1_changes_no_bit),
          cmocka_unit_test(weights_are_saved_whole), cmocka_unit_test(a_request_to_stop_reaches_all_stages),
          cmocka_unit_test(bad_use_is_told), cmocka_unit_test(bad_use_is_told_on_every_rank),
-         cmocka_unit_test(replicas_of_a_stage_are_verified), cmocka_unit_test(the_cut_changes_no_bit), cmocka_unit_test(a_measured_cut_is_told),
-         cmocka_unit_test(the_bubble_is_shown))
+         cmocka_unit_test(replicas_of_a_stage_are_verified), cmocka_unit_test(the_cut_changes_no_bit),
+         cmocka_unit_test(a_measured_cut_is_told), cmocka_unit_test(the_bubble_is_shown))

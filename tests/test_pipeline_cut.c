@@ -51,7 +51,8 @@ static void no_cut_is_better(void **state) {
     for (int turn = 0; turn < 50; turn++) {
         gs_pipeline_flops(plan, cost);
         for (int i = 0; i < 7 && turn > 0; i++) cost[i] = (turn * (i + 3) * 7919) % 101;
-        assert_ok(turn > 0 ? gs_pipeline_cut_by(plan, cost, 3, first) : gs_pipeline_cut(plan, "flops", 3, first));
+        assert_ok(turn > 0 ? gs_pipeline_cut_by(plan, cost, 3, first)
+                           : gs_pipeline_cut(plan, "flops", 3, first));
         double best = 1e30;
         for (int a = 1; a < 6; a++)
             for (int b = a + 1; b < 7; b++) {
@@ -179,6 +180,5 @@ static void stages_compute_what_the_whole_does(void **state) {
 }
 
 GS_TESTS(pipeline_cut, cmocka_unit_test(runs_are_balanced), cmocka_unit_test(no_cut_is_better),
-         cmocka_unit_test(layers_are_measured),
-         cmocka_unit_test(too_many_runs_are_refused), cmocka_unit_test(tied_layers_are_found),
-         cmocka_unit_test(stages_compute_what_the_whole_does))
+         cmocka_unit_test(layers_are_measured), cmocka_unit_test(too_many_runs_are_refused),
+         cmocka_unit_test(tied_layers_are_found), cmocka_unit_test(stages_compute_what_the_whole_does))

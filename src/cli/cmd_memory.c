@@ -83,11 +83,12 @@ static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool
     printf("batch    %zu, of which a worker computes up to %zu at once, and %zu in a test\n", p->batch,
            p->worker[0].piece, p->worker[0].eval_block);
     if (p->stages > 1)
-        printf("stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s\n",
-               p->stages, p->all_workers / p->stages, p->all_workers,
-               gs_pipeline_is_measured(p->settings.pipeline_cut)
-                   ? ",\n         cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
-                   : "");
+        printf(
+            "stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s\n",
+            p->stages, p->all_workers / p->stages, p->all_workers,
+            gs_pipeline_is_measured(p->settings.pipeline_cut)
+                ? ",\n         cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
+                : "");
     if (p->tensor > 1)
         printf("tensor   %d workers share linear layers: each holds %s of the parameters\n", p->tensor,
                gs_thousands((double)p->own));
@@ -158,7 +159,8 @@ int gs_cmd_memory(int argc, char **argv) {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
-        GS_RUN_OPTION("pipeline-cut", "where the stages begin: flops (by counting; nothing is measured here), or 3,6"),
+        GS_RUN_OPTION("pipeline-cut",
+                      "where the stages begin: flops (by counting; nothing is measured here), or 3,6"),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("tensor", NULL),
         GS_RUN_OPTION("save-state", NULL),

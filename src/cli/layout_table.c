@@ -34,10 +34,11 @@ void gs_print_layout(const gs_settings *s, const gs_model *plan, int workers,
 
 void gs_print_cut(const gs_settings *s, const gs_cut_report *cut) {
     double all = 0;
-    gs_print_fact("cut",
-                  "by what the layers took, for a micro-batch of %zu sample%s on worker 0; --pipeline-cut %s would cut "
-                  "the same",
-                  cut->samples, gs_s(cut->samples), s->pipeline_cut);
+    gs_print_fact(
+        "cut",
+        "by what the layers took, for a micro-batch of %zu sample%s on worker 0; --pipeline-cut %s would cut "
+        "the same",
+        cut->samples, gs_s(cut->samples), s->pipeline_cut);
     for (int r = 0; r < cut->runs; r++) all += cut->forward[r] + cut->backward[r];
     printf("%5s  %-10s %10s %11s %8s\n", "stage", "layers", "forward ms", "backward ms", "of all");
     for (int r = 0; r < cut->runs && r < ROWS; r++) {

@@ -51,7 +51,8 @@ static gs_status agree(gs_comm *processes, const gs_link *link) {
 }
 
 gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local,
-                             gs_status (*agree_on)(void *context, gs_comm *processes), void *context, gs_comm **comms) {
+                             gs_status (*agree_on)(void *context, gs_comm *processes), void *context,
+                             gs_comm **comms) {
     gs_comm *processes = NULL;
     gs_status status = GS_OK;
     if (s->processes && s->processes->size > 1) status = connect_processes(s, purpose, &processes);

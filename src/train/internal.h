@@ -55,7 +55,8 @@ int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
  * processes were started for, which must be the same for all of them. agree: called when the processes are connected;
  * of a single process with NULL. */
 gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local,
-                             gs_status (*agree)(void *context, gs_comm *processes), void *context, gs_comm **comms);
+                             gs_status (*agree)(void *context, gs_comm *processes), void *context,
+                             gs_comm **comms);
 
 /* ---- sets.c ---- */
 

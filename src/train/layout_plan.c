@@ -181,7 +181,8 @@ static gs_status passes_of(const gs_layout_plan *p, const gs_settings *s, const 
 }
 
 /* Where such a run would cut the model. */
-static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times, char *text) {
+static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
+                              char *text) {
     const gs_pipeline_schedule *schedule;
     int chunks, first[GS_RUNS + 1];
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
@@ -220,7 +221,8 @@ static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, g
     }
     const double waits = (double)(l.pp - 1) / ((double)shape.chunks * shape.micro_batches);
     out->bubble = l.pp > 1 ? gs_pipeline_bubble(&shape) : 0;
-    out->seconds = fmax(slowest * (1 + waits), work * threads / cores) + rest + crowd * p->data * batch / l.dp;
+    out->seconds =
+        fmax(slowest * (1 + waits), work * threads / cores) + rest + crowd * p->data * batch / l.dp;
     return memory_of(p, s, &out->memory);
 }
 

@@ -50,7 +50,8 @@ typedef struct gs_layout_cost {
     gs_layout layout;
     double seconds, sent, memory; /* as above: of a step; bytes; bytes */
     double bubble;                /* by the formula, a share of the time; 0: no pipeline */
-    char cut[GS_CUT_TEXT];        /* where its model is cut, as --pipeline-cut; "": nowhere, or as the settings say */
+    char
+        cut[GS_CUT_TEXT]; /* where its model is cut, as --pipeline-cut; "": nowhere, or as the settings say */
 } gs_layout_cost;
 
 enum { GS_LAYOUT_TIMES = 32 };
@@ -63,7 +64,7 @@ typedef struct gs_layout_plan {
     double update, data;             /* measured: seconds a parameter, a sample */
     gs_layer_times times[GS_LAYOUT_TIMES];
     int times_known;
-    gs_layout_cost *cost;            /* those that can run and fit, fastest first */
+    gs_layout_cost *cost; /* those that can run and fit, fastest first */
     int costs;
     int too_large; /* how many need more than settings->max_memory */
     int refused;   /* how many cannot run, and why the first of them cannot */

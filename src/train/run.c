@@ -92,7 +92,8 @@ static gs_status connect_workers(gs_run *run) {
     static const char *const purposes[] = {"train", "eval", "predict"};
     gs_comm **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
-    gs_status status = gs_connect_workers(&run->settings, purposes[run->job], run->local, agree_on_cut, run, comms);
+    gs_status status =
+        gs_connect_workers(&run->settings, purposes[run->job], run->local, agree_on_cut, run, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;

@@ -15,7 +15,8 @@ bool gs_cut_is_open(const gs_run *run) {
 
 /* ---- on rank 0 ---- */
 
-static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times, gs_cut_report *out) {
+static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
+                     gs_cut_report *out) {
     const gs_pipeline_schedule *schedule;
     int chunks, first[GS_RUNS + 1];
     gs_model *plan;
@@ -40,8 +41,9 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
     const gs_settings *s = &run->settings;
     const size_t batch = s->batch ? s->batch : run->train_set->count;
     gs_layer_times times;
-    gs_status status = gs_layer_times_measure(s, run->train_set, run->worker[0].device, run->threads,
-                                              gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run)), &times);
+    gs_status status =
+        gs_layer_times_measure(s, run->train_set, run->worker[0].device, run->threads,
+                               gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run)), &times);
     if (status == GS_OK) status = cut(s, run->train_set, &times, out);
     gs_layer_times_free(&times);
     return gs_context(status, "--pipeline-cut measured");

@@ -251,9 +251,9 @@ typedef struct gs_worker {
     struct gs_digest *digest; /* with settings->digest, else NULL */
     uint32_t *checksums;      /* one of each worker, for --verify */
     const gs_memory_use
-        *planned;    /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
+        *planned; /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
-    const char *fit; /* what --fit chose for the run, and why; "": nothing */
+    const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;

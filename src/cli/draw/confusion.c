@@ -119,7 +119,8 @@ void gs_confusion_print(FILE *out, const gs_screen *screen, const gs_result *r) 
 
 /* JSON has escapes of its own for control characters. */
 static const char *name_for_json(const gs_class_names *n, int k, char room[GS_CLASS_NAME]) {
-    static const char controls[] = "\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37\177";
+    static const char controls[] =
+        "\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37\177";
     if (k >= n->count) return gs_class_name(n, k, room);
     return gs_printable_into(room, GS_CLASS_NAME, n->name[k], controls);
 }

@@ -116,10 +116,11 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
     int layer[GS_RUNS];
     const int count = read_list(list, layer);
     if (count != runs - 1)
-        return gs_fail(GS_E_USAGE,
-                       "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages have %d in "
-                       "all; wanted %d number%s",
-                       list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages have %d in "
+            "all; wanted %d number%s",
+            list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
     first[0] = 0;
     for (int i = 0; i < count; i++) {
         char wanted[120] = "";
@@ -127,10 +128,11 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
         if (is_place(place, pieces, layer[i]) && layer[i] > first[i]) continue;
         for (int k = 1; k < pieces; k++)
             gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", place[k]);
-        return gs_fail(GS_E_USAGE,
-                       "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing numbers out of "
-                       "%s (layers without parameters stay with the one before them)",
-                       list, layer[i], wanted);
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing numbers out of "
+            "%s (layers without parameters stay with the one before them)",
+            list, layer[i], wanted);
     }
     first[runs] = place[pieces];
     return GS_OK;
@@ -139,10 +141,11 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
 gs_status gs_pipeline_cut_check(const char *how) {
     int layer[GS_RUNS];
     if (gs_pipeline_is_measured(how) || strcmp(how, "flops") == 0 || read_list(how, layer) > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at which "
-                   "runs begin after the first one, with commas: 3,6",
-                   gs_printable(how));
+    return gs_fail(
+        GS_E_USAGE,
+        "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at which "
+        "runs begin after the first one, with commas: 3,6",
+        gs_printable(how));
 }
 
 const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TEXT]) {
@@ -153,7 +156,8 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 /* ---- how it is asked for ---- */
 
-static gs_status cut_at(const gs_model *plan, const char *how, const double *cost, int runs, int *place, int *first) {
+static gs_status cut_at(const gs_model *plan, const char *how, const double *cost, int runs, int *place,
+                        int *first) {
     const int pieces = gs_pipeline_places(plan, place);
     GS_TRY(check_pieces(pieces, runs));
     const bool is_list = !cost && how && *how >= '0' && *how <= '9';

@@ -129,11 +129,13 @@ static gs_status measure_piece(bench *b, int first, int last, double *forward, d
 
 /* ---- all of them ---- */
 
-static gs_status measure(bench *b, const gs_dataset *data, const char *device, int threads, gs_layer_times *out) {
+static gs_status measure(bench *b, const gs_dataset *data, const char *device, int threads,
+                         gs_layer_times *out) {
     const gs_settings *s = b->settings;
     GS_TRY(gs_device_open(device, threads, &b->device));
     b->device->precision = s->precision;
-    GS_TRY(gs_model_create_weights(b->device, s->model, data->shape, s->loss, s->seed, s->recompute, NULL, &b->whole));
+    GS_TRY(gs_model_create_weights(b->device, s->model, data->shape, s->loss, s->seed, s->recompute, NULL,
+                                   &b->whole));
     const size_t layers = (size_t)b->whole->net->children;
     out->layers = (int)layers;
     out->samples = b->samples;
@@ -153,8 +155,8 @@ static gs_status measure(bench *b, const gs_dataset *data, const char *device, i
     return GS_OK;
 }
 
-gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, const char *device, int threads,
-                                 size_t samples, gs_layer_times *out) {
+gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, const char *device,
+                                 int threads, size_t samples, gs_layer_times *out) {
     bench b = {.settings = s, .samples = samples};
     *out = (gs_layer_times){0};
     const gs_status status = measure(&b, data, device, threads, out);

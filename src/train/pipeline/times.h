@@ -12,10 +12,10 @@
 #include "train/train.h"
 
 typedef struct gs_layer_times {
-    size_t samples;            /* in the micro-batch */
-    int layers;                /* children of the outermost sequence */
+    size_t samples;             /* in the micro-batch */
+    int layers;                 /* children of the outermost sequence */
     double *forward, *backward; /* [layers]: seconds; of a layer that stays with another one 0 */
-    double *both;              /* their sums */
+    double *both;               /* their sums */
 } gs_layer_times;
 
 /* Of settings->model on `data`, whose samples are not looked at. *out is to be freed in any case. */

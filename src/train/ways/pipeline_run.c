@@ -219,8 +219,8 @@ static const gs_instruction *next_message(gs_pipeline_worker *p, int from) {
 }
 
 /* Into `place`, or where that is NULL to `host`. */
-static gs_status receive_message(gs_worker *w, gs_pipeline_worker *p, int from, size_t bytes, const gs_mem *place,
-                                 void *host) {
+static gs_status receive_message(gs_worker *w, gs_pipeline_worker *p, int from, size_t bytes,
+                                 const gs_mem *place, void *host) {
     const double start = gs_seconds();
     const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
     if (w->settings->rehearses) return GS_OK;
