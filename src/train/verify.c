@@ -99,14 +99,24 @@ static gs_status compare_copies(gs_worker *w) {
     return status;
 }
 
-gs_status gs_verify(gs_worker *w) {
-    uint64_t every = w->settings->verify;
-    if (every == 0 || w->step % every != 0 || copies(w) == 1) return GS_OK;
-    if (!w->way->place && gs_are_divided(w->model)) return compare_copies(w);
-    const size_t count = w->way->place ? w->model->weights_apart : w->model->saved;
+/* What this worker has of its stage. */
+static gs_status compare_stages(gs_worker *w) {
+    const size_t count = w->model->weights_apart;
     void *weights;
     GS_TRY(w->device->ops->map(w->device, w->model->weights, count * sizeof(float), &weights));
     gs_status same = compare(w, weights, count);
     gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
+    return same != GS_OK ? same : unmapped;
+}
+
+gs_status gs_verify(gs_worker *w) {
+    uint64_t every = w->settings->verify;
+    if (every == 0 || w->step % every != 0 || copies(w) == 1) return GS_OK;
+    if (w->way->place) return compare_stages(w);
+    if (gs_are_divided(w->model)) return compare_copies(w);
+    float *weights;
+    GS_TRY(gs_model_map_weights(w->model, &weights));
+    gs_status same = compare(w, weights, w->model->saved);
+    gs_status unmapped = gs_model_unmap_weights(w->model, weights);
     return same != GS_OK ? same : unmapped;
 }
