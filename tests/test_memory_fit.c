@@ -127,7 +127,7 @@ static void what_does_not_fit_is_refused_or_made_to_fit(void **state) {
     gs_test_program_prints(0, "\"fit\":\"--micro-batch", "train %s --max-memory 25 --fit --json", RUN);
     gs_test_program_prints(0, "--fit chose --micro-batch", "memory %s --max-memory 25 --fit", RUN);
     gs_test_program_prints(0, "done     2 steps", "train %s --max-memory 1000", RUN);
-    gs_test_program_prints(1, "no single option makes it fit", "train %s --max-memory 1 --fit", RUN);
+    gs_test_program_prints(1, "--fit finds nothing that makes it fit", "train %s --max-memory 1 --fit", RUN);
 }
 
 /* With the peak of each; and where no option suffices alone, those that do together. */

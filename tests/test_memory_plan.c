@@ -124,7 +124,7 @@ static void draw_tensor(draw *d, run *r) {
     if (one_of(d, 2)) return;
     s->tensor = 2;
     s->zero = s->pipeline = s->micro_batches = s->bucket = 0;
-    s->pipeline_schedule = NULL;
+    s->pipeline_schedule = s->pipeline_cut = NULL;
     s->wire = GS_WIRE_F32;
     s->sync = "allreduce";
 }
@@ -144,6 +144,7 @@ static void draw_division(draw *d, run *r) {
     if (s->exact) s->micro_batch = 0;
     if (kind < 3 || r->pieces < stages) return;
     s->pipeline = stages;
+    s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
     s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->pieces && s->batch >= 8 ? 3 : 2)];
     s->micro_batch = 0;
     if (workers > stages && kind == 4) s->zero = 1;

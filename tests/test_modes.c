@@ -112,6 +112,10 @@ static void a_slow_worker_changes_nothing_but_time(void **state) {
 static void ranks_must_agree_on_the_mode(void **state) {
     (void)state;
     static const char *const cases[][3] = {
+        {"--model lenet --pipeline 2", "--model lenet --pipeline 2 --pipeline-cut 3",
+         "rank 1 and rank 0 differ in --pipeline-cut (3 versus "},
+        {"--model lenet --pipeline 2", "--model lenet",
+         "rank 1 and rank 0 differ in --pipeline (none versus 2)"},
         {"--exact", "", "rank 1 runs without --exact, rank 0 with it"},
         {"", "--keep-going", "rank 1 runs with --keep-going, rank 0 without it"},
         {"", "--save $GRADSUM_RENDEZVOUS.st", "rank 1 runs with --save, rank 0 without it"},

@@ -1,5 +1,6 @@
 /* --pipeline: the model in stages. The weights are those of one worker, up to rounding; with --exact, to the bit. */
 #include "tests/devices.h"
+#include "tests/logs.h"
 #include "tests/training.h"
 
 #include <math.h>
@@ -192,6 +193,7 @@ static void each_holds_its_own(void **state) {
     s.steps = 3;
     s.model = "lenet";
     s.optimizer = &gs_adam;
+    s.pipeline_cut = "3";
     for (int i = 0; i < 2; i++) {
         s.layout = layouts[i];
         gs_result r = gs_test_train(&s);
@@ -278,6 +280,61 @@ static void a_request_to_stop_reaches_all_stages(void **state) {
     gs_result_free(&r);
 }
 
+/* ---- --verify ---- */
+
+static struct {
+    int rank;
+    size_t at; /* in this worker's weights */
+} harm;
+
+/* Change one bit. */
+static void do_harm(gs_worker *w) {
+    uint32_t bits;
+    if (w->comm->rank != harm.rank || w->step != 4) return;
+    const gs_mem place = gs_at(w->model->weights, harm.at);
+    if (w->device->ops->read(w->device, &bits, place, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
+    bits ^= 1u << 20;
+    if (w->device->ops->write(w->device, place, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
+}
+
+/* Three replicas of two stages of lenet, which the second begins with its conv2: ranks 0 to 2 have the first stage,
+ * 3 to 5 the second. Sound, they pass. */
+static void replicas_of_a_stage_are_verified(void **state) {
+    (void)state;
+    static const struct {
+        int rank;
+        size_t at;
+        const char *wanted;
+    } cases[] = {{1, 155, "step 4: worker 1's 0.bias differs from worker 0's"},
+                 {0, 0, "step 4: worker 0's 0.weight differs from worker 1's"},
+                 {5, 0, "step 4: worker 5's 3.weight differs from worker 3's"},
+                 {3, 2416, "step 4: worker 3's 7.weight differs from worker 4's"}};
+    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu");
+    gs_result r;
+    s.model = "lenet";
+    s.pipeline = 2;
+    s.pipeline_cut = "3";
+    s.batch = 96;
+    s.steps = 5;
+    s.micro_batches = 2;
+    s.verify = 1;
+    r = gs_test_train(&s);
+    gs_result_free(&r);
+    s.test_hook = do_harm;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        harm.rank = cases[i].rank;
+        harm.at = cases[i].at;
+        assert_fails(GS_E_DIFFER, cases[i].wanted, gs_train(&s, NULL, &r));
+        gs_result_free(&r);
+    }
+    gs_test_program_prints(
+        0, "sha256",
+        "train --exact --model \"" GPT
+        "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "
+        "--verify 1",
+        four);
+}
+
 /* ---- what cannot be ---- */
 
 static void bad_use_is_told(void **state) {
@@ -309,6 +366,16 @@ static void bad_use_is_told(void **state) {
                            "train --pipeline 2 --pipeline-schedule gpipe:2");
     gs_test_program_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
     gs_test_program_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
+    gs_test_program_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
+    gs_test_program_prints(2, "'3;7' is no cut; wanted measured, flops, or",
+                           "train --pipeline 2 --pipeline-cut '3;7'");
+    gs_test_program_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",
+                           "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 3,7");
+    gs_test_program_prints(
+        2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
+        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
+    gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
+                           "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
     gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
     gs_test_program_prints(2, "does not work with --sync ring", "train --pipeline 2 --sync ring");
     gs_test_program_prints(2, "does not work with --bucket", "train --pipeline 2 --bucket 10");
@@ -317,8 +384,6 @@ static void bad_use_is_told(void **state) {
     gs_test_program_prints(2, "wanted 8, or no --micro-batches",
                            "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");
     gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --pipeline 2 --exact --devices cpu,cl:0.0");
-    gs_test_program_prints(2, "--verify compares the weights of all workers",
-                           "train --pipeline 2 --verify 3");
     gs_test_program_prints(2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
                            "train --model \"" NORM "\" --devices cpu,cpu --pipeline 2");
     gs_test_program_prints(2, "both wait for ever; wanted gpipe or 1f1b",
@@ -345,6 +410,64 @@ static void bad_use_is_told_on_every_rank(void **state) {
     }
 }
 
+/* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
+static void the_cut_changes_no_bit(void **state) {
+    (void)state;
+    static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
+    static const char run[] =
+        "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
+    char one[65], sha256[65], command[300];
+    gs_test_sha256("train --exact --model lenet --batch 96 --steps 5", one);
+    for (int i = 0; i < 6; i++) {
+        snprintf(command, sizeof command, "%s %s --exact", run, cuts[i]);
+        gs_test_sha256(command, sha256);
+        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits", cuts[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        snprintf(command, sizeof command, "%s %s --micro-batches 3", run, cuts[i]);
+        gs_test_sha256(command, i > 0 ? sha256 : one);
+        if (i > 0 && strcmp(one, sha256) != 0)
+            fail_msg("--pipeline-cut %s gives other bits without --exact", cuts[i]);
+    }
+}
+
+/* The number after `name` in the first line that has it. */
+static int number_after(const char *output, const char *name) {
+    const char *at = strstr(output, name);
+    if (!at) fail_msg("no '%s' in: %s", name, output);
+    return atoi(at + strlen(name));
+}
+
+/* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
+ * with that cut, it is not measured again. */
+static void a_measured_cut_is_told(void **state) {
+    (void)state;
+    static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
+    for (int i = 0; i < 2; i++) {
+        char *output, folder[400], path[440], wanted[60];
+        size_t length;
+        snprintf(folder, sizeof folder, "%s/cut%d", gs_test_folder(), i);
+        snprintf(path, sizeof path, "%s/run.json", folder);
+        assert_int_equal(
+            gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder), 0);
+        const int cut = number_after(output, "--pipeline-cut ");
+        assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
+        snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
+        assert_non_null(strstr(output, "forward ms"));
+        assert_non_null(strstr(output, wanted));
+        free(output);
+        char *record = gs_test_text(path, &length);
+        snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
+        if (!strstr(record, wanted)) fail_msg("no %s in %s", wanted, record);
+        free(record);
+        assert_int_equal(gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d",
+                                         runs[i], cut),
+                         0);
+        assert_null(strstr(output, "forward ms"));
+        free(output);
+    }
+}
+
 static void the_bubble_is_shown(void **state) {
     (void)state;
     static const char run[] =
@@ -367,4 +490,5 @@ GS_TESTS(pipeline, cmocka_unit_test(every_schedule_gives_the_weights_of_one_work
          cmocka_unit_test(each_holds_its_own), cmocka_unit_test(zero_1_changes_no_bit),
          cmocka_unit_test(weights_are_saved_whole), cmocka_unit_test(a_request_to_stop_reaches_all_stages),
          cmocka_unit_test(bad_use_is_told), cmocka_unit_test(bad_use_is_told_on_every_rank),
-         cmocka_unit_test(the_bubble_is_shown))
+         cmocka_unit_test(replicas_of_a_stage_are_verified), cmocka_unit_test(the_cut_changes_no_bit),
+         cmocka_unit_test(a_measured_cut_is_told), cmocka_unit_test(the_bubble_is_shown))

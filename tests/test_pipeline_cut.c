@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include "train/pipeline/cut.h"
+#include "train/pipeline/times.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 
@@ -9,7 +10,7 @@ static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     gs_model *plan;
     int first[9];
     assert_ok(gs_model_plan(text, in, &plan));
-    assert_ok(gs_pipeline_cut(plan, runs, first));
+    assert_ok(gs_pipeline_cut(plan, NULL, runs, first));
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
             fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
@@ -29,28 +30,64 @@ static void runs_are_balanced(void **state) {
     cut("lenet", image, 5, (int[]){0, 3, 7, 9, 11, 12});
 }
 
-/* No cut of a few layers is better than that which was found. */
+static double most_of(const double *cost, const int *first, int runs) {
+    double most = 0;
+    for (int r = 0; r < runs; r++) {
+        double sum = 0;
+        for (int i = first[r]; i < first[r + 1]; i++) sum += cost[i];
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+/* No cut of a few layers is better than that which was found: by FLOPs, and by costs that are drawn. */
 static void no_cut_is_better(void **state) {
     (void)state;
     gs_model *plan;
     int first[4];
+    double cost[7];
     assert_ok(gs_model_plan("linear 30, linear 70, relu, linear 20, linear 90, linear 40, linear 10",
                             (gs_shape){50, 1, 1, 0}, &plan));
-    assert_ok(gs_pipeline_cut(plan, 3, first));
-    double found = 0, best = 1e30;
-    for (int r = 0; r < 3; r++)
-        if (gs_pipeline_cost(plan, first, r) > found) found = gs_pipeline_cost(plan, first, r);
-    for (int a = 1; a < 6; a++)
-        for (int b = a + 1; b < 7; b++) {
-            if (a == 2 || b == 2) continue; /* before the relu */
-            const int other[] = {0, a, b, 7};
-            double most = 0;
-            for (int r = 0; r < 3; r++)
-                if (gs_pipeline_cost(plan, other, r) > most) most = gs_pipeline_cost(plan, other, r);
-            if (most < best) best = most;
-        }
-    assert_true(found == best);
+    for (int turn = 0; turn < 50; turn++) {
+        gs_pipeline_flops(plan, cost);
+        for (int i = 0; i < 7 && turn > 0; i++) cost[i] = (turn * (i + 3) * 7919) % 101;
+        assert_ok(turn > 0 ? gs_pipeline_cut_by(plan, cost, 3, first)
+                           : gs_pipeline_cut(plan, "flops", 3, first));
+        double best = 1e30;
+        for (int a = 1; a < 6; a++)
+            for (int b = a + 1; b < 7; b++) {
+                if (a == 2 || b == 2) continue; /* before the relu */
+                const double most = most_of(cost, (int[]){0, a, b, 7}, 3);
+                if (most < best) best = most;
+            }
+        assert_true(most_of(cost, first, 3) == best);
+    }
     gs_model_free(plan);
+}
+
+/* Each piece has taken some time, and a layer that stays with another one none of its own; in one part of the model
+ * that computes a thousand times as much, more. */
+static void layers_are_measured(void **state) {
+    (void)state;
+    gs_layer_times t;
+    gs_settings s = gs_settings_default();
+    unsigned char pixels[4] = {0}, labels[1] = {0};
+    gs_dataset set = {.shape = {4, 1, 1, 0}, .images = pixels, .labels = labels, .count = 1, .classes = 2};
+    s.model = "linear 8, relu, linear 1000, tanh, linear 1000, linear 2";
+    assert_ok(gs_layer_times_measure(&s, &set, "cpu", 1, 16, &t));
+    assert_int_equal(t.layers, 6);
+    assert_int_equal(t.samples, 16);
+    for (int i = 0; i < 6; i++) {
+        const bool stays = i == 1 || i == 3;
+        assert_true(stays ? t.both[i] == 0 : t.forward[i] > 0 && t.backward[i] > 0);
+        assert_true(i == 4 || t.both[i] < t.both[4]);
+    }
+    gs_layer_times_free(&t);
+    s.model = "embedding 9 4, linear 4, layer_norm, tied";
+    set.shape = (gs_shape){1, 1, 1, 8};
+    s.devices = "no device";
+    assert_int_equal(gs_layer_times_measure(&s, &set, s.devices, 1, 2, &t), GS_E_USAGE);
+    gs_layer_times_free(&t);
 }
 
 static void too_many_runs_are_refused(void **state) {
@@ -58,7 +95,7 @@ static void too_many_runs_are_refused(void **state) {
     gs_model *plan;
     int first[9];
     assert_ok(gs_model_plan("lenet", image, &plan));
-    assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, 6, first));
+    assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, NULL, 6, first));
     gs_model_free(plan);
 }
 
@@ -69,15 +106,15 @@ static void tied_layers_are_found(void **state) {
     gs_tied_runs tied;
     const gs_shape tokens = {1, 1, 1, 8};
     assert_ok(gs_model_plan("embedding 9 4, linear 4, layer_norm, tied", tokens, &plan));
-    assert_ok(gs_pipeline_cut(plan, 3, first));
+    assert_ok(gs_pipeline_cut(plan, NULL, 3, first));
     assert_ok(gs_pipeline_tied(plan, 3, first, &tied));
     assert_true(tied.table && tied.lender == 0 && tied.borrower == 2);
-    assert_ok(gs_pipeline_cut(plan, 1, first));
+    assert_ok(gs_pipeline_cut(plan, NULL, 1, first));
     assert_ok(gs_pipeline_tied(plan, 1, first, &tied));
     assert_null(tied.table);
     gs_model_free(plan);
     assert_ok(gs_model_plan("embedding 9 4, linear 4, tied, linear 9", tokens, &plan));
-    assert_ok(gs_pipeline_cut(plan, 3, first));
+    assert_ok(gs_pipeline_cut(plan, NULL, 3, first));
     assert_fails(GS_E_USAGE, "layer 2 (tied) uses the table of layer 0",
                  gs_pipeline_tied(plan, 3, first, &tied));
     gs_model_free(plan);
@@ -118,7 +155,7 @@ static void stages_compute_what_the_whole_does(void **state) {
         assert_ok(d->ops->read(d, wanted, whole->gradients, floats * sizeof *wanted));
 
         assert_ok(gs_model_clear_gradients(whole));
-        assert_ok(gs_pipeline_cut(whole, 2, first));
+        assert_ok(gs_pipeline_cut(whole, NULL, 2, first));
         for (int s = 0; s < 2; s++)
             assert_ok(gs_model_create_stage(whole, texts[t], N, first[s], first[s + 1], &stage[s]));
         assert_false(stage[0]->has_loss);
@@ -143,5 +180,5 @@ static void stages_compute_what_the_whole_does(void **state) {
 }
 
 GS_TESTS(pipeline_cut, cmocka_unit_test(runs_are_balanced), cmocka_unit_test(no_cut_is_better),
-         cmocka_unit_test(too_many_runs_are_refused), cmocka_unit_test(tied_layers_are_found),
-         cmocka_unit_test(stages_compute_what_the_whole_does))
+         cmocka_unit_test(layers_are_measured), cmocka_unit_test(too_many_runs_are_refused),
+         cmocka_unit_test(tied_layers_are_found), cmocka_unit_test(stages_compute_what_the_whole_does))

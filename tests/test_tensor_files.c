@@ -55,7 +55,7 @@ static void the_best_epoch_is_kept(void **state) {
     s.steps = 0;
     s.epochs = 2;
     s.batch = 500;
-    s.keep_best = true;
+    s.keep.best = true;
     s.tests = 2;
     s.save = path;
     s.model = "flatten, linear 16, tanh, linear 10";
@@ -63,7 +63,7 @@ static void the_best_epoch_is_kept(void **state) {
     assert_int_equal(whole.kept_epoch, divided.kept_epoch);
     assert_same_bits(&whole, &divided, "--keep best");
     gs_result_free(&divided);
-    s.keep_best = false;
+    s.keep.best = false;
     s.save = NULL;
     s.load = path;
     s.epochs = 1;

@@ -147,6 +147,10 @@ void gs_tell_skipped(const char *command, const gs_result *);
 void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
                      const char *(*device)(const void *context, int rank), const void *context);
 
+/* How the stages of a pipeline were measured. */
+struct gs_cut_report;
+void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
+
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: there are others. */
 gs_status gs_devices_for(const gs_settings *, int workers, char **list);
 

@@ -1,9 +1,12 @@
 #include "cli/cli.h"
 #include "explain/explain.h"
+#include "train/options/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d, double tolerance) {
     const uint64_t first = a->first > b->first ? a->first : b->first;
@@ -46,6 +49,80 @@ static gs_status explain(const char *of_a, const char *of_b, double tolerance, b
     return status;
 }
 
+/* ---- the run that is right, made here ---- */
+
+/* What decides a training, but not how it is divided. */
+static const char *const deciding[] = {
+    "model",  "data",         "labels",     "tokens",       "tokenizer", "context",
+    "size",   "mean",         "std",        "loss",         "precision", "load",
+    "batch",  "epochs",       "steps",      "optimizer",    "lr",        "momentum",
+    "beta1",  "beta2",        "epsilon",    "weight-decay", "clip",      "label-smoothing",
+    "seed",   "augment",      "lr-rule",    "base-batch",   "schedule",  "final-lr",
+    "warmup", "warmup-steps", "batch-norm", "exact"};
+
+static bool is_usual(const gs_run_option *o, const char *value) {
+    const gs_settings usual = gs_settings_default();
+    char room[GS_OPTION_TEXT_MOST];
+    const char *text = gs_option_text(o->kind, (const char *)&usual + o->at, room, sizeof room);
+    return strcmp(text ? text : "", value) == 0;
+}
+
+static gs_status take_settings(const gs_digests *a, const gs_option *options) {
+    if (a->first != 1)
+        return gs_fail(GS_E_USAGE,
+                       "%s begins at step %" PRIu64
+                       ", so one worker cannot make the run again; wanted a second "
+                       "folder, of the run that is right",
+                       a->folder, a->first);
+    if (strcmp(gs_digests_option(a, "batch-norm"), "local") == 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s has --batch-norm local, whose statistics are those of what a worker computes at once: one "
+            "worker would compute something else; wanted global or ghost:G, or a second folder",
+            a->folder);
+    for (size_t i = 0; i < sizeof deciding / sizeof *deciding; i++) {
+        const gs_run_option *o = gs_run_option_named(deciding[i]);
+        const char *value = gs_digests_option(a, deciding[i]);
+        const bool unused =
+            strcmp(deciding[i], "base-batch") == 0 && strcmp(gs_digests_option(a, "lr-rule"), "none") == 0;
+        if (!*value || unused || is_usual(o, value)) continue;
+        GS_TRY(gs_context(gs_option_set(options, deciding[i], value), "%s", a->folder));
+    }
+    return GS_OK;
+}
+
+static gs_status train_one_worker(const gs_digests *a, const char *folder) {
+    gs_settings s = gs_settings_default();
+    gs_result result = {0};
+    const gs_option none[] = {{0}};
+    GS_TRY(take_settings(a, gs_run_options(&s, true, none)));
+    s.digest = folder;
+    const gs_status status =
+        gs_context(gs_train(&s, NULL, &result), "one worker, with the settings of %s", a->folder);
+    gs_result_free(&result);
+    return status;
+}
+
+static gs_status explain_alone(const char *of_a, double tolerance, bool *differ) {
+    const char *above = getenv("TMPDIR");
+    char folder[400], file[440];
+    gs_digests a;
+    snprintf(folder, sizeof folder, "%s/gradsum-explain-XXXXXX", above && *above ? above : "/tmp");
+    gs_status status = gs_digests_read(of_a, &a);
+    if (status == GS_OK && !mkdtemp(folder)) status = gs_fail(GS_E_FILE, "cannot make the folder %s", folder);
+    if (status != GS_OK) {
+        gs_digests_free(&a);
+        return status;
+    }
+    status = train_one_worker(&a, folder);
+    gs_digests_free(&a);
+    if (status == GS_OK) status = explain(of_a, folder, tolerance, differ);
+    snprintf(file, sizeof file, "%s/rank-0.digest", folder);
+    (void)unlink(file);
+    (void)rmdir(folder);
+    return status;
+}
+
 int gs_cmd_explain(int argc, char **argv) {
     double tolerance = 0;
     int words, exit_status;
@@ -54,18 +131,20 @@ int gs_cmd_explain(int argc, char **argv) {
         {"tolerance", GS_OPTION_DOUBLE, &tolerance, 1e-9, 1, "X",
          "differences below this share of a tensor's norm are rounding (default 1e-4; more with 16 bits)"},
         {0}};
-    const gs_help help = {"explain A B [options]",
+    const gs_help help = {"explain A [B] [options]",
                           "Where run A first differs from run B, which is right, and why. Both are folders\n"
-                          "that gradsum train --digest has written, of the same training. What divides the\n"
+                          "that gradsum train --digest has written, of the same training. Without B one\n"
+                          "worker makes the run again, with the settings of A. What divides the\n"
                           "work may differ (workers, --zero, --pipeline, --accumulate, --sync). The exit\n"
                           "status is 1 where they differ.",
                           "gradsum explain two-workers one-worker", NULL};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status =
-        words == 2
-            ? explain(argv[1], argv[2], tolerance, &differ)
-            : gs_fail(GS_E_USAGE,
-                      "wanted two folders of gradsum train --digest: the run, and the one that is right");
+        words == 2 ? explain(argv[1], argv[2], tolerance, &differ)
+        : words == 1
+            ? explain_alone(argv[1], tolerance, &differ)
+            : gs_fail(GS_E_USAGE, "wanted one or two folders of gradsum train --digest: the run, and the "
+                                  "one that is right (else one worker makes it)");
     if (status != GS_OK) return gs_failed("explain", status);
     return differ ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

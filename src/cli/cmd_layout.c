@@ -118,6 +118,7 @@ int gs_cmd_layout(int argc, char **argv) {
         {"run", GS_OPTION_FLAG, &q.run, 0, 0, NULL, "also measure the three that are best by the formulas"},
         GS_RUN_OPTION("max-memory", "list only what takes at most so much of a worker's memory"),
         GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("pipeline-cut", NULL),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_REFUSED("zero", "layout lists every stage"),
         GS_REFUSED("save", "layout keeps no weights"),
@@ -127,7 +128,7 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_option *options = gs_run_options(&q.settings, true, own);
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts (train --layout) of N workers: replicas, stages and ZeRO. For\n"
-                          "each what a step takes, by formula from one measured worker\n"
+                          "each what a step takes, by formula from the measured times of layers\n"
                           "(src/train/layout_plan.h), and of the worker with most the memory, as\n"
                           "rehearsed (gradsum memory), and the bytes sent. The fastest comes first.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};

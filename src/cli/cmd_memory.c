@@ -2,6 +2,7 @@
 #include "cli/draw/compare_chart.h"
 #include "io/json.h"
 #include "train/memory.h"
+#include "train/pipeline/cut.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,14 +40,14 @@ static void print_workers(const gs_memory_plan *p, int first, int end) {
 }
 
 static void print_layers(const gs_memory_plan *p) {
-    printf("\n%-12s %-28s %9s %9s %9s %9s\n", "MB of layer", "", "weights", "optimizer", "state", "activat.");
+    printf("\n%-12s %-27s %9s %9s %9s %9s\n", "MB of layer", "", "weights", "optimizer", "state", "activat.");
     for (size_t i = 0; i < p->layers; i++) {
         const gs_memory_layer *l = &p->layer[i];
         gs_print_name(stdout, l->name, 12);
-        printf(" %-28.28s %9.3f %9.3f %9.3f %9.3f\n", l->what, l->weights / MB, l->optimizer / MB,
+        printf(" %-27.27s %9.3f %9.3f %9.3f %9.3f\n", l->what, l->weights / MB, l->optimizer / MB,
                l->state / MB, l->activations / MB);
     }
-    printf("%-12s %-28s %9s %9s %9s %9.3f\n", "all",
+    printf("%-12s %-27s %9s %9s %9s %9.3f\n", "all",
            p->stages > 1 ? "of its stage, and shared" : "buffers that layers share", "", "", "",
            p->shared / MB);
     if (p->zero < 2)
@@ -65,6 +66,7 @@ static void print_options(const gs_memory_options *o) {
         if (one->in_theory && !theory)
             printf("in theory (ZeRO: Rajbhandari et al. 2020), without the windows of --zero:\n");
         theory = one->in_theory;
+        if (one->saves < 0.005 * MB) continue; /* "0.00" */
         const bool is_long = strlen(one->option) > OPTION;
         printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
                one->option, is_long ? "\n                     " : "", one->formula);
@@ -81,8 +83,12 @@ static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool
     printf("batch    %zu, of which a worker computes up to %zu at once, and %zu in a test\n", p->batch,
            p->worker[0].piece, p->worker[0].eval_block);
     if (p->stages > 1)
-        printf("stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0\n",
-               p->stages, p->all_workers / p->stages, p->all_workers);
+        printf(
+            "stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s\n",
+            p->stages, p->all_workers / p->stages, p->all_workers,
+            gs_pipeline_is_measured(p->settings.pipeline_cut)
+                ? ",\n         cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
+                : "");
     if (p->tensor > 1)
         printf("tensor   %d workers share linear layers: each holds %s of the parameters\n", p->tensor,
                gs_thousands((double)p->own));
@@ -153,6 +159,8 @@ int gs_cmd_memory(int argc, char **argv) {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("pipeline-cut",
+                      "where the stages begin: flops (by counting; nothing is measured here), or 3,6"),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("tensor", NULL),
         GS_RUN_OPTION("save-state", NULL),

@@ -158,6 +158,7 @@ int gs_cmd_train(int argc, char **argv) {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("pipeline-cut", NULL),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("tensor", NULL),
         GS_RUN_OPTION("keep", NULL),

@@ -1,6 +1,7 @@
 /* Which worker holds what: the table of `train`, `devices` and `layout`. */
 #include "cli/cli.h"
 #include "train/layout_plan.h"
+#include "train/pipeline/cut.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,25 @@ void gs_print_layout(const gs_settings *s, const gs_model *plan, int workers,
                share_text(share.gradients, gradients), share_text(share.vectors, vectors));
     }
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
+}
+
+void gs_print_cut(const gs_settings *s, const gs_cut_report *cut) {
+    double all = 0;
+    gs_print_fact(
+        "cut",
+        "by what the layers took, for a micro-batch of %zu sample%s on worker 0; --pipeline-cut %s would cut "
+        "the same",
+        cut->samples, gs_s(cut->samples), s->pipeline_cut);
+    for (int r = 0; r < cut->runs; r++) all += cut->forward[r] + cut->backward[r];
+    printf("%5s  %-10s %10s %11s %8s\n", "stage", "layers", "forward ms", "backward ms", "of all");
+    for (int r = 0; r < cut->runs && r < ROWS; r++) {
+        char layers[24];
+        const int first = cut->first[r], last = cut->first[r + 1] - 1;
+        snprintf(layers, sizeof layers, first < last ? "%d-%d" : "%d", first, last);
+        printf("%5d  %-10s %10.3f %11.3f %6.1f %%\n", r % s->pipeline, layers, 1e3 * cut->forward[r],
+               1e3 * cut->backward[r], all > 0 ? 100 * (cut->forward[r] + cut->backward[r]) / all : 0);
+    }
+    if (cut->runs > ROWS) printf("  ... and %d more\n", cut->runs - ROWS);
 }
 
 gs_status gs_devices_for(const gs_settings *s, int workers, char **list) {

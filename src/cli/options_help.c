@@ -26,8 +26,10 @@ static void print_option(const gs_option *o) {
     snprintf(left, sizeof left, "%s%s%s %s", strcmp(o->name, "out") == 0 ? "-o, " : "", gs_option_dashes(o),
              o->name, o->argument ? o->argument : "");
     snprintf(right, sizeof right, "%s%s%s%s", o->help, *usual ? " (default " : "", usual, *usual ? ")" : "");
-    printf("  %-22s ", left);
-    if (strlen(left) > 22) printf("\n%*s", MARGIN, "");
+    if (strlen(left) > 22)
+        printf("  %s\n%*s", left, MARGIN, "");
+    else
+        printf("  %-22s ", left);
     gs_print_wrapped(MARGIN, right);
 }
 

@@ -206,6 +206,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
     else
         text_workers(s, w);
     if (w->devices) gs_print_layout(w->settings, gs_model_whole(w->model), w->comm->size, device_of, w);
+    if (w->cut) gs_print_cut(w->settings, w->cut);
     if (w->cpus > 0)
         printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,
                gs_s((unsigned)w->cpus));

@@ -141,11 +141,52 @@ static double size_of_all(const search *s, int kind) {
     return 0.01 * sqrt(squares);
 }
 
+/* A bias before batch_norm has the gradient 0: the mean is taken off again. What is computed is rounding alone, and an
+ * optimiser that divides by the gradient's size makes whole steps of it, in any direction. They change nothing but this
+ * tensor, the y up to the batch_norm, and its running mean. So these are no difference. */
+static bool divides_by_gradient(const gs_digests *d) {
+    const char *name = gs_digests_option(d, "optimizer");
+    return strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0 || strcmp(name, "lamb") == 0;
+}
+
+/* The batch_norm that comes after layer l, before the next layer with parameters; -1: none. */
+static int norm_after(const gs_digests *d, int l) {
+    for (int n = l + 1; n < d->layers; n++) {
+        if (strcmp(d->layer[n].op, "batch_norm") == 0) return n;
+        for (int p = 0; p < d->params; p++)
+            if (d->param[p].layer == n) return -1;
+    }
+    return -1;
+}
+
+static bool is_rounding_alone(const search *s, int p) {
+    if (!divides_by_gradient(s->b) || s->b->param[p].state || norm_after(s->b, s->b->param[p].layer) < 0)
+        return false;
+    search at = *s;
+    for (at.step = s->b->first; at.step <= s->step; at.step++) {
+        gs_numbers x;
+        if (gs_whole_of_run(s->b, at.step, GS_DIGEST_sum, p, &x) &&
+            sqrt(x.squares) > 10 * s->tolerance * size_of_all(&at, GS_DIGEST_sum))
+            return false;
+    }
+    return true;
+}
+
+/* Is layer l's y, or its state, moved by such a tensor? */
+static bool is_moved(const search *s, int l, bool state) {
+    for (int p = 0; p < s->b->params; p++) {
+        const int of = s->b->param[p].layer, norm = of <= l ? norm_after(s->b, of) : -1;
+        if (norm >= 0 && (state ? l == norm : l < norm) && is_rounding_alone(s, p)) return true;
+    }
+    return false;
+}
+
 static bool weights_differ(const search *s, int p) {
     gs_numbers b;
     bool any = false;
     double most = 0, least_size = size_of_all(s, GS_DIGEST_weight);
     if (!gs_weights_read(s->b, s->step, p, &b)) return false;
+    if (s->step > s->b->first && is_rounding_alone(s, p)) return false;
     for (int part = 0; part < 2 && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             const gs_numbers *a = gs_digests_find(s->a, r, s->step, GS_DIGEST_weight, p, part);
@@ -190,8 +231,13 @@ static bool whole_differs(const search *s, int kind, int p, double least_size) {
 static bool any_whole_differs(const search *s, int kind) {
     const double least_size = size_of_all(s, kind);
     for (int p = 0; p < s->b->params; p++)
-        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size))
-            return true;
+        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size)) {
+            const bool noise = kind == GS_DIGEST_updated ? is_rounding_alone(s, p)
+                               : kind == GS_DIGEST_state ? is_moved(s, s->b->param[p].layer, true)
+                                                         : false;
+            if (!noise) return true;
+            *s->out = (gs_difference){0};
+        }
     return false;
 }
 
@@ -236,7 +282,10 @@ static bool forward_differs(const search *s) {
         if (!s->b->param[p].state && weights_differ(s, p)) return true;
     if (samples_differ(s, GS_DIGEST_x, 0)) return true;
     for (int l = 0; l < s->b->layers; l++)
-        if (samples_differ(s, GS_DIGEST_y, l)) return true;
+        if (samples_differ(s, GS_DIGEST_y, l)) {
+            if (s->step == s->b->first || !is_moved(s, l, false)) return true;
+            *s->out = (gs_difference){0};
+        }
     return false;
 }
 

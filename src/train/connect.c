@@ -50,12 +50,15 @@ static gs_status agree(gs_comm *processes, const gs_link *link) {
     return gs_comm_agree_on_link(processes, link);
 }
 
-gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local, gs_comm **comms) {
+gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local,
+                             gs_status (*agree_on)(void *context, gs_comm *processes), void *context,
+                             gs_comm **comms) {
     gs_comm *processes = NULL;
     gs_status status = GS_OK;
     if (s->processes && s->processes->size > 1) status = connect_processes(s, purpose, &processes);
-    if (status == GS_OK && processes && (status = agree(processes, &s->link)) != GS_OK)
-        gs_comm_free(processes);
+    if (status == GS_OK && processes) status = agree(processes, &s->link);
+    if (status == GS_OK) status = agree_on(context, processes);
+    if (status != GS_OK) gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(local, processes, s->timeout, comms);
     for (int i = 0; i < local && status == GS_OK; i++)
         status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);

@@ -52,8 +52,11 @@ int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
 /* Connect the `local` workers of this process with each other and, over settings->processes, with those of others.
  * `comms` has an entry for each, NULL at first; what is there after a failure is to be freed. purpose: what the
- * processes were started for, which must be the same for all of them. */
-gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local, gs_comm **comms);
+ * processes were started for, which must be the same for all of them. agree: called when the processes are connected;
+ * of a single process with NULL. */
+gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local,
+                             gs_status (*agree)(void *context, gs_comm *processes), void *context,
+                             gs_comm **comms);
 
 /* ---- sets.c ---- */
 

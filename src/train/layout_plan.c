@@ -81,30 +81,30 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
 /* ---- the formulas ---- */
 
 typedef struct stage {
-    double flops;         /* share of the model's */
+    double seconds;       /* of a micro-batch, forward and backward */
     double weights, sent; /* bytes; sent: activations and their gradients, of a sample */
+    double params;
 } stage;
 
 /* Of each stage; *shape: of the pipeline. */
 static gs_status describe_stage(const gs_settings *s, const gs_model *m, int workers, int number,
-                                gs_pipeline *shape, stage *out) {
+                                const gs_layer_times *times, gs_pipeline *shape, stage *out) {
     const int replicas = gs_layout_of(s, workers).dp;
-    double all_flops = 0;
     stand_in *in = malloc(sizeof *in);
     if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
     gs_status status = cut(s, m, workers, number * replicas, in);
     const gs_pipeline_worker *p = &in->cut;
     *out = (stage){0};
-    for (int r = 0; status == GS_OK && r < p->runs; r++) all_flops += gs_pipeline_cost(m, p->first, r);
     for (int c = 0; status == GS_OK && c < p->shape.chunks; c++) {
         const int run = p->chunk[c].run, first = p->first[run], last = p->first[run + 1];
-        out->flops += gs_pipeline_cost(m, p->first, run) / all_flops;
+        for (int i = first; i < last; i++) out->seconds += times->both[i];
         if (run + 1 < p->runs)
             out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
         if (run > 0) out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
     }
     if (status == GS_OK) {
         out->weights = (double)in->cut.own.counts * sizeof(float);
+        out->params = (double)in->cut.own.params;
         *shape = in->cut.shape;
     }
     gs_stage_cut_free(&in->cut);
@@ -120,14 +120,15 @@ static gs_status add_sums(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Of each worker of a tensor group. */
-static gs_status describe_part(const gs_settings *s, const gs_model *m, stage *out) {
+/* Of each worker of a tensor group. seconds: of the whole model. */
+static gs_status describe_part(const gs_settings *s, const gs_model *m, double seconds, stage *out) {
     gs_model *part;
     const double n = s->tensor;
     GS_TRY(plan_part(s, m, s->tensor - 1, &part)); /* the last one has most of a vocabulary */
-    *out = (stage){.flops =
-                       (part->flops_forward + part->flops_backward) / (m->flops_forward + m->flops_backward),
-                   .weights = (double)part->saved * sizeof(float)};
+    *out = (stage){.seconds = seconds * (part->flops_forward + part->flops_backward) /
+                              (m->flops_forward + m->flops_backward),
+                   .weights = (double)part->saved * sizeof(float),
+                   .params = (double)part->params};
     gs_status status = gs_layer_walk(part->net, add_sums, out);
     out->sent *= s->exact ? log2(n) : 2 * (n - 1) / n;
     gs_model_free(part);
@@ -151,26 +152,76 @@ static double gradients_sent(const gs_settings *s, const gs_layout *l, double we
     return (l->zero > 2 ? 3 : 2) * (d - 1) / d * weights;
 }
 
-static gs_status predict(const gs_layout_plan *p, const gs_settings *s, const gs_model *m,
-                         gs_layout_cost *out) {
+/* The layers' times for so many samples at once: measured when they are asked for first. */
+static gs_status times_for(gs_layout_plan *p, const gs_settings *s, size_t samples, int threads,
+                           const gs_layer_times **out) {
+    char device[48];
+    for (int i = 0; i < p->times_known; i++)
+        if (p->times[i].samples == samples) return *out = &p->times[i], GS_OK;
+    if (p->times_known == GS_LAYOUT_TIMES) gs_layer_times_free(&p->times[--p->times_known]);
+    gs_layer_times *t = &p->times[p->times_known++];
+    *out = t;
+    GS_TRY(gs_devices_name(p->devices, 0, device));
+    return gs_layer_times_measure(s, s->train_set, device, threads, samples, t);
+}
+
+/* What a worker computes at once of its part of the batch, and how often. */
+static gs_status passes_of(const gs_layout_plan *p, const gs_settings *s, const gs_layout *l, size_t *samples,
+                           double *passes) {
+    const size_t share = (p->memory.batch + (size_t)l->dp - 1) / (size_t)l->dp;
+    size_t most;
+    GS_TRY(gs_largest_piece(s, s->train_set->shape, &most));
+    size_t cuts = s->exact ? (size_t)gs_parts_of(s, p->workers) / (size_t)l->dp : (size_t)gs_passes(s);
+    if (l->pp == 1 && cuts < (share + most - 1) / most) cuts = (share + most - 1) / most;
+    if (cuts < 1) cuts = 1;
+    *samples = (share + cuts - 1) / cuts;
+    *passes = (double)cuts;
+    return GS_OK;
+}
+
+/* Where such a run would cut the model. */
+static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
+                              char *text) {
+    const gs_pipeline_schedule *schedule;
+    int chunks, first[GS_RUNS + 1];
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    GS_TRY(gs_pipeline_cut_by(m, times->both, s->pipeline * chunks, first));
+    gs_pipeline_cut_text(s->pipeline * chunks, first, text);
+    return GS_OK;
+}
+
+static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, gs_layout_cost *out) {
     const gs_layout l = gs_layout_of(s, p->workers);
-    const double batch = (double)p->memory.batch, cores = gs_cpu_cores(),
-                 threads = s->exact || p->workers >= cores ? 1 : floor(cores / p->workers),
-                 rate = p->samples_per_s;
-    double slowest = 0, work = 0;
+    const double batch = (double)p->memory.batch, cores = gs_cpu_cores();
+    const int threads = s->exact || p->workers >= cores ? 1 : (int)cores / p->workers;
+    const double crowd = fmax(1, p->workers * threads / cores); /* threads for each core */
+    const gs_layer_times *times;
+    double slowest = 0, work = 0, rest = 0, whole = 0, passes;
+    size_t samples;
     *out = (gs_layout_cost){.layout = l};
     gs_pipeline shape = {.stages = 1, .micro_batches = 1, .chunks = 1};
+    GS_TRY(passes_of(p, s, &l, &samples, &passes));
+    GS_TRY(times_for(p, s, samples, threads, &times));
+    for (int i = 0; i < times->layers; i++) whole += times->both[i];
+    if (l.pp > 1 && gs_pipeline_is_measured(s->pipeline_cut)) {
+        GS_TRY(cut_by_times(s, m, times, out->cut));
+        s->pipeline_cut = out->cut;
+    }
     for (int i = 0; i < l.pp; i++) {
-        stage g = {1, (double)m->saved * sizeof(float), 0};
-        if (l.pp > 1) GS_TRY(describe_stage(s, m, p->workers, i, &shape, &g));
-        if (l.tp > 1) GS_TRY(describe_part(s, m, &g));
-        work += l.tp * g.flops;
-        slowest = fmax(slowest, g.flops * batch / l.dp / (rate * threads));
-        out->sent = fmax(out->sent, gradients_sent(s, &l, g.weights) + g.sent * batch / l.dp);
+        stage g = {whole, (double)m->saved * sizeof(float), 0, (double)m->params};
+        if (l.pp > 1) GS_TRY(describe_stage(s, m, p->workers, i, times, &shape, &g));
+        if (l.tp > 1) GS_TRY(describe_part(s, m, whole, &g));
+        const double sent = gradients_sent(s, &l, g.weights) + g.sent * batch / l.dp,
+                     update = p->update * g.params / (l.zero > 0 ? l.dp : 1);
+        work += passes * g.seconds * l.dp * l.tp;
+        slowest = fmax(slowest, passes * g.seconds);
+        out->sent = fmax(out->sent, sent);
+        rest = fmax(rest, crowd * (update + sent / p->bandwidth));
     }
     const double waits = (double)(l.pp - 1) / ((double)shape.chunks * shape.micro_batches);
     out->bubble = l.pp > 1 ? gs_pipeline_bubble(&shape) : 0;
-    out->seconds = fmax(slowest * (1 + waits), work * batch / (rate * cores)) + out->sent / p->bandwidth;
+    out->seconds =
+        fmax(slowest * (1 + waits), work * threads / cores) + rest + crowd * p->data * batch / l.dp;
     return memory_of(p, s, &out->memory);
 }
 
@@ -198,7 +249,7 @@ static gs_status measure(gs_layout_plan *p) {
     char device[48];
     GS_TRY(gs_devices_name(s.devices, 0, device));
     s.devices = device;
-    s.pipeline_schedule = NULL;
+    s.pipeline_schedule = s.pipeline_cut = NULL;
     s.micro_batches = 0;
     s.threads = 1;
     s.batch = p->memory.batch > 64 ? 64 : p->memory.batch;
@@ -206,6 +257,11 @@ static gs_status measure(gs_layout_plan *p) {
     s.accumulate = 1;
     gs_status status = gs_profile_run(&s, 0.2, &profile);
     p->samples_per_s = profile.step;
+    if (status == GS_OK) {
+        const gs_profile_row *data = &profile.rows[0], *update = &profile.rows[profile.row_count - 1];
+        p->data = data->cell[GS_FORWARD].seconds / (double)s.batch;
+        p->update = update->cell[GS_BACKWARD].seconds / (double)profile.params;
+    }
     p->bandwidth = measure_bandwidth(&s);
     gs_profile_free(&profile);
     return status;
@@ -223,7 +279,7 @@ static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, char
     s.max_memory = 0;
     if (l->pp > 1) return s;
     s.micro_batches = 0; /* these are of pipelines */
-    s.pipeline_schedule = NULL;
+    s.pipeline_schedule = s.pipeline_cut = NULL;
     return s;
 }
 
@@ -274,7 +330,7 @@ static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory
     one.devices = device;
     one.layout = NULL;
     one.pipeline = one.tensor = one.zero = one.max_memory = one.micro_batches = 0;
-    one.pipeline_schedule = NULL;
+    one.pipeline_schedule = one.pipeline_cut = NULL;
     one.exact = false;
     GS_TRY(gs_memory_plan_create(&one, memory));
     gs_settings *s = &memory->settings;
@@ -282,6 +338,7 @@ static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory
     s->max_memory = settings->max_memory;
     s->micro_batches = settings->micro_batches;
     s->pipeline_schedule = settings->pipeline_schedule;
+    s->pipeline_cut = settings->pipeline_cut;
     s->devices = settings->devices;
     return GS_OK;
 }
@@ -312,6 +369,7 @@ gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices
 void gs_layout_plan_free(gs_layout_plan *p) {
     gs_memory_plan_free(&p->memory);
     free(p->cost);
+    for (int i = 0; i < p->times_known; i++) gs_layer_times_free(&p->times[i]);
     *p = (gs_layout_plan){0};
 }
 
@@ -321,5 +379,6 @@ gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost
     gs_settings s = with_layout(p, &cost->layout, text);
     s.devices = devices;
     s.steps = (uint64_t)steps;
+    if (*cost->cut) s.pipeline_cut = cost->cut;
     return gs_train(&s, NULL, result);
 }

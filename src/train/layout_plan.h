@@ -1,11 +1,14 @@
 /* What a layout costs, before anything runs: who holds what, and what a step takes by formula.
  *
- * For a model of F FLOPs, a global batch of B samples, D replicas and P stages on N = D x P workers; W_s, F_s: bytes of
- * weights and FLOPs of the most expensive stage; r: samples/s of one worker with the whole model on one core, C cores,
- * t = max(1, C / N) of them for a worker; m: micro-batches of a pipeline, v: runs of layers in each stage:
+ * A global batch of B samples, D replicas and P stages on N = D x P workers, C cores; T_s: seconds of forward and
+ * backward of one micro-batch in stage s, out of the times of its layers, which are measured for just so many samples
+ * (pipeline/times.h); m: micro-batches of a pipeline, v: runs of layers in each stage; W_s: bytes of weights of a stage:
  *
- *     step      max(F_s / F x B / D / (r t) x (1 + (P - 1) / (v m)),  B / (r C))  +  sent / bandwidth
- *                    the slowest stage, and the bubble                all work, on all cores
+ *     step      max(m T_s x (1 + (P - 1) / (v m)),  D m (T_0 + T_1 + ...) / C)  +  update  +  sent / bandwidth  +  data
+ *                   the slowest stage, and the bubble     all work, on all cores
+ *
+ *     update    seconds a parameter, measured, times the stage's, with --zero a D-th of them
+ *     data      seconds a sample to the device and to numbers, measured, times B / D
  *
  *     sent      of the worker that sends most, bytes: 2 (D - 1) / D W_s for gradients (with --zero 3 three halves of
  *               that, with --exact and no --zero log2(D) W_s), and B / D samples of activations to the next stage and
@@ -13,9 +16,10 @@
  *
  *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory.h)
  *
- * With tensor parallelism of T on N = D x T workers W_s and F_s are those of a worker, which has 1/T of the pairs of
- * linear layers and all else, and the work on all cores is T F_s / F B. It sends besides 2 (T - 1) / T times (with
- * --exact log2(T) times) the arrays that a group sums: of each pair y, and dx if a layer before it learns.
+ * Update, data and messages take N / C times as long where that is more than 1. With tensor parallelism of T on N = D x
+ * T workers T_s is that of the whole model times the share of FLOPs that a worker has, which has 1/T of the pairs of
+ * linear layers and all else. It sends besides 2 (T - 1) / T times (with --exact log2(T) times) the arrays that a group
+ * sums: of each pair y, and dx if a layer before it learns.
  *
  * Not in it: waits for slower workers, latencies, several passes of --zero 2 and 3. `gradsum layout --run` shows how
  * far the formulas are from what runs take.
@@ -23,6 +27,7 @@
 #pragma once
 
 #include "train/memory.h"
+#include "train/pipeline/times.h"
 
 /* What a worker of a run holds. */
 typedef struct gs_layout_share {
@@ -45,14 +50,21 @@ typedef struct gs_layout_cost {
     gs_layout layout;
     double seconds, sent, memory; /* as above: of a step; bytes; bytes */
     double bubble;                /* by the formula, a share of the time; 0: no pipeline */
+    char
+        cut[GS_CUT_TEXT]; /* where its model is cut, as --pipeline-cut; "": nowhere, or as the settings say */
 } gs_layout_cost;
+
+enum { GS_LAYOUT_TIMES = 32 };
 
 typedef struct gs_layout_plan {
     gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
     const char *devices;   /* of all workers */
     int workers;
-    double samples_per_s, bandwidth; /* measured: r; bytes a second from one worker to another */
-    gs_layout_cost *cost;            /* those that can run and fit, fastest first */
+    double samples_per_s, bandwidth; /* measured: of one worker; bytes a second from one worker to another */
+    double update, data;             /* measured: seconds a parameter, a sample */
+    gs_layer_times times[GS_LAYOUT_TIMES];
+    int times_known;
+    gs_layout_cost *cost; /* those that can run and fit, fastest first */
     int costs;
     int too_large; /* how many need more than settings->max_memory */
     int refused;   /* how many cannot run, and why the first of them cannot */

@@ -157,7 +157,9 @@ static void list_help(choice *c, char *help, size_t size) {
     if (*help) return;
     const bool together = choose(c, before, sizeof before);
     (void)chosen_settings(c, &o);
-    gs_append(help, size, "no single option makes it fit");
+    gs_append(help, size,
+              c->plan->settings.fit ? "--fit finds nothing that makes it fit"
+                                    : "no single option makes it fit");
     if (*o.text)
         gs_append(help, size, "%s%s %s %.1f MB", together ? ", but " : "; even ", o.text,
                   together ? "do together, with" : "would take", peak_of(c) / MB);

@@ -14,6 +14,7 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
     const int stages = gs_stages_of(s);
+    if (workers % stages != 0) return GS_OK; /* gs_check_workers says so, or others are yet to come */
     workers = workers > stages ? workers / stages : 1; /* that have samples of their own */
     if ((size_t)workers > count)
         return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,

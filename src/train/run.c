@@ -7,6 +7,7 @@
 #include "train/internal.h"
 #include "train/memory.h"
 #include "train/run.h"
+#include "train/settle_cut.h"
 #include "train/state.h"
 
 #include <math.h>
@@ -52,6 +53,7 @@ static gs_status work(gs_run_worker *me) {
     me->worker.cpus = me->result.cpus = me->cpus;
     me->worker.planned = me->planned.use;
     me->worker.fit = run->fit;
+    me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
     if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->job == JOB_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
@@ -82,11 +84,16 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
+static gs_status agree_on_cut(void *run, gs_comm *processes) {
+    return gs_cut_settle(run, processes);
+}
+
 static gs_status connect_workers(gs_run *run) {
     static const char *const purposes[] = {"train", "eval", "predict"};
     gs_comm **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
-    gs_status status = gs_connect_workers(&run->settings, purposes[run->job], run->local, comms);
+    gs_status status =
+        gs_connect_workers(&run->settings, purposes[run->job], run->local, agree_on_cut, run, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;
@@ -107,7 +114,7 @@ static gs_status first_failure(const gs_run *run) {
 }
 
 static gs_status run_workers(gs_run *run) {
-    GS_TRY(connect_workers(run));
+    if (!run->worker[0].comm) GS_TRY(connect_workers(run));
     for (int i = 0; i < run->local; i++) {
         gs_run_worker *w = &run->worker[i];
         if (pthread_create(&w->thread, NULL, worker_main, w) == 0) continue;
@@ -209,12 +216,15 @@ static gs_status plan_memory(gs_run *run) {
     const bool limited = s->max_memory > 0;
     gs_memory_plan plan = {0};
     if (!limited && !s->plans) return GS_OK;
+    if (gs_cut_is_open(run)) GS_TRY(connect_workers(run)); /* memory too depends on where a pipeline is cut */
     gs_status status = gs_run_rehearse(run, s, limited, &plan);
     if (status == GS_OK) status = gs_memory_check(&run->settings, &plan, run->fit, sizeof run->fit);
     for (int i = 0; i < plan.workers && status == GS_OK; i++)
         for (int k = 0; k < run->local; k++)
             if (plan.worker[i].rank == before + k) run->worker[k].planned = plan.worker[i];
     gs_memory_plan_free(&plan);
+    for (int i = 0; i < run->local && limited && status != GS_OK; i++)
+        if (run->worker[i].comm) gs_comm_abort(run->worker[i].comm, gs_message());
     return limited ? status : GS_OK;
 }
 

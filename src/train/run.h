@@ -6,6 +6,7 @@
 #include "model/safetensors.h"
 #include "train/checkpoint/folder.h"
 #include "train/memory.h"
+#include "train/pipeline/cut.h"
 #include "train/state.h"
 
 typedef enum gs_job { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_job;
@@ -22,10 +23,12 @@ typedef struct gs_run {
     const gs_observer *observer;
     gs_dataset *loaded[2]; /* from files; NULL where they came from memory */
     const gs_dataset *train_set, *test_set;
-    char fit[300]; /* what --fit chose, and why; "": nothing */
-    int local;     /* workers in this process, and */
-    int threads;   /* what each has of the CPU's */
-    float *logits; /* of the whole test set: JOB_PREDICT */
+    gs_cut_report cut;          /* of a pipeline whose layers were measured; runs 0: none were, */
+    char cut_text[GS_CUT_TEXT]; /* and what that makes of settings.pipeline_cut */
+    char fit[300];              /* what --fit chose, and why; "": nothing */
+    int local;                  /* workers in this process, and */
+    int threads;                /* what each has of the CPU's */
+    float *logits;              /* of the whole test set: JOB_PREDICT */
     struct gs_run_worker *worker;
 } gs_run;
 

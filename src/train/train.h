@@ -38,6 +38,7 @@
  *     jitter.c      a worker's pauses, drawn at random
  *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
  *     connect.c     the devices of the workers of this process, and how they reach each other and those of others
+ *     settle_cut.c  where a pipeline is cut, which all workers must know before they begin
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #pragma once
@@ -141,6 +142,7 @@ typedef struct gs_settings {
     int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (ways/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
+    const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
     int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
@@ -261,8 +263,9 @@ typedef struct gs_worker {
     struct gs_digest *digest; /* with settings->digest, else NULL */
     uint32_t *checksums;      /* one of each worker, for --verify */
     const gs_memory_use
-        *planned;    /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
-    const char *fit; /* what --fit chose for the run, and why; "": nothing */
+        *planned; /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
+    const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
+    const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;

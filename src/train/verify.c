@@ -3,7 +3,8 @@
  * Data parallelism rests on all copies of the model being the same. A copy that is damaged, or a worker that
  * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
  * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
- * compared one by one, to name the layer.
+ * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and with
+ * them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to compare.
  */
 #include "train/internal.h"
 
@@ -31,12 +32,29 @@ static int most_common(const uint32_t *all, size_t stride, int size) {
     return best;
 }
 
-/* The first rank that differs from the others; -1 if none does. */
-static int first_different(const uint32_t *all, size_t stride, int size, int *from) {
-    *from = most_common(all, stride, size);
-    for (int r = 0; r < size; r++)
-        if (all[(size_t)r * stride] != all[(size_t)*from * stride]) return r;
+/* How many workers, neighbours by rank, hold the same: all, or the replicas of a stage. */
+static int copies(const gs_worker *w) {
+    return w->way->place ? w->comm->size / gs_stages_of(w->settings) : w->comm->size;
+}
+
+/* The first rank that differs from the others that hold the same; -1 if none does. */
+static int first_different(const gs_worker *w, const uint32_t *all, size_t stride, int *from) {
+    const int size = copies(w);
+    for (int first = 0; first < w->comm->size; first += size) {
+        const uint32_t *of = all + (size_t)first * stride;
+        const int common = most_common(of, stride, size);
+        *from = first + common;
+        for (int r = 0; r < size; r++)
+            if (of[(size_t)r * stride] != of[(size_t)common * stride]) return first + r;
+    }
     return -1;
+}
+
+/* 0 for a tensor that this worker does not have. */
+static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
+    size_t at = param->at;
+    if (w->way->place && !w->way->place(w, param, &at)) return 0;
+    return checksum(weights + at, param->count);
 }
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
@@ -46,15 +64,13 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
     gs_status status = mine && all ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu checksums", count);
-    for (size_t p = 0; status == GS_OK && p < count; p++)
-        mine[p] = checksum(weights + m->param[p]->at, m->param[p]->count);
+    for (size_t p = 0; status == GS_OK && p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
     if (status == GS_OK) status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
     /* All wait here until all know: a worker that has already ended would be taken for the failure itself. */
     if (status == GS_OK) status = gs_comm_barrier(w->comm);
     int from = 0, rank = -1;
     size_t p = 0;
-    while (status == GS_OK && p < count && (rank = first_different(all + p, count, w->comm->size, &from)) < 0)
-        p++;
+    while (status == GS_OK && p < count && (rank = first_different(w, all + p, count, &from)) < 0) p++;
     if (status == GS_OK && rank >= 0)
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
                          rank, m->param[p]->name, from);
@@ -65,11 +81,11 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     return status;
 }
 
-static gs_status compare(gs_worker *w, const float *weights) {
-    uint32_t mine = checksum(weights, gs_model_whole(w->model)->saved);
+static gs_status compare(gs_worker *w, const float *weights, size_t count) {
+    uint32_t mine = checksum(weights, count);
     int from;
     GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
-    return first_different(w->checksums, 1, w->comm->size, &from) < 0 ? GS_OK : name_difference(w, weights);
+    return first_different(w, w->checksums, 1, &from) < 0 ? GS_OK : name_difference(w, weights);
 }
 
 /* Each has made a copy of the parts of all. */
@@ -78,18 +94,29 @@ static gs_status compare_copies(gs_worker *w) {
     float *weights = malloc(saved * sizeof *weights + 1);
     if (!weights) return gs_fail(GS_E_MEMORY, "--verify: no memory for a copy of %zu weights", saved);
     gs_status status = w->way->weights(w, weights);
-    if (status == GS_OK) status = compare(w, weights);
+    if (status == GS_OK) status = compare(w, weights, saved);
     free(weights);
     return status;
 }
 
+/* What this worker has of its stage. */
+static gs_status compare_stages(gs_worker *w) {
+    const size_t count = w->model->weights_apart;
+    void *weights;
+    GS_TRY(w->device->ops->map(w->device, w->model->weights, count * sizeof(float), &weights));
+    gs_status same = compare(w, weights, count);
+    gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
+    return same != GS_OK ? same : unmapped;
+}
+
 gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
-    if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
+    if (every == 0 || w->step % every != 0 || copies(w) == 1) return GS_OK;
+    if (w->way->place) return compare_stages(w);
     if (gs_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));
-    gs_status same = compare(w, weights);
+    gs_status same = compare(w, weights, w->model->saved);
     gs_status unmapped = gs_model_unmap_weights(w->model, weights);
     return same != GS_OK ? same : unmapped;
 }

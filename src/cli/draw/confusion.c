@@ -1,4 +1,5 @@
 /* The confusion matrix of `eval`: as a table where it fits the screen, else by class. */
+#include "core/text.h"
 #include "cli/draw/confusion.h"
 
 #include <cjson/cJSON.h>
@@ -116,6 +117,14 @@ void gs_confusion_print(FILE *out, const gs_screen *screen, const gs_result *r) 
         print_list(out, r, first);
 }
 
+/* JSON has escapes of its own for control characters. */
+static const char *name_for_json(const gs_class_names *n, int k, char room[GS_CLASS_NAME]) {
+    static const char controls[] =
+        "\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37\177";
+    if (k >= n->count) return gs_class_name(n, k, room);
+    return gs_printable_into(room, GS_CLASS_NAME, n->name[k], controls);
+}
+
 void gs_confusion_json(const gs_result *r, cJSON *o) {
     cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
           *by_class = cJSON_AddArrayToObject(o, "class_accuracy"),
@@ -125,7 +134,7 @@ void gs_confusion_json(const gs_result *r, cJSON *o) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
         cJSON_AddItemToArray(matrix, row);
-        if (names) cJSON_AddItemToArray(names, cJSON_CreateString(gs_class_name(&r->names, label, room)));
+        if (names) cJSON_AddItemToArray(names, cJSON_CreateString(name_for_json(&r->names, label, room)));
         cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
     }
 }

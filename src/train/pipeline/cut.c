@@ -1,8 +1,11 @@
 #include "train/pipeline/cut.h"
 
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/text.h"
 #include "layer/make.h"
 
 static gs_status add_cost(gs_layer *l, void *cost) {
@@ -11,18 +14,14 @@ static gs_status add_cost(gs_layer *l, void *cost) {
     return GS_OK;
 }
 
-static double cost_of(const gs_model *plan, int first, int last) {
-    double cost = 0;
-    for (int i = first; i < last; i++) (void)gs_layer_walk(plan->net->child[i], add_cost, &cost);
-    return cost;
+void gs_pipeline_flops(const gs_model *plan, double *cost) {
+    for (int i = 0; i < plan->net->children; i++) {
+        cost[i] = 0;
+        (void)gs_layer_walk(plan->net->child[i], add_cost, &cost[i]);
+    }
 }
 
-double gs_pipeline_cost(const gs_model *plan, const int *first, int run) {
-    return cost_of(plan, first[run], first[run + 1]);
-}
-
-/* Where a run may begin: place[0] = 0, and before each child with parameters but the first; place[count] is the end. */
-static int find_places(const gs_model *plan, int *place) {
+int gs_pipeline_places(const gs_model *plan, int *place) {
     int count = 0;
     bool learns = false;
     place[count++] = 0;
@@ -35,16 +34,24 @@ static int find_places(const gs_model *plan, int *place) {
     return count;
 }
 
+/* ---- the best cut ---- */
+
+static double cost_of(const double *cost, int first, int last) {
+    double sum = 0;
+    for (int i = first; i < last; i++) sum += cost[i];
+    return sum;
+}
+
 /* best[r][u]: the most expensive of r + 1 runs over the first u pieces, for the best cut; from[r][u]: where the last of
  * them begins. */
-static void find_best(const gs_model *plan, const int *place, int pieces, int runs, double *best, int *from) {
+static void find_best(const double *cost, const int *place, int pieces, int runs, double *best, int *from) {
     const int row = pieces + 1;
-    for (int u = 0; u <= pieces; u++) best[u] = u ? cost_of(plan, 0, place[u]) : DBL_MAX;
+    for (int u = 0; u <= pieces; u++) best[u] = u ? cost_of(cost, 0, place[u]) : DBL_MAX;
     for (int r = 1; r < runs; r++)
         for (int u = 0; u <= pieces; u++) {
             best[r * row + u] = DBL_MAX;
             for (int begin = r; begin < u; begin++) {
-                const double last = cost_of(plan, place[begin], place[u]),
+                const double last = cost_of(cost, place[begin], place[u]),
                              before = best[(r - 1) * row + begin];
                 const double most = last > before ? last : before;
                 if (most > best[r * row + u]) continue;
@@ -54,32 +61,129 @@ static void find_best(const gs_model *plan, const int *place, int pieces, int ru
         }
 }
 
-gs_status gs_pipeline_cut(const gs_model *plan, int runs, int *first) {
-    const size_t row = (size_t)plan->net->children + 2;
-    int *place = malloc(row * sizeof *place);
-    const int pieces = place ? find_places(plan, place) : 0;
-    gs_status status = place ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    if (status == GS_OK && (runs > pieces || runs > GS_RUNS))
-        status =
-            gs_fail(GS_E_USAGE,
-                    "the model's outermost sequence has %d layer%s with parameters, and each stage (with "
-                    "interleaved: each chunk) needs one of its own; wanted at most %d in all, not %d",
-                    pieces, gs_s((unsigned)pieces), pieces < GS_RUNS ? pieces : GS_RUNS, runs);
+static gs_status check_pieces(int pieces, int runs) {
+    if (runs <= pieces && runs <= GS_RUNS) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "the model's outermost sequence has %d layer%s with parameters, and each stage (with "
+                   "interleaved: each chunk) needs one of its own; wanted at most %d in all, not %d",
+                   pieces, gs_s((unsigned)pieces), pieces < GS_RUNS ? pieces : GS_RUNS, runs);
+}
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory to cut a model");
+}
+
+static gs_status cut_best(const double *cost, const int *place, int pieces, int runs, int *first) {
+    const size_t row = (size_t)pieces + 1;
     double *best = malloc(row * (size_t)runs * sizeof *best);
     int *from = calloc(row * (size_t)runs, sizeof *from);
-    if (status == GS_OK && (!best || !from)) status = gs_fail(GS_E_MEMORY, "no memory to cut a model");
+    const gs_status status = best && from ? GS_OK : no_memory();
     if (status == GS_OK) {
-        find_best(plan, place, pieces, runs, best, from);
-        first[runs] = plan->net->children;
+        find_best(cost, place, pieces, runs, best, from);
+        first[runs] = place[pieces];
         for (int r = runs - 1, u = pieces; r >= 0; r--) {
             u = r > 0 ? from[r * (pieces + 1) + u] : 0;
             first[r] = place[u];
         }
     }
-    free(place);
     free(best);
     free(from);
     return status;
+}
+
+/* ---- a cut that is given ---- */
+
+static bool is_place(const int *place, int pieces, int layer) {
+    for (int i = 1; i < pieces; i++)
+        if (place[i] == layer) return true;
+    return false;
+}
+
+/* The numbers of "3,6" into layer, which has room for GS_RUNS; -1: that is no such list. */
+static int read_list(const char *list, int *layer) {
+    int count = 0;
+    for (const char *at = list;; at++) {
+        const size_t digits = strspn(at, "0123456789");
+        if (digits < 1 || digits > 6 || count == GS_RUNS) return -1;
+        layer[count++] = atoi(at);
+        at += digits;
+        if (!*at) return count;
+        if (*at != ',') return -1;
+    }
+}
+
+static gs_status cut_as_told(const char *list, const int *place, int pieces, int runs, int *first) {
+    int layer[GS_RUNS];
+    const int count = read_list(list, layer);
+    if (count != runs - 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages have %d in "
+            "all; wanted %d number%s",
+            list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
+    first[0] = 0;
+    for (int i = 0; i < count; i++) {
+        char wanted[120] = "";
+        first[i + 1] = layer[i];
+        if (is_place(place, pieces, layer[i]) && layer[i] > first[i]) continue;
+        for (int k = 1; k < pieces; k++)
+            gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", place[k]);
+        return gs_fail(
+            GS_E_USAGE,
+            "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing numbers out of "
+            "%s (layers without parameters stay with the one before them)",
+            list, layer[i], wanted);
+    }
+    first[runs] = place[pieces];
+    return GS_OK;
+}
+
+gs_status gs_pipeline_cut_check(const char *how) {
+    int layer[GS_RUNS];
+    if (gs_pipeline_is_measured(how) || strcmp(how, "flops") == 0 || read_list(how, layer) > 0) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at which "
+        "runs begin after the first one, with commas: 3,6",
+        gs_printable(how));
+}
+
+const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TEXT]) {
+    text[0] = 0;
+    for (int r = 1; r < runs; r++) gs_append(text, GS_CUT_TEXT, "%s%d", r > 1 ? "," : "", first[r]);
+    return text;
+}
+
+/* ---- how it is asked for ---- */
+
+static gs_status cut_at(const gs_model *plan, const char *how, const double *cost, int runs, int *place,
+                        int *first) {
+    const int pieces = gs_pipeline_places(plan, place);
+    GS_TRY(check_pieces(pieces, runs));
+    const bool is_list = !cost && how && *how >= '0' && *how <= '9';
+    if (is_list) return cut_as_told(how, place, pieces, runs, first);
+    if (cost) return cut_best(cost, place, pieces, runs, first);
+    double *flops = malloc((size_t)plan->net->children * sizeof *flops);
+    if (!flops) return no_memory();
+    gs_pipeline_flops(plan, flops);
+    const gs_status status = cut_best(flops, place, pieces, runs, first);
+    free(flops);
+    return status;
+}
+
+static gs_status cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
+    int *place = malloc(((size_t)plan->net->children + 2) * sizeof *place);
+    const gs_status status = place ? cut_at(plan, how, cost, runs, place, first) : no_memory();
+    free(place);
+    return status;
+}
+
+gs_status gs_pipeline_cut(const gs_model *plan, const char *how, int runs, int *first) {
+    return cut(plan, how, NULL, runs, first);
+}
+
+gs_status gs_pipeline_cut_by(const gs_model *plan, const double *cost, int runs, int *first) {
+    return cut(plan, NULL, cost, runs, first);
 }
 
 /* ---- a table that two runs use ---- */

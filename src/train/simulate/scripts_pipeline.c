@@ -105,7 +105,7 @@ gs_status gs_scripts_add_pipeline(gs_scripts *s, const gs_simulation *sim, const
         return gs_fail(GS_E_USAGE, "simulate knows --pipeline-schedule gpipe and 1f1b, not interleaved");
     const int m = sim->settings.micro_batches;
     p.shape = (gs_pipeline){.stages = l->pp, .micro_batches = m > 0 ? m : 4 * l->pp, .chunks = 1};
-    GS_TRY(gs_pipeline_cut(w->plan, l->pp, p.first));
+    GS_TRY(gs_pipeline_cut(w->plan, "flops", l->pp, p.first));
     GS_TRY(gs_pipeline_tied(w->plan, l->pp, p.first, &p.tied));
     if (p.tied.table) p.shape.tied = GS_TIED_ONCE;
     GS_TRY(gs_pipeline_check(schedule, &p.shape));

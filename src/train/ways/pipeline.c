@@ -4,8 +4,8 @@
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update       B: backward, its dx goes to the one before
  *
  * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
- * other (pipeline_run.c): it never asks where another stage is. Where the model is cut follows from counted FLOPs
- * (../pipeline/cut.h). Each micro-batch that is forward and not yet backward needs activations of its own, of the
+ * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
+ * as can be (../pipeline/cut.h, ../settle_cut.c). Each micro-batch that is forward and not yet backward needs activations of its own, of the
  * stage's layers: gs_model_create_stage.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
@@ -72,6 +72,7 @@ static int stages(const gs_settings *s) {
 /* What another way does not know. */
 static gs_status check_others(const gs_settings *s) {
     const char *option = s->micro_batches > 0   ? "micro-batches"
+                         : s->pipeline_cut      ? "pipeline-cut"
                          : s->pipeline_schedule ? "pipeline-schedule"
                                                 : NULL;
     if (!option) return GS_OK;
@@ -83,6 +84,7 @@ static gs_status check(const gs_settings *s, bool chosen) {
     int chunks;
     if (!chosen) return check_others(s);
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    GS_TRY(gs_pipeline_cut_check(s->pipeline_cut));
     if (s->exact && gs_way_exact.check) GS_TRY(gs_way_exact.check(s, true));
     if (s->accumulate > 1)
         return gs_fail(
@@ -101,11 +103,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
             "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the bytes; "
             "wanted --zero 1, or no --pipeline",
             s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
-    if (s->verify > 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--verify compares the weights of all workers, and with --pipeline each has those of its stage; "
-            "use only one of them");
     return GS_OK;
 }
 
@@ -114,11 +111,16 @@ static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipe
     int *first = malloc((GS_RUNS + 1) * sizeof *first);
     gs_tied_runs tied = {NULL, 0, 0};
     if (!first) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    gs_status status = gs_pipeline_cut(plan, runs, first);
+    gs_status status = gs_pipeline_cut(plan, s->pipeline_cut, runs, first);
     if (status == GS_OK) status = gs_pipeline_tied(plan, runs, first, &tied);
     if (tied.table) p->tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     free(first);
     return status;
+}
+
+size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) {
+    const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s);
+    return (batch + cuts - 1) / cuts;
 }
 
 /* A micro-batch is computed at once. */
@@ -126,7 +128,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
     const size_t batch = s->batch ? s->batch : set->count,
                  most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
     const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s),
-                 micro = (batch + cuts - 1) / cuts;
+                 micro = gs_pipeline_micro_batch(s, batch, workers);
     if (micro <= most) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
@@ -267,6 +269,7 @@ const gs_way gs_way_pipeline = {
     .gather = gs_stage_gather,
     .scatter = gs_stage_scatter,
     .weights = gs_stage_weights,
+    .place = gs_stage_place,
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = model_of,

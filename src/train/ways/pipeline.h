@@ -11,6 +11,9 @@
 /* "gpipe", "1f1b", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
 
+/* Samples in the largest micro-batch of a step. */
+size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
+
 /* A micro-batch on its way through a chunk: a stage of the model with activations of its own, the input that came and
  * the gradient of the output that came. The weights and the gradients are the worker's. */
 typedef struct gs_stage_slot {
@@ -94,6 +97,7 @@ size_t gs_stage_held(const gs_worker *);
 gs_status gs_stage_gather(gs_worker *, int i, float *whole);
 gs_status gs_stage_scatter(gs_worker *, int i, const float *whole);
 gs_status gs_stage_weights(gs_worker *, float *host);
+bool gs_stage_place(const gs_worker *, const gs_param *, size_t *at);
 
 /* ---- pipeline_stage.c ---- */
 

@@ -54,7 +54,7 @@ gs_status gs_stage_cut(const gs_worker *w, int rank, gs_pipeline_worker *p) {
     p->stage = place.stage;
     p->group = place.replica;
     p->runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(gs_pipeline_cut(w->model, p->runs, p->first));
+    GS_TRY(gs_pipeline_cut(w->model, s->pipeline_cut, p->runs, p->first));
     GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
     if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
@@ -202,6 +202,19 @@ static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int ow
         }
     }
     return GS_OK;
+}
+
+bool gs_stage_place(const gs_worker *w, const gs_param *param, size_t *at) {
+    const gs_pipeline_worker *p = w->way_state;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const gs_stage_chunk *k = &p->chunk[c];
+        const gs_range r = param->state ? k->state : k->params;
+        if (param->at < r.first || param->at >= r.first + r.count) continue;
+        *at = (param->state ? k->state_at : k->params_at) + param->at - r.first;
+        return true;
+    }
+    *at = p->own.params;
+    return p->tied.table && p->stage == p->shape.stages - 1 && param->at == p->tied.table->at;
 }
 
 gs_status gs_stage_weights(gs_worker *w, float *host) {

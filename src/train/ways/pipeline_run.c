@@ -207,7 +207,7 @@ static gs_kept_message *take_kept(gs_pipeline_worker *p, const gs_instruction *w
 }
 
 /* The next message that stage `from` sends here, in the order of its list. */
-static gs_status keep_next_message(gs_worker *w, gs_pipeline_worker *p, int from) {
+static const gs_instruction *next_message(gs_pipeline_worker *p, int from) {
     const gs_instructions *l = &p->list[from];
     const gs_instruction *i;
     do {
@@ -215,23 +215,40 @@ static gs_status keep_next_message(gs_worker *w, gs_pipeline_worker *p, int from
             gs_bug("stage %d waits for a message that stage %d does not send", p->stage, from);
         i = &l->list[p->sent[from]++];
     } while (!gs_action_sends(i->action) || i->peer != p->stage);
-    const size_t bytes = floats_in(w, p, i, from) * sizeof(float);
+    return i;
+}
+
+/* Into `place`, or where that is NULL to `host`. */
+static gs_status receive_message(gs_worker *w, gs_pipeline_worker *p, int from, size_t bytes,
+                                 const gs_mem *place, void *host) {
     const double start = gs_seconds();
-    gs_kept_message *m;
-    GS_TRY(keep(w, p, i, bytes, &m));
+    const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
     if (w->settings->rehearses) return GS_OK;
-    GS_TRY(gs_comm_recv(p->lane, m->data, bytes, from));
+    GS_TRY(place ? gs_call_run_on_device(p->lane, w->device, &call, GS_NONE, *place)
+                 : gs_comm_recv(p->lane, host, bytes, from));
     gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(p->lane, from), bytes,
                         start);
     return GS_OK;
 }
 
-/* What comes before what is wanted is kept. Two messages of one stage are never the same in a step, and those of two
+/* What comes before what is wanted is kept, and what adds to what is there needs a place of its own; all else comes to
+ * where it is to lie, which saves a copy. Two messages of one stage are never the same in a step, and those of two
  * stages differ too: activations come from the stage before, gradients from the one after. */
 static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->shape, i, p->stage);
+    const bool adds = i->action == GS_DO_RECV_TIED && !p->leaves;
     gs_kept_message *m;
-    while (!(m = take_kept(p, &wanted))) GS_TRY(keep_next_message(w, p, i->peer));
+    while (!(m = take_kept(p, &wanted))) {
+        const gs_instruction *next = next_message(p, i->peer);
+        const size_t bytes = floats_in(w, p, next, i->peer) * sizeof(float);
+        if (!adds && same(next, &wanted)) {
+            const gs_mem place = bytes ? place_of(p, i) : GS_NONE;
+            GS_TRY(receive_message(w, p, i->peer, bytes, &place, NULL));
+            return gs_phase_ends(w, GS_PHASE_SYNC);
+        }
+        GS_TRY(keep(w, p, next, bytes, &m));
+        GS_TRY(receive_message(w, p, i->peer, bytes, NULL, m->data));
+    }
     gs_status status = deliver(w, p, i, m->data, floats_in(w, p, &m->sent, i->peer));
     drop(w, m);
     return status == GS_OK ? gs_phase_ends(w, GS_PHASE_SYNC) : status;

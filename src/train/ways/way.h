@@ -82,6 +82,8 @@ typedef struct gs_way {
     gs_status (*scatter)(gs_worker *, int i, const float *whole);
     /* The weights and the state, whole, on all workers. Between two steps. */
     gs_status (*weights)(gs_worker *, float *host);
+    /* Where they are split: does this worker have this tensor, and where in worker->model->weights? */
+    bool (*place)(const gs_worker *, const gs_param *, size_t *at);
     /* Where they are split: the samples in worker->input go forward through all stages. *scored: this worker has the
      * last one, and the loss is in the model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);

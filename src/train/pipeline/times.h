@@ -1,0 +1,24 @@
+/* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (cut.h).
+ *
+ * Each piece is a stage of its own on a device that is opened for this, and takes the output of the piece before it, of
+ * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes at least
+ * three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one turn
+ * does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients and the
+ * activations.
+ */
+#pragma once
+
+#include "train/pipeline/cut.h"
+#include "train/train.h"
+
+typedef struct gs_layer_times {
+    size_t samples;             /* in the micro-batch */
+    int layers;                 /* children of the outermost sequence */
+    double *forward, *backward; /* [layers]: seconds; of a layer that stays with another one 0 */
+    double *both;               /* their sums */
+} gs_layer_times;
+
+/* Of settings->model on `data`, whose samples are not looked at. *out is to be freed in any case. */
+gs_status gs_layer_times_measure(const gs_settings *, const gs_dataset *data, const char *device, int threads,
+                                 size_t samples, gs_layer_times *out);
+void gs_layer_times_free(gs_layer_times *);

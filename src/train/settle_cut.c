@@ -1,0 +1,92 @@
+#include "train/settle_cut.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "train/internal.h"
+#include "train/pipeline/times.h"
+#include "train/ways/pipeline.h"
+
+bool gs_cut_is_open(const gs_run *run) {
+    const gs_settings *s = &run->settings;
+    return run->job == JOB_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
+           gs_check_workers(s, run->train_set, gs_run_all_workers(run)) == GS_OK;
+}
+
+/* ---- on rank 0 ---- */
+
+static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
+                     gs_cut_report *out) {
+    const gs_pipeline_schedule *schedule;
+    int chunks, first[GS_RUNS + 1];
+    gs_model *plan;
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    const int runs = s->pipeline * chunks;
+    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    const gs_status status = gs_pipeline_cut_by(plan, times->both, runs, first);
+    gs_model_free(plan);
+    GS_TRY(status);
+    out->samples = times->samples;
+    out->runs = runs;
+    for (int r = 0; r < runs; r++)
+        for (int i = first[r]; i < first[r + 1]; i++) {
+            out->forward[r] += times->forward[i];
+            out->backward[r] += times->backward[i];
+        }
+    for (int r = 0; r <= runs; r++) out->first[r] = first[r];
+    return GS_OK;
+}
+
+static gs_status measure(gs_run *run, gs_cut_report *out) {
+    const gs_settings *s = &run->settings;
+    const size_t batch = s->batch ? s->batch : run->train_set->count;
+    gs_layer_times times;
+    gs_status status =
+        gs_layer_times_measure(s, run->train_set, run->worker[0].device, run->threads,
+                               gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run)), &times);
+    if (status == GS_OK) status = cut(s, run->train_set, &times, out);
+    gs_layer_times_free(&times);
+    return gs_context(status, "--pipeline-cut measured");
+}
+
+/* ---- on all ---- */
+
+/* What rank 0 tells: where it cut, or why it could not. */
+typedef struct told {
+    gs_status status;
+    char message[300];
+    gs_cut_report cut;
+} told;
+
+static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
+    int64_t wanted = mine;
+    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
+    *all = wanted == processes->size;
+    return GS_OK;
+}
+
+static gs_status share(gs_run *run, gs_comm *processes, told *t) {
+    if (!processes || processes->rank == 0) {
+        t->status = measure(run, &t->cut);
+        if (t->status != GS_OK) snprintf(t->message, sizeof t->message, "%s", gs_message());
+    }
+    if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
+    if (t->status == GS_OK) return GS_OK;
+    t->message[sizeof t->message - 1] = 0;
+    return gs_fail(t->status, "%s", t->message);
+}
+
+gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
+    bool wanted = gs_cut_is_open(run);
+    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
+    if (!wanted) return GS_OK;
+    told *t = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for the cut of a pipeline");
+    gs_status status = share(run, processes, t);
+    if (status == GS_OK) {
+        run->cut = t->cut;
+        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
+    }
+    free(t);
+    return status;
+}
