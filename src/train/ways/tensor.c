@@ -27,9 +27,11 @@
 #include <string.h>
 
 #include "comm/split.h"
+#include "core/clock.h"
 #include "layer/tensor.h"
 #include "optim/norm.h"
 #include "train/internal.h"
+#include "train/timeline.h"
 
 struct gs_tensor_worker {
     gs_sync *sync;       /* of the group */
@@ -53,8 +55,15 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
     struct gs_tensor_worker *t = w->tensor;
     if (!w->group) return GS_OK;
+    const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!t->in_step) return GS_OK;
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .bytes = t->sync->counted.bytes,
+                                   .count = count,
+                                   .row = GS_ROW_COMPUTE,
+                                   .kind = GS_SPAN_GROUP_SUM});
     t->sums++;
     t->floats += (double)count;
     t->sent += (double)t->sync->counted.bytes;
