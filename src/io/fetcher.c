@@ -135,7 +135,8 @@ uint64_t gs_fetcher_fetch(gs_fetcher *f, void *memory, size_t bytes) {
 
 uint64_t gs_fetcher_drop(gs_fetcher *f, void *memory, size_t bytes) {
     char *begin = (char *)memory + f->page - 1;
-    return give(f, (range){.begin = page_of(f, begin), .end = page_of(f, (char *)memory + bytes), .drop = true});
+    return give(f,
+                (range){.begin = page_of(f, begin), .end = page_of(f, (char *)memory + bytes), .drop = true});
 }
 
 void gs_fetcher_wait(gs_fetcher *f, uint64_t number) {

@@ -59,9 +59,9 @@ static void name_rows(writer *w, int rank) {
         if (row < GS_ROW_WEIGHTS)
             snprintf(name, sizeof name, "%s", names[row]);
         else if (row < GS_ROW_GRADIENTS)
-            snprintf(name, sizeof name, "weights, window %d", row - GS_ROW_WEIGHTS);
+            snprintf(name, sizeof name, "weights %d", row - GS_ROW_WEIGHTS);
         else if (row < GS_ROW_SERVER)
-            snprintf(name, sizeof name, "gradients, window %d", row - GS_ROW_GRADIENTS);
+            snprintf(name, sizeof name, "gradients %d", row - GS_ROW_GRADIENTS);
         else
             snprintf(name, sizeof name, "server for worker %d", row - GS_ROW_SERVER);
         event(w, "M", rank, row);

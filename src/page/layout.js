@@ -8,7 +8,7 @@ const PHASES = ['load', 'forward', 'backward', 'sum', 'update'];
 const spans = data.spans.map(([worker, row, kind, index, round, start, end, bytes, count]) => ({ worker, row, kind, index, round, start, end, bytes, count }));
 const of = (worker, ...kinds) => spans.filter((s) => s.worker === worker && kinds.includes(s.kind));
 const ms = (us) => `${+(us / 1000).toPrecision(4)} ms`;
-const LEFT = 118, WIDE = 1200, TOP = 26;
+const LEFT = 146, WIDE = 1200, TOP = 26;
 
 /* ---- drawing ---- */
 

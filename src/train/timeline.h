@@ -55,10 +55,11 @@ typedef enum gs_span_kind {
 } gs_span_kind;
 
 typedef struct gs_span {
-    double start, end;     /* seconds since training began */
-    uint64_t step;         /* from 1 */
-    uint64_t bytes;        /* send, receive: of the message; gather: of the samples; else see the kinds */
-    uint64_t first, count; /* send, receive: elements of the array of gradients; 0 0: not such a part. Of a unit: its
+    double start, end; /* seconds since training began */
+    uint64_t step;     /* from 1 */
+    uint64_t bytes;    /* send, receive: of the message; gather: of the samples; else see the kinds */
+    uint64_t first,
+        count; /* send, receive: elements of the array of gradients; 0 0: not such a part. Of a unit: its
                               parameters */
     int32_t row, kind, index;
     int32_t round; /* of a scheme, from 1; 0: none */
@@ -69,7 +70,8 @@ typedef struct gs_memory_sample {
     double at; /* seconds since training began */
     uint64_t step;
     gs_memory_use use;
-    double needed; /* bytes of its activations that will still be read: y until its backward is done, dx until the
+    double
+        needed; /* bytes of its activations that will still be read: y until its backward is done, dx until the
                       layer before has made its own (layer/dx_places.h) */
 } gs_memory_sample;
 

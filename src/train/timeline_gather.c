@@ -40,12 +40,12 @@ static size_t block_at(uint64_t at, uint64_t count) {
     return count - at < BLOCK ? (size_t)(count - at) : BLOCK;
 }
 
-static gs_status receive_array(gs_comm *c, int rank, uint64_t count, size_t size, void **array, size_t *there) {
+static gs_status receive_array(gs_comm *c, int rank, uint64_t count, size_t size, void **array,
+                               size_t *there) {
     while (*there < count) {
         const size_t n = block_at(*there, count);
         void *larger = realloc(*array, (*there + n) * size);
-        if (!larger)
-            return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", *there + n, rank);
+        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", *there + n, rank);
         *array = larger;
         GS_TRY(gs_comm_recv(c, (char *)larger + *there * size, n * size, rank));
         *there += n;
@@ -102,10 +102,9 @@ static size_t indices_of(int kind, size_t workers, size_t layers) {
 
 static bool can_be(const gs_span *s, int workers, size_t layers) {
     static const double most = 1e9; /* seconds */
-    return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 &&
-           s->row < GS_ROW_SERVER + workers && s->index >= 0 &&
-           (size_t)s->index < indices_of(s->kind, (size_t)workers, layers) && fabs(s->start) < most &&
-           fabs(s->end) < most;
+    return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 && s->row < GS_ROW_SERVER + workers &&
+           s->index >= 0 && (size_t)s->index < indices_of(s->kind, (size_t)workers, layers) &&
+           fabs(s->start) < most && fabs(s->end) < most;
 }
 
 static bool is_amount(double x) {
@@ -139,7 +138,8 @@ gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
     gs_timeline_part mine, *all = NULL;
     *parts = NULL;
     gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
-    GS_TRY(w->device->ops->settle(w->device)); /* its thread may still be at what a recorded step has asked for */
+    GS_TRY(w->device->ops->settle(
+        w->device)); /* its thread may still be at what a recorded step has asked for */
     gs_status status = join(w->timeline, &mine);
     if (c->rank != 0) {
         if (status == GS_OK) status = send(c, &mine);

@@ -43,7 +43,8 @@ static gs_status run(gs_step_layout *l) {
     s.record = true;
     s.trace = (gs_step_range){s.steps, s.steps};
     GS_TRY(gs_train(&s, &observer, &l->result));
-    return c.status == GS_OK ? GS_OK : gs_fail(c.status, "no memory for the timelines of %d workers", l->workers);
+    return c.status == GS_OK ? GS_OK
+                             : gs_fail(c.status, "no memory for the timelines of %d workers", l->workers);
 }
 
 /* ---- its model ---- */
@@ -68,8 +69,9 @@ static gs_status find_kind(gs_step_layout *l) {
     const gs_layout *y = &l->layout;
     l->kind = y->pp > 1 ? GS_STEP_PIPELINE : y->tp > 1 ? GS_STEP_TENSOR : GS_STEP_ZERO;
     if (y->pp > 1 || y->tp > 1 || y->zero > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE, "every worker holds the whole model, and there is no layout to be shown; wanted "
-                               "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
+    return gs_fail(GS_E_USAGE,
+                   "every worker holds the whole model, and there is no layout to be shown; wanted "
+                   "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
 }
 
 static void find_bounds(gs_step_layout *l) {

@@ -26,10 +26,10 @@ typedef struct gs_step_layout {
     char name[GS_LAYOUT_TEXT]; /* "pp2" */
     int workers;
     gs_memory_plan memory;
-    gs_model *plan;          /* the whole model */
-    gs_model *divided;       /* with --tensor: whose layers have roles; else NULL */
-    gs_layer **layer;        /* of the one that is trained, by number */
-    gs_timeline_part *part;  /* [workers] */
+    gs_model *plan;         /* the whole model */
+    gs_model *divided;      /* with --tensor: whose layers have roles; else NULL */
+    gs_layer **layer;       /* of the one that is trained, by number */
+    gs_timeline_part *part; /* [workers] */
     gs_result result;
     double start, end; /* of the traced step, over all workers */
 } gs_step_layout;
@@ -41,7 +41,13 @@ void gs_step_layout_free(gs_step_layout *);
 
 /* ---- layout_facts.c ---- */
 
-enum { GS_STEP_CELLS = 7, GS_STEP_CELL = 28, GS_STEP_ROWS = 64, GS_STEP_SENTENCES = 5, GS_STEP_SENTENCE = 400 };
+enum {
+    GS_STEP_CELLS = 7,
+    GS_STEP_CELL = 28,
+    GS_STEP_ROWS = 64,
+    GS_STEP_SENTENCES = 5,
+    GS_STEP_SENTENCE = 400
+};
 
 typedef struct gs_step_facts {
     int columns, rows, sentences;

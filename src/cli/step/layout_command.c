@@ -28,7 +28,8 @@ static int workers_of(const wish *w) {
     const int named = gs_devices_count(s->devices);
     if (w->workers) return w->workers;
     if (named > 1) return named;
-    const gs_layout l = gs_layout_of(s, (s->pipeline > 1 ? s->pipeline : 1) * (s->tensor > 1 ? s->tensor : 1));
+    const gs_layout l =
+        gs_layout_of(s, (s->pipeline > 1 ? s->pipeline : 1) * (s->tensor > 1 ? s->tensor : 1));
     gs_layout whole = l;
     if (s->layout && gs_layout_read(s->layout, &whole) == GS_OK) return whole.dp * whole.tp * whole.pp;
     return s->pipeline > 1 ? s->pipeline : s->tensor > 1 ? s->tensor : 2;
@@ -85,13 +86,15 @@ int gs_step_layout_command(int argc, char **argv) {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
-        GS_RUN_OPTION("micro-batches", "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
-                                       "--accumulate says the same here)"),
+        GS_RUN_OPTION("micro-batches",
+                      "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
+                      "--accumulate says the same here)"),
         GS_RUN_OPTION("tensor", NULL),
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
-        {"workers", GS_OPTION_INT, &w.workers, 2, 64, "N", "how many share the run (default: as many as the layout needs)"},
+        {"workers", GS_OPTION_INT, &w.workers, 2, 64, "N",
+         "how many share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &(bool){false}, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object: all spans, in us"},
         {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},

@@ -24,7 +24,8 @@ GS_PRINTF(3, 4) static void cell(gs_step_facts *f, int column, const char *forma
 GS_PRINTF(2, 3) static void say(gs_step_facts *f, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    if (f->sentences < GS_STEP_SENTENCES) vsnprintf(f->sentence[f->sentences++], GS_STEP_SENTENCE, format, list);
+    if (f->sentences < GS_STEP_SENTENCES)
+        vsnprintf(f->sentence[f->sentences++], GS_STEP_SENTENCE, format, list);
     va_end(list);
 }
 
@@ -50,7 +51,8 @@ void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count
     const gs_layer *net = l->plan->net;
     int begin = -1, last = -1;
     for (int i = 0; i < net->children; i++) {
-        const size_t at = net->child[i]->at, end = i + 1 < net->children ? net->child[i + 1]->at : l->plan->params;
+        const size_t at = net->child[i]->at,
+                     end = i + 1 < net->children ? net->child[i + 1]->at : l->plan->params;
         if (at == end || at < first || at >= first + count) continue;
         if (begin < 0) begin = i;
         last = i;
@@ -87,17 +89,21 @@ static int chunks_of(const gs_step_layout *l) {
 }
 
 static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
-    static const char *const words[] = {"worker", "layers", "forward ms", "backward ms", "waits ms", "sends B", NULL};
+    static const char *const words[] = {"worker",   "layers",  "forward ms", "backward ms",
+                                        "waits ms", "sends B", NULL};
     const double all = time_of_pipeline(l);
     double busy = 0;
     int micro = 0;
     head(f, words);
     for (int r = 0; r < l->workers; r++) {
         gs_layout_share share;
-        const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD), backward = sum_of(l, r, GS_SPAN_STAGE_BACKWARD);
+        const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
+                  backward = sum_of(l, r, GS_SPAN_STAGE_BACKWARD);
         busy += forward.seconds + backward.seconds;
         if (forward.count > micro) micro = forward.count;
-        if (f->rows == GS_STEP_ROWS || gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) continue;
+        if (f->rows == GS_STEP_ROWS ||
+            gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK)
+            continue;
         cell(f, 0, "%d, stage %d", r, share.place.stage);
         cell(f, 1, "%.20s", share.layers);
         cell(f, 2, "%.1f", 1e3 * forward.seconds);
@@ -111,18 +117,20 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
     f->formula = b->formula;
     const int chunks = chunks_of(l), m = micro / chunks;
     say(f,
-        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step; by the formula "
-        "(p - 1) / (%sm + p - 1), with p = %d stages%s and m = %d micro-batches, %.1f %%; with these stages' own times "
+        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step; by the "
+        "formula "
+        "(p - 1) / (%sm + p - 1), with p = %d stages%s and m = %d micro-batches, %.1f %%; with these stages' "
+        "own times "
         "and messages that take none, %.1f %%.",
-        100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m, 100 * b->formula,
-        100 * b->virtual_time);
+        100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m,
+        100 * b->formula, 100 * b->virtual_time);
 }
 
 /* ---- ZeRO ---- */
 
 static void zero(const gs_step_layout *l, gs_step_facts *f) {
-    static const char *const words[] = {"worker",          "all-gathers", "bytes sent", "reduce-scatters",
-                                        "bytes sent",      "together",    NULL};
+    static const char *const words[] = {"worker",     "all-gathers", "bytes sent", "reduce-scatters",
+                                        "bytes sent", "together",    NULL};
     const gs_zero_report *z = &l->result.zero;
     head(f, words);
     for (int r = 0; r < l->workers && r < GS_STEP_ROWS; r++) {
@@ -138,11 +146,14 @@ static void zero(const gs_step_layout *l, gs_step_facts *f) {
     }
     f->formula = z->formula;
     say(f,
-        "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. What does "
+        "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
+        "What does "
         "not divide by N, the layers' state and the counts are summed besides: all in all %s bytes a step.",
-        z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula), gs_thousands(l->result.sent));
+        z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
+        gs_thousands(l->result.sent));
     say(f,
-        "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of the "
+        "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
+        "the "
         "optimiser's vectors; alone it would hold %.3f MB of each.",
         z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
 }
@@ -168,7 +179,8 @@ static sum sums_in(const gs_step_layout *l, int number, gs_span_kind kind) {
 }
 
 static void tensor(const gs_step_layout *l, gs_step_facts *f) {
-    static const char *const words[] = {"columns", "rows", "sums", "floats summed", "bytes sent", "by the formula", NULL};
+    static const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
+                                        "bytes sent", "by the formula", NULL};
     const int layers = (int)gs_layer_count(l->divided->net), t = l->layout.tp;
     double times = 0;
     if (l->settings.exact)
@@ -193,10 +205,11 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
         cell(f, 5, "%s", gs_thousands(times * (a.seconds + b.seconds) * sizeof(float)));
         f->rows++;
     }
-    say(f,
-        "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), of the second "
-        "the columns for these inputs. So each pair takes a sum of y in forward and, where a layer before it learns, "
-        "one of dx in backward.");
+    say(f, "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), "
+           "of the second "
+           "the columns for these inputs. So each pair takes a sum of y in forward and, where a layer before "
+           "it learns, "
+           "one of dx in backward.");
     say(f, "By the formula a worker sends %s times what is summed: %s bytes in these sums; %s were counted.",
         l->settings.exact ? "log2 T" : "2 (T - 1) / T", gs_thousands(f->formula), gs_thousands(f->measured));
     say(f, "A worker holds %.3f MB of weights, of the model's %.3f MB.", l->result.tensor.held / MB,

@@ -22,21 +22,26 @@ static void add_spans(cJSON *o, const gs_step_layout *l) {
         for (size_t i = 0; i < l->part[r].count; i++) {
             const gs_span *s = &l->part[r].span[i];
             if (s->row == GS_ROW_LOADER) continue;
-            cJSON_AddItemToArray(spans, GS_JSON_ARRAY(GS_JSON(r), GS_JSON(s->row), GS_JSON(s->kind), GS_JSON(s->index),
-                                                      GS_JSON(s->round), time_of(l, s->start), time_of(l, s->end),
-                                                      GS_JSON(s->bytes), GS_JSON(s->count)));
+            cJSON_AddItemToArray(spans,
+                                 GS_JSON_ARRAY(GS_JSON(r), GS_JSON(s->row), GS_JSON(s->kind),
+                                               GS_JSON(s->index), GS_JSON(s->round), time_of(l, s->start),
+                                               time_of(l, s->end), GS_JSON(s->bytes), GS_JSON(s->count)));
         }
 }
 
 static void add_layers(cJSON *o, const gs_step_layout *l) {
-    static const char *const roles[] = {[GS_TENSOR_WHOLE] = "", [GS_TENSOR_COLUMNS] = "columns", [GS_TENSOR_INNER] = "inner", [GS_TENSOR_ROWS] = "rows"};
+    static const char *const roles[] = {[GS_TENSOR_WHOLE] = "",
+                                        [GS_TENSOR_COLUMNS] = "columns",
+                                        [GS_TENSOR_INNER] = "inner",
+                                        [GS_TENSOR_ROWS] = "rows"};
     cJSON *layers = cJSON_AddArrayToObject(o, "layers");
     const size_t count = gs_layer_count((l->divided ? l->divided : l->plan)->net);
     for (size_t i = 0; i < count; i++) {
         const gs_layer *y = l->layer[i];
         char name[100];
         snprintf(name, sizeof name, "%s%s%s", y->name, y->name[0] ? "." : "", y->ops->name);
-        cJSON_AddItemToArray(layers, GS_JSON_ARRAY(GS_JSON((const char *)name), GS_JSON(roles[y->role]), GS_JSON((bool)(y->children > 0))));
+        cJSON_AddItemToArray(layers, GS_JSON_ARRAY(GS_JSON((const char *)name), GS_JSON(roles[y->role]),
+                                                   GS_JSON((bool)(y->children > 0))));
     }
 }
 
@@ -46,8 +51,10 @@ static void add_workers(cJSON *o, const gs_step_layout *l) {
         const gs_place place = gs_place_of(&l->layout, r);
         gs_layout_share share = {.layers = ""};
         if (gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) share.layers[0] = 0;
-        cJSON_AddItemToArray(workers, GS_JSON_OBJECT(GS_FIELD("stage", place.stage), GS_FIELD("replica", place.replica),
-                                                     GS_FIELD("part", place.part), GS_FIELD("layers", (const char *)share.layers)));
+        cJSON_AddItemToArray(workers,
+                             GS_JSON_OBJECT(GS_FIELD("stage", place.stage),
+                                            GS_FIELD("replica", place.replica), GS_FIELD("part", place.part),
+                                            GS_FIELD("layers", (const char *)share.layers)));
     }
 }
 
@@ -60,7 +67,9 @@ static void add_units(cJSON *o, const gs_step_layout *l) {
         if (s->kind != GS_SPAN_UNIT_REDUCE) continue;
         while (cJSON_GetArraySize(units) <= s->index) cJSON_AddItemToArray(units, cJSON_CreateNull());
         gs_step_children_of(l, s->first, s->count, layers, sizeof layers);
-        cJSON_ReplaceItemInArray(units, s->index, GS_JSON_OBJECT(GS_FIELD("layers", (const char *)layers), GS_FIELD("floats", s->count)));
+        cJSON_ReplaceItemInArray(
+            units, s->index,
+            GS_JSON_OBJECT(GS_FIELD("layers", (const char *)layers), GS_FIELD("floats", s->count)));
     }
 }
 
@@ -85,9 +94,10 @@ cJSON *gs_step_layout_json(const gs_step_layout *l) {
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind]), GS_FIELD("layout", gs_layout_text(&l->layout, name)),
         GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
-        GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch), GS_FIELD("step", l->settings.steps),
-        GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp), GS_FIELD("tp", l->layout.tp),
-        GS_FIELD("dp", l->layout.dp), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("took", time_of(l, l->end)));
+        GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
+        GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),
+        GS_FIELD("tp", l->layout.tp), GS_FIELD("dp", l->layout.dp), GS_FIELD("version", GRADSUM_VERSION),
+        GS_FIELD("took", time_of(l, l->end)));
     add_workers(o, l);
     add_layers(o, l);
     add_units(o, l);

@@ -40,8 +40,8 @@ static void print(const char *label, line *l) {
 }
 
 static void print_scale(const gs_step_layout *s, double from, double to) {
-    printf("%-*s from %.1f ms of the step to %.1f ms, a place is %.2f ms\n", LABEL, "time", 1e3 * (from - s->start),
-           1e3 * (to - s->start), 1e3 * (to - from) / WIDTH);
+    printf("%-*s from %.1f ms of the step to %.1f ms, a place is %.2f ms\n", LABEL, "time",
+           1e3 * (from - s->start), 1e3 * (to - s->start), 1e3 * (to - from) / WIDTH);
 }
 
 static char digit(int n) {
@@ -69,7 +69,8 @@ static void show_pipeline(const gs_step_layout *s) {
         }
         for (size_t i = 0; i < p->count; i++) {
             const gs_span *t = &p->span[i];
-            if (t->kind == GS_SPAN_PHASE && t->index == GS_PHASE_SYNC && t->start >= computed && s->layout.dp > 1)
+            if (t->kind == GS_SPAN_PHASE && t->index == GS_PHASE_SYNC && t->start >= computed &&
+                s->layout.dp > 1)
                 paint(&l, t->start, t->end, 's', 0);
         }
         for (size_t i = 0; i < p->count; i++) {
@@ -91,13 +92,16 @@ static line line_of_unit(const gs_step_layout *s, const gs_timeline_part *p, int
     static const struct {
         gs_span_kind kind;
         char with;
-    } paints[] = {{GS_SPAN_UNIT_GRADIENTS, '%'}, {GS_SPAN_UNIT_WEIGHTS, '#'}, {GS_SPAN_UNIT_GATHER, 'g'},
+    } paints[] = {{GS_SPAN_UNIT_GRADIENTS, '%'},
+                  {GS_SPAN_UNIT_WEIGHTS, '#'},
+                  {GS_SPAN_UNIT_GATHER, 'g'},
                   {GS_SPAN_UNIT_REDUCE, 's'}};
     line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
     for (size_t k = 0; k < sizeof paints / sizeof *paints; k++)
         for (size_t i = 0; i < p->count; i++) {
             const gs_span *t = &p->span[i];
-            if (t->kind == (int32_t)paints[k].kind && t->index == unit) paint(&l, t->start, t->end, paints[k].with, 0);
+            if (t->kind == (int32_t)paints[k].kind && t->index == unit)
+                paint(&l, t->start, t->end, paints[k].with, 0);
         }
     return l;
 }
@@ -125,7 +129,8 @@ static void show_zero(const gs_step_layout *s) {
     if (s->layout.zero > 2)
         printf("unit    .  has its own part of the weights   g  all-gather   #  has all of them\n");
     printf("unit    %s  %%  has all its gradients\n\n",
-           s->layout.zero > 2 ? "s  reduce-scatter of its gradients        " : "s  reduce-scatter of gradients, g  all-gather of weights");
+           s->layout.zero > 2 ? "s  reduce-scatter of its gradients        "
+                              : "s  reduce-scatter of gradients, g  all-gather of weights");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {
         char label[32];
@@ -146,7 +151,8 @@ static void show_zero(const gs_step_layout *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const gs_step_layout *s, const gs_timeline_part *p, line *l) {
-    static const char marks[] = {[GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c', [GS_TENSOR_INNER] = 'i', [GS_TENSOR_ROWS] = 'r'};
+    static const char marks[] = {
+        [GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c', [GS_TENSOR_INNER] = 'i', [GS_TENSOR_ROWS] = 'r'};
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
@@ -194,8 +200,8 @@ static void show_tensor(const gs_step_layout *s) {
         widen(s, kind, columns, &from, &to);
         widen(s, kind, rows, &from, &to);
         if (from > to) continue;
-        printf("\n%s of the first pair, layers %s to %s\n", back ? "backward" : "forward", s->layer[columns]->name,
-               s->layer[rows]->name);
+        printf("\n%s of the first pair, layers %s to %s\n", back ? "backward" : "forward",
+               s->layer[columns]->name, s->layer[rows]->name);
         show_lines(s, from, to);
     }
 }
@@ -229,8 +235,9 @@ void gs_step_layout_show(const gs_step_layout *s) {
     char name[GS_LAYOUT_TEXT];
     gs_step_facts_of(s, &facts);
     printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", gs_layout_text(&s->layout, name),
-           (unsigned long long)s->settings.steps, gs_model_is_name(s->settings.model) ? s->settings.model : "the model",
-           s->memory.batch, s->workers);
+           (unsigned long long)s->settings.steps,
+           gs_model_is_name(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
+           s->workers);
     if (s->kind == GS_STEP_PIPELINE)
         show_pipeline(s);
     else if (s->kind == GS_STEP_TENSOR)

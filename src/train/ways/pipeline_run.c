@@ -131,7 +131,8 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     if (w->step > w->begun_at) /* the first step is left out: see pipeline.c */
         p->seconds[p->chunk[i->chunk].run + (goes_forward ? 0 : p->runs)] += gs_seconds() - start;
     if (gs_timeline_records(w))
-        gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk, activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);
+        gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
+                          activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);
     return gs_phase_ends(w, goes_forward ? GS_PHASE_FORWARD : GS_PHASE_BACKWARD);
 }
 

@@ -61,8 +61,9 @@ enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 typedef struct gs_zero_window {
     gs_mem weights, gradients;
     uint64_t reading; /* the errand that reads these gradients, and must be done before others are written */
-    double weights_since, gradients_since; /* for the timeline: when it got those of its present unit; 0: it has none */
-    int holds;                             /* the unit whose weights these are */
+    double weights_since,
+        gradients_since; /* for the timeline: when it got those of its present unit; 0: it has none */
+    int holds;           /* the unit whose weights these are */
 } gs_zero_window;
 
 /* A unit of this worker: which window is its own, and whether its weights are there. */

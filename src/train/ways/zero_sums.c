@@ -106,16 +106,16 @@ gs_status gs_zero_run(void *zero, const gs_errand *e) {
     const double start = gs_seconds();
     GS_TRY(gathers ? gather(zero, e) : reduce(zero, e));
     if (!gathers && !e->last) return GS_OK; /* nothing was sent */
-    gs_timeline_span(z->worker, &(gs_span){.start = start,
-                                           .end = gs_seconds(),
-                                           .bytes = (uint64_t)(z->worker->comm->size - 1) * u->own * sizeof(float),
-                                           .first = u->first,
-                                           .count = u->count,
-                                           .row = z->errands && gs_errands_has_thread(z->errands)
-                                                      ? GS_ROW_SYNC
-                                                      : GS_ROW_COMPUTE,
-                                           .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
-                                           .index = e->unit});
+    gs_timeline_span(
+        z->worker,
+        &(gs_span){.start = start,
+                   .end = gs_seconds(),
+                   .bytes = (uint64_t)(z->worker->comm->size - 1) * u->own * sizeof(float),
+                   .first = u->first,
+                   .count = u->count,
+                   .row = z->errands && gs_errands_has_thread(z->errands) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
+                   .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
+                   .index = e->unit});
     if (!gathers && z->stage > 1) gs_zero_show_summed(zero, e->unit);
     return GS_OK;
 }

@@ -171,13 +171,15 @@ static void show_window(gs_zero *z, gs_span_kind kind, int first_row, int window
 
 /* The weights that a window had until now are let go. */
 static void let_go(gs_zero *z, gs_zero_window *window) {
-    show_window(z, GS_SPAN_UNIT_WEIGHTS, GS_ROW_WEIGHTS, number_of(z, window), window->holds, window->weights_since);
+    show_window(z, GS_SPAN_UNIT_WEIGHTS, GS_ROW_WEIGHTS, number_of(z, window), window->holds,
+                window->weights_since);
     window->weights_since = 0;
 }
 
 void gs_zero_show_summed(gs_zero *z, int unit) {
     const gs_zero_window *window = z->unit[unit].window;
-    show_window(z, GS_SPAN_UNIT_GRADIENTS, GS_ROW_GRADIENTS, number_of(z, window), unit, window->gradients_since);
+    show_window(z, GS_SPAN_UNIT_GRADIENTS, GS_ROW_GRADIENTS, number_of(z, window), unit,
+                window->gradients_since);
 }
 
 static gs_status ask_for(gs_zero *z, int unit, const gs_pass *pass) {
