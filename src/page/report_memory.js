@@ -21,8 +21,10 @@ function areasOf(trace, worker) {
   if (inside.length === 0) return null;
   const points = [...inside, [worker, to, ...inside.at(-1).slice(2)]];
   const kinds = Object.keys(AREAS).filter((k) => trace.memory.kinds.includes(k));
-  const at = (k) => 2 + trace.memory.kinds.indexOf(k);
-  return { step, to: (to - from) / 1000, kinds, of: (k) => points.map((p) => ({ x: (p[1] - from) / 1000, y: p[at(k)] })) };
+  const at = (k) => 2 + trace.memory.kinds.indexOf(k), x = (p) => (p[1] - from) / 1000;
+  /* a step down or up: the value before it holds until just before */
+  const stairs = (k) => points.flatMap((p, i) => [...(i > 0 ? [{ x: x(p) - 1e-7, y: points[i - 1][at(k)] }] : []), { x: x(p), y: p[at(k)] }]);
+  return { step, to: (to - from) / 1000, kinds, of: stairs };
 }
 
 /* What stands still is at the bottom, so that what moves is seen. */
@@ -32,7 +34,7 @@ function drawAreas(run, worker) {
   const datasets = areas.kinds.map((kind) => {
     const look5 = AREAS[kind], colour = look5 ? patterned(look.memory[look5[0]], look5[1]) : pale(look.memory[3], .25);
     return { label: kind, data: areas.of(kind), backgroundColor: colour, borderColor: look.soft, borderWidth: .7, pointRadius: 0, pointHitRadius: 4,
-      stepped: 'after', fill: 'stack', stack: 'memory', pointStyle: 'rect' };
+      fill: 'stack', stack: 'memory', pointStyle: 'rect' };
   });
   const options = settings({ type: 'linear', text: 'ms of the step', min: 0, max: areas.to, ticks: { callback: withoutEnd } },
     { type: 'linear', stacked: true, min: 0, ticks: { callback: (v) => shortBytes(v) } },

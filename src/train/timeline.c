@@ -193,9 +193,15 @@ static void stop_watching(gs_timeline *t) {
     t->recording = false;
 }
 
+void gs_timeline_settle(const gs_worker *w) {
+    if (w->device && w->device->offload)
+        (void)w->device->ops->settle(w->device); /* what fails there, fails again */
+}
+
 void gs_timeline_free(gs_timeline *t) {
     if (!t) return;
     if (t->recording) stop_watching(t);
+    gs_timeline_settle(t->worker);
     gs_loader_watch(t->worker->loader, NULL);
     gs_timeline_memory_free(&t->memory);
     for (int i = 0; i < t->rows; i++) free(t->row[i].span);

@@ -138,8 +138,7 @@ gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
     gs_timeline_part mine, *all = NULL;
     *parts = NULL;
     gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
-    GS_TRY(w->device->ops->settle(
-        w->device)); /* its thread may still be at what a recorded step has asked for */
+    gs_timeline_settle(w);
     gs_status status = join(w->timeline, &mine);
     if (c->rank != 0) {
         if (status == GS_OK) status = send(c, &mine);

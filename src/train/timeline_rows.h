@@ -30,6 +30,9 @@ void gs_timeline_memory_sample(gs_timeline_memory *, const gs_worker *, double a
 
 /* ---- timeline.c ---- */
 
+/* Until the device's thread is done with what recorded steps have asked it for. */
+void gs_timeline_settle(const gs_worker *);
+
 /* Each row is written by one thread, so none waits for another. */
 typedef struct gs_timeline_row {
     gs_span *span;

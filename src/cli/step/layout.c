@@ -67,6 +67,10 @@ static gs_status name_layers(gs_step_layout *l) {
 
 static gs_status find_kind(gs_step_layout *l) {
     const gs_layout *y = &l->layout;
+    if (l->workers % (y->pp * y->tp) != 0)
+        return gs_fail(GS_E_USAGE,
+                       "there are %d workers; wanted a multiple of %d (--pipeline %d, --tensor %d)",
+                       l->workers, y->pp * y->tp, y->pp, y->tp);
     l->kind = y->pp > 1 ? GS_STEP_PIPELINE : y->tp > 1 ? GS_STEP_TENSOR : GS_STEP_ZERO;
     if (y->pp > 1 || y->tp > 1 || y->zero > 0) return GS_OK;
     return gs_fail(GS_E_USAGE,

@@ -127,10 +127,11 @@ static line line_of_phases(const gs_step_layout *s, const gs_timeline_part *p) {
 static void show_zero(const gs_step_layout *s) {
     printf("worker  >  forward  <  backward  s  sums what all hold  u  update  l  loads\n");
     if (s->layout.zero > 2)
-        printf("unit    .  has its own part of the weights   g  all-gather   #  has all of them\n");
-    printf("unit    %s  %%  has all its gradients\n\n",
-           s->layout.zero > 2 ? "s  reduce-scatter of its gradients        "
-                              : "s  reduce-scatter of gradients, g  all-gather of weights");
+        printf("layer   .  has its own part of the weights   g  all-gather   #  has all of them\n");
+    else
+        printf("layer   g  all-gather of updated weights\n");
+    printf("        s  reduce-scatter of its gradients%s\n\n",
+           s->layout.zero > 1 ? "   %  a window has all its gradients" : "");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {
         char label[32];
@@ -190,7 +191,7 @@ static void show_tensor(const gs_step_layout *s) {
     int columns = 0, rows;
     while (columns < layers && s->layer[columns]->role != GS_TENSOR_COLUMNS) columns++;
     for (rows = columns; rows + 1 < layers && s->layer[rows]->role != GS_TENSOR_ROWS;) rows++;
-    printf("c  columns: the first layer of a pair     i  between the two, on the worker's part\n"
+    printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
            "r  rows: the second layer of a pair       +  sum in the group, and the wait for it\n"
            "=  computed by all workers alike          .  sums gradients, updates, loads\n\n");
     show_lines(s, s->start, s->end);
