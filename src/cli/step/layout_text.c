@@ -192,7 +192,7 @@ static void show_tensor(const gs_step_layout *s) {
     while (columns < layers && s->layer[columns]->role != GS_TENSOR_COLUMNS) columns++;
     for (rows = columns; rows + 1 < layers && s->layer[rows]->role != GS_TENSOR_ROWS;) rows++;
     printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
-           "r  rows: the second layer of a pair       +  sum in the group, and the wait for it\n"
+           "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
            "=  computed by all workers alike          .  sums gradients, updates, loads\n\n");
     show_lines(s, s->start, s->end);
     for (int back = 0; back < 2; back++) {
