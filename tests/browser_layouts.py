@@ -1,4 +1,4 @@
-"""browser_layouts.py GRADSUM FOLDER: the pages of `gradsum step --pipeline, --zero, --tensor`, and memory over a step on
+"""browser_layouts.py GRADSUM FOLDER: the pages of `gradsum step --zero 3`, and memory over one step on
 the page of `gradsum report`, in a real browser. What is drawn is compared with what `--json` says of such a step.
 
 Screenshots are left in FOLDER, to be looked at.

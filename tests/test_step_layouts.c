@@ -1,5 +1,5 @@
-/* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log has
- * of windows, fetches and memory. */
+/* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log
+ * has of windows, fetches and memory. */
 #include "tests/logs.h"
 
 #include "train/pipeline/schedule.h"

@@ -6,7 +6,7 @@
  *     row 1, sync      with --bucket alone: the thread that sums while backward runs
  *     row 2, loader    the thread that gathers samples
  *     row 3, fetcher   with --offload on cpu: the thread that brings memory and lets it go
- *     row 4 + i        with --zero 3: window i of weights, from the moment when a unit begins to come until it is let go;
+ *     row 4 + i        with --zero 3: window i of weights, from when a unit begins to come until it is let go
  *     row 7 + i        with --zero 2 and 3: window i of gradients, from a unit's backward until they are summed
  *     row 10 + r       with --sync async, on rank 0: the thread that serves worker r
  *
