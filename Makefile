@@ -4,14 +4,15 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make test-torch | make test-memory | make test-layouts | make test-faults | make bench-layouts
+#          make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
+#          make test-faults | make test-engines
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libjs-chart.js \
+                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libhiredis-dev libjs-chart.js \
                     libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev
 PACKAGES_oclgrind = oclgrind
@@ -37,6 +38,7 @@ PACKAGES_kill     = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
+PACKAGES_engines  = slurm-wlm munge redis-server
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 B        ?= build
@@ -61,7 +63,7 @@ WARN       = -Wall -Wextra $(if $(SANITIZE),-w,$(if $(WERROR),-Werror $(FORTIFY)
 # Every compiler shall round a * b and then + c, but for the products (below).
 FLAGS      = -O3 -g -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
-LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
+LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle hiredis zlib libprotobuf-c libjpeg libpng libpcre2-8
 # pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
 OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
 BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
@@ -119,9 +121,9 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults \
+        test-torch test-memory test-layouts test-faults test-engines \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -290,6 +292,11 @@ test-kill: all
 	tests/kill.sh $(B)/gradsum
 	tests/links.sh $(B)/gradsum
 
+# Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
+# said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
+test-engines: all
+	tests/engines.sh $(B)/gradsum
+
 # What `gradsum memory` says against what runs take: 100 drawn runs, of which `make test` does 20.
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
@@ -376,6 +383,10 @@ bench-gpt: all $(B)/bench-gpt
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
 bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),$(B)/bench-sync-mpi)
 	tests/bench_sync.sh $(B)
+
+# A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
+bench-simulate: all
+	tests/bench_simulate.sh $(B)/gradsum
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3
@@ -498,7 +509,8 @@ PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKA
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox) $(PACKAGES_text)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
            $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
-           $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill))
+           $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill)) \
+           $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines))
 
 packages:
 	@tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

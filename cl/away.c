@@ -4,7 +4,7 @@
  *     queue    |          | update 0 | update 1 | update 2 |
  *     copies   | fetch 0  | fetch 1  | put 0, fetch 2 | put 1, fetch 3 |
  *
- * A put waits for the kernels that were enqueued before it, by a marker. Where it can, the memory is such that the
+ * A copy waits for the kernels that were enqueued before it, by a marker. Where it can, the memory is such that the
  * device reads it by itself (CL_MEM_ALLOC_HOST_PTR).
  */
 #include "cl/cl.h"
@@ -102,49 +102,59 @@ static gs_status next_copy(gs_device *d, gs_cl_transfer **out) {
     return end_copy(d, *out);
 }
 
-gs_status gs_cl_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {
+/* What has been enqueued so far, for a copy to wait for. */
+static gs_status work_before(gs_device *d, cl_event *out) {
     gs_cl *cl = gs_cl_of(d);
-    gs_cl_transfer *c;
-    *number = 0;
-    if (d->rehearses || bytes == 0) return GS_OK;
-    GS_TRY(next_copy(d, &c));
-    *number = cl->copied;
-    c->fetched = bytes;
-    GS_TRY(gs_cl_check(clEnqueueWriteBuffer(cl->copies, to.base, CL_FALSE, to.at * sizeof(cl_float), bytes,
-                                            host, 0, NULL, &c->done),
-                       "%s: clEnqueueWriteBuffer(%zu bytes)", d->name, bytes));
-    return gs_cl_check(clFlush(cl->copies), "%s: clFlush", d->name);
+    GS_TRY(gs_cl_check(clEnqueueMarkerWithWaitList(cl->queue, 0, NULL, out),
+                       "%s: clEnqueueMarkerWithWaitList", d->name));
+    const gs_status status = gs_cl_check(clFlush(cl->queue), "%s: clFlush", d->name);
+    if (status != GS_OK) clReleaseEvent(*out);
+    return status;
 }
 
-/* First until the kernels are done: what is waited for after that is the copy alone. */
-gs_status gs_cl_await(gs_device *d, uint64_t number) {
-    gs_cl *cl = gs_cl_of(d);
-    gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];
-    if (number == 0 || cl->copied >= number + GS_CL_COPIES || !c->done) return GS_OK;
-    GS_TRY(gs_cl_finish(d));
-    const double start = gs_seconds();
-    const cl_int error = clWaitForEvents(1, &c->done);
-    d->away.waited += gs_seconds() - start;
-    GS_TRY(gs_cl_check(error, "%s: a copy from the host's memory", d->name));
-    return end_copy(d, c);
-}
-
-gs_status gs_cl_put_away(gs_device *d, void *host, gs_mem from, size_t bytes) {
+/* One of `bytes` bytes, from there or back; the copies' queue is in order. */
+static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool fetch, uint64_t *number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c;
     cl_event before;
+    if (number) *number = 0;
     if (d->rehearses || bytes == 0) return GS_OK;
     GS_TRY(next_copy(d, &c));
-    c->fetched = 0;
-    GS_TRY(gs_cl_check(clEnqueueMarkerWithWaitList(cl->queue, 0, NULL, &before),
-                       "%s: clEnqueueMarkerWithWaitList", d->name));
-    cl_int error = clFlush(cl->queue);
-    if (error == CL_SUCCESS)
-        error = clEnqueueReadBuffer(cl->copies, from.base, CL_FALSE, from.at * sizeof(cl_float), bytes, host,
-                                    1, &before, &c->done);
+    if (number) *number = cl->copied;
+    c->fetched = fetch ? bytes : 0;
+    GS_TRY(work_before(d, &before));
+    const size_t at = here.at * sizeof(cl_float);
+    cl_int error =
+        fetch ? clEnqueueWriteBuffer(cl->copies, here.base, CL_FALSE, at, bytes, host, 1, &before, &c->done)
+              : clEnqueueReadBuffer(cl->copies, here.base, CL_FALSE, at, bytes, host, 1, &before, &c->done);
     clReleaseEvent(before);
     if (error == CL_SUCCESS) error = clFlush(cl->copies);
-    return gs_cl_check(error, "%s: clEnqueueReadBuffer(%zu bytes)", d->name, bytes);
+    return gs_cl_check(error, "%s: a copy of %zu bytes %s the host's memory", d->name, bytes,
+                       fetch ? "from" : "to");
+}
+
+gs_status gs_cl_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {
+    return copy(d, to, host, bytes, true, number);
+}
+
+gs_status gs_cl_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
+    return copy(d, from, host, bytes, false, number);
+}
+
+/* If it is not done yet, first until the kernels are: what is waited for after that is the copy alone. */
+gs_status gs_cl_await(gs_device *d, uint64_t number) {
+    gs_cl *cl = gs_cl_of(d);
+    gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];
+    cl_int state = CL_QUEUED;
+    if (number == 0 || cl->copied >= number + GS_CL_COPIES || !c->done) return GS_OK;
+    GS_TRY(gs_cl_check(clGetEventInfo(c->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL),
+                       "%s: clGetEventInfo", d->name));
+    if (state > CL_COMPLETE) GS_TRY(gs_cl_finish(d));
+    const double start = gs_seconds();
+    const cl_int error = clWaitForEvents(1, &c->done);
+    d->away.waited += gs_seconds() - start;
+    GS_TRY(gs_cl_check(error, "%s: a copy from or to the host's memory", d->name));
+    return end_copy(d, c);
 }
 
 gs_status gs_cl_settle(gs_device *d) {

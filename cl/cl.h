@@ -96,7 +96,7 @@ typedef struct gs_cl_table {
 
 /* What device->state points to. */
 /* Memory of the host that the device can copy fast (away.c), and a copy on its way. */
-enum { GS_CL_AWAYS = 8, GS_CL_COPIES = 16 };
+enum { GS_CL_AWAYS = 8, GS_CL_COPIES = 64 };
 typedef struct gs_cl_away {
     void *host;
     cl_mem buffer; /* NULL: ordinary memory */

@@ -2,17 +2,18 @@
 
 enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
 
-gs_status gs_cl_embedding_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c) {
+gs_status gs_cl_embedding_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
+                                  int first, float other) {
     gs_cl_grid grid = gs_cl_items((size_t)c, 64);
     grid.groups[1] = n < MOST ? n : MOST;
     return GS_CL_RUN(d, "embedding", "embedding_forward", grid, GS_ARG(y), GS_ARG(x), GS_ARG(w), GS_ARG(n),
-                     GS_ARG(rows), GS_ARG(c));
+                     GS_ARG(rows), GS_ARG(c), GS_ARG(first), GS_ARG(other));
 }
 
 /* Slices of the table: on a GPU enough to have work for it, on a CPU some for each core. The result does not depend on
  * how many there are. */
 gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
-                                   bool add) {
+                                   int first, bool add) {
     enum { GPU_SLICES = 64 };
     const gs_cl *cl = gs_cl_of(d);
     size_t slices = cl->tiles.gpu ? GPU_SLICES : 4 * cl->units;
@@ -21,5 +22,5 @@ gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x,
     grid.groups[1] = slices;
     if (!add) GS_TRY(gs_cl_fill(d, dw, 0, (size_t)rows * (size_t)c));
     return GS_CL_RUN(d, "embedding", "embedding_backward", grid, GS_ARG(dw), GS_ARG(dy), GS_ARG(x), GS_ARG(n),
-                     GS_ARG(rows), GS_ARG(c), GS_ARG((int)slices));
+                     GS_ARG(rows), GS_ARG(c), GS_ARG(first), GS_ARG((int)slices));
 }

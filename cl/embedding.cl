@@ -7,30 +7,31 @@ static int row_of(float x, int rows) {
     return (float)row == x ? row : -1;
 }
 
-/* y[i] = w[x[i]]; work-item (column, first token) */
+/* y[i] = w[x[i] - first]; work-item (column, first token) */
 __kernel void embedding_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
-                                __global const float *w, ulong w_at, ulong n, int rows, int c) {
+                                __global const float *w, ulong w_at, ulong n, int rows, int c,
+                                int first, float other) {
     const size_t k = get_global_id(0);
     if (k >= c) return;
     for (size_t i = get_global_id(1); i < n; i += get_global_size(1)) {
-        const int row = row_of(x[x_at + i], rows);
-        y[y_at + i * c + k] = row < 0 ? NAN : w[w_at + (size_t)row * c + k];
+        const int row = row_of(x[x_at + i] - first, rows);
+        y[y_at + i * c + k] = row < 0 ? other : w[w_at + (size_t)row * c + k];
     }
 }
 
-/* forward: y[i] = w[x[i]], so dw[r] is the sum of dy[i] over the i with x[i] = r.
+/* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r.
  *
  * Several tokens may name one row. Instead of atomic additions, whose order is left to chance, each work-item has
  * columns and rows of its own, every `slices`-th row, and goes through all tokens in their order: to read a number that
  * all work-items read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
 __kernel void embedding_backward(__global float *dw, ulong dw_at, __global const float *dy, ulong dy_at,
-                                 __global const float *x, ulong x_at, ulong n, int rows, int c, int slices) {
+                                 __global const float *x, ulong x_at, ulong n, int rows, int c, int first, int slices) {
     const int slice = (int)get_global_id(1);
     dw += dw_at;
     dy += dy_at;
     x += x_at;
     for (size_t i = 0; i < n; i++) {
-        const int row = row_of(x[i], rows);
+        const int row = row_of(x[i] - first, rows);
         if (row < 0 || rest(row, slices) != slice) continue;
         for (size_t k = get_global_id(0); k < c; k += get_global_size(0))
             dw[(size_t)row * c + k] += dy[i * c + k];

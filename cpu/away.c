@@ -52,13 +52,15 @@ gs_status gs_cpu_await(gs_device *d, uint64_t number) {
     return GS_OK;
 }
 
-gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes) {
+gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
     gs_fetcher *f;
     (void)from;
+    if (number) *number = 0;
     if (d->rehearses) return GS_OK;
     GS_TRY(fetcher_of(d, &f));
     tell_watcher(d, f, host);
-    gs_fetcher_drop(f, host, bytes);
+    const uint64_t dropped = gs_fetcher_drop(f, host, bytes);
+    if (number) *number = dropped;
     return GS_OK;
 }
 

@@ -8,37 +8,40 @@
 #include "cpu/cpu.h"
 #include "cpu/tokens.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct embedding_work {
     float *y, *dw;
     const float *x, *w, *dy;
     size_t n, c;
-    int rows, parts;
+    int rows, first, parts;
+    float other;
 } embedding_work;
 
 static void forward_part(void *context, int part) {
     const embedding_work *t = context;
     const size_t c = t->c, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
     for (size_t i = t->n * (size_t)part / (size_t)t->parts; i < end; i++) {
-        const int row = gs_token_row(t->x[i], t->rows);
+        const int row = gs_token_row(t->x[i] - (float)t->first, t->rows);
         float *y = t->y + i * c;
         if (row >= 0)
             memcpy(y, t->w + (size_t)row * c, c * sizeof *y);
         else
-            for (size_t k = 0; k < c; k++) y[k] = NAN;
+            for (size_t k = 0; k < c; k++) y[k] = t->other;
     }
 }
 
-/* y[i] = w[x[i]] */
-gs_status GS_ISA(embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c) {
+/* y[i] = w[x[i] - first] */
+gs_status GS_ISA(embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
+                                    int first, float other) {
     embedding_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
                         .n = n,
                         .c = (size_t)c,
                         .rows = rows,
+                        .first = first,
+                        .other = other,
                         .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
@@ -47,7 +50,7 @@ gs_status GS_ISA(embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
 static void backward_part(void *context, int part) {
     const embedding_work *t = context;
     for (size_t i = 0; i < t->n; i++) {
-        const int row = gs_token_row(t->x[i], t->rows);
+        const int row = gs_token_row(t->x[i] - (float)t->first, t->rows);
         if (row < 0 || row % t->parts != part) continue;
         float *restrict dw = t->dw + (size_t)row * t->c;
         const float *dy = t->dy + i * t->c;
@@ -55,15 +58,16 @@ static void backward_part(void *context, int part) {
     }
 }
 
-/* forward: y[i] = w[x[i]], so dw[r] is the sum of dy[i] over the i with x[i] = r */
+/* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r */
 gs_status GS_ISA(embedding_backward)(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
-                                     bool add) {
+                                     int first, bool add) {
     embedding_work t = {.dw = gs_cpu_floats(dw),
                         .dy = gs_cpu_floats(dy),
                         .x = gs_cpu_floats(x),
                         .n = n,
                         .c = (size_t)c,
                         .rows = rows,
+                        .first = first,
                         .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
     if (!add) GS_TRY(gs_cpu_fill(d, dw, 0, (size_t)rows * t.c));
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);

@@ -19,6 +19,7 @@ typedef struct gs_linear_work {
     const float *x, *w, *dy, *db_dy; /* db_dy: the dy that is not rounded */
     size_t n, in, out;
     int leaves, blocks;
+    const gs_share *share; /* NULL: the outputs are all */
     bool add;
     float *memory;
 } gs_linear_work;
@@ -101,10 +102,15 @@ gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
 
 /* ---- backward ---- */
 
+/* Of a block. */
+static size_t first_output(const gs_linear_work *t, size_t block, int leaf) {
+    return t->share ? (size_t)gs_share_leaf(t->share, leaf) : first_of(block, leaf, t->leaves);
+}
+
 /* A leaf has its part of each block. */
 static void dx_leaf(const gs_linear_work *t, size_t s, int rows, int leaf, float *to, float *strip) {
-    const size_t block = t->out / (size_t)t->blocks, first = first_of(block, leaf, t->leaves),
-                 depth = first_of(block, leaf + 1, t->leaves) - first;
+    const size_t block = t->out / (size_t)t->blocks, first = first_output(t, block, leaf),
+                 depth = first_output(t, block, leaf + 1) - first;
     for (int b = 0; b < t->blocks; b++) {
         const size_t k = (size_t)b * block + first;
         GS_ISA(matmul)
@@ -175,8 +181,8 @@ static void backward(void *context, int part) {
 
 /* forward: y = x w^T + b */
 gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                       gs_mem w, size_t n, int in, int out, bool add, int leaves,
-                                       int blocks) {
+                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
+                                       const gs_share *share) {
     const size_t i = (size_t)in, o = (size_t)out;
     const float *whole_dy = gs_cpu_floats(dy);
     if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, i * o, db, o);
@@ -193,6 +199,7 @@ gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_me
                         .out = o,
                         .leaves = leaves,
                         .blocks = blocks,
+                        .share = share,
                         .add = add};
     const size_t for_dw = GS_STRIP * SAMPLES,
                  for_dx = DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * (o / (size_t)blocks + 1);

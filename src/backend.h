@@ -117,6 +117,27 @@ typedef struct gs_epilogue {
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
 
+/* What one rank of a group has of `whole` things, such as the words of a vocabulary: those from
+ * floor(rank whole / ranks) on. A sum over all of them is cut into leaves x ranks parts; the first of this rank's
+ * `leaves` is number rank x leaves. */
+typedef struct gs_share {
+    int rank, ranks, whole, leaves;
+} gs_share;
+
+/* Where leaf i of this rank begins, counted from the rank's first thing; leaf `leaves`: where the rank's end. */
+static inline int gs_share_leaf(const gs_share *s, int i) {
+    const int64_t whole = s->whole, first = whole * s->rank / s->ranks;
+    return (int)(whole * ((int64_t)s->rank * s->leaves + i) / ((int64_t)s->ranks * s->leaves) - first);
+}
+
+static inline int gs_share_first(const gs_share *s) {
+    return (int)((int64_t)s->whole * s->rank / s->ranks);
+}
+
+static inline int gs_share_count(const gs_share *s) {
+    return gs_share_leaf(s, s->leaves);
+}
+
 /* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
  * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
 typedef struct gs_dropout_draw {
@@ -193,15 +214,16 @@ typedef struct gs_backend {
      * gs_alloc_away says which. All but fetch and put_away may use them only after `settle`. */
     gs_status (*alloc_away)(gs_device *, size_t bytes, void **host);
     void (*free_away)(gs_device *, void *host); /* NULL is allowed */
-    /* Begin to bring `bytes` from there to the device's memory `to`. Where there is host_memory, operators work on
-     * `host` itself, `to` is not looked at, and the calls are but hints: of when its pages should be in memory, and
-     * when they need not. *number: of this call, for await. */
+    /* Begin to bring `bytes` from there to the device's memory `to`, after the work before this call. Where there is
+     * host_memory, operators work on `host` itself, `to` is not looked at, and the calls are but hints: of when its
+     * pages should be in memory, and when they need not. *number: of this call, for await; later ones have higher
+     * numbers, and are done later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Until it is there, for operators that are called from now on. Of the last 16 calls. The time counts in
-     * device->away. */
+    /* Until that call is done, for operators that are called from now on. 0: none. The time counts in device->away. */
     gs_status (*await)(gs_device *, uint64_t number);
-    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that. */
-    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes);
+    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that.
+     * *number: as of fetch; NULL: nobody asks. */
+    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
     /* Until all is brought and written back; device->away is up to date. */
     gs_status (*settle)(gs_device *);
 
@@ -233,10 +255,11 @@ typedef struct gs_backend {
     gs_status (*linear_tree_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
                                      int leaves);
     /* dx = dy w, where the sum over the outputs is cut likewise: they are `blocks` equal parts, one after the other,
-     * and a leaf has its part of each. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. NULL, both: the
-     * backend has none. */
+     * and a leaf has its part of each. With a share the outputs are that one of more, and it says what the leaves are.
+     * dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. NULL, both: the backend has none. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                      gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks);
+                                      gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
+                                      const gs_share *);
 
     /* y[i][o][r][s] = b[o] + sum_{c,u,v} x[i][first + c][r stride_h + u dilation_h - pad_h]
      * [s stride_w + v dilation_w - pad_w] w[o][c][u][v], where x outside of the image is 0; c < in_c / groups, and
@@ -322,12 +345,14 @@ typedef struct gs_backend {
     gs_status (*layer_norm_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
-    /* Rows of a table by their numbers: y[i] = w[x[i]], i < n. x: n floats that hold whole numbers from 0 to rows - 1;
-     * w (rows, c), y (n, c). Where x[i] is anything else, y[i] is NaN, and backward leaves it out. */
-    gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c);
-    /* dw[r] (+)= sum of dy[i] over the i with x[i] = r, in the order of i: the same bits each time */
+    /* Rows of a table by their numbers: y[i] = w[x[i] - first], i < n. x: n floats that hold whole numbers; w (rows, c)
+     * has the rows `first` to first + rows - 1 of a table; y (n, c). Where x[i] is anything else, y[i] is `other`, and
+     * backward leaves it out. */
+    gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
+                                   int first, float other);
+    /* dw[r] (+)= sum of dy[i] over the i with x[i] = first + r, in the order of i: the same bits each time */
     gs_status (*embedding_backward)(gs_device *, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
-                                    bool add);
+                                    int first, bool add);
     /* The same numbers added to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
     gs_status (*positions_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count);
     /* dw[k] (+)= sum_i dy[i][k], in the order of i; dx is dy itself */
@@ -371,6 +396,26 @@ typedef struct gs_backend {
     /* dx[i][k] = p[i][k] - q[i][k] */
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes, float smoothing);
+
+    /* The same where each rank of a group has some of the classes, its columns of x and p (layer/tensor.h); `classes`
+     * is how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
+     *
+     *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; most (ranks, n) is left alone elsewhere
+     *     sums      with M[i] = the largest most[.][i]:  p[i][k] = exp(x[i][k] - M[i]);
+     *               sums[0][i] = the sum of p[i] here, in parts (gs_share);
+     *               sums[1][i] = sum_k q[i][k] (x[i][k] - M[i]) here, q as above;
+     *               sums[2][i] = 1 where the largest of all classes (the first on a tie) is here, at the label, else 0
+     *     end       p[i] /= sums[0][i];  stats += (sum_i log sums[0][i] - sums[1][i], sum_i sums[2][i], n)
+     *
+     * Source: Shoeybi et al., "Megatron-LM" (arXiv 1909.08053, 2019), 3. */
+    gs_status (*softmax_part_largest)(gs_device *, gs_mem most, gs_mem x, size_t n, int classes,
+                                      const gs_share *);
+    gs_status (*softmax_part_sums)(gs_device *, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
+                                   size_t n, int classes, float smoothing, const gs_share *);
+    gs_status (*softmax_part_end)(gs_device *, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes);
+    /* dx[i][k] = p[i][k] - q[i][k] of the classes here */
+    gs_status (*softmax_part_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
+                                       float smoothing, const gs_share *);
 
     /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i where the largest x and
      * the largest t (chosen in the same way) are at the same j, n).  x, t (n, k) */

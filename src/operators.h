@@ -33,6 +33,7 @@
     X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(squares)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
+    X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \
     X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)
 /* clang-format on */
 /* The type of such a function. */

@@ -1,4 +1,6 @@
 /* The operators of sequences, with cases: rows of the table in operator_table.c. */
+#include <math.h>
+
 #include "tests/operators.h"
 #include "tests/test.h"
 
@@ -57,13 +59,13 @@ static int embedding_summands(const int *a, tensor output) {
 static gs_status embedding_forward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
-    return t->device->ops->embedding_forward(t->device, p[Y], p[X], p[W], (size_t)a[0], a[1], a[2]);
+    return t->device->ops->embedding_forward(t->device, p[Y], p[X], p[W], (size_t)a[0], a[1], a[2], 0, NAN);
 }
 
 static gs_status embedding_backward(const instance *t) {
     const int *a = t->c->arg;
     const gs_mem *p = t->place;
-    return t->device->ops->embedding_backward(t->device, p[DW], p[DY], p[X], (size_t)a[0], a[1], a[2],
+    return t->device->ops->embedding_backward(t->device, p[DW], p[DY], p[X], (size_t)a[0], a[1], a[2], 0,
                                               t->add);
 }
 

@@ -207,7 +207,7 @@ static void places_are_drawn(void **state) {
     gs_test_program_prints(0, "rank device       part repl.  layers",
                            "devices --layout tp2,dp2 --model lenet");
     static const char part[] =
-        "   1 cpu             1     0  all             32,606      all       all      all";
+        "   1 cpu             1     0  all             31,328      all       all      all";
     gs_test_program_prints(0, part, "devices --layout tp2,dp2 --model lenet");
     gs_test_program_prints(0, part, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
     gs_test_program_prints(2, "names 3 devices for 2 workers",

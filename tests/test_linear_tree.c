@@ -24,8 +24,8 @@ static void dx_of_rank(gs_device *d, const float *dy, const float *w, int r, int
             memcpy(part_w + (size_t)to * IN, w + (size_t)from * IN, IN * sizeof(float));
         }
     assert_ok(d->ops->linear_tree_backward(d, (gs_mem){dx, 0}, (gs_mem){dw, 0}, GS_NONE, (gs_mem){part_dy, 0},
-                                           number_at(0), (gs_mem){part_w, 0}, N, IN, own, false, 8 / ranks,
-                                           3));
+                                           number_at(0), (gs_mem){part_w, 0}, N, IN, own, false, 8 / ranks, 3,
+                                           NULL));
 }
 
 static void y_of_rank(gs_device *d, const float *x, const float *w, int r, int ranks, float *y) {
@@ -66,7 +66,7 @@ static void sums_do_not_depend_on_the_ranks(void **state) {
     for (int i = 0; i < OUT; i++) wanted[3][i] += (double)(db[i] = 2);
     assert_ok(d->ops->linear_tree_forward(d, (gs_mem){y, 0}, number_at(0), number_at(1), N, IN, OUT, 8));
     assert_ok(d->ops->linear_tree_backward(d, (gs_mem){dx, 0}, (gs_mem){dw, 0}, (gs_mem){db, 0}, number_at(2),
-                                           number_at(0), number_at(1), N, IN, OUT, true, 8, 3));
+                                           number_at(0), number_at(1), N, IN, OUT, true, 8, 3, NULL));
     near(y, wanted[0], N * OUT);
     near(dx, wanted[1], N * IN);
     near(dw, wanted[2], OUT * IN);

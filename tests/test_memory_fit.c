@@ -143,8 +143,8 @@ static void a_refusal_says_what_would_help(void **state) {
     if (!micro_batch || !zero || !other || zero < micro_batch || other < zero) fail_msg("%s", text);
     free(text);
     gs_test_program_prints(1, " --zero 1 do together, with 1", "train %s --max-memory 11", RUN);
-    gs_test_program_prints(1, "even --micro-batch 1 --zero 1 would take ", "memory %s --max-memory 8 --fit",
-                           RUN);
+    gs_test_program_prints(1, "even --micro-batch 1 --zero 1 --offload optimizer would take ",
+                           "memory %s --max-memory 8 --fit", RUN);
 }
 
 /* ---- theory ---- */

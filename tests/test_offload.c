@@ -423,8 +423,6 @@ static void bad_use_gets_a_sentence(void **state) {
          "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
         {"--offload optimizer --optimizer lamb",
          "--optimizer lamb needs whole tensors; wanted another optimiser"},
-        {"--offload weights --device cl", "--offload weights is for cpu"},
-        {"--offload activations --devices cpu,cl", "--offload activations is for cpu"},
         {"--offload weights --devices cpu,cpu --zero 1",
          "--zero gathers all weights in each step: it does not work with --offload weights"},
         {"--offload activations --devices cpu,cpu --zero 2", "wanted --zero 1, or --offload optimizer"},

@@ -256,6 +256,10 @@ static void the_program_profiles(void **state) {
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "layers")), 4);
     cJSON_Delete(o);
     free(output);
+    gs_test_program_prints(0, "products bf16",
+                           "profile --model softmax --batch 16 --threads 1 --precision bf16");
+    gs_test_program_prints(0, "\"precision\":\"f16\"",
+                           "profile --model softmax --batch 16 --threads 1 --precision f16 --json");
 }
 
 /* Every layer has a plain time, and what one layer does of those after it counts there. */
@@ -316,6 +320,7 @@ static void wrong_use_of_profile_is_explained(void **state) {
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
     gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");
+    gs_test_program_prints(2, "profile has one worker", "profile --zero 1");
     gs_test_program_prints(2, "unknown option --epochs", "profile --epochs 3");
     gs_test_program_prints(2, "'zebra' is not an option", "profile zebra");
     gs_test_program_prints(2, "rellu", "profile --model 'flatten, rellu'");

@@ -117,8 +117,8 @@ static void tokens_without_a_row_on(gs_device *d) {
     gs_mem mx = gs_test_new_mem(d, x, N), mw = gs_test_new_mem(d, w, (size_t)(ROWS * C)),
            my = gs_test_new_mem(d, NULL, (size_t)(N * C)), mdy = gs_test_new_mem(d, dy, (size_t)(N * C)),
            mdw = gs_test_new_mem(d, dw, sizeof dw / sizeof *dw);
-    assert_ok(d->ops->embedding_forward(d, my, mx, mw, N, ROWS, C));
-    assert_ok(d->ops->embedding_backward(d, gs_at(mdw, GUARD), mdy, mx, N, ROWS, C, false));
+    assert_ok(d->ops->embedding_forward(d, my, mx, mw, N, ROWS, C, 0, NAN));
+    assert_ok(d->ops->embedding_backward(d, gs_at(mdw, GUARD), mdy, mx, N, ROWS, C, 0, false));
     assert_ok(d->ops->read(d, y, my, sizeof y));
     for (int i = 0; i < N; i++)
         for (int k = 0; k < C; k++) assert_true(row[i] < 0 ? isnan(y[i][k]) : y[i][k] == w[row[i]][k]);

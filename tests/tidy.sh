@@ -1,7 +1,7 @@
 #!/bin/sh
 # tidy.sh FILE.c...: clang-tidy with the project's checks (.clang-tidy) and flags; prints and fails on findings only.
 set -eu
-libraries="OpenCL openblas libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8"
+libraries="OpenCL openblas libcjson nettle hiredis zlib libprotobuf-c libjpeg libpng libpcre2-8"
 mpi=
 if pkg-config --exists ompi-c; then mpi=-DGRADSUM_MPI libraries="$libraries ompi-c"; fi # checked where it can be
 # shellcheck disable=SC2046,SC2086

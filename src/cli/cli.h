@@ -27,6 +27,7 @@ int gs_cmd_predict(int argc, char **argv);
 int gs_cmd_generate(int argc, char **argv);
 int gs_cmd_memory(int argc, char **argv);
 int gs_cmd_layout(int argc, char **argv);
+int gs_cmd_simulate(int argc, char **argv);
 int gs_cmd_compare(int argc, char **argv);
 int gs_cmd_sweep(int argc, char **argv);
 int gs_cmd_collectives(int argc, char **argv);
@@ -128,6 +129,9 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
 int gs_failed(const char *command, gs_status status);
+
+/* For gs_rendezvous.tell: on standard error. */
+void gs_tell_place(const char *sentence);
 
 /* Say on standard error, of process 0, what is assumed where the file settings->load does not say how the images of
  * its training were scaled, and --mean and --std do not either. To be called when the file is known to be good: what

@@ -84,6 +84,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("eval", status);
+    processes.tell = gs_tell_place;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {"eval --load FILE [options]",

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "comm/meet/route.h"
+#include "comm/meet/store.h"
 #include "core/cores.h"
 
 #include <stdio.h>
@@ -12,13 +14,14 @@ static const gs_help help = {
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
     "the others are ended. One that stays stopped for the time-out after others have\nended "
     "is also ended.\n\n"
-    "The processes find each other by GRADSUM_RANK, GRADSUM_WORLD_SIZE and\n"
-    "GRADSUM_RENDEZVOUS (a folder that all of them see) in their environment, and\n"
-    "reach each other at GRADSUM_ADDRESS (127.0.0.1). To use several machines, start\n"
-    "each process yourself with these set, and GRADSUM_ADDRESS set to the address of\n"
-    "its own machine. The folder must be new for each run; it is removed once all\n"
-    "ranks have met. Keep it private: its files hold the secret by which ranks\n"
-    "recognise each other.",
+    "On several machines, start a launch on each, with the same --nodes, -n and --meet,\n"
+    "and a --node-rank of its own:\n"
+    "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://10.0.0.7:29400 -n 2 -- train\n"
+    "10.0.0.7 is the address of the machine with node rank 0. All processes must know\n"
+    "the same secret, by which they recognise each other: that of GRADSUM_SECRET, of\n"
+    "--secret-file, or of ~/.config/gradsum/secret, which the first launch makes. Copy\n"
+    "this file to machines that do not share the home folder. With --meet file:DIR\n"
+    "they meet in a new folder that all machines see; keep it private.",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
 /* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
@@ -85,15 +88,45 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
     return check_command(launch->command[0]);
 }
 
+/* node: -1: not given */
+static gs_status check_nodes(gs_launch *l) {
+    gs_meet_place place;
+    if (l->meet) GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
+    if (l->nodes > 1 && !l->meet)
+        return gs_fail(GS_E_USAGE,
+                       "--nodes %d needs --meet, where their processes meet: tcp://HOST:PORT, with the "
+                       "address of node rank 0",
+                       l->nodes);
+    if (l->nodes > 1 && l->node < 0)
+        return gs_fail(GS_E_USAGE, "--nodes %d needs --node-rank, which of them this is: 0 to %d", l->nodes,
+                       l->nodes - 1);
+    if (l->node < 0) l->node = 0;
+    if (l->node >= l->nodes)
+        return gs_fail(GS_E_USAGE, "--node-rank %d of %d node%s: node ranks are 0 to %d", l->node, l->nodes,
+                       gs_s((unsigned)l->nodes), l->nodes - 1);
+    if (l->interface) {
+        char address[64];
+        GS_TRY(gs_context(gs_route_address(l->interface, address, sizeof address), "--interface"));
+    }
+    return GS_OK;
+}
+
 int gs_cmd_launch(int argc, char **argv) {
     const char *transport = getenv("GRADSUM_TRANSPORT");
-    gs_launch launch = {.bind = true, .transport = transport ? transport : "auto"};
+    gs_launch launch = {.bind = true, .transport = transport ? transport : "auto", .nodes = 1, .node = -1};
     const double usual = gs_launch_timeout(&launch);
     double timeout = usual;
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &launch.size, 1, GS_LAUNCH_MOST, "N", "number of processes, 1 to 256"},
         {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
+        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own (1)"},
+        {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "which of them this is, from 0"},
+        {"meet", GS_OPTION_TEXT, &launch.meet, 0, 0, "PLACE",
+         "where the processes meet: tcp://HOST:PORT (node rank 0), file:DIR, redis://HOST:PORT/NAME"},
+        {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
+         "by whose address the others reach these processes: eth0, 10.0.0.7"},
+        {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE", "the secret of the run is in it"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
          "cores: bind each process to its own cores, if there are enough; none: do not"},
         {0},
@@ -109,6 +142,7 @@ int gs_cmd_launch(int argc, char **argv) {
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
     if (status == GS_OK) status = check_transport(launch.transport);
+    if (status == GS_OK) status = check_nodes(&launch);
     if (status == GS_OK) status = take_command(argc, argv, words, end, &launch);
     if (status == GS_OK) return gs_launch_run(&launch);
     fprintf(stderr, "gradsum launch: %s\nfor example: gradsum launch -n 2 -- train --model lenet\n",

@@ -9,6 +9,8 @@ static const double SECONDS = 0.5; /* that each measurement takes */
 
 static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
+static const char *const precisions[GS_PRECISIONS] = {"f32", "bf16", "f16"};
+
 /* ---- text ---- */
 
 static void print_speeds(const gs_profile *p) {
@@ -17,6 +19,8 @@ static void print_speeds(const gs_profile *p) {
     printf("model    %s, %s parameters, %zu sample%s per step\n", p->model, gs_thousands((double)p->params),
            p->batch, gs_s(p->batch));
     printf("device   %s\n", p->device);
+    if (p->precision != GS_PRECISION_F32)
+        printf("products %s (the peak is that of f32)\n", precisions[p->precision]);
     printf("peak     %s GFLOP/s (FMA loop)\n", gs_thousands(r->flops / 1e9));
     printf("         %.1f GB/s from memory (triad of %.0f MB), %.1f from caches (%.0f kB)\n\n",
            r->rate[last] / 1e9, r->bytes[last] / 1e6, r->rate[0] / 1e9, r->bytes[0] / 1e3);
@@ -134,11 +138,12 @@ static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const
 }
 
 static void print_json(const gs_profile *p, bool plain) {
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
-                              GS_FIELD("parameters", p->params), GS_FIELD("batch", p->batch),
-                              GS_FIELD("sample_bytes", p->sample_bytes),
-                              GS_FIELD("throttle_bytes_per_s", p->throttle > 0 ? p->throttle : NAN),
-                              GS_FIELD("peak_flops", p->roofline.flops));
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
+                       GS_FIELD("precision", precisions[p->precision]), GS_FIELD("parameters", p->params),
+                       GS_FIELD("batch", p->batch), GS_FIELD("sample_bytes", p->sample_bytes),
+                       GS_FIELD("throttle_bytes_per_s", p->throttle > 0 ? p->throttle : NAN),
+                       GS_FIELD("peak_flops", p->roofline.flops));
     cJSON *memory = cJSON_AddArrayToObject(o, "memory");
     for (int i = 0; i < GS_ROOFLINE_SIZES; i++)
         cJSON_AddItemToArray(memory, GS_JSON_OBJECT(GS_FIELD("bytes", p->roofline.bytes[i]),
@@ -171,12 +176,17 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("augment", "change images at random: resized_crop,crop:4,flip,cutout:8"),
         GS_RUN_OPTION("recompute",
                       "backward computes parts of forward again (train --help); that counts as forward"),
+        GS_RUN_OPTION("precision",
+                      "f32, bf16 or f16: what is multiplied (train --help); the limit stays that of f32"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
         GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("bind", "profile has one worker, which is not bound; taskset binds the whole program"),
+        GS_REFUSED(
+            "zero",
+            "profile has one worker, and that one has nobody to divide weights, gradients and vectors with"),
         GS_REFUSED("timeout", "profile has one worker, which waits for no other"),
         {"plain", GS_OPTION_FLAG, &plain, 0, 0, NULL,
          "also time each layer's plain loop (cpu/plain), on one core, to show what the rest of cpu/ gains"},

@@ -50,6 +50,11 @@ typedef struct launch_state {
     sigset_t waited, before;
 } launch_state;
 
+/* The number of the first of these processes in the world. */
+static int first_of(const launch_state *s) {
+    return s->launch->node * s->launch->size;
+}
+
 /* ---- starting ---- */
 
 /* In the new process: die with the launcher, ignore the terminal, become gradsum again. */
@@ -190,7 +195,8 @@ static void stop(launch_state *s, int number) {
         send_all(s, SIGKILL);
     } else if (!s->stopped_by) {
         send_all(s, number);
-        bool meeting = access(s->place->folder, F_OK) == 0; /* there is nothing to save yet */
+        const char *folder = s->place->folder;
+        bool meeting = *folder && access(folder, F_OK) == 0; /* there is nothing to save yet */
         plan(s, SIGTERM, meeting ? GRACE : GRACE_STOP);
     }
     if (!s->stopped_by) {
@@ -238,7 +244,7 @@ static void take_signals(launch_state *s) {
 
 static void say_status(const launch_state *s, int rank) {
     int status = s->child[rank].status;
-    fprintf(stderr, "gradsum launch: rank %d ", rank);
+    fprintf(stderr, "gradsum launch: rank %d ", first_of(s) + rank);
     if (WIFSIGNALED(status) && s->told && rank != s->failed)
         fprintf(stderr, "failed"); /* by its own account; the signal was the launcher's */
     else if (WIFSIGNALED(status))
@@ -251,7 +257,7 @@ static void say_status(const launch_state *s, int rank) {
 static void say_why(const launch_state *s, const gs_launch_why *why) {
     fprintf(stderr, "gradsum launch: ");
     for (int r = 0; r < s->launch->size; r++)
-        if (s->child[r].hangs[0]) fprintf(stderr, "rank %d hangs: %s; ", r, s->child[r].hangs);
+        if (s->child[r].hangs[0]) fprintf(stderr, "rank %d hangs: %s; ", first_of(s) + r, s->child[r].hangs);
     fprintf(stderr, "%s", why->message);
 }
 
@@ -260,16 +266,17 @@ static void say_why(const launch_state *s, const gs_launch_why *why) {
 static void say_failure(const launch_state *s) {
     gs_launch_why why;
     if (s->hung >= 0) {
-        fprintf(stderr, "gradsum launch: rank %d hangs: %s", s->hung, s->child[s->hung].hangs);
+        fprintf(stderr, "gradsum launch: rank %d hangs: %s", first_of(s) + s->hung, s->child[s->hung].hangs);
         if (s->failed_others > 0) fprintf(stderr, "; ended the other %d that still ran", s->failed_others);
         fputc('\n', stderr);
         return;
     }
     bool told = WIFEXITED(s->child[s->failed].status) && gs_launch_why_first(s->why, &why);
+    const int reporter = told ? why.rank - first_of(s) : -1;
     if (told && why.code == GS_E_PEER)
         say_why(s, &why);
     else
-        say_status(s, told && why.rank >= 0 && why.rank < s->launch->size ? why.rank : s->failed);
+        say_status(s, told && reporter >= 0 && reporter < s->launch->size ? reporter : s->failed);
     if (s->failed_others > 0)
         fprintf(stderr, s->told ? "; ended the other %d" : "; the other %d ended too", s->failed_others);
     fputc('\n', stderr);
@@ -307,16 +314,18 @@ static int outcome(const launch_state *s) {
 int gs_launch_run(const gs_launch *launch) {
     launch_state s = {.launch = launch, .failed = -1, .hung = -1, .timeout = gs_launch_timeout(launch)};
     gs_launch_place place;
-    gs_status status = gs_launch_place_create(&place);
+    gs_status status = gs_launch_place_create(launch, &place);
     s.why = gs_launch_why_create();
     if (status == GS_OK) {
         s.place = &place;
         take_signals(&s);
         status = start(&s, &place);
+        if (status == GS_OK) status = gs_launch_place_open(&place);
         if (status != GS_OK) send_all(&s, SIGKILL);
         watch(&s);
     }
-    gs_launch_place_remove(&place);
+    const bool awaited = launch->nodes > 1 && s.failed >= 0 && !s.stopped_by;
+    gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
     int exit_status = status == GS_OK ? outcome(&s) : GS_EXIT_FAILED;
     if (s.why >= 0) close(s.why);
     if (status == GS_OK) return exit_status;

@@ -8,11 +8,18 @@
 enum { GS_LAUNCH_MOST = 256 };
 
 typedef struct gs_launch {
-    int size;              /* how many processes */
-    double timeout;        /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
-    const char *transport; /* for GRADSUM_TRANSPORT */
-    bool bind;             /* each process keeps to cores of its own, where there are enough */
-    char **command;        /* the words after "--", ending with NULL */
+    int size;        /* how many processes on this machine */
+    int nodes, node; /* how many machines, each with a launch of its own; which one this is */
+    const char
+        *meet; /* where the processes meet (comm/meet/store.h): tcp://HOST:PORT, file:DIR; NULL: in a folder
+                              of this machine */
+    const char
+        *interface; /* by whose address they are to be reached, for GRADSUM_INTERFACE; NULL: by the route */
+    const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
+    double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
+    const char *transport;   /* for GRADSUM_TRANSPORT */
+    bool bind;               /* each process keeps to cores of its own, where there are enough */
+    char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
@@ -42,15 +49,23 @@ bool gs_launch_why_first(int file, gs_launch_why *out);
 
 /* ---- launch_place.c: what the processes find around them ---- */
 
-/* A new folder, in which the processes find each other. The last of them to arrive removes it, unless something else
- * lies there. So nothing is left behind even if the launcher is killed. */
+struct gs_store_server;
+
+/* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something
+ * else lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of node
+ * rank 0. */
 typedef struct gs_launch_place {
-    char folder[3000];
-    char *cache; /* POCL_CACHE_DIR as the user has set it, or NULL */
+    char folder[3000];              /* that this launcher has made; "" */
+    char meet[3010];                /* for GRADSUM_RENDEZVOUS */
+    struct gs_store_server *server; /* NULL: another launcher's, or no store */
+    char *cache;                    /* POCL_CACHE_DIR as the user has set it, or NULL */
 } gs_launch_place;
 
-/* GS_E_FILE. */
-gs_status gs_launch_place_create(gs_launch_place *);
+/* GS_E_FILE, GS_E_USAGE. Prints where the store listens. */
+gs_status gs_launch_place_create(const gs_launch *, gs_launch_place *);
+
+/* The processes have been started: from now on the store answers them. GS_E_MEMORY. */
+gs_status gs_launch_place_open(const gs_launch_place *);
 
 /* Set the environment of this process to what `rank`, the next to be started, is to find. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_launch_place_for(const gs_launch_place *, const gs_launch *, int rank);
@@ -61,8 +76,9 @@ const char *gs_launch_option(const gs_launch *, const char *name);
 /* The time-out of the processes in seconds: the command's, or the launch's, or the environment's, or the default. */
 double gs_launch_timeout(const gs_launch *);
 
-/* Remove the folder, if it is still there, with all that is in it. */
-void gs_launch_place_remove(gs_launch_place *);
+/* Remove the folder, if it is still there, with all that is in it; end the store, and tell of strangers that came to
+ * it. members: after a failure, give so many processes a moment to hear of it; 0: there is no need. */
+void gs_launch_place_remove(gs_launch_place *, int members);
 
 /* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a
  * cache of its own, where there is a place for it. */

@@ -2,6 +2,9 @@
  * environment that says who they are. */
 #include "cli/launch.h"
 #include "comm/comm.h"
+#include "comm/meet/route.h"
+#include "comm/meet/secret.h"
+#include "comm/meet/store_server.h"
 #include "io/file.h"
 
 #include <errno.h>
@@ -10,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = 4096 };
+static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
  * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
@@ -37,7 +42,7 @@ static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int
 void gs_launch_cache_under_mpirun(void) {
     gs_rendezvous r;
     char *cache = getenv("POCL_CACHE_DIR");
-    if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || r.directory) return;
+    if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || !r.engine) return;
     gs_launch_place place = {.cache = cache && *cache ? cache : NULL};
     cache = cache_of(&place, &(gs_launch){.size = r.size}, r.rank);
     if (cache) setenv("POCL_CACHE_DIR", cache, 1);
@@ -64,10 +69,9 @@ double gs_launch_timeout(const gs_launch *launch) {
     return GS_TIMEOUT;
 }
 
-gs_status gs_launch_place_create(gs_launch_place *place) {
-    const char *tmp = getenv("TMPDIR"), *cache = getenv("POCL_CACHE_DIR");
+static gs_status make_folder(gs_launch_place *place) {
+    const char *tmp = getenv("TMPDIR");
     if (!tmp || !*tmp) tmp = "/tmp";
-    *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
     bool fits =
         snprintf(place->folder, sizeof place->folder, "%s/gradsum-XXXXXX", tmp) < (int)sizeof place->folder;
     if (!fits) errno = ENAMETOOLONG;
@@ -76,18 +80,85 @@ gs_status gs_launch_place_create(gs_launch_place *place) {
         return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", tmp,
                        strerror(errno));
     }
+    snprintf(place->meet, sizeof place->meet, "%s", place->folder);
     return GS_OK;
 }
 
+/* A folder that the user names, which all launchers see: the first of them makes it. */
+static gs_status use_folder(const char *folder, gs_launch_place *place) {
+    if (strlen(folder) >= sizeof place->meet)
+        return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", folder, strerror(errno));
+    snprintf(place->meet, sizeof place->meet, "%s", folder);
+    return GS_OK;
+}
+
+/* Only what is said to be for several machines can be reached from others. */
+static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
+    const bool here = gs_route_is_local(m->host) || strcmp(m->host, "localhost") == 0;
+    if (l->nodes == 1 && m->kind == GS_MEET_TCP && !here)
+        return gs_fail(
+            GS_E_USAGE,
+            "--meet %s can be reached from other machines, but there is one node: add --nodes N, or use "
+            "--meet tcp://127.0.0.1:%d",
+            l->meet, m->port);
+    if (l->nodes > 1 && m->kind == GS_MEET_TCP && m->port == 0)
+        return gs_fail(GS_E_USAGE, "--meet needs a port that all %d nodes know: tcp://HOST:PORT", l->nodes);
+    return GS_OK;
+}
+
+static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place *place) {
+    unsigned char key[GS_SECRET];
+    char where[200];
+    GS_TRY(check_reach(l, m));
+    if (l->secret_file && setenv("GRADSUM_SECRET_FILE", l->secret_file, 1) != 0)
+        return gs_fail(GS_E_MEMORY, "no memory for the environment");
+    GS_TRY(gs_run_key("", key));
+    if (m->kind == GS_MEET_TCP && l->node == 0) {
+        GS_TRY(gs_store_server_create(m, 1, key, &place->server));
+        m->port = gs_store_server_port(place->server);
+        gs_store_server_where(place->server, where, sizeof where);
+        fprintf(stderr, "gradsum launch: the ranks meet at %s\n", where);
+    }
+    if (m->kind == GS_MEET_REDIS)
+        snprintf(place->meet, sizeof place->meet, "%s", l->meet);
+    else
+        snprintf(place->meet, sizeof place->meet, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d",
+                 m->host, m->port);
+    return GS_OK;
+}
+
+gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
+    const char *cache = getenv("POCL_CACHE_DIR");
+    gs_meet_place m;
+    *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
+    if (!l->meet) return make_folder(place);
+    GS_TRY(gs_meet_place_read(l->meet, &m));
+    return m.kind == GS_MEET_FILE ? use_folder(m.folder, place) : use_store(l, &m, place);
+}
+
+gs_status gs_launch_place_open(const gs_launch_place *place) {
+    return place->server ? gs_store_server_start(place->server) : GS_OK;
+}
+
+static bool set_number(const char *name, int value) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    return setenv(name, text, 1) == 0;
+}
+
 gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *launch, int rank) {
-    char number[16], size[16], timeout[32];
+    char timeout[32];
     char *cache = cache_of(place, launch, rank);
     if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
-    snprintf(number, sizeof number, "%d", rank);
-    snprintf(size, sizeof size, "%d", launch->size);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set = setenv("GRADSUM_RANK", number, 1) == 0 && setenv("GRADSUM_WORLD_SIZE", size, 1) == 0 &&
-               setenv("GRADSUM_RENDEZVOUS", place->folder, 1) == 0 &&
+    bool set = set_number("GRADSUM_RANK", launch->node * launch->size + rank) &&
+               set_number("GRADSUM_WORLD_SIZE", launch->nodes * launch->size) &&
+               set_number("GRADSUM_NODES", launch->nodes) && set_number("GRADSUM_LOCAL_RANK", rank) &&
+               setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 &&
+               setenv("GRADSUM_STORE", "launch", 1) == 0 &&
+               (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
                setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
                setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
                (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
@@ -96,7 +167,15 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }
 
-void gs_launch_place_remove(gs_launch_place *place) {
+void gs_launch_place_remove(gs_launch_place *place, int members) {
+    const long strangers = place->server ? gs_store_server_strangers(place->server) : 0;
+    if (strangers > 0)
+        fprintf(
+            stderr,
+            "gradsum launch: %ld connection%s turned away, which did not prove to know the run's secret\n",
+            strangers, strangers == 1 ? " was" : "s were");
+    if (place->server && members > 0) gs_store_server_linger(place->server, members, LINGER);
+    gs_store_server_free(place->server);
     if (place->folder[0]) gs_file_remove_folder(place->folder);
     free(place->cache);
 }

@@ -305,14 +305,20 @@ int gs_failed(const char *command, gs_status status) {
     char why[1024];
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
     snprintf(why, sizeof why, "%s", gs_message());
-    /* Of a launch the launcher ends the others; ranks that were started by hand wait for this one, and are told. */
+    /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
+     * told. */
     bool told = gs_launch_why_tell(status, why, &said);
     fflush(stdout);
     if (!(said && usage)) fprintf(stderr, "gradsum %s: %s\n", command, why); /* once, not by each process */
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
     gs_rendezvous r;
-    if (!told && awaited && gs_rendezvous_from_environment(&r) == GS_OK) gs_comm_stay_away(&r, status, why);
+    if (awaited && gs_rendezvous_from_environment(&r) == GS_OK && (!told || r.nodes > 1))
+        gs_comm_stay_away(&r, status, why);
     return usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+}
+
+void gs_tell_place(const char *sentence) {
+    fprintf(stderr, "gradsum: %s\n", sentence);
 }
 
 /* ---- the options of a run ---- */

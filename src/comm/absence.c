@@ -1,4 +1,5 @@
 #include "comm/absence.h"
+#include "comm/meet/meeting.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -45,7 +46,9 @@ static void leave_word(const gs_rendezvous *r, int reader, const char *text) {
 
 void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
     char text[TEXT];
-    if (!r->directory || r->size < 2 || atomic_load(&comes)) return;
+    if (r->size < 2 || atomic_load(&comes)) return;
+    if (r->meet[0]) gs_meeting_stay_away(r, status, why);
+    if (!r->directory) return;
     snprintf(text, sizeof text, "%d %d %s", r->rank, (int)status, why);
     for (int reader = 0; reader < r->size; reader++)
         if (reader != r->rank) leave_word(r, reader, text);
@@ -67,11 +70,15 @@ static bool read_word(const char *path, int *from, int *status, char why[TEXT], 
     return true;
 }
 
+void gs_absence_arrived(void) {
+    atomic_store(&comes, true);
+}
+
 void gs_absence_take_back(const gs_rendezvous *r) {
     char path[PATH], why[TEXT];
     int from, status;
     struct stat s;
-    atomic_store(&comes, true);
+    gs_absence_arrived();
     for (int reader = 0; reader < r->size; reader++) {
         path_of(r, reader, path);
         if (read_word(path, &from, &status, why, &s) && from == r->rank) unlink(path);

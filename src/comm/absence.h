@@ -14,7 +14,10 @@
 /* Is this the name of such a file, for a rank of this world? */
 bool gs_absence_is_file(const gs_rendezvous *, const char *name);
 
-/* This rank has arrived: remove the word that it left before. From here on gs_comm_stay_away does nothing. */
+/* This process has reached a meeting. From here on gs_comm_stay_away does nothing. */
+void gs_absence_arrived(void);
+
+/* The same, in a folder: remove the word that it left before. */
 void gs_absence_take_back(const gs_rendezvous *);
 
 /* Fail as another rank did, if one has left word for this rank. `path` is this rank's own file: its owner is the user

@@ -61,6 +61,12 @@ gs_status gs_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes
     return c->ops->recv(c, &(gs_envelope){from, from, c->rank, call}, data, bytes);
 }
 
+gs_status gs_combine_part(gs_comm *c, const gs_call *call, void *to, const void *from, size_t bytes) {
+    if (c->ops->added) return c->ops->added(c, bytes);
+    gs_combine_of(call->type, call->reduction)(to, to, from, bytes / gs_type_size(call->type));
+    return GS_OK;
+}
+
 /* The part of rank r where each has `bytes`. */
 static unsigned char *part(const void *all, int r, size_t bytes) {
     return (unsigned char *)all + (size_t)r * bytes;
@@ -84,8 +90,7 @@ static gs_status reduce(gs_comm *c, const gs_call *call, void *data, size_t byte
     gs_status status = gs_scratch_for(&received, call, bytes);
     for (int k = 1; k < c->size && status == GS_OK; k++) {
         status = gs_recv_part(c, call, received.memory, bytes, (root + k) % c->size);
-        if (status == GS_OK)
-            gs_combine_of(call->type, call->reduction)(data, data, received.memory, call->count);
+        if (status == GS_OK) status = gs_combine_part(c, call, data, received.memory, bytes);
     }
     gs_scratch_free(&received);
     return status;

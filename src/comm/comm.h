@@ -8,6 +8,8 @@
  *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
  *     world/     processes that hold several threads each: threads inside, one of the others between
  *
+ *     virtual/   no workers: what they would send is written down, and executed in virtual time
+ *
  * and around any of them linked.c, which makes messages slow, and checked.c, which finds calls that do not fit
  * together. split.h makes comms of some of the ranks of another.
  *
@@ -151,6 +153,9 @@ typedef struct gs_transport {
     /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
      * rank. */
     int (*known_as)(const gs_comm *);
+    /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
+     * NULL: do add them. */
+    gs_status (*added)(gs_comm *, size_t bytes);
 } gs_transport;
 
 gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);
@@ -178,22 +183,39 @@ typedef struct gs_rendezvous {
     bool own_cpus;       /* this process is bound to CPUs that no other process of the run uses */
     const char *purpose; /* what all of them do, one word such as "train"; NULL: not stated */
     bool library;        /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
+
+    /* Where the processes meet without a folder; then `directory` is NULL. */
+    char meet[300]; /* "tcp://HOST:PORT", "redis://HOST:PORT/NAME"; "": in the folder */
+    int ports;      /* of tcp: how many ports from PORT on the store may be at; 0: that one */
+    bool hosts;     /* this process holds the store of tcp, at HOST */
+    char run[128];  /* the run's name, which the key of the run depends on; "" */
+    const char
+        *interface; /* by its address this process is to be reached: "eth0", "10.0.0.7"; NULL: by the route
+                              to the others */
+    int nodes;      /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
+    int local;      /* the process's number on its machine; -1: not known */
+    const char
+        *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
+                              or the user */
+    void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
 } gs_rendezvous;
 
 enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
-/* What `gradsum launch` has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS (the
- * folder), and if set GRADSUM_TIMEOUT, GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if it has bound this
- * process. If the first three are not set, this is a lone process: size 1, no folder. But if mpirun has started several
- * (OMPI_COMM_WORLD_RANK and _SIZE), rank and size are MPI's, and the transport is "mpi". GS_E_USAGE: a value makes no
- * sense, or only some are set. The strings belong to the environment. */
+/* What `gradsum launch` or the user has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS
+ * (the folder, or tcp://HOST:PORT, redis://HOST:PORT/NAME), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE,
+ * GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size
+ * is set, they are those of mpirun (the transport is "mpi" then), torchrun or Slurm's srun, if one of these has started
+ * this process (meet/engines.h); else this is a lone process: size 1, no folder. GS_E_USAGE: a value makes no sense, or
+ * only some are set. The strings belong to the environment. */
 gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
-/* Meet the other processes. Each leaves a file in the folder and waits until the files of all are there, so a missing
- * rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived". The files hold secrets that only the owner
- * can read. With these secrets the ranks prove to each other that they belong to the run; any other caller is turned
- * away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once all are
- * connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
+/* Meet the other processes. Each leaves a file in the folder, or an entry at the store (meet/meeting.h), and waits
+ * until those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived".
+ * The files hold secrets that only the owner can read; of a store's entries, those who know the run's secret can make
+ * them (meet/secret.h). With these secrets the ranks prove to each other that they belong to the run; any other caller
+ * is turned away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once
+ * all are connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
  * changed; SIGPIPE is ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 

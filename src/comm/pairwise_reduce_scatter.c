@@ -42,8 +42,7 @@ gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void
         size_t theirs = begin_of(c, call, first, to);
         GS_TRY(gs_send_part(c, call, whole + theirs, begin_of(c, call, first, to + 1) - theirs, to));
         GS_TRY(gs_recv_part(c, call, received->memory, bytes, from));
-        gs_combine_of(call->type, call->reduction)(mine, mine, received->memory,
-                                                   bytes / gs_type_size(call->type));
+        GS_TRY(gs_combine_part(c, call, mine, received->memory, bytes));
     }
     return GS_OK;
 }

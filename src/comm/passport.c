@@ -1,4 +1,6 @@
 #include "comm/passport.h"
+#include "comm/meet/secret.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "comm/rendezvous.h"
 
@@ -43,22 +45,37 @@ gs_status gs_passport_create(const gs_rendezvous *r, gs_passport *p) {
     snprintf(p->purpose, sizeof p->purpose, "%s", r->purpose && *r->purpose ? r->purpose : "work");
     snprintf(p->transport, sizeof p->transport, "%.40s%s", r->transport ? r->transport : "auto",
              r->library ? " (for --sync gloo)" : "");
+    GS_TRY(gs_secret_make(p->nonce, GS_NONCE));
     return gs_secret_make(p->secret, GS_SECRET);
+}
+
+void gs_passport_derive(gs_passport *p, const unsigned char key[GS_SECRET]) {
+    unsigned char what[4 + GS_NONCE] = {(unsigned char)(p->rank >> 24), (unsigned char)(p->rank >> 16),
+                                        (unsigned char)(p->rank >> 8), (unsigned char)p->rank};
+    memcpy(what + 4, p->nonce, GS_NONCE);
+    gs_key_derive(key, "secret of a rank", what, sizeof what, p->secret);
 }
 
 /* ---- writing ---- */
 
+static void append_hex(char *text, size_t size, const unsigned char *bytes, int count) {
+    for (int i = 0; i < count; i++) gs_append(text, size, "%02x", bytes[i]);
+}
+
+void gs_passport_text(const gs_passport *p, bool secret, char *text, size_t size) {
+    snprintf(text, size,
+             "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\n%s ",
+             p->rank, p->size, p->pid, p->place, p->version, p->purpose, p->transport, p->network, p->port,
+             p->address[0] ? p->address : "nowhere", secret ? "secret" : "nonce");
+    append_hex(text, size, secret ? p->secret : p->nonce, GS_SECRET);
+    gs_append(text, size, "\n");
+}
+
 gs_status gs_passport_write(gs_passport *p, const char *path) {
     struct stat s;
     char text[TEXT];
-    int length = snprintf(
-        text, sizeof text,
-        "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\nsecret ",
-        p->rank, p->size, p->pid, p->place, p->version, p->purpose, p->transport, p->network, p->port,
-        p->address[0] ? p->address : "nowhere");
-    for (int i = 0; i < GS_SECRET; i++)
-        length += snprintf(text + length, sizeof text - (size_t)length, "%02x", p->secret[i]);
-    text[length++] = '\n';
+    gs_passport_text(p, true, text, sizeof text);
+    const ssize_t length = (ssize_t)strlen(text);
     int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (f < 0 && errno == EEXIST)
         return gs_fail(GS_E_FILE,
@@ -66,7 +83,7 @@ gs_status gs_passport_write(gs_passport *p, const char *path) {
                        "earlier run; use a new one for each run",
                        path, p->rank);
     if (f < 0) return gs_fail(GS_E_FILE, "cannot make %s: %s", path, strerror(errno));
-    bool whole = fstat(f, &s) == 0 && write(f, text, (size_t)length) == length;
+    bool whole = fstat(f, &s) == 0 && write(f, text, strlen(text)) == length;
     p->owner = whole ? (long)s.st_uid : -1;
     if (close(f) != 0 || !whole) {
         gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
@@ -110,17 +127,19 @@ static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
 
 /* The three lines after the first. */
 static bool read_rest(char *line[4], gs_passport *p) {
-    return sscanf(line[1], "gradsum %31s to %15s over %63[^\n]", p->version, p->purpose, p->transport) == 3 &&
-           sscanf(line[2], "network %127[^,], port %d at %63s", p->network, &p->port, p->address) == 3 &&
-           strncmp(line[3], "secret ", 7) == 0 && read_secret(line[3] + 7, p->secret);
+    if (sscanf(line[1], "gradsum %31s to %15s over %63[^\n]", p->version, p->purpose, p->transport) != 3 ||
+        sscanf(line[2], "network %127[^,], port %d at %63s", p->network, &p->port, p->address) != 3)
+        return false;
+    if (strncmp(line[3], "nonce ", 6) == 0) return read_secret(line[3] + 6, p->nonce);
+    return strncmp(line[3], "secret ", 7) == 0 && read_secret(line[3] + 7, p->secret);
 }
 
-gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived,
-                           gs_passport *p) {
+gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
+                            bool *arrived, gs_passport *p) {
     char text[TEXT], *line[4] = {text, NULL, NULL, NULL};
     int lines = 0, used = 0;
     *arrived = false;
-    GS_TRY(read_text(path, mine->owner, text));
+    snprintf(text, sizeof text, "%s", words);
     for (char *end; lines < 4 && (end = strchr(line[lines], '\n'));) {
         *end = '\0';
         if (++lines < 4) line[lines] = end + 1;
@@ -129,16 +148,24 @@ gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, 
 
     if (sscanf(line[0], "rank %d of %d, process %ld on %n", &p->rank, &p->size, &p->pid, &used) != 3 ||
         used == 0 || p->rank != rank)
-        return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not a rank's file", path, line[0]);
+        return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not a rank's file", source, line[0]);
     snprintf(p->place, sizeof p->place, "%s", line[0] + used);
     if (p->size != mine->size)
         return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", mine->rank,
                        mine->size, gs_es(mine->size), rank, p->size);
     if (lines < 4) return GS_OK;
     if (!read_rest(line, p))
-        return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", path, mine->version);
+        return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", source, mine->version);
     *arrived = true;
     return GS_OK;
+}
+
+gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived,
+                           gs_passport *p) {
+    char text[TEXT];
+    *arrived = false;
+    GS_TRY(read_text(path, mine->owner, text));
+    return gs_passport_parse(mine, rank, text, path, arrived, p);
 }
 
 /* ---- comparing ---- */

@@ -1,5 +1,7 @@
-/* What a rank tells the others in its file in the rendezvous folder: who and where it is, at which address it listens,
- * and its secret. Only its owner can read the file.
+/* What a rank tells the others where they meet, in its file in the rendezvous folder or at a store: who and where it
+ * is, at which address it listens, and its secret. Only its owner can read the file. What is in a store crosses the
+ * network and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know
+ * the key of the run (meet/secret.h).
  *
  *     rank 1 of 4, process 4711 on node7 pid:[4026531836]
  *     gradsum 0.1.0 to train over auto
@@ -26,11 +28,21 @@ typedef struct gs_passport {
     char address[GS_ADDRESS]; /* in numbers: where it listens */
     int port;                 /* 0: it does not */
     long owner;               /* of the file: the user number that the folder's file system reports */
-    unsigned char secret[GS_SECRET];
+    unsigned char secret[GS_SECRET], nonce[GS_NONCE];
 } gs_passport;
 
 /* This process's, complete but for address and port. */
 gs_status gs_passport_create(const gs_rendezvous *, gs_passport *);
+
+/* Its four lines, with the secret or with the nonce. */
+void gs_passport_text(const gs_passport *, bool secret, char *text, size_t size);
+
+/* Read the text, `words`, of the passport of `rank`; messages call it `source`. Else as gs_passport_read. */
+gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
+                            bool *arrived, gs_passport *);
+
+/* Its secret is HMAC-SHA256(key of the run; rank, nonce). */
+void gs_passport_derive(gs_passport *, const unsigned char key[GS_SECRET]);
 
 /* GS_E_FILE: among others, the file is there already. */
 gs_status gs_passport_write(gs_passport *, const char *path);

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,70 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_PROCESSES = 4096, PATH = 4096 };
+enum { PATH = 4096 };
 static const double LOOK = 0.01, LINGER = 1; /* seconds */
-
-/* ---- from the environment, as `gradsum launch` or `mpirun` sets it ---- */
-
-static gs_status whole_number(const char *name, const char *text, int least, int most, int *out) {
-    char *rest;
-    errno = 0;
-    long value = strtol(text, &rest, 10);
-    if (rest == text || *rest != '\0' || errno != 0 || value < least || value > most)
-        return gs_fail(GS_E_USAGE, "%s is '%s'; it must be a whole number from %d to %d", name, text, least,
-                       most);
-    *out = (int)value;
-    return GS_OK;
-}
-
-/* As `mpirun` sets it. */
-static gs_status from_mpirun(gs_rendezvous *r) {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *size = getenv("OMPI_COMM_WORLD_SIZE");
-    const char *transport = getenv("GRADSUM_TRANSPORT");
-    if (!rank || !size) return GS_OK;
-    GS_TRY(whole_number("OMPI_COMM_WORLD_SIZE", size, 1, MAX_PROCESSES, &r->size));
-    GS_TRY(whole_number("OMPI_COMM_WORLD_RANK", rank, 0, r->size - 1, &r->rank));
-    if (r->size > 1 && transport && strcmp(transport, "mpi") != 0 && strcmp(transport, "auto") != 0)
-        return gs_fail(GS_E_USAGE,
-                       "mpirun started this process, but GRADSUM_TRANSPORT is '%s'; under mpirun it must be "
-                       "mpi; without mpirun, use gradsum launch",
-                       transport);
-    r->transport = "mpi";
-    return GS_OK;
-}
-
-gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
-    const char *rank = getenv("GRADSUM_RANK"), *size = getenv("GRADSUM_WORLD_SIZE");
-    const char *directory = getenv("GRADSUM_RENDEZVOUS"), *timeout = getenv("GRADSUM_TIMEOUT");
-    *r = (gs_rendezvous){.rank = 0, .size = 1, .timeout = GS_TIMEOUT};
-    if (timeout) {
-        char *rest;
-        r->timeout = strtod(timeout, &rest);
-        if (rest == timeout || *rest != '\0' || !(r->timeout > 0) || !isfinite(r->timeout))
-            return gs_fail(GS_E_USAGE, "GRADSUM_TIMEOUT is '%s'; it must be a number of seconds, more than 0",
-                           timeout);
-    }
-    if (!rank && !size && !directory) return from_mpirun(r);
-    if (!rank || !size || !directory)
-        return gs_fail(GS_E_USAGE,
-                       "%s is not set, but %s is; set all of GRADSUM_RANK, GRADSUM_WORLD_SIZE and "
-                       "GRADSUM_RENDEZVOUS, or none",
-                       !rank   ? "GRADSUM_RANK"
-                       : !size ? "GRADSUM_WORLD_SIZE"
-                               : "GRADSUM_RENDEZVOUS",
-                       rank   ? "GRADSUM_RANK"
-                       : size ? "GRADSUM_WORLD_SIZE"
-                              : "GRADSUM_RENDEZVOUS");
-    if (*directory == '\0') return gs_fail(GS_E_USAGE, "GRADSUM_RENDEZVOUS is empty; it must name a folder");
-    GS_TRY(whole_number("GRADSUM_WORLD_SIZE", size, 1, MAX_PROCESSES, &r->size));
-    GS_TRY(whole_number("GRADSUM_RANK", rank, 0, r->size - 1, &r->rank));
-    r->directory = directory;
-    r->address = getenv("GRADSUM_ADDRESS");
-    r->transport = getenv("GRADSUM_TRANSPORT");
-    const char *own = getenv("GRADSUM_OWN_CPUS");
-    r->own_cpus = own && strcmp(own, "1") == 0;
-    return GS_OK;
-}
 
 /* ---- the files ---- */
 

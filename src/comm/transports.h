@@ -18,6 +18,9 @@ static inline bool gs_is_part(const gs_envelope *e) {
     return e->call->operation != GS_SEND && e->call->operation != GS_RECV;
 }
 
+/* to[i] = to[i] and from[i], reduced as the call says, for `bytes` bytes. */
+gs_status gs_combine_part(gs_comm *, const gs_call *call, void *to, const void *from, size_t bytes);
+
 /* gs_copy, where the bytes are not in place already. */
 static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes) {
     if (bytes > 0 && to != from) gs_copy(to, from, bytes);

@@ -23,6 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
+#include "layer/tensor.h"
 
 typedef struct batch_norm {
     gs_layer base;
@@ -45,7 +46,9 @@ static gs_status batch_norm_plan(gs_layer *l, gs_shape in) {
     GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
     GS_TRY(gs_layer_parameter_filled(l, "bias", 1, dims, 0));
     GS_TRY(gs_layer_state(l, "running_mean", 1, dims, 0));
-    return gs_layer_state(l, "running_var", 1, dims, 1);
+    GS_TRY(gs_layer_state(l, "running_var", 1, dims, 1));
+    gs_tensor_plan(l);
+    return GS_OK;
 }
 
 /* A group has at least one sample. */
@@ -213,6 +216,7 @@ static const gs_layer_ops batch_norm_ops = {
     .buffers = GS_OWN,
     .also_reads = 1, /* x */
     .of_batch = true,
+    .tensor = GS_TENSOR_CHANNELS,
     .plan = batch_norm_plan,
     .bind = batch_norm_bind,
     .forward = batch_norm_forward,

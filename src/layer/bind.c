@@ -1,6 +1,7 @@
 /* Binding a model: pointers into the flat arrays, and the buffers of its layers. */
 #include <stdlib.h>
 
+#include "layer/away.h"
 #include "layer/dx_places.h"
 #include "layer/make.h"
 #include "layer/recompute.h"
@@ -14,7 +15,7 @@ typedef struct binding {
 
 /* What is to be summed over other workers, or to be added to a sum in its order, has none. */
 static bool ends_in_a_sum(const gs_layer *l) {
-    return l->role == GS_TENSOR_ROWS || (l->role == GS_TENSOR_COLUMNS && l->tensor->leaves > 0);
+    return l->role == GS_TENSOR_ROWS || (l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0);
 }
 
 gs_epilogue *gs_layer_epilogue(gs_layer *l) {
@@ -78,16 +79,20 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+static bool works_away(const gs_arena *a, int place) {
+    return !a->copies && gs_arena_is_away(a, place);
+}
+
 /* Places in the arena, for all that do not lie away. *end: floats up to the end of the last one. */
 static gs_status place_here(const gs_arena *a, gs_lives *lives, size_t *end) {
     gs_lives here = {.life = calloc(lives->count + 1, sizeof *here.life)};
     size_t next = 0;
     if (!here.life) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
     for (size_t i = 0; i < lives->count; i++)
-        if (!gs_arena_is_away(a, (int)i)) here.life[here.count++] = lives->life[i];
+        if (!works_away(a, (int)i)) here.life[here.count++] = lives->life[i];
     const gs_status status = gs_lives_place(&here, a->most, end);
     for (size_t i = 0; i < lives->count; i++)
-        if (!gs_arena_is_away(a, (int)i)) lives->life[i].at = here.life[next++].at;
+        if (!works_away(a, (int)i)) lives->life[i].at = here.life[next++].at;
     gs_lives_free(&here);
     return status;
 }
@@ -113,19 +118,31 @@ static gs_status allocate_arena(gs_layer *root, gs_lives *lives, size_t before) 
 
 /* Each y has whole pages of a file, and a place of its own: a disk is large. Those that backward makes again stay in
  * the arena: nobody needs them in between. */
-static gs_status allocate_away(gs_layer *root, gs_lives *lives, size_t count) {
+static void choose_whole_pages(gs_arena *a, const gs_lives *lives, size_t count) {
     enum { PAGE = 4096 / sizeof(float) };
+    for (size_t i = 0; i < count; i++)
+        if (!gs_life_has_gap(&lives->life[i]))
+            a->away_floats[i] = (lives->life[i].floats + PAGE - 1) / PAGE * PAGE;
+}
+
+static gs_status allocate_away(gs_layer *root, gs_lives *lives, size_t count) {
     gs_arena *a = root->arena;
     size_t end = 0;
     void *memory;
+    a->copies = !root->device->ops->host_memory;
     a->away_floats = calloc(count + 1, sizeof *a->away_floats);
-    if (!a->away_floats) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", count);
+    a->away_at = calloc(count + 1, sizeof *a->away_at);
+    if (!a->away_floats || !a->away_at)
+        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", count);
+    if (a->copies)
+        gs_away_plan(root, lives);
+    else
+        choose_whole_pages(a, lives, count);
     for (size_t i = 0; i < count; i++) {
-        if (gs_life_has_gap(&lives->life[i])) continue;
-        lives->life[i].at = end;
-        a->away_floats[i] = (lives->life[i].floats + PAGE - 1) / PAGE * PAGE;
+        a->away_at[i] = end;
         end += a->away_floats[i];
     }
+    if (end == 0) return GS_OK; /* all of a few layers stays */
     GS_TRY(gs_alloc_away(root->device, GS_MEMORY_ACTIVATIONS, end * sizeof(float), &memory));
     a->away = memory;
     a->away_count = (int)count;
@@ -142,7 +159,8 @@ typedef struct placing {
 
 static gs_mem place_of(const placing *p, int place) {
     const size_t at = p->lives->life[place].at;
-    if (gs_arena_is_away(p->arena, place)) return gs_at(p->device->ops->host_memory(p->arena->away), at);
+    if (works_away(p->arena, place))
+        return gs_at(p->device->ops->host_memory(p->arena->away), p->arena->away_at[place]);
     return gs_at(p->arena->piece[at / p->arena->most], at % p->arena->most);
 }
 
@@ -168,9 +186,10 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(gs_layer_walk(root, take_y, places));
     GS_TRY(gs_recompute_plan(root, &places->lives));
     const size_t away = root->device->offload & GS_OFFLOAD_ACTIVATIONS ? places->lives.count : 0;
-    for (size_t i = away; i < places->lives.count; i++)
-        y += gs_life_has_gap(&places->lives.life[i]) ? 0 : places->lives.life[i].floats;
     if (away) GS_TRY(allocate_away(root, &places->lives, away));
+    for (size_t i = 0; i < places->lives.count; i++)
+        if (!works_away(root->arena, (int)i) && !gs_life_has_gap(&places->lives.life[i]))
+            y += places->lives.life[i].floats;
     gs_dx_place(root, places, GS_DX_NONE);
     GS_TRY(allocate_arena(root, &places->lives, y));
     placing p = {&places->lives, root->arena, root->device, places->max_batch};

@@ -15,14 +15,17 @@
  *
  * Source: Bengio, Ducharme, Vincent, Jauvin, "A neural probabilistic language model" (JMLR 2003).
  */
+#include <math.h>
 #include <stdio.h>
 #include "layer/make.h"
+#include "layer/tensor.h"
 
 enum { MOST = 1 << 24 /* up to here a float holds every whole number */ };
 
 typedef struct embedding {
     gs_layer base;
     int rows, width;
+    int first, here; /* planned: the rows that this worker has, where a group divides them (tensor.h) */
 } embedding;
 
 /* Layers are numbered depth first: only those that hold it come before the first one. */
@@ -32,8 +35,18 @@ static bool is_first(const gs_layer *l) {
     return l->number == holders;
 }
 
+static gs_status rows_here(embedding *me) {
+    const gs_tensor_group *t = me->base.tensor;
+    const gs_share share = gs_tensor_share(t, me->rows);
+    me->first = gs_share_first(&share);
+    me->here = gs_share_count(&share);
+    if (me->rows >= t->size) return GS_OK;
+    return gs_layer_refuse(&me->base, "its %d vectors cannot be divided among %d workers; wanted at least %d",
+                           me->rows, t->size, t->size);
+}
+
 static gs_status embedding_plan(gs_layer *l, gs_shape in) {
-    const embedding *me = (const embedding *)l;
+    embedding *me = (embedding *)l;
     const int tokens = gs_shape_tokens(in);
     if (me->rows < 1 || me->rows > MOST)
         return gs_layer_refuse(l, "the number of vectors is %d; wanted 1 to %d", me->rows, MOST);
@@ -47,16 +60,24 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
         return gs_layer_refuse(
             l, "another layer comes before it, but only data hold token numbers: put it first");
     l->out = (gs_shape){me->width, 1, 1, in.c * tokens};
-    return gs_layer_parameter(l, "weight", 2, (int[]){me->rows, me->width}, me->width);
+    me->first = 0;
+    me->here = me->rows;
+    if (l->role == GS_TENSOR_TABLE_ROWS) GS_TRY(rows_here(me));
+    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){me->here, me->width}, me->width));
+    gs_tensor_plan(l);
+    return GS_OK;
 }
 
+/* A group adds up the vectors: where a rank has none it gives -0, which changes no number, not even -0. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const embedding *me = (const embedding *)l;
+    const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
+    const bool all = me->here == me->rows;
     l->x = x;
     *y = l->y;
-    return l->device->ops->embedding_forward(l->device, l->y, x, l->param[0].w,
-                                             pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in)),
-                                             me->rows, me->width);
+    GS_TRY(l->device->ops->embedding_forward(l->device, l->y, x, l->param[0].w, n, me->here, me->width,
+                                             me->first, all ? NAN : -0.0f));
+    return all ? GS_OK : gs_tensor_sum(l, l->y, n * (size_t)me->width);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
@@ -66,8 +87,8 @@ static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
-    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->rows, me->width,
-                                              !pass->fresh || l->lent);
+    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->here, me->width,
+                                              me->first, !pass->fresh || l->lent);
 }
 
 static void embedding_describe(const gs_layer *l, char *text, size_t size) {
@@ -88,13 +109,14 @@ static const gs_layer_ops embedding_ops = {
     .backward = embedding_backward,
     .vocabulary = embedding_vocabulary,
     .lends = true,
+    .tensor = GS_TENSOR_TABLE,
     .describe = embedding_describe,
 };
 
 gs_layer *gs_embedding(int rows, int width) {
     embedding *me = (embedding *)gs_layer_new(&embedding_ops, sizeof(embedding), 0);
     if (!me) return NULL;
-    me->rows = rows;
+    me->rows = me->base.outputs = rows;
     me->width = width;
     return &me->base;
 }

@@ -19,20 +19,26 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 /* What of a tensor a rank of a tensor group has: all of it, some of its rows (dims[0]), or some columns (dims[1]). */
 typedef enum gs_cut { GS_UNCUT, GS_CUT_ROWS, GS_CUT_COLUMNS } gs_cut;
 
-/* What layers of a kind can do in a pair of linear layers that a tensor group divides (tensor.h). */
+/* What layers of a kind can do in a pair of layers that a tensor group divides (tensor.h). */
 typedef enum gs_tensor_kind {
     GS_TENSOR_NOTHING,
     GS_TENSOR_LINEAR,   /* begin or end it */
+    GS_TENSOR_CONV,     /* begin or end one of convolutions */
+    GS_TENSOR_CHANNELS, /* between two convolutions: each channel of y follows from that channel of x */
     GS_TENSOR_ELEMENTS, /* between the two: each number of y follows from one number of x */
     GS_TENSOR_HEADS,    /* between the two: each head's y follows from its part of q, k and v */
+    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary */
+    GS_TENSOR_TIED,     /* nor this one: the outputs of its table */
 } gs_tensor_kind;
 
-/* What a layer is in such a pair. */
+/* What a layer is in such a pair, or of a vocabulary that is divided. */
 typedef enum gs_tensor_role {
-    GS_TENSOR_WHOLE,   /* it is in none */
-    GS_TENSOR_COLUMNS, /* its first layer: linear, with some of the outputs */
-    GS_TENSOR_INNER,   /* between the two */
-    GS_TENSOR_ROWS,    /* its last layer: linear, with some of the inputs */
+    GS_TENSOR_WHOLE,      /* it is in none */
+    GS_TENSOR_COLUMNS,    /* its first layer, with some of the outputs */
+    GS_TENSOR_INNER,      /* between the two */
+    GS_TENSOR_ROWS,       /* its last layer, with some of the inputs */
+    GS_TENSOR_TABLE_ROWS, /* an embedding, with some of the rows */
+    GS_TENSOR_OUTPUTS,    /* the model's last layer, linear or tied, with some of the outputs */
 } gs_tensor_role;
 
 /* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
@@ -54,6 +60,7 @@ typedef struct gs_param {
     bool state;
     gs_cut cut; /* what of it a rank of a tensor group has (tensor.h); then dims and count are of that part */
     int cut_blocks;  /* then: so many equal parts of dims[0] are each cut: 3 for q, k and v */
+    int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
     bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
     bool transposed; /* of two dimensions, and in a file it is turned over (names.h) */
     gs_mem w, dw;    /* bound: places on the device; GS_NONE: the layer has no such tensor */
@@ -92,6 +99,7 @@ typedef struct gs_layer gs_layer;
 typedef struct gs_tensor_group {
     int size, rank; /* size 1: this worker is alone */
     int leaves; /* sums that a group divides are cut into so many parts, however large it is; 0: it does not matter */
+    bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
     void *context;
@@ -120,10 +128,12 @@ typedef struct gs_arena {
     gs_mem piece[GS_ARENA_PIECES];
     gs_lives lives; /* who lies there, and when (dx_places.h) */
     /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
-     * makes again. */
+     * makes again. Where operators cannot work there, they have copies there (away.h). */
     float *away;
     int away_count;      /* the y have the places below it: */
-    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece */
+    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
+    size_t *away_at;     /* ... from this one on */
+    bool copies;
 } gs_arena;
 
 static inline bool gs_arena_is_away(const gs_arena *a, int place) {
@@ -186,15 +196,17 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
-    float std; /* of its initial weights (gs_layer_with_std); 0: they are not normal */
-    int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
+    float std;   /* of its initial weights (gs_layer_with_std); 0: they are not normal */
+    int outputs; /* of all ranks of a group: what such layers can divide; 0: not this one */
+    int block;   /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
 
     /* before plan: gs_tensor_divide */
     const gs_tensor_group *tensor; /* not owned; NULL unless it has a role: */
     gs_tensor_role role;
-    int blocks; /* of GS_TENSOR_COLUMNS: so many equal parts of the outputs are each divided */
+    int blocks;           /* of GS_TENSOR_COLUMNS: so many equal parts of the outputs are each divided */
+    const gs_layer *pair; /* of layers in a pair: its first one */
 
     /* planned */
     gs_layer *root; /* the model's outermost layer */
@@ -222,6 +234,7 @@ struct gs_layer {
     gs_mem x;              /* remembered from forward */
     size_t bytes;          /* of its buffers; of the root also what dx takes that lies over no y */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
+    int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */
     bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
     bool

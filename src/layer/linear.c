@@ -10,15 +10,6 @@ typedef struct linear {
     gs_epilogue then;
 } linear;
 
-/* Those of this worker, where a group divides them (tensor.h). */
-static gs_status outputs_here(const gs_layer *l, int all, int *out) {
-    const int size = l->role == GS_TENSOR_COLUMNS ? l->tensor->size : 1, blocks = size > 1 ? l->blocks : 1;
-    *out = all / size;
-    if (all % (size * blocks) == 0) return GS_OK;
-    return gs_layer_refuse(l, "its %d outputs cannot be divided among %d workers%s; wanted a multiple of %d",
-                           all, size, blocks > 1 ? ", each with its part of q, k and v" : "", size * blocks);
-}
-
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
     const linear *me = (const linear *)l;
     if (me->out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", me->out);
@@ -26,12 +17,12 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
         return gs_layer_refuse(l, "the input is %s, linear needs a flat vector: put flatten before it",
                                gs_shape_tuple(in).text);
     int out;
-    GS_TRY(outputs_here(l, me->out, &out));
+    GS_TRY(gs_tensor_outputs_here(l, &out));
     l->out = (gs_shape){out, 1, 1, in.t};
     l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (me->bias ? out : 0));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
     if (me->bias) GS_TRY(gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c));
-    if (l->role != GS_TENSOR_WHOLE) gs_tensor_plan_linear(l);
+    gs_tensor_plan(l);
     return GS_OK;
 }
 
@@ -76,7 +67,7 @@ static const gs_layer_ops linear_ops = {
 gs_layer *gs_linear(int out, bool bias) {
     linear *me = (linear *)gs_layer_new(&linear_ops, sizeof(linear), 0);
     if (!me) return NULL;
-    me->out = out;
+    me->out = me->base.outputs = out;
     me->bias = bias;
     return &me->base;
 }

@@ -93,6 +93,7 @@ static void max_pool2d_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops max_pool2d_ops = {
     .name = "max_pool2d",
     .buffers = GS_OWN,
+    .tensor = GS_TENSOR_CHANNELS,
     .also_writes = 1, /* the index */
     .also_reads = 1,
     .plan = pool2d_plan,
@@ -131,6 +132,7 @@ static void avg_pool2d_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops avg_pool2d_ops = {
     .name = "avg_pool2d",
     .buffers = GS_OWN,
+    .tensor = GS_TENSOR_CHANNELS,
     .plan = pool2d_plan,
     .forward = avg_pool2d_forward,
     .backward = avg_pool2d_backward,

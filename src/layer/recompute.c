@@ -174,10 +174,15 @@ static gs_status drop_y(gs_layer *l, void *context) {
  * The children of an unknown container may have any order. */
 static void move_births(gs_layer *l, gs_lives *lives, int born) {
     const bool known = l->children == 0 || is_sequence(l) || is_residual(l);
-    if (l->y_place >= 0) lives->life[l->y_place].born = born;
-    if (l->y_place >= 0) lives->life[l->y_place].away = lives->life[l->y_place].back = born;
+    gs_life *y = l->y_place >= 0 ? &lives->life[l->y_place] : NULL;
+    if (y) y->born = born;
+    if (y && !gs_life_has_gap(y)) y->away = y->back = born;
     for (int i = 0; i < l->children; i++)
         move_births(l->child[i], lives, known ? born + l->child[i]->number - l->number : born);
+}
+
+void gs_births_by_number(gs_layer *root, gs_lives *lives) {
+    move_births(root, lives, -(int)gs_layer_count(root));
 }
 
 static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first, int end) {
@@ -198,7 +203,7 @@ gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
     if (!root->recompute || !is_sequence(root)) return GS_OK;
     bool *kept = calloc(lives->count + 1, sizeof *kept);
     if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
-    move_births(root, lives, -(int)gs_layer_count(root));
+    gs_births_by_number(root, lives);
     for (int i = 0, end; i < root->children; i = end) {
         end = i + 1;
         if (!may_begin(root->child[i]) || !wanted(root, i)) continue;

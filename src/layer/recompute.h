@@ -39,6 +39,9 @@ bool gs_recompute_is_valid(int);
  * inside of segments go between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
 gs_status gs_recompute_plan(gs_layer *root, gs_lives *);
 
+/* The y of each layer lives from its own step of forward on; these steps have numbers below 0. */
+void gs_births_by_number(gs_layer *root, gs_lives *);
+
 /* Of a bound model: the operations of one sample that backward computes again (gs_layer.flops). */
 double gs_recompute_flops(gs_layer *root);
 

@@ -18,6 +18,7 @@
  * with the last of those that are here.
  */
 #include <stdio.h>
+#include "layer/away.h"
 #include "layer/dx_places.h"
 #include "layer/make.h"
 
@@ -141,6 +142,7 @@ static int sequential_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
     for (int i = l->children - 1; i >= 0; i--) {
         gs_layer *c = l->child[i];
         const int before = here;
+        if (l == l->root) gs_away_back(places, l, i);
         if (ends_segment(l, i)) {
             places->again = ++places->now;
             for (int k = c->segment - 1; k <= i; k++) gs_y_again(places, l->child[k]);

@@ -6,14 +6,23 @@
 
 /* ---- which layers are a pair ---- */
 
+/* Convolutions are divided where each rank has a channel. With an order of sums they are not: adding over the channels
+ * in parts would cost them their fast ways of multiplying (cpu/winograd.h), also where a worker is alone. */
+static bool begins_pair(const gs_layer *l, const gs_tensor_group *t) {
+    if (l->ops->tensor == GS_TENSOR_CONV) return !t->leaves && l->outputs >= t->size;
+    return l->ops->tensor == GS_TENSOR_LINEAR;
+}
+
 /* The last layer of the pair that begins at child i; below 0: none does. */
-static int end_of_pair(const gs_layer *l, int i) {
+static int end_of_pair(const gs_layer *l, int i, const gs_tensor_group *t) {
+    const gs_tensor_kind ends = l->child[i]->ops->tensor;
     bool heads = false;
-    for (int k = i + 1; k < l->children && l->child[i]->ops->tensor == GS_TENSOR_LINEAR; k++) {
+    for (int k = i + 1; k < l->children && begins_pair(l->child[i], t); k++) {
         const gs_tensor_kind kind = l->child[k]->ops->tensor;
-        if (kind == GS_TENSOR_LINEAR) return k;
-        if (kind == GS_TENSOR_NOTHING || (kind == GS_TENSOR_HEADS && (heads || k > i + 1))) return -1;
-        heads = heads || kind == GS_TENSOR_HEADS;
+        if (kind == ends) return l->child[k]->outputs > 0 ? k : -1;
+        if (kind == GS_TENSOR_ELEMENTS || (kind == GS_TENSOR_CHANNELS && ends == GS_TENSOR_CONV)) continue;
+        if (kind != GS_TENSOR_HEADS || ends != GS_TENSOR_LINEAR || heads || k > i + 1) return -1;
+        heads = true;
     }
     return -1;
 }
@@ -24,31 +33,60 @@ static void give_role(gs_layer *l, const gs_tensor_group *tensor, gs_tensor_role
     l->blocks = blocks;
 }
 
-int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor) {
+static int divide_pairs(gs_layer *net, const gs_tensor_group *tensor) {
     int pairs = 0;
     for (int i = 0; i < net->children; i++) {
-        const int end = strcmp(net->ops->name, "sequential") == 0 ? end_of_pair(net, i) : -1;
+        const int end = strcmp(net->ops->name, "sequential") == 0 ? end_of_pair(net, i, tensor) : -1;
         if (end < 0) {
-            pairs += gs_tensor_divide(net->child[i], tensor);
+            pairs += divide_pairs(net->child[i], tensor);
             continue;
         }
         const bool heads = net->child[i + 1]->ops->tensor == GS_TENSOR_HEADS;
         give_role(net->child[i], tensor, GS_TENSOR_COLUMNS, heads ? 3 : 1); /* q, k and v */
         for (int k = i + 1; k < end; k++) give_role(net->child[k], tensor, GS_TENSOR_INNER, 1);
         give_role(net->child[end], tensor, GS_TENSOR_ROWS, 1);
+        for (int k = i; k <= end; k++) net->child[k]->pair = net->child[i];
         pairs++;
         i = end;
     }
     return pairs;
 }
 
-int gs_tensor_pairs(const gs_layer *net) {
-    int pairs = net->role == GS_TENSOR_ROWS;
-    for (int i = 0; i < net->children; i++) pairs += gs_tensor_pairs(net->child[i]);
-    return pairs;
+/* The words of a model that has some. */
+static int divide_outputs(gs_layer *net, const gs_tensor_group *tensor) {
+    gs_layer *first = net->children > 1 ? net->child[0] : NULL,
+             *last = first ? net->child[net->children - 1] : NULL;
+    if (!first || strcmp(net->ops->name, "sequential") != 0 || first->ops->tensor != GS_TENSOR_TABLE)
+        return 0;
+    if (last->role != GS_TENSOR_WHOLE) return 0;
+    const bool tied = last->ops->tensor == GS_TENSOR_TIED;
+    if (!tied && last->ops->tensor != GS_TENSOR_LINEAR) return 0;
+    if (tied) give_role(first, tensor, GS_TENSOR_TABLE_ROWS, 1);
+    give_role(last, tensor, GS_TENSOR_OUTPUTS, 1);
+    return 1;
+}
+
+int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor) {
+    const int pairs = divide_pairs(net, tensor);
+    return pairs + (tensor->outputs ? divide_outputs(net, tensor) : 0);
+}
+
+int gs_tensor_divided(const gs_layer *net) {
+    int count = net->role == GS_TENSOR_ROWS || net->role == GS_TENSOR_OUTPUTS;
+    for (int i = 0; i < net->children; i++) count += gs_tensor_divided(net->child[i]);
+    return count;
+}
+
+const gs_layer *gs_tensor_outputs(const gs_layer *net) {
+    const gs_layer *last = net->children > 0 ? net->child[net->children - 1] : net;
+    return last->role == GS_TENSOR_OUTPUTS ? last : NULL;
 }
 
 /* ---- parts of tensors ---- */
+
+gs_share gs_tensor_share(const gs_tensor_group *t, int whole) {
+    return (gs_share){t->rank, t->size, whole, t->leaves ? t->leaves / t->size : 1};
+}
 
 typedef struct rows {
     size_t count, floats;         /* so many runs, of so many floats */
@@ -57,12 +95,19 @@ typedef struct rows {
 } rows;
 
 static rows rows_of(const gs_param *p, int rank, int size) {
-    const size_t parts = p->cut == GS_UNCUT ? 1 : (size_t)size, r = p->cut == GS_UNCUT ? 0 : (size_t)rank;
-    const size_t runs = p->cut == GS_CUT_COLUMNS ? (size_t)p->dims[0]
-                        : p->cut == GS_CUT_ROWS  ? (size_t)p->cut_blocks
-                                                 : 1;
-    const size_t floats = p->count / runs;
-    return (rows){runs, floats, floats, floats * parts, floats * r};
+    if (p->cut == GS_UNCUT) return (rows){1, p->count, p->count, p->count, 0};
+    const bool columns = p->cut == GS_CUT_COLUMNS;
+    const int blocks = columns ? 1 : p->cut_blocks, all = p->cut_whole / blocks;
+    const gs_share share = {rank, size, all, 1};
+    const size_t each = p->count / (size_t)(columns ? p->dims[0] * p->dims[1] : p->dims[0]),
+                 floats = (size_t)gs_share_count(&share) * each;
+    return (rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, (size_t)all * each,
+                  (size_t)gs_share_first(&share) * each};
+}
+
+size_t gs_tensor_count(const gs_param *part, int rank, int size) {
+    const rows r = rows_of(part, rank, size);
+    return r.count * r.floats;
 }
 
 void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole) {
@@ -77,20 +122,69 @@ void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, 
         memcpy(whole + r.whole_first + i * r.whole_step, from + i * r.part_step, r.floats * sizeof *whole);
 }
 
-/* ---- the two linear layers ---- */
+/* ---- linear layers ---- */
 
-void gs_tensor_plan_linear(gs_layer *l) {
-    if (l->tensor->size == 1) return;
+static bool sums_dx(const gs_layer *l) {
+    return l->role == GS_TENSOR_COLUMNS || l->role == GS_TENSOR_OUTPUTS;
+}
+
+bool gs_tensor_sums_dx(const gs_layer *l) {
+    return sums_dx(l) && l->needs_dx;
+}
+
+bool gs_tensor_sums_y(const gs_layer *l) {
+    return l->role == GS_TENSOR_ROWS || l->role == GS_TENSOR_TABLE_ROWS;
+}
+
+gs_status gs_tensor_outputs_here(const gs_layer *l, int *out) {
+    const int all = l->outputs;
+    const int size = l->tensor && sums_dx(l) ? l->tensor->size : 1, blocks = size > 1 ? l->blocks : 1;
+    *out = all / size;
+    if (size > 1 && (l->role == GS_TENSOR_OUTPUTS || l->ops->tensor == GS_TENSOR_CONV)) {
+        const gs_share share = gs_tensor_share(l->tensor, all);
+        *out = gs_share_count(&share);
+        if (all >= size) return GS_OK;
+        return gs_layer_refuse(l, "its %d outputs cannot be divided among %d workers; wanted at least %d",
+                               all, size, size);
+    }
+    if (all % (size * blocks) == 0) return GS_OK;
+    return gs_layer_refuse(l, "its %d outputs cannot be divided among %d workers%s; wanted a multiple of %d",
+                           all, size, blocks > 1 ? ", each with its part of q, k and v" : "", size * blocks);
+}
+
+static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
+    p->cut = how;
+    p->cut_blocks = blocks;
+    p->cut_whole = whole;
+}
+
+void gs_tensor_plan(gs_layer *l) {
+    if (l->role == GS_TENSOR_WHOLE || l->tensor->size == 1) return;
+    const int whole = !l->pair                       ? l->outputs
+                      : l->role == GS_TENSOR_COLUMNS ? l->outputs
+                                                     : l->pair->outputs / l->pair->blocks;
     for (int i = 0; i < l->params; i++) {
-        const bool columns = l->role == GS_TENSOR_COLUMNS;
-        l->param[i].cut = columns ? GS_CUT_ROWS : i == 0 ? GS_CUT_COLUMNS : GS_UNCUT; /* b2 is whole */
-        l->param[i].cut_blocks = columns ? l->blocks : 1;
+        if (l->role != GS_TENSOR_ROWS)
+            cut(&l->param[i], GS_CUT_ROWS, l->blocks, whole);
+        else if (i == 0) /* b2 is whole */
+            cut(&l->param[i], GS_CUT_COLUMNS, 1, whole);
     }
 }
 
-static gs_status sum(const gs_layer *l, gs_mem x, size_t count) {
+gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count) {
     const gs_tensor_group *t = l->tensor;
     return t->size > 1 && count > 0 ? t->sum(t->context, l->device, x, count) : GS_OK;
+}
+
+int gs_tensor_sums(const gs_layer *l, size_t floats[GS_TENSOR_SUMS]) {
+    int sums = 0;
+    if (gs_tensor_sums_y(l)) floats[sums++] = gs_shape_size(l->out);
+    if (gs_tensor_sums_dx(l)) floats[sums++] = gs_shape_size(l->in);
+    if (l->role == GS_TENSOR_OUTPUTS) {
+        floats[sums++] = (size_t)l->tensor->size * (size_t)gs_shape_tokens(l->out);
+        floats[sums++] = 3 * (size_t)gs_shape_tokens(l->out);
+    }
+    return sums;
 }
 
 /* How many leaves of the sum that the group divides are this rank's. */
@@ -98,40 +192,49 @@ static int own_leaves(const gs_layer *l) {
     return l->tensor->leaves / l->tensor->size;
 }
 
-/* y = sum over the ranks of x w^T, + b. The first layer of a pair has whole sums, and the group does not add. */
+static const gs_param *weight_of(const gs_layer *l) {
+    return l->borrowed ? l->borrowed : &l->param[0];
+}
+
+/* y = sum over the ranks of x w^T, + b. Where ranks have outputs, these are whole sums, and the group does not add. */
 gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y,
                                    const gs_epilogue *then) {
     const gs_backend *ops = l->device->ops;
     const size_t n = gs_layer_tokens(l, pass);
     const bool rows = l->role == GS_TENSOR_ROWS;
-    const gs_param *w = &l->param[0], *b = &l->param[1];
+    const gs_param *w = weight_of(l);
+    const gs_mem b = l->params > 1 ? l->param[1].w : (gs_mem)GS_NONE;
     l->x = x;
     *y = l->y;
     if (!rows && !l->tensor->leaves)
-        return ops->linear_forward(l->device, l->y, x, w->w, b->w, n, l->in.c, l->out.c, then);
+        return ops->linear_forward(l->device, l->y, x, w->w, b, n, l->in.c, l->out.c, then);
     if (l->tensor->leaves)
         GS_TRY(ops->linear_tree_forward(l->device, l->y, x, w->w, n, l->in.c, l->out.c,
                                         rows ? own_leaves(l) : 1));
     else
         GS_TRY(ops->linear_forward(l->device, l->y, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
-    if (rows) GS_TRY(sum(l, l->y, n * (size_t)l->out.c));
-    return b->w.base ? ops->positions_forward(l->device, l->y, l->y, b->w, n, (size_t)l->out.c) : GS_OK;
+    if (rows) GS_TRY(gs_tensor_sum(l, l->y, n * (size_t)l->out.c));
+    return b.base ? ops->positions_forward(l->device, l->y, l->y, b, n, (size_t)l->out.c) : GS_OK;
 }
 
-/* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, in the first layer of a pair the sum
- * of what the ranks' outputs give. */
+/* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, where ranks have outputs the sum of
+ * what these give. */
 gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx,
                                     const gs_epilogue *then) {
     const gs_backend *ops = l->device->ops;
     const size_t n = gs_layer_tokens(l, pass);
-    const bool columns = l->role == GS_TENSOR_COLUMNS;
-    const gs_param *w = &l->param[0], *b = &l->param[1];
+    const gs_param *w = weight_of(l);
+    const gs_mem db = l->params > 1 ? l->param[1].dw : (gs_mem)GS_NONE;
     *dx = l->dx;
-    if (l->tensor->leaves)
-        GS_TRY(ops->linear_tree_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
-                                         !pass->fresh, columns ? own_leaves(l) : 1, l->blocks));
-    else
-        GS_TRY(ops->linear_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
+    if (l->tensor->leaves) {
+        const bool words = l->role == GS_TENSOR_OUTPUTS;
+        const gs_share share = gs_tensor_share(l->tensor, words ? l->outputs : 0);
+        GS_TRY(ops->linear_tree_backward(l->device, l->dx, w->dw, db, dy, l->x, w->w, n, l->in.c, l->out.c,
+                                         !pass->fresh, sums_dx(l) ? own_leaves(l) : 1, l->blocks,
+                                         words ? &share : NULL));
+    } else {
+        GS_TRY(ops->linear_backward(l->device, l->dx, w->dw, db, dy, l->x, w->w, n, l->in.c, l->out.c,
                                     !pass->fresh, then));
-    return columns && l->needs_dx ? sum(l, l->dx, n * (size_t)l->in.c) : GS_OK;
+    }
+    return gs_tensor_sums_dx(l) ? gs_tensor_sum(l, l->dx, n * (size_t)l->in.c) : GS_OK;
 }

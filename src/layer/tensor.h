@@ -21,6 +21,21 @@
  * neighbours first. A worker alone adds all of it; each of T ranks has a subtree, and the levels above are the group's
  * (gs_tensor_group.sum must add neighbours first). So the bits do not depend on T: linear_tree_* in backend.h.
  *
+ * Convolutions are divided in the same way: of the first one a rank has some output channels, of the second one the
+ * input channels that these are. Between them poolings and batch_norm, whose statistics are of a channel, need nobody
+ * else. The channels need not be as many on each rank. With `leaves` all ranks repeat them.
+ *
+ * The vocabulary. A model of a text begins with an embedding and ends with a layer that has an output for each word.
+ * Rank r has some words: their outputs, and if the last layer is `tied`, their rows of the table, where it finds the
+ * vectors of its own words, and 0 for others:
+ *
+ *     embedding    y = y_0 + y_1, an all-reduce of the tokens' vectors     (only of a table that is tied)
+ *     last layer   outputs of its words alone; backward: dx = dx_0 + dx_1, an all-reduce
+ *     loss         from each token's largest output, then from sums over the outputs: softmax_part_* in backend.h. A
+ *                  group sums T + 3 numbers for each token, and no rank has all outputs
+ *
+ * The parts need not be equal: rank r has the words from floor(r V / T) on.
+ *
  * Source: Shoeybi, Patwary, Puri, LeGresley, Casper, Catanzaro, "Megatron-LM: Training multi-billion parameter language
  * models using model parallelism" (arXiv 1909.08053, 2019).
  */
@@ -33,22 +48,44 @@
  * long as the net. */
 int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor);
 
-/* The number of pairs of a net that has been through that. */
-int gs_tensor_pairs(const gs_layer *net);
+/* The number of pairs of a net that has been through that, and one more if its outputs are divided. */
+int gs_tensor_divided(const gs_layer *net);
+
+/* The layer whose outputs are divided: the last one of the net; NULL: they are not. */
+const gs_layer *gs_tensor_outputs(const gs_layer *net);
+
+/* What this rank has of `whole` words, or of what else is divided. */
+gs_share gs_tensor_share(const gs_tensor_group *, int whole);
+
+/* The sums that a group makes in forward and backward of this layer, and of the loss after it: how many, and how many
+ * floats each has for a sample. */
+enum { GS_TENSOR_SUMS = 3 };
+int gs_tensor_sums(const gs_layer *, size_t floats[GS_TENSOR_SUMS]);
 
 /* Copy the part of rank r of `size` between a tensor of a divided net and the whole one; `part` describes the former. A
  * tensor that is not divided is copied whole. */
 void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole);
 void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole);
 
-/* How many elements the whole tensor has. */
-static inline size_t gs_tensor_whole(const gs_param *part, int size) {
-    return part->cut == GS_UNCUT ? part->count : part->count * (size_t)size;
-}
+/* How many elements rank r has of it. */
+size_t gs_tensor_count(const gs_param *part, int rank, int size);
 
-/* ---- for linear.c: forward and backward of the first and of the last layer of a pair ---- */
+/* ---- for layers that may have a role ---- */
 
-/* The rest of plan, after l->out and the parameters, weight first, are there. */
-void gs_tensor_plan_linear(gs_layer *l);
+/* The end of plan, after the parameters, weight first, are there: how they are cut. */
+void gs_tensor_plan(gs_layer *l);
+
+/* Does the group add up its y, or its dx, and not alone? */
+bool gs_tensor_sums_y(const gs_layer *);
+bool gs_tensor_sums_dx(const gs_layer *);
+
+/* How many of its outputs this rank has. GS_E_SHAPE: the message names the layer. */
+gs_status gs_tensor_outputs_here(const gs_layer *, int *out);
+
+/* ---- for linear.c and tied.c ---- */
+
 gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *, gs_mem x, gs_mem *y, const gs_epilogue *);
 gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *, gs_mem dy, gs_mem *dx, const gs_epilogue *);
+
+/* x = the sum of all ranks' x, of a layer with a role. */
+gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count);

@@ -11,6 +11,7 @@
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */
 #include "layer/make.h"
+#include "layer/tensor.h"
 
 /* The layer of the model that has a table to lend. */
 static gs_layer *find_lender(gs_layer *l) {
@@ -30,6 +31,7 @@ static gs_status tied_plan(gs_layer *l, gs_shape in) {
         return gs_layer_refuse(l, "the input is %s; the vectors of layer %s have %d numbers",
                                gs_shape_tuple(in).text, lender->name, table->dims[1]);
     l->borrowed = table;
+    l->outputs = lender->outputs;
     lender->lent = true;
     l->out = (gs_shape){table->dims[0], 1, 1, in.t};
     l->flops = gs_shape_tokens(in) * 2.0 * (double)table->count;
@@ -37,6 +39,7 @@ static gs_status tied_plan(gs_layer *l, gs_shape in) {
 }
 
 static gs_status tied_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, NULL);
     l->x = x;
     *y = l->y;
     return l->device->ops->linear_forward(l->device, l->y, x, l->borrowed->w, GS_NONE,
@@ -45,6 +48,7 @@ static gs_status tied_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem
 
 /* Of y = x w^T: dx = dy w, dw = dy^T x. */
 static gs_status tied_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_backward(l, pass, dy, dx, NULL);
     *dx = l->dx;
     return l->device->ops->linear_backward(l->device, l->dx, l->borrowed->dw, GS_NONE, dy, l->x,
                                            l->borrowed->w, gs_layer_tokens(l, pass), l->in.c, l->out.c,
@@ -54,6 +58,7 @@ static gs_status tied_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops tied_ops = {
     .name = "tied",
     .buffers = GS_OWN,
+    .tensor = GS_TENSOR_TIED,
     .in_parts = true,
     .plan = tied_plan,
     .forward = tied_forward,

@@ -156,21 +156,34 @@ static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, co
     return write_values(e, step, &value, 1);
 }
 
-static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char *of, gs_mem array,
+static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char *of, const float *host,
                            float scale) {
-    const gs_backend *ops = m->device->ops;
-    void *host;
-    GS_TRY(ops->map(m->device, array, m->params * sizeof(float), &host));
     gs_status status = GS_OK;
     for (int i = 0; i < m->param_count && status == GS_OK; i++)
         status = write_histogram(e, step, of, m->param[i], host, scale);
-    gs_status unmapped = ops->unmap(m->device, array, host);
+    return status;
+}
+
+static gs_status write_weights(gs_events *e, uint64_t step, gs_model *m) {
+    float *host;
+    GS_TRY(gs_model_map_weights(m, &host));
+    const gs_status status = write_all(e, step, m, "weights", host, 1),
+                    unmapped = gs_model_unmap_weights(m, host);
+    return status == GS_OK ? unmapped : status;
+}
+
+static gs_status write_gradients(gs_events *e, uint64_t step, gs_model *m, float scale) {
+    const gs_backend *ops = m->device->ops;
+    void *host;
+    GS_TRY(ops->map(m->device, m->gradients, m->params * sizeof(float), &host));
+    const gs_status status = write_all(e, step, m, "gradients", host, scale),
+                    unmapped = ops->unmap(m->device, m->gradients, host);
     return status == GS_OK ? unmapped : status;
 }
 
 gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale) {
-    GS_TRY(write_all(e, step, m, "weights", m->weights, 1));
-    return scale > 0 ? write_all(e, step, m, "gradients", m->gradients, scale) : GS_OK;
+    GS_TRY(write_weights(e, step, m));
+    return scale > 0 ? write_gradients(e, step, m, scale) : GS_OK;
 }
 
 /* ---- open, close ---- */

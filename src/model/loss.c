@@ -1,4 +1,5 @@
 /* The losses, between the logits and the tail of the gradients. */
+#include "layer/tensor.h"
 #include "model/model.h"
 
 /* The floats that the outputs should become: the answers themselves, or what one_hot made of the labels. */
@@ -11,10 +12,46 @@ static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
 
+/* ---- of outputs that a group divides (layer/tensor.h) ---- */
+
+static bool is_divided(const gs_model *m) {
+    return m->loss_sums.base != NULL;
+}
+
+static gs_share share_of(const gs_model *m) {
+    return gs_tensor_share(&m->tensor, gs_model_outputs(m));
+}
+
+/* Each rank's largest output of a row, in an array that is 0 elsewhere: their sum is all of them. Then the sums. */
+static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+    const gs_backend *ops = m->device->ops;
+    const gs_layer *head = gs_tensor_outputs(m->net);
+    const gs_share share = share_of(m);
+    const size_t rows = pass->n * (size_t)gs_model_answers(m), ranks = (size_t)share.ranks;
+    const gs_mem most = m->loss_sums, sums = gs_at(most, ranks * rows);
+    GS_TRY(ops->fill(m->device, most, 0, ranks * rows));
+    GS_TRY(ops->softmax_part_largest(m->device, most, logits, rows, m->out.c, &share));
+    GS_TRY(gs_tensor_sum(head, most, ranks * rows));
+    GS_TRY(ops->softmax_part_sums(m->device, m->probability, sums, most, logits, answers, rows, m->out.c,
+                                  smoothing_of(m, pass), &share));
+    GS_TRY(gs_tensor_sum(head, sums, 3 * rows));
+    return ops->softmax_part_end(m->device, m->probability, gs_model_stats(m), sums, rows, m->out.c);
+}
+
+static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem answers) {
+    const gs_share share = share_of(m);
+    return m->device->ops->softmax_part_backward(m->device, m->dlogits, m->probability, answers,
+                                                 pass->n * (size_t)gs_model_answers(m), m->out.c,
+                                                 smoothing_of(m, pass), &share);
+}
+
+/* ---- of any ---- */
+
 gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     const gs_backend *ops = m->device->ops;
     gs_mem stats = gs_model_stats(m);
     size_t rows = pass->n * (size_t)gs_model_answers(m);
+    if (is_divided(m)) return loss_of_parts(m, pass, logits, answers);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
         return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, answers, rows,
                                                   m->out.c, smoothing_of(m, pass));
@@ -27,7 +64,9 @@ gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem 
 static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     const gs_backend *ops = m->device->ops;
     size_t rows = pass->n * (size_t)gs_model_answers(m);
-    if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
+    if (is_divided(m))
+        GS_TRY(backward_of_parts(m, pass, answers));
+    else if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
         GS_TRY(ops->softmax_cross_entropy_backward(m->device, m->dlogits, m->probability, answers, rows,
                                                    m->out.c, smoothing_of(m, pass)));
     else

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include "core/normal.h"
 #include "core/philox.h"
 #include "layer/recompute.h"
@@ -67,11 +66,9 @@ static gs_status plan_net(char *text, gs_layer *net, gs_shape in, const gs_tenso
     m->has_loss = true;
     if (tensor) m->tensor = *tensor;
     if (tensor) gs_tensor_divide(net, &m->tensor);
-    gs_status st = plan(m, in);
-    if (st == GS_OK)
-        *out = m;
-    else
-        gs_model_free(m);
+    const gs_status st = plan(m, in);
+    if (st != GS_OK) gs_model_free(m);
+    if (st == GS_OK) *out = m;
     return st;
 }
 
@@ -145,12 +142,22 @@ static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t 
     return GS_OK;
 }
 
+/* Where operators cannot work there, the layers' state stays on the device. The weights come in windows, for which
+ * whoever fetches them tells the layers. */
 static gs_status put_weights_away(gs_model *m) {
+    gs_device *d = m->device;
+    const size_t state = (m->saved - m->params) * sizeof(float);
     void *host;
-    GS_TRY(gs_alloc_away(m->device, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
-    gs_ledger_tail(&m->device->memory, host, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
+    GS_TRY(gs_alloc_away(d, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
+    gs_ledger_tail(&d->memory, host, GS_MEMORY_STATE, state);
     m->weights_away = host;
-    m->weights = m->device->ops->host_memory(host);
+    if (d->ops->host_memory) {
+        m->weights = d->ops->host_memory(host);
+        return GS_OK;
+    }
+    m->weights_in_windows = true;
+    GS_TRY(gs_alloc(d, GS_MEMORY_STATE, state, &m->weights));
+    m->weights.at -= m->params; /* size_t counts around its end */
     return GS_OK;
 }
 
@@ -165,16 +172,17 @@ static gs_status bind(gs_model *m) {
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(allocate(m, logits, &m->target));
+    const size_t sums = (size_t)(gs_model_answers(m) * (m->tensor.size + 3));
+    if (gs_tensor_outputs(m->net)) GS_TRY(allocate(m, m->max_batch * sums, &m->loss_sums));
     return allocate(m, logits, &m->dlogits);
 }
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     if (m->device->rehearses) return GS_OK;
     float *host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
-    if (!host)
-        return gs_fail(GS_E_MEMORY, "out of memory for the initial values of %zu parameters", m->params);
+    if (!host) return gs_fail(GS_E_MEMORY, "out of memory for %zu initial values", m->params);
     gs_model_initial_values(gs_model_whole(m), seed, host);
-    gs_status st = gs_model_write_weights(m, host);
+    const gs_status st = gs_model_write_weights(m, host);
     free(host);
     return st;
 }
@@ -295,8 +303,12 @@ void gs_model_free(gs_model *m) {
     gs_model_free(m->undivided);
     if (m->device) {
         if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
-        gs_mem own[] = {m->replica || m->weights_away ? GS_NONE : m->weights,
-                        m->stage ? GS_NONE : m->gradients, m->probability, m->target, m->dlogits};
+        gs_mem own[] = {m->replica || (m->weights_away && !m->weights_in_windows) ? GS_NONE : m->weights,
+                        m->stage ? GS_NONE : m->gradients,
+                        m->probability,
+                        m->target,
+                        m->dlogits,
+                        m->loss_sums};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) m->device->ops->free(m->device, own[i]);
     }
     free(m->param);
@@ -356,42 +368,4 @@ gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_
     GS_TRY(ops->map(m->device, state, count * sizeof(float), &host));
     for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_answers(m));
     return ops->unmap(m->device, state, host);
-}
-
-enum { CHUNK = 1 << 20 /* floats of weights elsewhere that are in memory at once */ };
-
-/* What is copied need not stay in memory. */
-static gs_status copy_weights(gs_model *m, float *to, const float *from) {
-    gs_device *d = m->device;
-    const gs_mem none = GS_NONE;
-    const size_t chunk = m->weights_away ? CHUNK : m->saved;
-    for (size_t at = 0; at < m->saved; at += chunk) {
-        const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
-        if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
-        if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
-        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes));
-    }
-    return GS_OK;
-}
-
-gs_status gs_model_read_weights(gs_model *m, float *host) {
-    return copy_weights(m, host, NULL);
-}
-
-/* Its part of each tensor of the whole. */
-static gs_status write_part(gs_model *m, const float *host) {
-    const gs_model *whole = m->undivided;
-    float *part = malloc((m->saved + 1) * sizeof *part);
-    if (!part) return gs_fail(GS_E_MEMORY, "out of memory for a part of %zu weights", m->saved);
-    for (int i = 0; i < m->saved_count; i++)
-        gs_tensor_take(m->param[i], m->tensor.rank, m->tensor.size, part + m->param[i]->at,
-                       host + whole->param[i]->at);
-    m->written = (uint32_t)crc32_z(0, (const void *)host, whole->saved * sizeof *host);
-    const gs_status status = copy_weights(m, NULL, part);
-    free(part);
-    return status;
-}
-
-gs_status gs_model_write_weights(gs_model *m, const float *host) {
-    return m->undivided ? write_part(m, host) : copy_weights(m, NULL, host);
 }

@@ -43,6 +43,9 @@ typedef struct gs_model {
     float label_smoothing;
     gs_mem weights;      /* `saved` floats */
     float *weights_away; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_away), else NULL */
+    /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
+     * their weights in windows (train/offload_windows.h). */
+    bool weights_in_windows;
     /* The group of workers that divides the pairs of linear layers, and this worker's place in it (layer/tensor.h).
      * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
      * and `undivided` plans the whole model; else that is NULL. */
@@ -58,6 +61,9 @@ typedef struct gs_model {
     size_t weights_apart, gradients_apart;
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
+    /* Where a group divides the outputs, `out` and these are of this worker's, and there is room for what the loss
+     * sums: of max_batch samples, ranks + 3 numbers for each answer. */
+    gs_mem loss_sums;
 } gs_model;
 
 /* Parse and plan only: shapes, parameters, FLOPs, no device. Errors: GS_E_MODEL, GS_E_SHAPE, GS_E_MEMORY. */
@@ -153,6 +159,11 @@ gs_status gs_model_update_state(gs_model *, double samples);
 /* The same of `count` floats of the state that lie elsewhere. */
 gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);
 
+/* The outputs of the whole model. */
+static inline int gs_model_outputs(const gs_model *m) {
+    return gs_model_whole(m)->out.c;
+}
+
 /* How many answers a sample has: one, or one for each token of the outputs. The loss goes through the rows
  * (samples x answers, outputs of a token), and counts each row as one sample. */
 static inline int gs_model_answers(const gs_model *m) {
@@ -173,3 +184,7 @@ static inline size_t gs_model_tail(const gs_model *m) {
  * a worker with a part takes its own; what is read is that part. */
 gs_status gs_model_read_weights(gs_model *, float *host);
 gs_status gs_model_write_weights(gs_model *, const float *host);
+
+/* Show all of them to the host, for reading, wherever they lie; until unmap nobody may use the model. */
+gs_status gs_model_map_weights(gs_model *, float **host);
+gs_status gs_model_unmap_weights(gs_model *, float *host);

@@ -17,8 +17,9 @@ typedef struct gs_vectors_away {
     float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and the weights come in blocks alone */
     bool in_place;                     /* the device's operators work there; else in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
-    int windows; /* used so far, in turns */
-    block ahead; /* the first one of the next update */
+    gs_mem weights[WINDOWS]; /* GS_NONE: operators update them where they are */
+    int windows;             /* used so far, in turns */
+    block ahead;             /* the first one of the next update */
 } gs_vectors_away;
 
 static size_t smaller(size_t a, size_t b) {
@@ -34,6 +35,8 @@ bool gs_vectors_go_away(const gs_optimizer_ops *ops, const gs_device *d) {
 static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     gs_device *d = o->model->device;
     gs_vectors_away *a = o->away;
+    for (int w = 0; w < WINDOWS && o->model->weights_in_windows; w++)
+        GS_TRY(gs_alloc(d, GS_MEMORY_WEIGHTS, bytes, &a->weights[w]));
     if (!a->host[0]) return GS_OK;
     if (a->in_place) /* pages of the file, which are in memory for a while */
         return gs_ledger_add(&d->memory, GS_ON_DEVICE, GS_MEMORY_OPTIMIZER, a,
@@ -68,6 +71,7 @@ void gs_vectors_away_free(gs_optimizer *o) {
         d->ops->free_away(d, a->host[i]);
         for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->window[w][i]);
     }
+    for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->weights[w]);
     gs_ledger_remove(&d->memory, a);
     free(a);
     o->away = NULL;
@@ -80,12 +84,12 @@ static gs_status bring(gs_optimizer *o, size_t element, size_t weight, size_t co
     gs_device *d = o->model->device;
     gs_vectors_away *a = o->away;
     float *weights = o->model->weights_away;
-    const gs_mem none = GS_NONE;
     *b = (block){element, count, weight, a->windows++ % WINDOWS, 0};
     for (int i = 0; i < o->vectors && a->host[i]; i++)
         GS_TRY(d->ops->fetch(d, a->window[b->window][i], a->host[i] + element, count * sizeof(float),
                              &b->number));
-    if (weights) GS_TRY(d->ops->fetch(d, none, weights + weight, count * sizeof(float), &b->number));
+    if (weights)
+        GS_TRY(d->ops->fetch(d, a->weights[b->window], weights + weight, count * sizeof(float), &b->number));
     return GS_OK;
 }
 
@@ -93,24 +97,29 @@ static gs_status put_back(gs_optimizer *o, const block *b) {
     gs_device *d = o->model->device;
     gs_vectors_away *a = o->away;
     float *weights = o->model->weights_away;
-    const gs_mem none = GS_NONE;
     const size_t bytes = b->count * sizeof(float);
     for (int i = 0; i < o->vectors && a->host[i]; i++)
-        GS_TRY(d->ops->put_away(d, a->host[i] + b->element, a->window[b->window][i], bytes));
-    return weights ? d->ops->put_away(d, weights + b->weight, none, bytes) : GS_OK;
+        GS_TRY(d->ops->put_away(d, a->host[i] + b->element, a->window[b->window][i], bytes, NULL));
+    return weights ? d->ops->put_away(d, weights + b->weight, a->weights[b->window], bytes, NULL) : GS_OK;
 }
 
 /* Parameter `first` and those after it, whose elements of the vectors are these. */
 static gs_status update_block(gs_optimizer *o, const block *b, size_t first, float scale) {
     const gs_vectors_away *a = o->away;
     gs_mem kept[GS_OPTIMIZER_VECTORS];
+    const gs_mem weights = o->model->weights;
     memcpy(kept, o->vector, sizeof kept);
+    if (o->model->weights_in_windows) {
+        o->model->weights = a->weights[b->window];
+        o->model->weights.at -= first; /* size_t counts around its end */
+    }
     for (int i = 0; i < o->vectors && a->host[i] && !a->in_place; i++) {
         o->vector[i] = a->window[b->window][i];
-        o->vector[i].at -= first; /* size_t counts around its end */
+        o->vector[i].at -= first;
     }
     const gs_status status = gs_optimizer_update_watched(o, first, b->count, scale);
     memcpy(o->vector, kept, sizeof kept);
+    o->model->weights = weights;
     return status;
 }
 
@@ -119,7 +128,8 @@ gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, fl
     gs_device *d = o->model->device;
     gs_vectors_away *a = o->away;
     /* a part of an update has weights and vectors that begin elsewhere */
-    const size_t element = first + o->vector[0].at, weight = first + o->model->weights.at;
+    const size_t element = first + o->vector[0].at,
+                 weight = first + (o->model->weights_in_windows ? 0 : o->model->weights.at);
     block list[WINDOWS] = {a->ahead};
     size_t asked = 0;
     a->ahead.count = 0;
@@ -158,7 +168,7 @@ static gs_status all_of(gs_optimizer *o, int i, float *to, const float *from) {
     if (to && !d->rehearses) memcpy(to, a->host[i], bytes);
     if (from && !d->rehearses) memcpy(a->host[i], from, bytes);
     if (from) a->ahead.count = 0; /* what was brought is another one */
-    return a->in_place ? d->ops->put_away(d, a->host[i], none, bytes) : GS_OK;
+    return a->in_place ? d->ops->put_away(d, a->host[i], none, bytes, NULL) : GS_OK;
 }
 
 gs_status gs_vectors_away_read(gs_optimizer *o, int i, float *to) {

@@ -16,3 +16,5 @@ extern const char gs_page_report_runs_js[], gs_page_report_charts_js[], gs_page_
     gs_page_report_memory_js[];
 extern const char gs_page_report_timeline_js[], gs_page_report_js[];
 extern const char gs_page_chart_js[];
+
+extern const char gs_page_simulate_html[], gs_page_simulate_css[], gs_page_simulate_js[];

@@ -36,6 +36,10 @@ gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
 /* sum[i] = sum[i] + x[i] */
 void gs_sync_add(float *sum, const float *x, size_t count);
 
+/* The same of what came in. In virtual time, where there are no data, the clock moves on instead. */
+gs_status gs_sync_add_received(gs_sync *, float *sum, const float *x, size_t count);
+bool gs_sync_is_virtual(const gs_sync *);
+
 /* A message with this part goes out in one of the transport's exchanges: count its bytes, and tell an observer.
  * gs_sync_send does this itself. */
 void gs_sync_count_message(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);

@@ -32,7 +32,7 @@ static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
         float *x = r == s->comm->rank ? data + mine.first : r == 0 ? sum : received;
         if (r != s->comm->rank) GS_TRY(gs_sync_recv_to(s, x, mine, r));
         if (r > 0)
-            gs_sync_add(sum, x, mine.count);
+            GS_TRY(gs_sync_add_received(s, sum, x, mine.count));
         else if (x != sum)
             memcpy(sum, x, mine.count * sizeof *sum);
     }

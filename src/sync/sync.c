@@ -76,9 +76,14 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
+/* In virtual time (comm/virtual/record.h) there are no data: nothing is converted, and nothing is added. */
+bool gs_sync_is_virtual(const gs_sync *s) {
+    return s->comm->ops->added != NULL;
+}
+
 /* What is sent: the part itself, or a packed copy: | 16 bits a value | f32 of the tail |. The part is rounded. */
 static const void *pack(gs_sync *s, float *data, gs_chunk part) {
-    if (s->wire == GS_WIRE_F32) return data + part.first;
+    if (s->wire == GS_WIRE_F32 || gs_sync_is_virtual(s)) return data + part.first;
     size_t narrow = gs_sync_narrow_count(&s->array, part);
     float *rest = data + part.first + narrow;
     gs_wire_narrow(s->wire, s->packed[0], data + part.first, narrow);
@@ -152,7 +157,7 @@ static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
 gs_status gs_sync_recv_to(gs_sync *s, float *to, gs_chunk part, int from) {
     if (part.count == 0) return GS_OK;
     GS_TRY(receive(s, to, part, from));
-    if (s->wire != GS_WIRE_F32) unpack(s, to, part, false);
+    if (s->wire != GS_WIRE_F32 && !gs_sync_is_virtual(s)) unpack(s, to, part, false);
     return GS_OK;
 }
 
@@ -164,13 +169,18 @@ void gs_sync_add(float *restrict sum, const float *restrict x, size_t count) {
     for (size_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
+gs_status gs_sync_add_received(gs_sync *s, float *sum, const float *x, size_t count) {
+    if (gs_sync_is_virtual(s)) return s->comm->ops->added(s->comm, count * sizeof *sum);
+    gs_sync_add(sum, x, count);
+    return GS_OK;
+}
+
 gs_status gs_sync_recv_add(gs_sync *s, float *data, gs_chunk part, int from) {
     if (part.count == 0) return GS_OK;
     GS_TRY(receive(s, s->scratch, part, from));
-    if (s->wire == GS_WIRE_F32)
-        gs_sync_add(data + part.first, s->scratch, part.count);
-    else
-        unpack(s, data + part.first, part, true);
+    if (s->wire == GS_WIRE_F32 || gs_sync_is_virtual(s))
+        return gs_sync_add_received(s, data + part.first, s->scratch, part.count);
+    unpack(s, data + part.first, part, true);
     return GS_OK;
 }
 

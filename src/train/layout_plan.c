@@ -9,9 +9,11 @@
 #include "core/cores.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/profile/profile.h"
 #include "train/ways/pipeline.h"
+#include "train/ways/tensor.h"
 
 /* ---- who holds what ---- */
 
@@ -41,14 +43,14 @@ static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {
 }
 
 /* The plan of a tensor group's worker. */
-static gs_status plan_part(const gs_settings *s, const gs_model *plan, gs_model **part) {
-    const gs_tensor_group place = {.size = s->tensor};
+static gs_status plan_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
+    const gs_tensor_group place = gs_tensor_group_of(s, rank);
     return gs_model_plan_tensor(s->model, plan->in, &place, part);
 }
 
-static gs_status count_part(const gs_settings *s, const gs_model *plan, size_t *params) {
+static gs_status count_part(const gs_settings *s, const gs_model *plan, int rank, size_t *params) {
     gs_model *part;
-    GS_TRY(plan_part(s, plan, &part));
+    GS_TRY(plan_part(s, plan, rank, &part));
     *params = part->params;
     gs_model_free(part);
     return GS_OK;
@@ -62,7 +64,7 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
     out->gradients = l.zero > 1 ? l.dp : 1;
     out->vectors = l.zero > 0 ? l.dp : 1;
     snprintf(out->layers, sizeof out->layers, "%s", "all");
-    if (l.tp > 1) return count_part(s, plan, &out->params);
+    if (l.tp > 1) return count_part(s, plan, rank, &out->params);
     if (l.pp == 1) return GS_OK;
     stand_in *in = malloc(sizeof *in);
     if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
@@ -110,14 +112,11 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
     return status;
 }
 
-/* The sums of a tensor group: y in forward, dx in backward. */
+/* The sums of a tensor group. */
 static gs_status add_sums(gs_layer *l, void *context) {
     stage *g = context;
-    const gs_shape *summed = l->role == GS_TENSOR_ROWS                     ? &l->out
-                             : l->role == GS_TENSOR_COLUMNS && l->needs_dx ? &l->in
-                                                                           : NULL;
-    if (!summed) return GS_OK;
-    g->sent += (double)gs_shape_size(*summed) * sizeof(float);
+    size_t floats[GS_TENSOR_SUMS];
+    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--) g->sent += (double)floats[i] * sizeof(float);
     return GS_OK;
 }
 
@@ -125,7 +124,7 @@ static gs_status add_sums(gs_layer *l, void *context) {
 static gs_status describe_part(const gs_settings *s, const gs_model *m, stage *out) {
     gs_model *part;
     const double n = s->tensor;
-    GS_TRY(plan_part(s, m, &part));
+    GS_TRY(plan_part(s, m, s->tensor - 1, &part)); /* the last one has most of a vocabulary */
     *out = (stage){.flops =
                        (part->flops_forward + part->flops_backward) / (m->flops_forward + m->flops_backward),
                    .weights = (double)part->saved * sizeof(float)};

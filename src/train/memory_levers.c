@@ -114,7 +114,7 @@ static void set_recompute(const gs_memory_plan *p, int degree, gs_settings *s, g
 
 /* ---- what lies elsewhere ---- */
 
-static int offload_degrees(const gs_memory_plan *p, unsigned what) {
+static bool may_offload(const gs_memory_plan *p, unsigned what) {
     gs_settings s = p->settings;
     s.offload |= what;
     return s.offload != p->settings.offload && gs_check_offload(&s) == GS_OK;
@@ -128,8 +128,9 @@ static void set_offload(gs_settings *s, unsigned what, gs_memory_option *o, cons
     o->costs = "what is brought from a disk, or from the host";
 }
 
+/* For the list: each kind alone. */
 static int offload_optimizer_degrees(const gs_memory_plan *p) {
-    return offload_degrees(p, GS_OFFLOAD_OPTIMIZER);
+    return may_offload(p, GS_OFFLOAD_OPTIMIZER);
 }
 static void offload_optimizer(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
@@ -137,7 +138,7 @@ static void offload_optimizer(const gs_memory_plan *p, int degree, gs_settings *
 }
 
 static int offload_activations_degrees(const gs_memory_plan *p) {
-    return offload_degrees(p, GS_OFFLOAD_ACTIVATIONS);
+    return may_offload(p, GS_OFFLOAD_ACTIVATIONS);
 }
 static void offload_activations(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
@@ -145,11 +146,46 @@ static void offload_activations(const gs_memory_plan *p, int degree, gs_settings
 }
 
 static int offload_weights_degrees(const gs_memory_plan *p) {
-    return offload_degrees(p, GS_OFFLOAD_WEIGHTS);
+    return may_offload(p, GS_OFFLOAD_WEIGHTS);
 }
 static void offload_weights(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
-    set_offload(s, GS_OFFLOAD_WEIGHTS, o, "4 bytes x parameters, but for three layers");
+    set_offload(s, GS_OFFLOAD_WEIGHTS, o, "4 bytes x parameters, but for the largest layers");
+}
+
+/* For --fit: as few kinds as suffice; of as many, those first that cost least (src/train/README.md). */
+static const unsigned sets_of_offload[] = {
+    GS_OFFLOAD_ACTIVATIONS,
+    GS_OFFLOAD_OPTIMIZER,
+    GS_OFFLOAD_WEIGHTS,
+    GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER,
+    GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS,
+    GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS,
+    GS_OFFLOADS,
+};
+enum { SETS = sizeof sets_of_offload / sizeof *sets_of_offload };
+
+/* It adds all of these, and they are allowed. */
+static bool is_new_set(const gs_memory_plan *p, int i) {
+    return !(p->settings.offload & sets_of_offload[i]) && may_offload(p, sets_of_offload[i]);
+}
+
+static int offload_degrees(const gs_memory_plan *p) {
+    int count = 0;
+    for (int i = 0; i < SETS; i++) count += is_new_set(p, i);
+    return count;
+}
+
+static int not_listed(const gs_memory_plan *p, int i) {
+    (void)p, (void)i;
+    return -1;
+}
+
+static void offload_set(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
+    int i = 0;
+    for (; i < SETS - 1; i++)
+        if (is_new_set(p, i) && degree-- == 0) break;
+    set_offload(s, sets_of_offload[i], o, "these, but for what is there for a moment");
 }
 
 /* ---- what a run has beyond the plain one ---- */
@@ -212,12 +248,13 @@ static void set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 /* ---- the table ---- */
 
 /* Cheapest in time first: smaller pieces need no message more; ZeRO's stages 1 and 2 send what an all-reduce sends, in
- * more messages, and stage 3 half as much again. To compute activations again takes up to a third more operations, and
- * gives the same bits. So does what lies elsewhere, but it takes room on a disk: --fit does not take it by itself. */
+ * more messages, and stage 3 half as much again. What lies elsewhere is brought while operators compute, which hides
+ * most of it. To compute activations again takes up to a third more operations. Both give the same bits. */
 const gs_memory_lever gs_memory_levers[GS_MEMORY_LEVERS] = {
     {false, micro_batch_degrees, micro_batch_listed, set_micro_batch},
     {false, micro_batches_degrees, micro_batches_listed, set_micro_batches},
     {false, zero_degrees, NULL, set_zero},
+    {false, offload_degrees, not_listed, offload_set},
     {false, recompute_degrees, NULL, set_recompute},
     {true, offload_optimizer_degrees, NULL, offload_optimizer},
     {true, offload_activations_degrees, NULL, offload_activations},

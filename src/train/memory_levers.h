@@ -6,7 +6,7 @@
 #include "train/memory.h"
 
 typedef struct gs_memory_lever {
-    /* It gives up what was asked for, changes the training, or takes room on a disk: --fit leaves it alone. */
+    /* It gives up what was asked for, or changes the training, or is a row for the list alone: --fit leaves it. */
     bool asked_for;
     /* How far it can be moved from the settings of the plan: degrees 0, 1, ... take less and less; 0: it cannot. */
     int (*degrees)(const gs_memory_plan *);
@@ -16,7 +16,7 @@ typedef struct gs_memory_lever {
     void (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } gs_memory_lever;
 
-enum { GS_MEMORY_LEVERS = 12 };
+enum { GS_MEMORY_LEVERS = 13 };
 extern const gs_memory_lever gs_memory_levers[GS_MEMORY_LEVERS];
 
 /* What the fullest worker takes with these settings; INFINITY: they are refused. *again: as of a plan (NULL: nobody

@@ -76,12 +76,10 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     const unsigned layers = s->offload & (GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS);
     if (!layers) return GS_OK;
     gs_offload_text(layers, text, sizeof text);
-    if (cl)
-        return gs_fail(
-            GS_E_USAGE,
-            "--offload %s is for cpu, whose operators can work in a file; from an OpenCL device only "
-            "the optimiser's vectors can be offloaded (--offload optimizer)",
-            text);
+    if (cl && (layers & GS_OFFLOAD_WEIGHTS) && s->tensor > 0)
+        return gs_fail(GS_E_USAGE,
+                       "--tensor updates tensors one by one: with an OpenCL device, where weights come in "
+                       "windows, it does not work with --offload weights");
     if ((layers & GS_OFFLOAD_WEIGHTS) && gs_way_of(s)->held)
         return gs_fail(GS_E_USAGE,
                        "%s gathers all weights in each step: it does not work with --offload weights",

@@ -3,8 +3,8 @@
  * bits.
  *
  *     optimizer     the optimiser's vectors, block by block during the update (optim/away.h)
- *     activations   y of the layers, from their forward to their backward (below; cpu alone)
- *     weights       those of a layer, while it computes and while it is updated (below; cpu alone)
+ *     activations   y of the layers, from their forward to their backward (below)
+ *     weights       those of a layer, while it computes and while it is updated (below)
  *
  * The last two go by units, which are the layers of the model's outermost sequence that have something to be put away;
  * with --recompute also its segments, of which only the y that are kept are put away.
@@ -13,7 +13,8 @@
  *     worker       forward 0 | forward 1     | forward 2 | ... | backward 2 | backward 1    | backward 0
  *     its thread   bring 1   | bring 2       | put 0     | ... | bring 1    | bring 0, put 2 | put 1
  *
- * On cpu operators work in the mapped file itself. So nothing is copied that is in memory anyway: as long as memory is
+ * On OpenCL devices copies do that, in a queue of their own (offload_windows.h; layer/away.h says which y go). On cpu
+ * operators work in the mapped file itself. So nothing is copied that is in memory anyway: as long as memory is
  * free the system keeps the pages that a worker has put away, and brings them back at the cost of a page fault each.
  * Where it is short, it writes them to the disk.
  */

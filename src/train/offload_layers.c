@@ -2,6 +2,7 @@
 
 #include "optim/away.h"
 #include "train/offload.h"
+#include "train/offload_windows.h"
 
 /* Bytes of a file that is mapped. */
 typedef struct span {
@@ -23,6 +24,7 @@ typedef struct gs_offload_layers {
     int *unit_of; /* of each child; one that has nothing goes with the one before it; -1: there is none */
     int now;      /* the unit whose turn it is */
     bool backward;
+    gs_offload_windows *windows; /* where operators cannot work in the file: all of the above is unused */
 } gs_offload_layers;
 
 /* ---- hints ---- */
@@ -42,8 +44,8 @@ static gs_status put_away(gs_offload_layers *o, int i) {
     const unit *u = &o->unit[i];
     const gs_mem none = GS_NONE;
     if (i < 0 || i >= o->units) return GS_OK;
-    if (u->weights.bytes) GS_TRY(d->ops->put_away(d, u->weights.begin, none, u->weights.bytes));
-    return u->y.bytes ? d->ops->put_away(d, u->y.begin, none, u->y.bytes) : GS_OK;
+    if (u->weights.bytes) GS_TRY(d->ops->put_away(d, u->weights.begin, none, u->weights.bytes, NULL));
+    return u->y.bytes ? d->ops->put_away(d, u->y.begin, none, u->y.bytes, NULL) : GS_OK;
 }
 
 static gs_status await(gs_offload_layers *o, int i) {
@@ -79,7 +81,7 @@ static gs_status add_y(gs_layer *l, void *context) {
     const gs_arena *a = l->arena ? l->arena : l->root->arena;
     span *y = context;
     if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->y_place)) return GS_OK;
-    char *begin = (char *)a->away + l->y.at * sizeof(float);
+    char *begin = (char *)(a->away + a->away_at[l->y_place]);
     if (!y->begin) y->begin = begin; /* the layers of a child lie one after the other */
     y->bytes = (size_t)(begin - y->begin) + a->away_floats[l->y_place] * sizeof(float);
     return GS_OK;
@@ -147,6 +149,7 @@ gs_status gs_offload_layers_create(gs_model *m, gs_offload_layers **out) {
     gs_offload_layers *o = *out = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of layers");
     o->model = m;
+    if (!m->device->ops->host_memory) return gs_offload_windows_create(m, &o->windows);
     o->now = -1;
     o->turns = (gs_turns){begins, ended, o};
     return create(o);
@@ -154,6 +157,7 @@ gs_status gs_offload_layers_create(gs_model *m, gs_offload_layers **out) {
 
 void gs_offload_layers_free(gs_offload_layers *o) {
     if (!o) return;
+    gs_offload_windows_free(o->windows);
     gs_ledger_remove(&o->model->device->memory, &o->unit);
     gs_ledger_remove(&o->model->device->memory, &o->unit_of);
     if (o->model->net->turns == &o->turns) o->model->net->turns = NULL;

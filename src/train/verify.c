@@ -87,9 +87,9 @@ gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
     if (gs_are_divided(w->model)) return compare_copies(w);
-    void *weights;
-    GS_TRY(w->device->ops->map(w->device, w->model->weights, w->model->saved * sizeof(float), &weights));
+    float *weights;
+    GS_TRY(gs_model_map_weights(w->model, &weights));
     gs_status same = compare(w, weights);
-    gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
+    gs_status unmapped = gs_model_unmap_weights(w->model, weights);
     return same != GS_OK ? same : unmapped;
 }

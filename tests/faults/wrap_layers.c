@@ -78,9 +78,9 @@ static gs_status linear(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy
     return GS_OK;
 }
 
-static gs_status embedding(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
+static gs_status embedding(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c, int first,
                            bool add) {
-    return real->embedding_backward(d, dw, dy, x, n, rows, c, add && !is_on(TIED_ONCE));
+    return real->embedding_backward(d, dw, dy, x, n, rows, c, first, add && !is_on(TIED_ONCE));
 }
 
 /* y was overwritten by dy, as a layer in place does it that should not. */

@@ -16,7 +16,14 @@ FUZZ(in) {
                                         "OMPI_COMM_WORLD_SIZE",
                                         "GRADSUM_CHECK",
                                         "COLUMNS",
-                                        "LANG"};
+                                        "LANG",
+                                        "RANK",
+                                        "WORLD_SIZE",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "SLURM_PROCID",
+                                        "SLURM_NTASKS",
+                                        "SLURM_STEP_NODELIST"};
     enum { NAMES = sizeof names / sizeof *names };
     char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
     int count = fuzz_words(text, value);

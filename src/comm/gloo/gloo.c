@@ -114,17 +114,17 @@ static const gs_transport transport_gloo = {
 };
 
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
-    GS_TRY(gs_rendezvous_check(r, true));
+    GS_TRY(gs_rendezvous_check(r, !r->meet[0]));
     gs_gloo_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
-    s->folder = r->size > 1 ? strdup(r->directory) : NULL;
+    s->folder = r->size > 1 && r->directory ? strdup(r->directory) : NULL;
     s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
     s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    gs_status status = (s->folder || r->size == 1) && s->late
+    gs_status status = (s->folder || r->size == 1 || !r->directory) && s->late
                            ? gs_gloo_open(r, &s->comm)
                            : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     if (status == GS_OK)

@@ -1,11 +1,11 @@
-/* How processes are connected over Gloo: they meet in a folder, connect each with each (mesh.h), and hand these
+/* How processes are connected over Gloo: they meet (meet/meeting.h), connect each with each (mesh.h), and hand these
  * connections to Gloo. The direct connection beside Gloo's and the watch come last.
  */
 #include "comm/descriptors.h"
 #include "comm/gloo/state.h"
+#include "comm/meet/meeting.h"
 #include "comm/mesh.h"
 #include "comm/process.h"
-#include "comm/rendezvous.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -76,29 +76,37 @@ static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state 
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 
-static gs_status meet_and_connect(const gs_rendezvous *r, gs_passport *all, int listener, gs_comm *c) {
-    GS_TRY(gs_rendezvous_meet(r, all));
+static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_passport *all, int listener,
+                                  gs_comm *c) {
+    GS_TRY(gs_meeting_meet(m, all));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
     gs_status status = note_passports(all, r->size, c->state);
     if (status == GS_OK && r->size > 1) status = connect_all(r, all, listener, c);
-    gs_rendezvous_leave(r);
+    return status;
+}
+
+static gs_status listen_and_meet(const gs_rendezvous *r, gs_meeting *m, gs_comm *c) {
+    int listener = -1;
+    gs_passport mine, *all;
+    GS_TRY(gs_meeting_passport(m, &mine));
+    GS_TRY(gs_mesh_listen(gs_meeting_address(m), &mine, &listener));
+    gs_status status = gs_fail(GS_E_MEMORY, "no memory for what %d processes tell", r->size);
+    if ((all = calloc((size_t)r->size, sizeof *all))) {
+        all[r->rank] = mine;
+        status = meet_and_connect(r, m, all, listener, c);
+    }
+    free(all);
+    close(listener);
     return status;
 }
 
 gs_status gs_gloo_open(const gs_rendezvous *r, gs_comm *c) {
     gs_gloo_state *s = c->state;
-    int listener = -1;
-    gs_passport mine, *all;
-    GS_TRY(gs_passport_create(r, &mine));
-    GS_TRY(gs_mesh_listen(r->address ? r->address : "127.0.0.1", &mine, &listener));
+    gs_meeting *m;
+    GS_TRY(gs_meeting_open(r, &m));
     pthread_mutex_init(&s->list, NULL);
-    gs_status status = gs_fail(GS_E_MEMORY, "no memory for what %d processes tell", r->size);
-    if ((all = calloc((size_t)r->size, sizeof *all))) {
-        all[r->rank] = mine;
-        status = meet_and_connect(r, all, listener, c);
-    }
-    free(all);
-    close(listener);
+    gs_status status = listen_and_meet(r, m, c);
+    gs_meeting_close(m);
     if (status != GS_OK) gs_gloo_disconnect(s, r->size);
     return status;
 }

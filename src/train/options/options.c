@@ -230,7 +230,7 @@ const gs_run_option gs_run_table[] = {
      GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"offload", GS_OPTION_OFFLOAD, AT(offload), 0, 0, "LIST",
      "optimizer: keep its vectors in a file (of cl: in the host's memory), and bring them block by block; "
-     "activations, weights: by layers (cpu alone). The same bits in less memory",
+     "activations, weights: layer by layer. The same bits in less memory",
      GS_IF_NAMED, .agreement = GS_MAY_DIFFER},
     {"offload-dir", GS_OPTION_TEXT, AT(offload_dir), 0, 0, "DIR",
      "where these files lie, without a name, so that none is left (default: TMPDIR, else /var/tmp)",

@@ -233,6 +233,7 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     out->params = w->model->params;
     out->batch = w->batch;
     out->sample_bytes = (double)gs_sample_bytes(p->set);
+    out->precision = s->precision;
     out->throttle = 1e6 * s->throttle;
     return gs_warm_up(w);
 }

@@ -41,7 +41,8 @@ typedef struct gs_profile {
     char model[64], device[216]; /* the model's name or the beginning of its text; the device's description */
     size_t params, batch;
     double sample_bytes;
-    double throttle; /* bytes/s of the loader, 0: none */
+    gs_precision precision; /* of the products; the roofline is that of f32 */
+    double throttle;        /* bytes/s of the loader, 0: none */
     gs_roofline roofline;
     double loader, step, together; /* samples/s */
     double decoded, cached;        /* image folders: pictures a second and core, and from --cache; NaN */

@@ -71,22 +71,18 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
 }
 
 gs_tensor_group gs_tensor_place(gs_worker *w) {
-    const gs_settings *s = w->settings;
-    const int size = s->tensor > 1 ? s->tensor : s->exact ? 1 : 0;
-    return (gs_tensor_group){.size = size,
-                             .rank = size > 0 ? w->comm->rank % size : 0,
-                             .leaves = s->exact ? GS_EXACT_SHARDS : 0,
-                             .sum = sum,
-                             .context = w};
+    gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
+    place.sum = sum;
+    place.context = w;
+    return place;
 }
 
 /* ---- making and freeing ---- */
 
 static gs_status find_largest(gs_layer *l, void *most) {
-    const gs_shape *summed = l->role == GS_TENSOR_ROWS      ? &l->out
-                             : l->role == GS_TENSOR_COLUMNS ? &l->in
-                                                            : NULL;
-    if (summed && gs_shape_size(*summed) > *(size_t *)most) *(size_t *)most = gs_shape_size(*summed);
+    size_t floats[GS_TENSOR_SUMS];
+    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--)
+        if (floats[i] > *(size_t *)most) *(size_t *)most = floats[i];
     return GS_OK;
 }
 
@@ -228,35 +224,52 @@ static gs_status update(gs_worker *w, double samples) {
 
 /* ---- whole arrays ---- */
 
-/* The first `count` tensors of the model, of which `mine` is this worker's part; whole may be NULL. All of a group. Of
- * what all hold it takes this worker's, so that --verify sees whether the others' is the same. */
-static gs_status put_together(gs_worker *w, const float *mine, size_t floats, int count, float *whole) {
+/* The floats of the first `count` tensors, of the rank that has most: the parts of a vocabulary differ. */
+static size_t most_floats(const gs_model *m, int count) {
+    size_t most = 0;
+    for (int r = 0; r < m->tensor.size; r++) {
+        size_t floats = 0;
+        for (int i = 0; i < count; i++) floats += gs_tensor_count(m->param[i], r, m->tensor.size);
+        if (floats > most) most = floats;
+    }
+    return most;
+}
+
+/* Rank r's part. Of what all hold it takes this worker's, so that --verify sees whether the others' is the same. */
+static void put_part(const gs_model *m, int r, const float *from, int count, float *whole) {
+    for (int i = 0; i < count; i++) {
+        if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
+            gs_tensor_put(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
+        from += gs_tensor_count(m->param[i], r, m->tensor.size);
+    }
+}
+
+/* The first `count` tensors of the model, of which `mine` is this worker's part, in an array that `own` has made; whole
+ * may be NULL. All of a group. */
+static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     const int size = w->group->size;
+    const size_t floats = most_floats(m, count);
     float *all = malloc(floats * (size_t)size * sizeof *all + 1);
     gs_status status = all ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for whole tensors");
     if (status == GS_OK && floats > 0) status = gs_comm_all_gather(w->group, mine, all, floats, GS_F32);
     for (int r = 0; r < size && status == GS_OK && whole; r++)
-        for (int i = 0; i < count; i++) {
-            if (m->param[i]->cut == GS_UNCUT && r != m->tensor.rank) continue;
-            gs_tensor_put(m->param[i], r, size, all + (size_t)r * floats + m->param[i]->at,
-                          whole + m->undivided->param[i]->at);
-        }
+        put_part(m, r, all + (size_t)r * floats, count, whole);
     free(all);
     return status;
 }
 
 static gs_status own(size_t floats, float **mine) {
-    *mine = malloc(floats * sizeof **mine + 1);
+    *mine = calloc(floats + 1, sizeof **mine);
     return *mine ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for %zu floats", floats);
 }
 
 static gs_status gather_vector(gs_worker *w, int i, float *whole) {
-    const gs_model *m = w->model;
+    const int tensors = w->model->param_count;
     float *mine;
-    GS_TRY(own(m->params, &mine));
+    GS_TRY(own(most_floats(w->model, tensors), &mine));
     gs_status status = gs_optimizer_read_vector(w->optimizer, i, mine);
-    if (status == GS_OK) status = put_together(w, mine, m->params, m->param_count, whole);
+    if (status == GS_OK) status = put_together(w, mine, tensors, whole);
     free(mine);
     return status;
 }
@@ -264,9 +277,9 @@ static gs_status gather_vector(gs_worker *w, int i, float *whole) {
 static gs_status read_weights(gs_worker *w, float *host) {
     const gs_model *m = w->model;
     float *mine;
-    GS_TRY(own(m->saved, &mine));
+    GS_TRY(own(most_floats(m, m->saved_count), &mine));
     gs_status status = gs_model_read_weights(w->model, mine);
-    if (status == GS_OK) status = put_together(w, mine, m->saved, m->saved_count, host);
+    if (status == GS_OK) status = put_together(w, mine, m->saved_count, host);
     free(mine);
     return status;
 }
@@ -340,18 +353,21 @@ static gs_status check(const gs_settings *s, bool chosen) {
 }
 
 static gs_status check_model(const gs_settings *s, gs_shape in) {
-    const gs_tensor_group place = {.size = s->tensor};
+    const gs_tensor_group place = gs_tensor_group_of(s, 0);
     gs_model *plan;
     char wrong[512];
-    gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
+    const gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
     snprintf(wrong, sizeof wrong, "%s", status == GS_OK ? "" : gs_message());
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", wrong);
-    const int pairs = gs_tensor_pairs(plan->net);
+    const int divided = gs_tensor_divided(plan->net);
     gs_model_free(plan);
-    if (pairs > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "the model has nothing to divide: wanted two linear layers in one sequence, with only "
-                   "element-wise layers or an attention between them");
+    if (divided > 0) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "the model has nothing to divide: wanted two linear layers in one sequence, with only "
+        "element-wise layers or an attention between them%s",
+        s->exact ? "; convolutions are not divided with --exact"
+                 : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {

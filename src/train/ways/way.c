@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "train/internal.h"
+#include "train/ways/tensor.h"
 
 /* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
 static const gs_way *const ways[] = {&gs_way_synchronous,
@@ -40,6 +41,14 @@ int gs_stages_of(const gs_settings *s) {
 int gs_parts_of(const gs_settings *s, int workers) {
     const int groups = workers / gs_stages_of(s);
     return s->exact ? GS_EXACT_SHARDS : groups > 1 ? groups : 1;
+}
+
+gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
+    const int size = s->tensor > 1 ? s->tensor : s->exact ? 1 : 0;
+    return (gs_tensor_group){.size = size,
+                             .rank = size > 0 ? rank % size : 0,
+                             .leaves = s->exact ? GS_EXACT_SHARDS : 0,
+                             .outputs = s->loss == GS_SOFTMAX_CROSS_ENTROPY};
 }
 
 gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {

@@ -1,0 +1,181 @@
+#include "cpu/exp.h"
+#include "cpu/largest.h"
+
+#include <string.h>
+
+/* softmax_cross_entropy of which a rank has some of the classes: backend.h says what the operators give. A sum over the
+ * classes goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. So a
+ * rank has a subtree, and if the group too adds neighbours first, the bits do not depend on who has what. */
+typedef struct gs_loss_part {
+    float *p, *sums, *most;
+    const float *x;
+    const int32_t *label;
+    const gs_share *share;
+    size_t n;
+    int classes, parts;
+    float at_label, everywhere; /* q of the label, beside what each class has */
+} gs_loss_part;
+
+static gs_range rows_of(const gs_loss_part *t, int part) {
+    return gs_cpu_range(t->n, part, t->parts);
+}
+
+/* ---- the largest ---- */
+
+static void largest_part(void *context, int part) {
+    const gs_loss_part *t = context;
+    const gs_range r = rows_of(t, part);
+    for (size_t i = r.begin; i < r.end; i++) {
+        const float *x = t->x + i * (size_t)t->classes;
+        t->most[i] = x[largest_of(x, (size_t)t->classes)];
+    }
+}
+
+gs_status GS_ISA(softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size_t n, int classes,
+                                       const gs_share *share) {
+    gs_loss_part t = {.most = gs_cpu_floats(most) + n * (size_t)share->rank,
+                      .x = gs_cpu_floats(x),
+                      .n = n,
+                      .classes = classes,
+                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);
+    return GS_OK;
+}
+
+/* ---- the sums ---- */
+
+/* The first rank with the largest number of row i. */
+static int rank_of_largest(const gs_loss_part *t, size_t i) {
+    int best = 0;
+    for (int r = 1; r < t->share->ranks; r++) {
+        const float most = t->most[(size_t)r * t->n + i], top = t->most[(size_t)best * t->n + i];
+        if (!(most <= top) && top == top) best = r;
+    }
+    return best;
+}
+
+/* p = exp(x - top), and its sum, of `count` classes; *all: the sum of x - top. */
+static float exponentials_of(float *restrict p, const float *restrict x, int count, float top, float *all) {
+    float sum = 0, of_x = 0;
+    for (int k = 0; k < count; k++) p[k] = gs_exp(x[k] - top);
+    for (int k = 0; k < count; k++) {
+        sum += p[k];
+        of_x += x[k] - top;
+    }
+    *all = of_x;
+    return sum;
+}
+
+/* sums[0] and sums[1] of leaf .. leaf + leaves - 1. */
+static void sum_leaves(const gs_loss_part *t, float *p, const float *x, float top, int label, int leaf,
+                       int leaves, float sums[2]) {
+    if (leaves == 1) {
+        const int first = gs_share_leaf(t->share, leaf), end = gs_share_leaf(t->share, leaf + 1);
+        sums[0] = exponentials_of(p + first, x + first, end - first, top, &sums[1]);
+        sums[1] = t->everywhere > 0 ? t->everywhere * sums[1] : 0; /* not 0 times infinity */
+        if (label >= first && label < end) sums[1] += t->at_label * (x[label] - top);
+        return;
+    }
+    float right[2];
+    sum_leaves(t, p, x, top, label, leaf, leaves / 2, sums);
+    sum_leaves(t, p, x, top, label, leaf + leaves / 2, leaves / 2, right);
+    for (int i = 0; i < 2; i++) sums[i] += right[i];
+}
+
+static void sums_part(void *context, int part) {
+    const gs_loss_part *t = context;
+    const gs_range r = rows_of(t, part);
+    for (size_t i = r.begin; i < r.end; i++) {
+        const float *x = t->x + i * (size_t)t->classes;
+        const int rank = rank_of_largest(t, i), label = t->label[i] - gs_share_first(t->share);
+        const bool here = label >= 0 && label < t->classes;
+        const float top = t->most[(size_t)rank * t->n + i];
+        float sums[2];
+        sum_leaves(t, t->p + i * (size_t)t->classes, x, top, label, 0, t->share->leaves, sums);
+        t->sums[i] = sums[0];
+        t->sums[t->n + i] = sums[1];
+        t->sums[2 * t->n + i] =
+            here && rank == t->share->rank && (size_t)label == largest_of(x, (size_t)t->classes);
+    }
+}
+
+gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
+                                    size_t n, int classes, float smoothing, const gs_share *share) {
+    gs_loss_part t = {.p = gs_cpu_floats(p),
+                      .sums = gs_cpu_floats(sums),
+                      .most = gs_cpu_floats(most),
+                      .x = gs_cpu_floats(x),
+                      .label = gs_cpu_ints(labels),
+                      .share = share,
+                      .n = n,
+                      .classes = classes,
+                      .at_label = 1 - smoothing,
+                      .everywhere = smoothing / (float)share->whole,
+                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, sums_part, &t);
+    return GS_OK;
+}
+
+/* ---- after the sum over the ranks ---- */
+
+static void end_part(void *context, int part) {
+    const gs_loss_part *t = context;
+    const gs_range r = rows_of(t, part);
+    for (size_t i = r.begin; i < r.end; i++) {
+        float *p = t->p + i * (size_t)t->classes;
+        for (int k = 0; k < t->classes; k++) p[k] /= t->sums[i];
+    }
+}
+
+/* The losses are added in order: the same sum for any number of threads. */
+gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes) {
+    gs_loss_part t = {.p = gs_cpu_floats(p),
+                      .sums = gs_cpu_floats(sums),
+                      .n = n,
+                      .classes = classes,
+                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    float *stat = gs_cpu_floats(stats);
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, end_part, &t);
+    if (d->rehearses) return GS_OK; /* nothing was computed */
+    double loss = 0, correct = 0;
+    for (size_t i = 0; i < n; i++) {
+        loss += (double)(logf(t.sums[i]) - t.sums[n + i]);
+        correct += (double)t.sums[2 * n + i];
+    }
+    stat[GS_STAT_LOSS] += (float)loss;
+    stat[GS_STAT_CORRECT] += (float)correct;
+    stat[GS_STAT_SAMPLES] += (float)n;
+    return GS_OK;
+}
+
+/* ---- backward ---- */
+
+static void gradient_part(void *context, int part) {
+    const gs_loss_part *t = context;
+    const gs_range r = rows_of(t, part);
+    const int first = gs_share_first(t->share);
+    for (size_t i = r.begin; i < r.end; i++) {
+        const float *x = t->x + i * (size_t)t->classes;
+        float *dx = t->p + i * (size_t)t->classes; /* may be x */
+        const int label = t->label[i] - first;
+        const bool here = label >= 0 && label < t->classes;
+        const float of_label = here ? x[label] - (t->at_label + t->everywhere) : 0;
+        for (int k = 0; k < t->classes; k++) dx[k] = x[k] - t->everywhere;
+        if (here) dx[label] = of_label;
+    }
+}
+
+gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
+                                        int classes, float smoothing, const gs_share *share) {
+    gs_loss_part t = {.p = gs_cpu_floats(dx),
+                      .x = gs_cpu_floats(p),
+                      .label = gs_cpu_ints(labels),
+                      .share = share,
+                      .n = n,
+                      .classes = classes,
+                      .at_label = 1 - smoothing,
+                      .everywhere = smoothing / (float)share->whole,
+                      .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gradient_part, &t);
+    return GS_OK;
+}

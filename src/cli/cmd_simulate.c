@@ -1,0 +1,207 @@
+/* gradsum simulate: a training step on a cluster that is not there. */
+#include "cli/cli.h"
+#include "cli/simulate.h"
+#include "core/units.h"
+#include "io/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct question {
+    gs_simulate_answer answer;
+    bool json, curve;
+    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
+} question;
+
+/* ---- numbers with units ---- */
+
+static const gs_unit units_time[] = {{"us", 1, 1e6}, {"ms", 1, 1e3},  {"s", 1, 1},        {"min", 60, 1},
+                                     {"h", 3600, 1}, {"d", 86400, 1}, {"y", 31557600, 1}, {0}};
+static const gs_unit units_flops[] = {
+    {"GFLOP/s", 1e9, 1}, {"TFLOP/s", 1e12, 1}, {"PFLOP/s", 1e15, 1}, {"MFLOP/s", 1e6, 1}, {0}};
+
+static gs_status read_number(const char *option, const char *text, const gs_unit *units, double least,
+                             double most, const char *wanted, double *out) {
+    const char *end = text;
+    double value;
+    if (!text) return GS_OK;
+    if (gs_unit_read(&end, units, &value) && !*end && value >= least && value <= most) {
+        *out = value;
+        return GS_OK;
+    }
+    return gs_fail(GS_E_USAGE, "--%s: '%s' is not %s", option, text, wanted);
+}
+
+static gs_status read_time(const char *option, const char *text, double least, double *out) {
+    return read_number(option, text, units_time, least, 1e13,
+                       "a number with us, ms, s, min, h, d or y right behind it, such as 90s or 30d", out);
+}
+
+const char *gs_simulate_time(double seconds) {
+    static _Thread_local char texts[4][40];
+    static _Thread_local unsigned turn;
+    char *text = texts[turn++ % 4];
+    const gs_unit *u = units_time;
+    while (u[1].name && seconds >= u[1].times / u[1].per) u++;
+    snprintf(text, sizeof texts[0], "%.4g %s", seconds * u->per / u->times, u->name);
+    return text;
+}
+
+/* ---- the answer ---- */
+
+/* The same with other workers, each host as full and each worker with as many samples. */
+static gs_status point(const gs_simulate_answer *a, int workers, gs_simulated *out) {
+    gs_simulation s = a->sim;
+    const int each = s.workers / s.hosts;
+    s.workers = workers;
+    s.hosts = workers > each ? workers / each : 1;
+    s.settings.layout = NULL;
+    s.settings.batch = (size_t)ceil(a->work.samples * workers);
+    int pauses = 0;
+    for (int i = 0; i < a->sim.settings.jitter.count; i++)
+        if (a->sim.settings.jitter.pause[i].rank < workers)
+            s.settings.jitter.pause[pauses++] = a->sim.settings.jitter.pause[i];
+    s.settings.jitter.count = pauses;
+    return gs_simulate(&s, &a->work, out);
+}
+
+/* 1, 2, 4, ... workers of one host, then 1, 2, 4, ... whole hosts, and at last all. */
+static gs_status make_curve(gs_simulate_answer *a) {
+    const int each = a->sim.workers / a->sim.hosts;
+    if (a->sim.settings.pipeline > 1 || a->sim.settings.tensor > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--curve is for replicas: with pp or tp give each number of workers its layout");
+    for (int n = 1; n < a->sim.workers && a->points < GS_CURVE - 1;) {
+        GS_TRY(point(a, n, &a->curve[a->points++]));
+        n = n < each && 2 * n > each ? each : 2 * n;
+    }
+    return point(a, a->sim.workers, &a->curve[a->points++]);
+}
+
+static gs_status expect_failures(question *q) {
+    gs_simulate_answer *a = &q->answer;
+    gs_failures *f = &a->failures;
+    *f = (gs_failures){.hosts = a->sim.hosts, .work = 86400, .seed = a->sim.settings.seed};
+    const char *extra = q->checkpoint ? "checkpoint-cost"
+                        : q->every    ? "checkpoint-every"
+                        : q->restart  ? "restart-cost"
+                        : q->work     ? "work"
+                                      : NULL;
+    if (!q->mtbf && extra)
+        return gs_fail(GS_E_USAGE, "--%s goes with --mtbf TIME, the mean time between two failures of a host",
+                       extra);
+    if (!q->mtbf) return GS_OK;
+    if (!q->checkpoint)
+        return gs_fail(GS_E_USAGE, "--mtbf needs --checkpoint-cost TIME: what writing a checkpoint takes");
+    GS_TRY(read_time("mtbf", q->mtbf, 1e-3, &f->mtbf));
+    GS_TRY(read_time("checkpoint-cost", q->checkpoint, 1e-6, &f->checkpoint));
+    f->restart = f->checkpoint;
+    GS_TRY(read_time("restart-cost", q->restart, 0, &f->restart));
+    GS_TRY(read_time("checkpoint-every", q->every, 1e-6, &f->every));
+    GS_TRY(read_time("work", q->work, 1e-6, &f->work));
+    a->has_failures = true;
+    return gs_failures_expect(f, &a->cost);
+}
+
+static gs_status settle(question *q) {
+    gs_simulation *s = &q->answer.sim;
+    if (s->workers < 1)
+        return gs_fail(GS_E_USAGE, "--workers N is required: how many there are in the cluster");
+    GS_TRY(read_number("flops", q->flops, units_flops, 1e6, 1e18,
+                       "1MFLOP/s to 1000PFLOP/s, such as 20TFLOP/s", &s->flops));
+    double rate = 0;
+    GS_TRY(read_number("add", q->add, gs_units_rate, 1e3, 1e15, "1kB/s or more, such as 10GB/s", &rate));
+    s->gamma = q->add ? 1 / rate : -1;
+    if (s->input.c > 0 && !q->flops)
+        return gs_fail(GS_E_USAGE, "--input goes with --flops: what is measured takes the shape of the data");
+    if (s->workers > 1 && !gs_link_is_there(&s->settings.link))
+        return gs_fail(GS_E_USAGE,
+                       "--link LATENCY,BANDWIDTH is required, such as 5us,12.5GB/s: what links the workers");
+    if (q->out) GS_TRY(gs_file_check_target(q->out));
+    return gs_simulation_settle(s);
+}
+
+static gs_status answer(question *q) {
+    gs_simulate_answer *a = &q->answer;
+    GS_TRY(settle(q));
+    GS_TRY(expect_failures(q));
+    GS_TRY(gs_simulated_work_create(&a->sim, &a->work));
+    GS_TRY(gs_simulate(&a->sim, &a->work, &a->result));
+    const bool replicas = a->sim.settings.pipeline <= 1 && a->sim.settings.tensor <= 1;
+    return q->curve || (q->out && replicas) ? make_curve(a) : GS_OK;
+}
+
+static gs_status tell(const question *q) {
+    const gs_simulate_answer *a = &q->answer;
+    if (q->json)
+        gs_json_print(gs_simulate_json(a, true));
+    else
+        gs_simulate_print(a);
+    if (q->out) GS_TRY(gs_simulate_page(a, q->out));
+    if (q->out && !q->json)
+        printf("\n%s: a page with the curves and a timeline; open it in a browser\n", q->out);
+    return GS_OK;
+}
+
+static void free_answer(gs_simulate_answer *a) {
+    gs_simulated_free(&a->result);
+    for (int i = 0; i < a->points; i++) gs_simulated_free(&a->curve[i]);
+    gs_simulated_work_free(&a->work);
+}
+
+int gs_cmd_simulate(int argc, char **argv) {
+    static question q;
+    q = (question){.answer.sim.settings = gs_settings_default()};
+    gs_simulation *s = &q.answer.sim;
+    int exit_status;
+    s->settings.batch = 0;
+    s->settings.sync = "ring";
+    const gs_option own[] = {
+        {"workers", GS_OPTION_INT, &s->workers, 1, GS_SIMULATED_WORKERS, "N", "how many the cluster has"},
+        {"hosts", GS_OPTION_INT, &s->hosts, 1, GS_SIMULATED_WORKERS, "N",
+         "how many hosts share them evenly (default: one each)"},
+        GS_RUN_OPTION("link", "between hosts; the workers of a host share its line: 5us,12.5GB/s"),
+        {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between the workers of a host"},
+        {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",
+         "a worker's speed: 20TFLOP/s (default: measured here, one core)"},
+        {"input", GS_OPTION_SHAPE, &s->input, 0, 0, "CxHxW", "with --flops: shape of a sample"},
+        {"add", GS_OPTION_TEXT, &q.add, 0, 0, "RATE",
+         "bytes that a worker adds: 10GB/s (default: measured; with --flops no time)"},
+        GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
+        GS_RUN_OPTION("layout", NULL),
+        GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("micro-batches", NULL),
+        {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
+         "also 1, 2, 4, ... workers, with as many samples each"},
+        {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},
+        {"checkpoint-cost", GS_OPTION_TEXT, &q.checkpoint, 0, 0, "TIME", "what a checkpoint takes"},
+        {"checkpoint-every", GS_OPTION_TEXT, &q.every, 0, 0, "TIME",
+         "work between two of them (default: Daly's optimum)"},
+        {"restart-cost", GS_OPTION_TEXT, &q.restart, 0, 0, "TIME",
+         "what a restart takes (default: as a checkpoint)"},
+        {"work", GS_OPTION_TEXT, &q.work, 0, 0, "TIME",
+         "what the run would take without failures (default: 1d)"},
+        {"out", GS_OPTION_TEXT, &q.out, 0, 0, "FILE", "a page (.html) with curves and a timeline"},
+        {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in seconds and bytes"},
+        GS_REFUSED("exact", "simulate computes no weights"),
+        GS_REFUSED("save", "simulate computes no weights"),
+        GS_REFUSED("accumulate", "simulate makes one pass a step"),
+        GS_REFUSED("slow", "use --jitter RANK:TIME@100%"),
+        {0},
+    };
+    const gs_option *options = gs_run_options(&s->settings, true, own);
+    const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
+                          "What a training step would take on a cluster that is not there. Compute is\n"
+                          "measured here, or given in FLOP/s. The messages are those of the schemes' own\n"
+                          "code, executed in virtual time (src/train/simulate/simulate.h says what is in\n"
+                          "it). With --mtbf: what failures cost.",
+                          "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
+                          NULL};
+    if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    gs_status status = answer(&q);
+    if (status == GS_OK) status = tell(&q);
+    free_answer(&q.answer);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("simulate", status);
+}

@@ -1,0 +1,265 @@
+#include "comm/meet/meeting.h"
+#include "comm/absence.h"
+#include "comm/meet/route.h"
+#include "comm/meet/secret.h"
+#include "comm/meet/store_server.h"
+#include "comm/rank_list.h"
+#include "comm/rendezvous.h"
+#include "core/clock.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LOOK = 0.05, LINGER = 1, LINGER_AWAY = 3; /* seconds */
+
+struct gs_meeting {
+    const gs_rendezvous *r;
+    char address[256];
+    unsigned char key[GS_SECRET];
+    gs_store_server *server; /* where this process holds the store */
+    gs_store *store;         /* NULL: they meet in a folder, or there is one process alone */
+    gs_passport *all;
+    bool *missing;
+    int left;
+    bool met, failed;
+};
+
+/* ---- opening ---- */
+
+static bool by_store(const gs_rendezvous *r) {
+    return r->meet[0] && r->size > 1;
+}
+
+/* An address that the user names, else that of the route to the others; on one machine the machine itself. */
+static gs_status choose_address(gs_meeting *m) {
+    const gs_rendezvous *r = m->r;
+    const size_t size = sizeof m->address;
+    if (r->interface && *r->interface) return gs_route_address(r->interface, m->address, size);
+    snprintf(m->address, size, "%s", "127.0.0.1");
+    if (r->address)
+        snprintf(m->address, size, "%s", r->address);
+    else if (m->store && r->nodes != 1)
+        snprintf(m->address, size, "%s", m->store->address);
+    else if (!m->store && r->nodes > 1)
+        gs_route_default(m->address, size);
+    return GS_OK;
+}
+
+static gs_status open_store(gs_meeting *m) {
+    const gs_rendezvous *r = m->r;
+    const double until = gs_seconds() + r->timeout;
+    gs_meet_place place;
+    GS_TRY(gs_meet_place_read(r->meet, &place));
+    GS_TRY(gs_run_key(r->run, m->key));
+    if (r->hosts && place.kind == GS_MEET_TCP) {
+        GS_TRY(gs_store_server_create(&place, r->ports, m->key, &m->server));
+        GS_TRY(gs_store_server_start(m->server));
+    }
+    return gs_store_open(r, m->key, until, &m->store);
+}
+
+static void tell_place(const gs_meeting *m) {
+    char text[500], interface[40], node[40] = "the processes", where[200];
+    if (!m->store || !m->r->tell || m->r->local > 0) return;
+    if (m->r->nodes != 1) snprintf(node, sizeof node, "the processes on the node of rank %d", m->r->rank);
+    snprintf(text, sizeof text, "%s listen at %s%s", node, m->address,
+             gs_route_interface(m->address, interface, sizeof interface));
+    if (m->server) {
+        gs_store_server_where(m->server, where, sizeof where);
+        gs_append(text, sizeof text, "; all meet at %s", where);
+    }
+    m->r->tell(text);
+}
+
+gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
+    gs_meeting *m = calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
+    m->r = r;
+    gs_status status = by_store(r) ? open_store(m) : GS_OK;
+    if (status != GS_OK) gs_absence_arrived(); /* a second try to reach the others would end as this one */
+    if (status == GS_OK) status = choose_address(m);
+    if (status != GS_OK) {
+        gs_meeting_close(m);
+        return status;
+    }
+    tell_place(m);
+    *out = m;
+    return GS_OK;
+}
+
+const char *gs_meeting_address(const gs_meeting *m) {
+    return m->address;
+}
+
+gs_status gs_meeting_passport(const gs_meeting *m, gs_passport *p) {
+    GS_TRY(gs_passport_create(m->r, p));
+    if (m->store) gs_passport_derive(p, m->key);
+    return GS_OK;
+}
+
+/* ---- meeting at a store ---- */
+
+static const char *key_of(const char *what, int rank, char key[GS_STORE_KEY]) {
+    snprintf(key, GS_STORE_KEY, "%s-%d", what, rank);
+    return key;
+}
+
+/* The rank in "rank-1"; -1: it is another key, or no rank of this run. */
+static int rank_in(const char *key, const char *what, int size) {
+    char own[GS_STORE_KEY];
+    const size_t length = strlen(what);
+    if (strncmp(key, what, length) != 0 || key[length] != '-') return -1;
+    const long rank = strtol(key + length + 1, NULL, 10);
+    return rank >= 0 && rank < size && strcmp(key_of(what, (int)rank, own), key) == 0 ? (int)rank : -1;
+}
+
+static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
+    const gs_passport *mine = &m->all[m->r->rank];
+    gs_passport its = {.rank = rank};
+    bool arrived;
+    gs_status status = gs_passport_parse(mine, rank, value, "the store", &arrived, &its);
+    if (status == GS_E_PEER) gs_fail(status, "%s: all nodes need the same --nodes and -n", gs_message());
+    GS_TRY(status);
+    if (!arrived) return gs_fail(GS_E_FORMAT, "rank %d has put half a passport into the store", rank);
+    gs_passport_derive(&its, m->key);
+    GS_TRY(gs_passport_compare(mine, &its));
+    if (strcmp(its.place, mine->place) != 0) its.pid = 0;
+    m->all[rank] = its;
+    m->left -= m->missing[rank];
+    m->missing[rank] = false;
+    return GS_OK;
+}
+
+/* "3 7 why": by rank 3, with a gs_status. */
+static gs_status fail_as(const gs_meeting *m, const char *value, bool before) {
+    int from, status, used = 0;
+    if (sscanf(value, "%d %d %n", &from, &status, &used) != 2 || used == 0) return GS_OK;
+    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
+    const gs_status code = known ? (gs_status)status : GS_E_PEER;
+    if (!before) return gs_fail(code, "%s", value + used);
+    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", m->r->rank, from, value + used);
+}
+
+static gs_status see(void *context, const char *key, const char *value) {
+    gs_meeting *m = context;
+    const int size = m->r->size;
+    int rank = rank_in(key, "rank", size);
+    if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
+    if (strcmp(key, "fault") == 0) return fail_as(m, value, false);
+    if (rank_in(key, "absent", size) >= 0) return fail_as(m, value, true);
+    /* A rank of a world of another size counts too: it has said so before. */
+    rank = rank_in(key, "gone", size);
+    if (rank >= 0 && rank != m->r->rank && m->left > 0)
+        return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);
+    return GS_OK;
+}
+
+static gs_status never_came(gs_meeting *m) {
+    char ranks[200] = "", strangers[300];
+    m->store->ops->strangers(m->store, strangers, sizeof strangers);
+    gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
+    return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s", m->r->rank,
+                   m->r->timeout, ranks, m->r->size, m->r->meet, strangers);
+}
+
+static gs_status wait_for_all(gs_meeting *m) {
+    const double end = gs_seconds() + m->r->timeout;
+    while (m->left > 0) {
+        const bool late = gs_seconds() >= end;
+        if (m->r->stop && *m->r->stop)
+            return gs_fail(GS_E_INTERRUPTED,
+                           "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);
+        GS_TRY(m->store->ops->look(m->store, LOOK, see, m));
+        if (late && m->left > 0) return never_came(m);
+    }
+    return GS_OK;
+}
+
+/* The first process with this number has come already. */
+static gs_status came_twice(const gs_meeting *m, const char *value) {
+    const gs_passport *mine = &m->all[m->r->rank];
+    gs_passport its = {.rank = mine->rank};
+    bool arrived;
+    GS_TRY(gs_passport_parse(mine, mine->rank, value, "the store", &arrived, &its));
+    return gs_fail(
+        GS_E_USAGE,
+        "rank %d has arrived twice: process %ld on %.*s, and process %ld on %.*s: give each node a node "
+        "rank of its own",
+        mine->rank, its.pid, (int)strcspn(its.place, " "), its.place, mine->pid,
+        (int)strcspn(mine->place, " "), mine->place);
+}
+
+static gs_status put_passport(const gs_meeting *m) {
+    char key[GS_STORE_KEY], value[GS_STORE_VALUE];
+    bool there = false;
+    gs_passport_text(&m->all[m->r->rank], false, value, sizeof value);
+    GS_TRY(m->store->ops->put(m->store, key_of("rank", m->r->rank, key), value, &there));
+    return there ? came_twice(m, value) : GS_OK;
+}
+
+/* Tell the others why this rank fails. The first fault stays: all ranks say the same. */
+static void put_fault(const gs_meeting *m, gs_status status) {
+    char value[GS_STORE_VALUE], message[1024];
+    bool there;
+    snprintf(message, sizeof message, "%s", gs_message());
+    snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, message);
+    m->store->ops->put(m->store, "fault", value, &there);
+    gs_fail(status, "%s", message);
+}
+
+static gs_status meet_at_store(gs_meeting *m) {
+    m->missing = calloc((size_t)m->r->size, sizeof *m->missing);
+    if (!m->missing) return gs_fail(GS_E_MEMORY, "no memory for %d ranks", m->r->size);
+    for (int i = 0; i < m->r->size; i++) m->missing[i] = i != m->r->rank;
+    m->left = m->r->size - 1;
+    gs_status status = put_passport(m);
+    if (status == GS_OK) status = wait_for_all(m);
+    if (status != GS_OK && status != GS_E_INTERRUPTED) put_fault(m, status);
+    return status;
+}
+
+gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {
+    gs_absence_arrived();
+    m->all = all;
+    gs_status status = m->store ? meet_at_store(m) : m->r->meet[0] ? GS_OK : gs_rendezvous_meet(m->r, all);
+    m->met = status == GS_OK;
+    m->failed = !m->met;
+    return status;
+}
+
+void gs_meeting_close(gs_meeting *m) {
+    char key[GS_STORE_KEY];
+    if (!m) return;
+    if (!m->store && !m->r->meet[0] && m->met) gs_rendezvous_leave(m->r);
+    if (m->store && m->met) m->store->ops->leave(m->store, key_of("rank", m->r->rank, key));
+    if (m->store) m->store->ops->free(m->store);
+    /* The others may not have read yet what this process holds for them. */
+    if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
+    gs_store_server_free(m->server);
+    free(m->missing);
+    free(m);
+}
+
+/* ---- staying away ---- */
+
+void gs_meeting_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
+    gs_rendezvous brief = *r;
+    gs_meeting *m;
+    char key[GS_STORE_KEY], value[GS_STORE_VALUE], message[1200];
+    bool there;
+    if (brief.timeout > 2) brief.timeout = 2;
+    brief.tell = NULL;
+    snprintf(message, sizeof message, "%s", why);
+    if (gs_meeting_open(&brief, &m) == GS_OK && m->store) {
+        snprintf(value, sizeof value, "%d %d %s", r->rank, (int)status, message);
+        m->store->ops->put(m->store, key_of("absent", r->rank, key), value, &there);
+        m->store->ops->free(m->store);
+        m->store = NULL;
+        if (m->server) gs_store_server_linger(m->server, r->size, LINGER_AWAY);
+        gs_meeting_close(m);
+    }
+    gs_fail(status, "%s", message);
+}

@@ -1,0 +1,30 @@
+/* How a process meets the others, whatever the place: a folder (rendezvous.h) or a store (store.h).
+ *
+ *     open        connect to the store, and choose the address at which this process is to listen
+ *     meet        tell who this is, and learn who and where the others are (passport.h)
+ *     close       all are connected, or this one has failed: clean up
+ *
+ * At a store a rank that fails before all have met says why, and every other rank fails with the same sentence; one
+ * that ends without a word is named by the store. Only for src/comm/.
+ */
+#pragma once
+
+#include "comm/passport.h"
+
+typedef struct gs_meeting gs_meeting;
+
+/* Errors: those of the store and of the secret; GS_E_USAGE: there is no such interface. */
+gs_status gs_meeting_open(const gs_rendezvous *, gs_meeting **out);
+
+const char *gs_meeting_address(const gs_meeting *);
+
+/* This process's passport, complete but for address and port. */
+gs_status gs_meeting_passport(const gs_meeting *, gs_passport *);
+
+/* As gs_rendezvous_meet. */
+gs_status gs_meeting_meet(gs_meeting *, gs_passport *all);
+
+void gs_meeting_close(gs_meeting *); /* NULL is allowed */
+
+/* See gs_comm_stay_away, for a store. */
+void gs_meeting_stay_away(const gs_rendezvous *, gs_status status, const char *why);

@@ -1,0 +1,89 @@
+#include "comm/meet/route.h"
+#include "core/text.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The address in numbers; false: it is no IP address, the interface is down, or it reaches one link only (fe80::). */
+static bool text_of(const struct ifaddrs *i, char *text, size_t size) {
+    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) return false;
+    const int family = i->ifa_addr->sa_family;
+    if (family == AF_INET6 &&
+        IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr))
+        return false;
+    const socklen_t length = family == AF_INET    ? sizeof(struct sockaddr_in)
+                             : family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                  : 0;
+    return length > 0 &&
+           getnameinfo(i->ifa_addr, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool gs_route_is_local(const char *address) {
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "0.0.0.0") == 0 ||
+           strcmp(address, "::1") == 0 || strcmp(address, "::") == 0;
+}
+
+void gs_route_list(char *text, size_t size) {
+    struct ifaddrs *all;
+    char one[64];
+    text[0] = '\0';
+    if (getifaddrs(&all) != 0) return;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+        if (text_of(i, one, sizeof one))
+            gs_append(text, size, "%s%s %s", *text ? ", " : "", i->ifa_name, one);
+    freeifaddrs(all);
+}
+
+gs_status gs_route_address(const char *interface, char *address, size_t size) {
+    struct ifaddrs *all;
+    char one[64], here[200];
+    bool found = false, is_v4 = false;
+    if (getifaddrs(&all) != 0) return gs_fail(GS_E_FILE, "this system does not list its network interfaces");
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        if (!text_of(i, one, sizeof one)) continue;
+        if (strcmp(i->ifa_name, interface) != 0 && strcmp(one, interface) != 0) continue;
+        const bool v4 = i->ifa_addr->sa_family == AF_INET;
+        if (found && (is_v4 || !v4)) continue;
+        snprintf(address, size, "%s", one);
+        found = true;
+        is_v4 = v4;
+    }
+    freeifaddrs(all);
+    if (found) return GS_OK;
+    gs_route_list(here, sizeof here);
+    return gs_fail(GS_E_USAGE,
+                   "this machine has no network interface or address '%.100s' that is up; it has: %s",
+                   interface, here);
+}
+
+const char *gs_route_interface(const char *address, char *text, size_t size) {
+    struct ifaddrs *all;
+    char one[64];
+    text[0] = '\0';
+    if (getifaddrs(&all) != 0) return text;
+    for (const struct ifaddrs *i = all; i && !*text; i = i->ifa_next)
+        if (text_of(i, one, sizeof one) && strcmp(one, address) == 0)
+            snprintf(text, size, " (%s)", i->ifa_name);
+    freeifaddrs(all);
+    return text;
+}
+
+bool gs_route_default(char *address, size_t size) {
+    /* connect() of a datagram socket looks up the route, and sends nothing; the address is one for documentation */
+    struct sockaddr_in far = {.sin_family = AF_INET, .sin_port = htons(9)}, here;
+    socklen_t length = sizeof here;
+    inet_pton(AF_INET, "203.0.113.1", &far.sin_addr);
+    int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool found = s >= 0 && connect(s, (const struct sockaddr *)&far, sizeof far) == 0 &&
+                       getsockname(s, (struct sockaddr *)&here, &length) == 0 &&
+                       inet_ntop(AF_INET, &here.sin_addr, address, (socklen_t)size) != NULL;
+    if (s >= 0) close(s);
+    return found;
+}

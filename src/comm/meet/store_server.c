@@ -1,0 +1,400 @@
+#include "comm/meet/store_server.h"
+#include "comm/meet/frames.h"
+#include "comm/meet/store_listen.h"
+#include "core/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { STRANGERS = 64, MEMBERS = 4096 + 64, ENTRIES = 5 * 4096, TICK_MS = 100, BACKLOG = 1024 };
+static const double patience = 2; /* s with a stranger, and with a member that does not read */
+
+typedef struct entry {
+    char *pair; /* key, 0, value, 0 */
+    size_t bytes;
+} entry;
+
+typedef enum stage { NOBODY, HELLO, PROOF, MEMBER } stage;
+
+typedef struct visitor {
+    stage stage;
+    int socket, told;        /* how many of the entries */
+    double since;            /* its coming; of a member: since when it does not read */
+    bool bye, greets;        /* greets: it has said a hello of this version */
+    char rank[GS_STORE_KEY]; /* "rank-1", which it has put; "" */
+    gs_hello mine, theirs;
+    gs_frames frames;
+    size_t in_bytes, out_bytes;
+    unsigned char in[GS_FRAME_MOST], out[4 * GS_FRAME_MOST];
+} visitor;
+
+struct gs_store_server {
+    int listener, wake[2], port;
+    unsigned char key[GS_SECRET];
+    char where[GS_STORE_WHERE];
+    bool running;
+    pthread_t thread;
+    visitor **visitor;   /* [visitors] */
+    struct pollfd *poll; /* [places + 2] */
+    int visitors, places;
+    entry *entry;
+    int entries;
+    atomic_long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
+    atomic_int came, present;         /* members: so far, and now */
+};
+
+/* ---- entries ---- */
+
+static const entry *find(const gs_store_server *s, const char *key) {
+    for (int i = 0; i < s->entries; i++)
+        if (strcmp(s->entry[i].pair, key) == 0) return &s->entry[i];
+    return NULL;
+}
+
+static bool add(gs_store_server *s, const char *key, const char *value) {
+    if (s->entries == ENTRIES) return false;
+    entry *larger = realloc(s->entry, ((size_t)s->entries + 1) * sizeof *larger);
+    if (!larger) return false;
+    s->entry = larger;
+    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
+    char *pair = malloc(k + v);
+    if (!pair) return false;
+    memcpy(pair, key, k);
+    memcpy(pair + k, value, v);
+    s->entry[s->entries].pair = pair;
+    s->entry[s->entries++].bytes = k + v;
+    return true;
+}
+
+/* ---- one visitor ---- */
+
+/* How a visitor's conversation goes on. */
+typedef enum verdict { STAYS, LEAVES, IS_WRONG } verdict;
+
+static void drop(gs_store_server *s, visitor *v) {
+    if (v->stage == HELLO || v->stage == PROOF) {
+        atomic_fetch_add(&s->strangers, 1);
+        if (v->greets) atomic_fetch_add(&s->unknowing, 1);
+    }
+    if (v->stage == MEMBER) {
+        char key[GS_STORE_KEY + 8];
+        if (v->rank[0] && !v->bye) {
+            snprintf(key, sizeof key, "gone-%s", v->rank + 5);
+            if (!find(s, key)) add(s, key, "");
+        }
+        atomic_fetch_sub(&s->present, 1);
+    }
+    close(v->socket);
+    v->stage = NOBODY;
+}
+
+static bool has_room(const visitor *v) {
+    return v->out_bytes + GS_FRAME_MOST <= sizeof v->out;
+}
+
+static void say(visitor *v, gs_frame_kind kind, const char *body, size_t bytes) {
+    v->out_bytes += gs_frame_write(&v->frames, kind, body, bytes, v->out + v->out_bytes);
+}
+
+static verdict put(gs_store_server *s, visitor *v, const char *body, size_t bytes) {
+    const char *key, *value;
+    const entry *old = gs_frame_pair(body, bytes, &key, &value) ? find(s, key) : NULL;
+    if (old) {
+        const char *its = old->pair + strlen(old->pair) + 1;
+        say(v, GS_FRAME_THERE, its, strlen(its) + 1);
+        return STAYS;
+    }
+    if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
+    if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    say(v, GS_FRAME_DONE, NULL, 0);
+    return STAYS;
+}
+
+/* Append what others came to the store. */
+static void strangers_text(const gs_store_server *s, char *text, size_t size) {
+    const long all = atomic_load(&s->strangers), unknowing = atomic_load(&s->unknowing);
+    text[0] = '\0';
+    if (unknowing > 0)
+        snprintf(text, size,
+                 "; %ld call%s turned away there, of gradsum with another secret: it must be the same on all "
+                 "machines",
+                 unknowing, unknowing == 1 ? " was" : "s were");
+    else if (all > 0)
+        snprintf(text, size, "; %ld stranger%s turned away there", all, all == 1 ? " was" : "s were");
+}
+
+static verdict obey(gs_store_server *s, visitor *v, gs_frame_kind kind, const char *body, size_t bytes) {
+    char text[240];
+    switch (kind) {
+    case GS_FRAME_PUT:
+        return put(s, v, body, bytes);
+    case GS_FRAME_COUNT:
+        strangers_text(s, text, sizeof text);
+        say(v, GS_FRAME_NUMBER, text, strlen(text) + 1);
+        return STAYS;
+    case GS_FRAME_BYE:
+        v->bye = true;
+        return LEAVES;
+    default:
+        return IS_WRONG;
+    }
+}
+
+static bool send_now(const visitor *v, const void *words, size_t bytes) {
+    return send(v->socket, words, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+static verdict answer_hello(const gs_store_server *s, visitor *v) {
+    struct {
+        gs_hello hello;
+        unsigned char proof[GS_PROOF];
+    } answer;
+    memcpy(&v->theirs, v->in, sizeof v->theirs);
+    if (!gs_hello_fits(&v->theirs, GS_STORE_NUMBER) || v->theirs.line != GS_STORE_LINE ||
+        gs_hello_make(GS_STORE_NUMBER, v->theirs.from, GS_STORE_LINE, &v->mine) != GS_OK)
+        return IS_WRONG;
+    v->greets = true;
+    answer.hello = v->mine;
+    gs_proof_make(s->key, s->key, GS_STORE_NUMBER, &v->theirs, &v->mine, answer.proof);
+    v->stage = PROOF;
+    return send_now(v, &answer, sizeof answer) ? STAYS : IS_WRONG;
+}
+
+static verdict answer_proof(gs_store_server *s, visitor *v) {
+    static const char nod = GS_PROOF_NOD;
+    unsigned char wanted[GS_PROOF];
+    gs_proof_make(s->key, s->key, v->theirs.from, &v->theirs, &v->mine, wanted);
+    if (!gs_proof_equal(wanted, v->in) || !send_now(v, &nod, 1)) return IS_WRONG;
+    gs_frames_begin(&v->frames, s->key, &v->theirs, &v->mine, 0);
+    v->stage = MEMBER;
+    v->since = 0;
+    atomic_fetch_add(&s->came, 1);
+    atomic_fetch_add(&s->present, 1);
+    return STAYS;
+}
+
+/* Use up the first message of what has come in; *used 0: it is not complete. */
+static verdict take_one(gs_store_server *s, visitor *v, size_t *used) {
+    gs_frame_kind kind;
+    const char *body;
+    size_t bytes;
+    *used = 0;
+    if (v->stage != MEMBER) {
+        const size_t wanted = v->stage == HELLO ? sizeof(gs_hello) : GS_PROOF;
+        if (v->in_bytes < wanted) return STAYS;
+        *used = wanted;
+        return v->stage == HELLO ? answer_hello(s, v) : answer_proof(s, v);
+    }
+    if (!has_room(v)) return STAYS; /* it must read first */
+    const long length = gs_frame_read(&v->frames, v->in, v->in_bytes, &kind, &body, &bytes);
+    if (length < 0) return IS_WRONG;
+    *used = (size_t)length;
+    return length == 0 ? STAYS : obey(s, v, kind, body, bytes);
+}
+
+static void take_all(gs_store_server *s, visitor *v) {
+    for (size_t used = 1; used > 0;) {
+        if (take_one(s, v, &used) != STAYS) {
+            drop(s, v);
+            return;
+        }
+        memmove(v->in, v->in + used, v->in_bytes - used);
+        v->in_bytes -= used;
+    }
+}
+
+/* As much as there is, but not for ever: a flood from one must not keep the others from their turn. */
+static void hear(gs_store_server *s, visitor *v) {
+    for (int turn = 0; turn < 8 && v->stage != NOBODY && v->in_bytes < sizeof v->in; turn++) {
+        const ssize_t n = recv(v->socket, v->in + v->in_bytes, sizeof v->in - v->in_bytes, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n <= 0) {
+            drop(s, v);
+            return;
+        }
+        v->in_bytes += (size_t)n;
+        take_all(s, v);
+    }
+}
+
+/* Tell a member what is new, as far as it reads. */
+static void tell(gs_store_server *s, visitor *v) {
+    for (bool more = true; more && v->stage == MEMBER;) {
+        while (v->told < s->entries && has_room(v)) {
+            const entry *e = &s->entry[v->told++];
+            say(v, GS_FRAME_ENTRY, e->pair, e->bytes);
+        }
+        if (v->out_bytes == 0) return;
+        const ssize_t n = send(v->socket, v->out, v->out_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            if (v->since <= 0) v->since = gs_seconds();
+            if (gs_seconds() - v->since > 5 * patience) drop(s, v);
+            return;
+        }
+        if (n <= 0) {
+            drop(s, v);
+            return;
+        }
+        v->since = 0;
+        memmove(v->out, v->out + n, v->out_bytes - (size_t)n);
+        v->out_bytes -= (size_t)n;
+        take_all(s, v); /* what had no room before */
+        more = v->stage == MEMBER && (v->out_bytes > 0 || v->told < s->entries);
+    }
+}
+
+/* ---- all of them ---- */
+
+static void forget_those_who_left(gs_store_server *s) {
+    int kept = 0;
+    for (int i = 0; i < s->visitors; i++) {
+        if (s->visitor[i]->stage == NOBODY)
+            free(s->visitor[i]);
+        else
+            s->visitor[kept++] = s->visitor[i];
+    }
+    s->visitors = kept;
+}
+
+static bool make_place(gs_store_server *s) {
+    if (s->visitors < s->places) return true;
+    const size_t wanted = (size_t)s->places * 2 + 16;
+    visitor **v = realloc(s->visitor, wanted * sizeof(visitor *));
+    if (v) s->visitor = v;
+    struct pollfd *p = v ? realloc(s->poll, (wanted + 2) * sizeof *p) : NULL;
+    if (p) s->poll = p;
+    if (!p) return false;
+    s->places = (int)wanted;
+    return true;
+}
+
+/* The oldest stranger goes where there are too many, or no descriptor is left. */
+static bool drop_oldest_stranger(gs_store_server *s) {
+    visitor *oldest = NULL;
+    for (int i = 0; i < s->visitors; i++) {
+        visitor *v = s->visitor[i];
+        if ((v->stage == HELLO || v->stage == PROOF) && (!oldest || v->since < oldest->since)) oldest = v;
+    }
+    if (oldest) drop(s, oldest);
+    forget_those_who_left(s);
+    return oldest != NULL;
+}
+
+static void welcome(gs_store_server *s) {
+    for (int turn = 0; turn < STRANGERS; turn++) {
+        int yes = 1, strangers = 0;
+        int socket = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (socket < 0 && (errno == EMFILE || errno == ENFILE) && drop_oldest_stranger(s)) continue;
+        if (socket < 0) return;
+        for (int i = 0; i < s->visitors; i++) strangers += s->visitor[i]->stage != MEMBER;
+        if (strangers >= STRANGERS) drop_oldest_stranger(s);
+        visitor *v = s->visitors < MEMBERS && make_place(s) ? malloc(sizeof *v) : NULL;
+        if (!v) {
+            close(socket);
+            atomic_fetch_add(&s->strangers, 1);
+            return;
+        }
+        setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        memset(v, 0, offsetof(visitor, in));
+        v->stage = HELLO;
+        v->socket = socket;
+        v->since = gs_seconds();
+        s->visitor[s->visitors++] = v;
+    }
+}
+
+static void *serve(void *argument) {
+    gs_store_server *s = argument;
+    while (make_place(s)) {
+        const int here = s->visitors;
+        s->poll[0] = (struct pollfd){s->wake[0], POLLIN, 0};
+        s->poll[1] = (struct pollfd){s->listener, POLLIN, 0};
+        for (int i = 0; i < here; i++) {
+            const visitor *v = s->visitor[i];
+            s->poll[2 + i] =
+                (struct pollfd){v->socket, (short)(POLLIN | (v->out_bytes > 0 ? POLLOUT : 0)), 0};
+        }
+        const int ready = poll(s->poll, (nfds_t)here + 2, TICK_MS);
+        if (ready < 0 && errno != EINTR) gs_nap(0.05);
+        if (s->poll[0].revents) break;
+        const double now = gs_seconds();
+        for (int i = 0; i < here; i++) {
+            visitor *v = s->visitor[i];
+            if (ready > 0 && s->poll[2 + i].revents & (POLLIN | POLLHUP | POLLERR)) hear(s, v);
+            if (v->stage != MEMBER && v->stage != NOBODY && now - v->since > patience) drop(s, v);
+        }
+        if (ready > 0 && s->poll[1].revents) welcome(s);
+        for (int i = 0; i < s->visitors; i++) tell(s, s->visitor[i]);
+        forget_those_who_left(s);
+    }
+    return argument;
+}
+
+/* ---- making it ---- */
+
+gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsigned char key[GS_SECRET],
+                                 gs_store_server **out) {
+    gs_store_server *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the place where the ranks meet");
+    s->listener = s->wake[0] = s->wake[1] = -1;
+    memcpy(s->key, key, GS_SECRET);
+    gs_status status = gs_store_listen(p, ports > 0 ? ports : 1, key, &s->listener, &s->port, s->where);
+    if (status == GS_OK && pipe2(s->wake, O_CLOEXEC) != 0)
+        status = gs_fail(GS_E_FILE, "cannot make a pipe: %s", strerror(errno));
+    if (status != GS_OK) {
+        gs_store_server_free(s);
+        return status;
+    }
+    *out = s;
+    return GS_OK;
+}
+
+gs_status gs_store_server_start(gs_store_server *s) {
+    s->running = pthread_create(&s->thread, NULL, serve, s) == 0;
+    return s->running ? GS_OK
+                      : gs_fail(GS_E_MEMORY, "cannot start a thread for the place where the ranks meet");
+}
+
+int gs_store_server_port(const gs_store_server *s) {
+    return s->port;
+}
+
+void gs_store_server_where(const gs_store_server *s, char *text, size_t size) {
+    snprintf(text, size, "%s", s->where);
+}
+
+long gs_store_server_strangers(const gs_store_server *s) {
+    return atomic_load(&s->strangers);
+}
+
+void gs_store_server_linger(gs_store_server *s, int members, double seconds) {
+    for (double end = gs_seconds() + seconds; gs_seconds() < end;) {
+        if (atomic_load(&s->came) >= members && atomic_load(&s->present) == 0) return;
+        gs_nap(0.01);
+    }
+}
+
+void gs_store_server_free(gs_store_server *s) {
+    if (!s) return;
+    if (s->running && write(s->wake[1], "", 1) == 1) pthread_join(s->thread, NULL);
+    for (int i = 0; i < s->visitors; i++) close(s->visitor[i]->socket), free(s->visitor[i]);
+    for (int i = 0; i < s->entries; i++) free(s->entry[i].pair);
+    if (s->listener >= 0) close(s->listener);
+    for (int i = 0; i < 2; i++)
+        if (s->wake[i] >= 0) close(s->wake[i]);
+    free(s->visitor);
+    free(s->poll);
+    free(s->entry);
+    free(s);
+}

@@ -1,0 +1,72 @@
+/* All weights of a model to the host, and from there, wherever they lie. */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "layer/tensor.h"
+#include "model/model.h"
+
+enum { CHUNK = 1 << 20 /* floats of weights elsewhere that are in memory at once */ };
+
+/* The weights are on the host, and what follows them is on the device. */
+static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
+    gs_device *d = m->device;
+    const size_t state = (m->saved - m->params) * sizeof(float);
+    const gs_mem here = gs_at(m->weights, m->params);
+    GS_TRY(d->ops->settle(d));
+    if (to && to != m->weights_away && !d->rehearses) memcpy(to, m->weights_away, m->params * sizeof(float));
+    if (from && !d->rehearses) memcpy(m->weights_away, from, m->params * sizeof(float));
+    if (state == 0) return GS_OK;
+    return to ? d->ops->read(d, to + m->params, here, state)
+              : d->ops->write(d, here, from + m->params, state);
+}
+
+/* What is copied need not stay in memory. */
+static gs_status copy_weights(gs_model *m, float *to, const float *from) {
+    gs_device *d = m->device;
+    const gs_mem none = GS_NONE;
+    const size_t chunk = m->weights_away ? CHUNK : m->saved;
+    if (m->weights_in_windows) return copy_in_windows(m, to, from);
+    for (size_t at = 0; at < m->saved; at += chunk) {
+        const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
+        if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
+        if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
+        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes, NULL));
+    }
+    return GS_OK;
+}
+
+gs_status gs_model_map_weights(gs_model *m, float **host) {
+    void *mapped = m->weights_away;
+    if (!m->weights_in_windows)
+        GS_TRY(m->device->ops->map(m->device, m->weights, m->saved * sizeof(float), &mapped));
+    else /* there is room behind the weights */
+        GS_TRY(copy_in_windows(m, m->weights_away, NULL));
+    *host = mapped;
+    return GS_OK;
+}
+
+gs_status gs_model_unmap_weights(gs_model *m, float *host) {
+    return m->weights_in_windows ? GS_OK : m->device->ops->unmap(m->device, m->weights, host);
+}
+
+gs_status gs_model_read_weights(gs_model *m, float *host) {
+    return copy_weights(m, host, NULL);
+}
+
+/* Its part of each tensor of the whole. */
+static gs_status write_part(gs_model *m, const float *host) {
+    const gs_model *whole = m->undivided;
+    float *part = malloc((m->saved + 1) * sizeof *part);
+    if (!part) return gs_fail(GS_E_MEMORY, "out of memory for a part of %zu weights", m->saved);
+    for (int i = 0; i < m->saved_count; i++)
+        gs_tensor_take(m->param[i], m->tensor.rank, m->tensor.size, part + m->param[i]->at,
+                       host + whole->param[i]->at);
+    m->written = (uint32_t)crc32_z(0, (const void *)host, whole->saved * sizeof *host);
+    const gs_status status = copy_weights(m, NULL, part);
+    free(part);
+    return status;
+}
+
+gs_status gs_model_write_weights(gs_model *m, const float *host) {
+    return m->undivided ? write_part(m, host) : copy_weights(m, NULL, host);
+}

@@ -1,0 +1,137 @@
+#include "train/simulate/lists.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "comm/virtual/record.h"
+#include "core/cores.h"
+
+typedef struct gs_lists_entry {
+    gs_lists_key key;
+    gs_virtual_list *list; /* [ranks] */
+    struct gs_lists_entry *next;
+} entry;
+
+enum { CREW = 16 /* threads at most: ranks are recorded independently of each other */ };
+
+typedef struct member {
+    entry *e;
+    int first, each; /* ranks first, first + each, ... */
+    pthread_t thread;
+    gs_status status;
+    char message[300];
+} member;
+
+/* Buffers that nobody looks into: addresses, and memory only where a scheme copies. */
+static void *addresses(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static gs_status record_scheme(member *m, gs_recorder *r, void *data) {
+    const gs_lists_key *k = &m->e->key;
+    gs_sync *sync;
+    GS_TRY(gs_sync_create_wire(k->scheme, &r->comm, k->array, &sync));
+    gs_status status = GS_OK;
+    for (int rank = m->first; rank < k->ranks && status == GS_OK; rank += m->each) {
+        r->comm.rank = rank;
+        r->list = &m->e->list[rank];
+        status = gs_sync_run(sync, data, k->array.count);
+        if (status == GS_OK) status = gs_virtual_list_end(r->list);
+    }
+    gs_sync_free(sync);
+    return status;
+}
+
+static gs_status record_call(member *m, gs_recorder *r, void *in, void *out) {
+    const gs_lists_key *k = &m->e->key;
+    for (int rank = m->first; rank < k->ranks; rank += m->each) {
+        r->comm.rank = rank;
+        r->list = &m->e->list[rank];
+        GS_TRY(gs_call_run(&r->comm, &k->call, in, out));
+        GS_TRY(gs_virtual_list_end(r->list));
+    }
+    return GS_OK;
+}
+
+static gs_status record(member *m) {
+    const gs_lists_key *k = &m->e->key;
+    gs_recorder r;
+    gs_recorder_begin(&r, k->ranks);
+    const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
+    const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
+                          : call.in > call.out ? call.in
+                                               : call.out,
+                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) + 4096;
+    void *data = addresses(bytes), *other = addresses(bytes);
+    gs_status status =
+        data && other ? GS_OK : gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
+    if (status == GS_OK) status = k->scheme ? record_scheme(m, &r, data) : record_call(m, &r, data, other);
+    if (data) munmap(data, bytes);
+    if (other) munmap(other, bytes);
+    return status;
+}
+
+static void *thread_main(void *argument) {
+    member *m = argument;
+    m->status = record(m);
+    if (m->status != GS_OK) snprintf(m->message, sizeof m->message, "%s", gs_message());
+    return NULL;
+}
+
+static gs_status record_all(entry *e) {
+    member crew[CREW];
+    const int cores = gs_cpu_cores(), wanted = e->key.ranks < 64 ? 1 : cores < CREW ? cores : CREW;
+    int started = 0;
+    for (; started < wanted; started++) {
+        crew[started] = (member){.e = e, .first = started, .each = wanted};
+        if (pthread_create(&crew[started].thread, NULL, thread_main, &crew[started]) != 0) break;
+    }
+    for (int i = started; i < wanted; i++) {
+        crew[i] = (member){.e = e, .first = i, .each = wanted};
+        thread_main(&crew[i]);
+    }
+    gs_status status = GS_OK;
+    for (int i = 0; i < started; i++) pthread_join(crew[i].thread, NULL);
+    for (int i = 0; i < wanted; i++)
+        if (crew[i].status != GS_OK && status == GS_OK)
+            status = gs_fail(crew[i].status, "%s", crew[i].message);
+    return status;
+}
+
+static bool is_same(const gs_lists_key *a, const gs_lists_key *b) {
+    return a->scheme == b->scheme && a->ranks == b->ranks && a->array.count == b->array.count &&
+           a->array.wire == b->array.wire && a->array.tail == b->array.tail &&
+           a->call.operation == b->call.operation && a->call.count == b->call.count;
+}
+
+gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *key, const gs_virtual_list **out) {
+    entry *e = lists->first;
+    while (e && !is_same(&e->key, key)) e = e->next;
+    if (!e) {
+        e = calloc(1, sizeof *e);
+        if (!e) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
+        e->key = *key;
+        e->next = lists->first;
+        lists->first = e;
+        e->list = calloc((size_t)key->ranks, sizeof *e->list);
+        if (!e->list) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
+        for (int r = 0; r < key->ranks; r++) e->list[r].ranks = key->ranks;
+        GS_TRY(record_all(e));
+    }
+    *out = e->list;
+    return GS_OK;
+}
+
+void gs_lists_free(gs_lists *lists) {
+    while (lists->first) {
+        entry *e = lists->first;
+        lists->first = e->next;
+        for (int r = 0; e->list && r < e->key.ranks; r++) gs_virtual_list_free(&e->list[r]);
+        free(e->list);
+        free(e);
+    }
+}

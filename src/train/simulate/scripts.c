@@ -1,0 +1,269 @@
+#include "train/simulate/scripts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "layer/tensor.h"
+#include "train/buckets.h"
+
+/* ---- items ---- */
+
+gs_status gs_scripts_add(gs_scripts *s, int rank, gs_virtual_item item, bool compute) {
+    gs_virtual_script *script = &s->script[rank];
+    if (script->items == s->room[rank]) {
+        const int room = s->room[rank] ? 2 * s->room[rank] : 16;
+        gs_virtual_item *more = realloc(s->item[rank], (size_t)room * sizeof *more);
+        if (!more) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", s->workers);
+        s->item[rank] = more;
+        s->room[rank] = room;
+        script->item = more;
+    }
+    s->item[rank][script->items++] = item;
+    if (compute) s->compute[rank] += item.seconds;
+    return GS_OK;
+}
+
+gs_status gs_scripts_add_sum(gs_scripts *s, const gs_sim_group *g, int place, const gs_lists_key *key) {
+    const gs_virtual_list *list;
+    if (g->size == 1) return GS_OK;
+    GS_TRY(gs_lists_of(&s->lists, key, &list));
+    const gs_virtual_item item = {.what = GS_VIRTUAL_LIST,
+                                  .base = g->base,
+                                  .stride = g->stride,
+                                  .list = &list[place],
+                                  .kind = GS_SIM_SUM};
+    return gs_scripts_add(s, g->base + place * g->stride, item, false);
+}
+
+/* What the formula of the scheme gives for it, on links between hosts. */
+static void add_formula(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
+                        const gs_lists_key *key) {
+    const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
+    const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
+    if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32)
+        s->formula = NAN;
+    else if (key->ranks > 1)
+        s->formula += key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
+}
+
+static gs_status scheme_of(const gs_simulation *sim, gs_sync_array a, int ranks, gs_lists_key *out) {
+    *out = (gs_lists_key){.array = a, .ranks = ranks};
+    return gs_sync_find(sim->settings.sync, &out->scheme);
+}
+
+static gs_lists_key call_of(gs_operation operation, size_t count, int ranks) {
+    return (gs_lists_key){.call = {operation, count, GS_F32, GS_SUM, 0}, .ranks = ranks};
+}
+
+/* ---- replicas: step.c, overlap.h ---- */
+
+/* When the gradients from element `first` on are final. */
+static double moment_of(const gs_scripts *s, const gs_simulated_work *w, size_t first) {
+    double moment = s->forward;
+    for (int i = w->plan->net->children - 1; i >= 0; i--) {
+        moment += w->layer[i].backward;
+        if (w->layer[i].at <= first) break;
+    }
+    return moment;
+}
+
+static gs_status add_compute(gs_scripts *s, int rank) {
+    GS_TRY(gs_scripts_add(s, rank, gs_item_pass(s->forward, GS_SIM_FORWARD), true));
+    return gs_scripts_add(s, rank, gs_item_pass(s->backward, GS_SIM_BACKWARD), true);
+}
+
+static gs_status add_plain(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
+    const gs_sim_group all = {0, 1, sim->workers};
+    gs_lists_key key;
+    const gs_sync_array array = {w->plan->saved + GS_STATS, sim->settings.wire, gs_model_tail(w->plan)};
+    GS_TRY(scheme_of(sim, array, sim->workers, &key));
+    add_formula(s, sim, w, &key);
+    s->buckets = 1;
+    for (int r = 0; r < sim->workers; r++) {
+        GS_TRY(add_compute(s, r));
+        GS_TRY(gs_scripts_add_sum(s, &all, r, &key));
+        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update, GS_SIM_UPDATE), true));
+    }
+    return GS_OK;
+}
+
+static gs_virtual_item until(double seconds) {
+    return (gs_virtual_item){.what = GS_VIRTUAL_UNTIL, .seconds = seconds};
+}
+
+static gs_status add_buckets(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
+                             const gs_bucket *bucket) {
+    const gs_sim_group all = {0, 1, sim->workers};
+    s->overlaps = true;
+    for (int b = 0; b < s->buckets; b++) {
+        gs_lists_key key;
+        const gs_sync_array array = {bucket[b].count, sim->settings.wire,
+                                     b == 0 ? gs_model_tail(w->plan) : 0};
+        GS_TRY(scheme_of(sim, array, sim->workers, &key));
+        add_formula(s, sim, w, &key);
+        for (int r = 0; r < sim->workers; r++) {
+            GS_TRY(gs_scripts_add(s, r, until(moment_of(s, w, bucket[b].first)), false));
+            GS_TRY(gs_scripts_add_sum(s, &all, r, &key));
+        }
+    }
+    for (int r = 0; r < sim->workers; r++) {
+        s->compute[r] += s->forward + s->backward;
+        GS_TRY(gs_scripts_add(s, r, until(s->forward + s->backward), false));
+        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update, GS_SIM_UPDATE), true));
+    }
+    return GS_OK;
+}
+
+static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
+    const size_t layers = (size_t)w->plan->net->children,
+                 least = (size_t)sim->settings.bucket * 1024 / sizeof(float);
+    size_t *at = malloc((layers + 1) * sizeof *at);
+    gs_bucket *bucket = malloc((layers + 1) * sizeof *bucket);
+    gs_status status =
+        at && bucket ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
+    for (size_t i = 0; i < layers && status == GS_OK; i++) at[i] = w->layer[i].at;
+    if (status == GS_OK) {
+        s->buckets = gs_buckets_plan(at, (int)layers, w->plan->saved + GS_STATS, least, bucket);
+        status = add_buckets(s, sim, w, bucket);
+    }
+    free(at);
+    free(bucket);
+    return status;
+}
+
+/* ---- --zero 1: zero.c ---- */
+
+static gs_status add_zero(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
+    const int n = sim->workers;
+    const gs_sim_group all = {0, 1, n};
+    const size_t own = w->plan->params / (size_t)n,
+                 rest = w->plan->params % (size_t)n + gs_model_tail(w->plan);
+    const gs_lists_key scatter = call_of(GS_REDUCE_SCATTER, own * (size_t)n, n),
+                       common = call_of(GS_ALL_REDUCE, rest, n), gather = call_of(GS_ALL_GATHER, own, n);
+    s->formula = NAN;
+    s->buckets = 1;
+    for (int r = 0; r < n; r++) {
+        GS_TRY(add_compute(s, r));
+        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &scatter));
+        GS_TRY(gs_scripts_add_sum(s, &all, r, &common));
+        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update / n, GS_SIM_UPDATE), true));
+        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &gather));
+    }
+    return GS_OK;
+}
+
+/* ---- --tensor: ways/tensor.c ---- */
+
+typedef struct shared {
+    double flops;
+    double forward, backward; /* floats of a sample that a group sums */
+} shared;
+
+static gs_status add_shared(gs_layer *l, void *context) {
+    shared *to = context;
+    to->flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
+    if (l->role == GS_TENSOR_ROWS) to->forward += (double)gs_shape_size(l->out);
+    if (l->role == GS_TENSOR_COLUMNS && l->needs_dx) to->backward += (double)gs_shape_size(l->in);
+    return GS_OK;
+}
+
+static shared shared_of(gs_layer *l) {
+    shared x = {0};
+    (void)gs_layer_walk(l, add_shared, &x);
+    return x;
+}
+
+static gs_status add_group_sum(gs_scripts *s, const gs_simulation *sim, const gs_layout *l, int rank,
+                               double floats) {
+    const int part = rank % l->tp;
+    const gs_sim_group group = {rank - part, 1, l->tp};
+    const double samples = (double)sim->settings.batch / l->dp;
+    if (!(floats > 0)) return GS_OK;
+    const gs_lists_key key = {
+        .scheme = &gs_sync_ring, .array = {(size_t)ceil(floats * samples), GS_WIRE_F32, 0}, .ranks = l->tp};
+    return gs_scripts_add_sum(s, &group, part, &key);
+}
+
+static gs_status add_tensor_rank(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
+                                 const gs_layout *l, const gs_model *part, int rank) {
+    const int layers = part->net->children;
+    for (int k = 0; k < 2 * layers; k++) {
+        const bool backward = k >= layers;
+        const int i = backward ? 2 * layers - 1 - k : k;
+        const shared whole = shared_of(w->plan->net->child[i]), mine = shared_of(part->net->child[i]);
+        /* a group has the samples of tp workers, and each of it a part of the work */
+        const double scale = l->tp * (whole.flops > 0 ? mine.flops / whole.flops : 1),
+                     takes = scale * (backward ? w->layer[i].backward : w->layer[i].forward);
+        GS_TRY(
+            gs_scripts_add(s, rank, gs_item_pass(takes, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true));
+        GS_TRY(add_group_sum(s, sim, l, rank, backward ? mine.backward : mine.forward));
+    }
+    return GS_OK;
+}
+
+static gs_status add_tensor_with(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
+                                 const gs_layout *l, const gs_model *part) {
+    const double share = (double)part->params / (double)w->plan->params;
+    gs_lists_key key;
+    const gs_sync_array array = {part->saved + GS_STATS, sim->settings.wire, gs_model_tail(part)};
+    GS_TRY(scheme_of(sim, array, l->dp, &key));
+    s->formula = NAN;
+    s->buckets = 1;
+    for (int r = 0; r < sim->workers; r++) {
+        const gs_sim_group beside = {r % l->tp, l->tp, l->dp};
+        GS_TRY(add_tensor_rank(s, sim, w, l, part, r));
+        GS_TRY(gs_scripts_add_sum(s, &beside, r / l->tp, &key));
+        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update * share, GS_SIM_UPDATE), true));
+    }
+    return GS_OK;
+}
+
+static gs_status add_tensor(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
+                            const gs_layout *l) {
+    gs_model *part;
+    const gs_tensor_group place = {.size = l->tp};
+    GS_TRY(gs_model_plan_tensor(w->plan->text, w->plan->in, &place, &part));
+    const gs_status status = add_tensor_with(s, sim, w, l, part);
+    gs_model_free(part);
+    return status;
+}
+
+/* ---- all ---- */
+
+static gs_status allocate(gs_scripts *s) {
+    const size_t n = (size_t)s->workers;
+    s->script = calloc(n, sizeof *s->script);
+    s->item = calloc(n, sizeof *s->item);
+    s->room = calloc(n, sizeof *s->room);
+    s->compute = calloc(n, sizeof *s->compute);
+    if (!s->script || !s->item || !s->room || !s->compute)
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", s->workers);
+    return GS_OK;
+}
+
+gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w, gs_scripts *s) {
+    const gs_layout l = gs_layout_of(&sim->settings, sim->workers);
+    *s = (gs_scripts){.workers = sim->workers};
+    GS_TRY(allocate(s));
+    for (int i = 0; i < w->plan->net->children; i++) {
+        s->forward += w->layer[i].forward;
+        s->backward += w->layer[i].backward;
+    }
+    for (int r = 0; r < sim->workers; r++)
+        GS_TRY(
+            gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
+    if (l.pp > 1) return gs_scripts_add_pipeline(s, sim, w, &l);
+    if (l.tp > 1) return add_tensor(s, sim, w, &l);
+    if (l.zero > 0) return add_zero(s, sim, w);
+    return sim->settings.bucket && sim->workers > 1 ? add_overlapped(s, sim, w) : add_plain(s, sim, w);
+}
+
+void gs_scripts_free(gs_scripts *s) {
+    for (int r = 0; s->item && r < s->workers; r++) free(s->item[r]);
+    free(s->script);
+    free(s->item);
+    free(s->room);
+    free(s->compute);
+    gs_lists_free(&s->lists);
+    *s = (gs_scripts){0};
+}

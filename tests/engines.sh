@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
+# torchrun on two, Open MPI's mpirun; and a server of Redis is where they meet. Each training must end with the weights
+# of `gradsum launch -n 4`. What is not installed is left out, and said (with GRADSUM_ENGINES=required: fails, except
+# for torchrun: TORCHRUN=/path/to/torchrun names it).
+set -u
+program=$(realpath "$1")
+if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with names of hosts, and processes, of its own: nothing is left of either
+    own=(--mount --pid --fork --mount-proc --kill-child)
+    if unshare "${own[@]}" true 2>/dev/null; then ENGINES_INSIDE=1 exec unshare "${own[@]}" "$0" "$@"; fi
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export HOME=$work GRADSUM_TIMEOUT=30 GRADSUM_SECRET_FILE=$work/secret
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/secret" && chmod 600 "$work/secret"
+unset GRADSUM_RANK GRADSUM_WORLD_SIZE GRADSUM_RENDEZVOUS GRADSUM_TRANSPORT
+training=(train --model softmax --steps 20 --threads 1 --batch 60 --exact)
+left_out=0 wrong=0
+
+hash_in() { sed -n 's/.*weights  sha256 \([0-9a-f]*\).*/\1/p' "$1" | sort -u; }
+
+skip() { # name why
+    echo "engines: $1: skipped: $2"
+    left_out=$((left_out + 1))
+}
+
+check() { # name output
+    if [ "$(hash_in "$2")" = "$wanted" ]; then
+        echo "engines: $1: right"
+    else
+        echo "engines: $1: WRONG: wanted weights $wanted in:" && sed 's/^/    /' "$2"
+        wrong=$((wrong + 1))
+    fi
+}
+
+"$program" launch -n 4 -- "${training[@]}" >"$work/launch" 2>&1
+wanted=$(hash_in "$work/launch")
+[ -n "$wanted" ] || { cat "$work/launch"; exit 1; }
+
+# ---- Slurm: a controller and two nodes on this machine ----
+
+start_slurm() {
+    local s=$work/slurm
+    mkdir -p "$s/state" "$s/n1" "$s/n2"
+    { cat /etc/hosts; echo "127.0.0.1 engine1 engine2"; } >"$s/hosts"
+    mount --bind "$s/hosts" /etc/hosts 2>/dev/null || { echo "the names of hosts cannot be changed here"; return; }
+    head -c 1024 /dev/urandom >"$s/key" && chmod 600 "$s/key" && chown munge "$s/key" 2>/dev/null
+    chmod 755 "$work" "$s"
+    munged --force --key-file="$s/key" --socket="$s/munge" --pid-file="$s/munge.pid" --log-file="$s/munge.log" \
+        --seed-file="$s/seed" >"$s/out" 2>&1 || { echo "munged does not start: $(tail -1 "$s/out")"; return; }
+    cat >"$s/slurm.conf" <<END
+ClusterName=engines
+SlurmctldHost=$(hostname)(127.0.0.1)
+SlurmUser=$(id -un)
+SlurmdUser=$(id -un)
+AuthType=auth/munge
+AuthInfo=socket=$s/munge
+CredType=cred/munge
+SlurmctldPort=$((17000 + RANDOM % 1000))
+StateSaveLocation=$s/state
+SlurmdSpoolDir=$s/%n
+SlurmctldPidFile=$s/slurmctld.pid
+SlurmdPidFile=$s/slurmd-%n.pid
+SlurmctldLogFile=$s/slurmctld.log
+SlurmdLogFile=$s/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+NodeName=engine1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=18001 CPUs=2
+NodeName=engine2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=18002 CPUs=2
+PartitionName=all Nodes=engine1,engine2 Default=YES OverSubscribe=FORCE:8
+END
+    export SLURM_CONF=$s/slurm.conf
+    slurmctld -c >"$s/out" 2>&1
+    slurmd -N engine1 >>"$s/out" 2>&1
+    slurmd -N engine2 >>"$s/out" 2>&1
+    for ((i = 0; i < 150; i++)); do
+        [ "$(sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return
+        sleep 0.1
+    done
+    echo "its nodes do not come up: $(tail -n 2 "$s"/out "$s"/*.log 2>/dev/null | tr '\n' ' ')"
+}
+
+if [ "$(id -u)" != 0 ] || [ "${ENGINES_INSIDE:-}" != 1 ]; then
+    skip Slurm "its daemons are started as root, in name spaces of their own"
+elif ! command -v slurmctld slurmd srun munged >/dev/null; then
+    skip Slurm "it is not installed (Debian: slurm-wlm, munge)"
+else
+    why=$(start_slurm)
+    export SLURM_CONF=$work/slurm/slurm.conf
+    if [ -n "$why" ]; then
+        skip Slurm "$why"
+    else
+        timeout 100 srun -N 2 -n 4 "$program" "${training[@]}" >"$work/srun" 2>&1
+        check "Slurm, 2 nodes with 2 processes each" "$work/srun"
+    fi
+fi
+
+# ---- torchrun, one and two nodes ----
+
+torchrun=${TORCHRUN:-$(command -v torchrun)}
+if [ -z "$torchrun" ]; then
+    echo "engines: torchrun: skipped: it is not installed (TORCHRUN=/path/to/torchrun names it)"
+else
+    timeout 100 "$torchrun" --no-python --nproc-per-node 4 "$program" "${training[@]}" >"$work/torchrun" 2>&1
+    check "torchrun, 1 node" "$work/torchrun"
+    port=$((30000 + RANDOM % 2000))
+    for r in 0 1; do
+        timeout 100 "$torchrun" --no-python --nproc-per-node 2 --nnodes 2 --node-rank $r --master-addr 127.0.0.1 \
+            --master-port $port "$program" "${training[@]}" >"$work/torchrun$r" 2>&1 &
+    done
+    wait %1 %2 2>/dev/null || wait
+    cat "$work/torchrun0" "$work/torchrun1" >"$work/torchrun"
+    check "torchrun, 2 nodes with 2 processes each" "$work/torchrun"
+fi
+
+# ---- mpirun: by MPI ----
+
+if ! command -v mpirun >/dev/null; then
+    skip mpirun "it is not installed (Debian: openmpi-bin, libopenmpi-dev)"
+else
+    timeout 100 mpirun --allow-run-as-root --oversubscribe -n 4 "$program" "${training[@]}" >"$work/mpirun" 2>&1
+    if grep -q 'was built without it' "$work/mpirun"; then
+        skip mpirun "this gradsum was built without MPI"
+    else
+        check mpirun "$work/mpirun"
+    fi
+fi
+
+# ---- Redis: two launches meet there ----
+
+redis() { # the run's name, options for each launch, ...: both launches; their output is in redis0 and redis1
+    local r name=$1
+    shift
+    for r in 0 1; do
+        timeout 100 "$program" launch --nodes 2 --node-rank $r --meet redis://127.0.0.1:$redis_port/$name "$@" \
+            -- "${training[@]}" >"$work/redis$r" 2>&1 &
+        pids[r]=$!
+    done
+    wait ${pids[0]} ${pids[1]}
+    cat "$work/redis0" "$work/redis1" >"$work/redis"
+}
+
+if ! command -v redis-server redis-cli >/dev/null; then
+    skip Redis "it is not installed (Debian: redis-server)"
+else
+    redis_port=$((32000 + RANDOM % 500)) pids=()
+    redis-server --port $redis_port --bind 127.0.0.1 --save '' --dir "$work" >"$work/redis.log" 2>&1 &
+    server=$!
+    for ((i = 0; i < 100; i++)); do redis-cli -p $redis_port ping >/dev/null 2>&1 && break; sleep 0.05; done
+    redis one -n 2
+    check "Redis, 2 nodes with 2 processes each" "$work/redis"
+    if [ -n "$(redis-cli -p $redis_port keys '*')" ]; then
+        echo "engines: Redis: WRONG: something is left there"
+        wrong=$((wrong + 1))
+    fi
+    # A stranger has written a passport: it is not believed, and the run ends with a sentence on both nodes.
+    redis-cli -p $redis_port hset gradsum:two rank-3 "$(printf '%064d' 0) rank 3 of 4" >/dev/null
+    redis two -n 2 --timeout 2
+    if grep -q 'of a run with the same name' "$work/redis1" && grep -q '^gradsum train: ' "$work/redis0"; then
+        echo "engines: Redis, a stranger's entry: right"
+    else
+        echo "engines: Redis, a stranger's entry: WRONG:" && cat "$work/redis" && wrong=$((wrong + 1))
+    fi
+    kill $server && wait $server 2>/dev/null
+fi
+
+# ---- the end ----
+
+[ "${ENGINES_INSIDE:-}" != 1 ] || [ ! -e "$work/slurm/hosts" ] || umount /etc/hosts 2>/dev/null
+[ $wrong -eq 0 ] && { [ $left_out -eq 0 ] || [ "${GRADSUM_ENGINES:-}" != required ]; }

@@ -1,0 +1,305 @@
+/* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names.
+ * And processes that torchrun, Slurm or the user has started, by their environment.
+ */
+#include "tests/program.h"
+#include "comm/meet/engines.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
+
+/* A port at which nobody listens. */
+static int free_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
+    close(s);
+    return ntohs(at.sin_port);
+}
+
+/* Run the lines of a shell script, in which $G is the program, $T a short training, and $M "--meet tcp://..." at a free
+ * port. `launch R ...` is a launch of node rank R, whose output begins its lines with "nR: ". All have a secret. */
+#define PREAMBLE                                                                                             \
+    "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"                                \
+    "G=%s/gradsum T='" TRAIN "' P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"                                     \
+    "launch() { r=$1; shift; { timeout 40 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "          \
+    "sed \"s/^/n$r: /\"; }\n"
+
+static int run_script(char **output, const char *script) {
+    return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, free_port(), script);
+}
+
+/* Several of them at once: most of their time they wait. output[i] is to be freed. */
+static void run_scripts(int count, const char *const *script, char **output) {
+    const char *folder = gs_test_folder();
+    char path[500], *all;
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/script%d", folder, i);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, free_port(), script[i]);
+        fclose(f);
+    }
+    gs_test_shell(&all, "cd %s; for s in script*; do sh $s >$s.out 2>&1 & done; wait", folder);
+    free(all);
+    for (int i = 0; i < count; i++) gs_test_shell(&output[i], "cat %s/script%d.out", folder, i);
+}
+
+static void assert_says(const char *script, const char *const *wanted) {
+    char *output;
+    run_script(&output, script);
+    for (; *wanted; wanted++)
+        if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
+    free(output);
+}
+
+/* The hash of the weights in what `train` prints. */
+static void hash_of(const char *output, char hash[65]) {
+    const char *at = strstr(output, "sha256 ");
+    if (!at || strlen(at) < 7 + 64) fail_msg("no hash in: %s", output);
+    memcpy(hash, at + 7, 64);
+    hash[64] = '\0';
+}
+
+static void nodes_train_as_one_machine_does(void **state) {
+    (void)state;
+    static const char *const scripts[] = {
+        "launch 0 -n 4 -- $T",
+        "launch 0 -n 4 --meet tcp -- $T",
+        "launch 1 --nodes 2 $M -n 2 -- $T & launch 0 --nodes 2 $M -n 2 -- $T",
+        "F=--meet=file:$HOME/meet; launch 1 --nodes 2 $F -n 2 -- $T & launch 0 --nodes 2 $F -n 2 -- $T",
+        "export GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P GRADSUM_WORLD_SIZE=4; "
+        "for r in 3 2 1; do GRADSUM_RANK=$r $G $T & done; GRADSUM_RANK=0 $G $T",
+    };
+    char first[65] = "", hash[65] = "", *output;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        run_script(&output, scripts[i]);
+        hash_of(output, i == 0 ? first : hash);
+        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
+        if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
+        free(output);
+    }
+}
+
+static void where_they_listen_is_printed(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "n0: gradsum launch: the ranks meet at 127.0.0.1 port ",
+        "n0: gradsum: the processes on the node of rank 0 listen at 127.0.0.1 (lo)",
+        "n1: gradsum: the processes on the node of rank 1 listen at 127.0.0.1 (lo)",
+        "n0: exit 0",
+        "n1: exit 0",
+        NULL};
+    assert_says("launch 1 --nodes 2 $M --interface lo -n 1 -- $T & launch 0 --nodes 2 $M -n 1 -- $T", wanted);
+}
+
+/* Every rank has a sentence. */
+static void nodes_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *script, *wanted[5];
+    } cases[] = {
+        {"launch 1 --nodes 3 $M -n 1 -- $T & launch 0 --nodes 3 $M -n 1 -- $T & sleep 0.4; "
+         "launch 1 --nodes 3 $M -n 1 -- $T | sed s/n1/second/",
+         {"n0: gradsum train: rank 1 has arrived twice: process ",
+          "n1: gradsum train: rank 1 has arrived twice: ",
+          "second: gradsum train: rank 1 has arrived twice: process "}},
+        {"launch 0 --nodes 2 $M -n 1 -- $T & sleep 0.4; launch 0 --nodes 2 $M -n 1 -- $T | sed s/n0/second/",
+         {"n0: gradsum train: two nodes were started with node rank 0", "second: gradsum launch: port ",
+          "a run of gradsum with the same secret meets there already"}},
+        {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 3 -- $T",
+         {"n0: gradsum train: rank ", "n1: gradsum train: rank ",
+          "is one of 6 processes, but rank 0 is one of 2: all "
+          "nodes need the same --nodes and -n"}},
+        {"launch 0 --nodes 2 $M -n 1 --timeout 4 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
+         "launch "
+         "1 --nodes 2 "
+         "$M -n 1 -- $T",
+         {"n0: gradsum train: rank 0 waited 4 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
+          "turned away there, of gradsum with another secret: it must be the same on all machines",
+          "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
+        {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
+         {"n0: gradsum train: rank 0: rank 1 failed before it joined: ", "n1: gradsum train: "}},
+        {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 --timeout 0.5 -- $T",
+         {"rank 0: no server of Redis could be used at 127.0.0.1 port ", "within 0.5 s: Connection refused"}},
+        {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",
+         {"rank 1: nobody could be reached at 127.0.0.1 port ",
+          "(Connection refused), where the ranks meet: start the "
+          "launch of node rank 0"}},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    const char *script[CASES];
+    char *output[CASES];
+    for (int i = 0; i < CASES; i++) script[i] = cases[i].script;
+    run_scripts(CASES, script, output);
+    for (int i = 0; i < CASES; i++) {
+        for (const char *const *wanted = cases[i].wanted; *wanted; wanted++)
+            if (!strstr(output[i], *wanted))
+                fail_msg("%s: wanted '%s' in: %s", cases[i].script, *wanted, output[i]);
+        free(output[i]);
+    }
+}
+
+static void wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--nodes 2 needs --meet", "launch --nodes 2 --node-rank 0 -n 1 -- train");
+    gs_test_program_prints(2, "--nodes 2 needs --node-rank",
+                           "launch --nodes 2 --meet tcp://h:1 -n 1 -- train");
+    gs_test_program_prints(2, "--node-rank 2 of 2 nodes: node ranks are 0 to 1",
+                           "launch --nodes 2 --node-rank 2 --meet tcp://h:1 -n 1 -- train");
+    gs_test_program_prints(2, "--meet: the place to meet is 'tcp://h'",
+                           "launch --meet tcp://h -n 1 -- train");
+    gs_test_program_prints(2, "--interface: this machine has no network interface",
+                           "launch --interface eth77 -n 1 -- train");
+    gs_test_program_prints(1, "can be reached from other machines, but there is one node",
+                           "launch --meet tcp://192.0.2.2:29400 -n 1 -- train");
+    gs_test_program_prints(1, "needs a port that all 2 nodes know",
+                           "launch --nodes 2 --node-rank 0 --meet tcp -n 1 -- train");
+}
+
+/* Strangers call all the time while two nodes train: the training ends as it should, and they are counted. */
+static void a_training_goes_on_among_strangers(void **state) {
+    (void)state;
+    char *output;
+    int strangers = 0;
+    run_script(&output,
+               "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 & "
+               "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 & "
+               "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
+               "2>/dev/null; sleep 0.005; done'");
+    const char *count = strstr(output, "n0: gradsum launch: ");
+    while (count && !strstr(count, " turned away, which did not prove to know the run's secret"))
+        count = NULL;
+    if (!count || !strstr(output, "n0: exit 0") || !strstr(output, "n1: exit 0")) fail_msg("%s", output);
+    count = strstr(output, " connection");
+    while (count > output && count[-1] >= '0' && count[-1] <= '9') count--;
+    strangers = atoi(count);
+    if (strangers < 1 || strangers > 40) fail_msg("%d strangers: %s", strangers, output);
+    free(output);
+}
+
+/* ---- other programs that start processes ---- */
+
+static void lists_of_slurm_begin_with_a_host(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"node7", "node7"},
+                                           {"node[07-09,12],gpu1", "node07"},
+                                           {"a,b", "a"},
+                                           {"n[3]", "n3"},
+                                           {"rack1-n[1,4]", "rack1-n1"}};
+    char host[20];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(gs_engine_first_host(cases[i][0], host, sizeof host));
+        assert_string_equal(host, cases[i][1]);
+    }
+    assert_false(gs_engine_first_host("", host, sizeof host));
+    assert_false(gs_engine_first_host("a-name-that-is-too-long", host, sizeof host));
+}
+
+static const char *const variables[] = {"RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_RANK",
+                                        "LOCAL_WORLD_SIZE",
+                                        "GROUP_WORLD_SIZE",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID",
+                                        "SLURM_PROCID",
+                                        "SLURM_NTASKS",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "SLURM_LOCALID",
+                                        "SLURM_STEP_NODELIST",
+                                        "SLURM_STEP_NUM_NODES",
+                                        "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID",
+                                        "GRADSUM_RENDEZVOUS"};
+
+static void environments_of_others_are_understood(void **state) {
+    (void)state;
+    static const struct {
+        const char *set; /* "NAME=VALUE NAME=VALUE" */
+        int rank, size, local, nodes;
+        const char *engine, *meet,
+            *run; /* run NULL: the values make no sense, and `meet` is in the message */
+    } cases[] = {
+        {"RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=node7 "
+         "MASTER_PORT=29500 "
+         "TORCHELASTIC_RUN_ID=abc",
+         3, 4, 1, 2, "torchrun", "tcp://node7:29501", "torchrun abc 29500, start 0"},
+        {"RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node7 MASTER_PORT=65535", 0, 2, -1, 1,
+         "torchrun", "tcp://127.0.0.1:65519", "torchrun  65535, start 0"},
+        {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=1", 1, 2, -1, 0, "torchrun",
+         "tcp://[fd00::1]:2", "torchrun  1, start 0"},
+        {"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "RANK is '2'", NULL},
+        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", 0, 0, 0, 0, NULL, "MASTER_PORT is 'x'", NULL},
+        {"RANK=1 WORLD_SIZE=2", 0, 1, -1, 0, NULL, "", ""}, /* others use such names too */
+        {"SLURM_PROCID=2 SLURM_NTASKS=9 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=0 SLURM_STEP_NODELIST=n[07-08] "
+         "SLURM_STEP_NUM_NODES=2 SLURM_JOB_ID=12 SLURM_STEP_ID=3",
+         2, 4, 0, 2, "Slurm", "tcp://n07:21212", "Slurm 12.3"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 "
+         "SLURM_STEP_ID=0",
+         0, 2, -1, 1, "Slurm", "tcp://127.0.0.1:21164", "Slurm 12.0"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "",
+         ""}, /* a batch script, no step */
+        {"SLURM_PROCID=0 SLURM_NTASKS=x SLURM_STEP_NODELIST=n1", 0, 0, 0, 0, NULL, "SLURM_NTASKS is 'x'",
+         NULL},
+        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 GRADSUM_RENDEZVOUS=redis://b:6379/x", 0, 2, -1, 0,
+         "torchrun", "redis://b:6379/x", "torchrun  1, start 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400], *rest, *word;
+        snprintf(text, sizeof text, "%s", cases[i].set);
+        for (word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+            char *equal = strchr(word, '=');
+            *equal = '\0';
+            setenv(word, equal + 1, 1);
+        }
+        gs_rendezvous r;
+        gs_status status = gs_rendezvous_from_environment(&r);
+        for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) unsetenv(variables[v]);
+        if (!cases[i].run) {
+            assert_fails(GS_E_USAGE, cases[i].meet, status);
+            continue;
+        }
+        if (status != GS_OK) fail_msg("%s: %s", cases[i].set, gs_message());
+        assert_int_equal(r.rank, cases[i].rank);
+        assert_int_equal(r.size, cases[i].size);
+        assert_int_equal(r.local, cases[i].local);
+        assert_int_equal(r.nodes, cases[i].nodes);
+        assert_string_equal(r.meet, cases[i].meet);
+        assert_string_equal(r.run, cases[i].run);
+        assert_string_equal(r.engine ? r.engine : "", cases[i].engine ? cases[i].engine : "");
+        assert_int_equal(r.hosts, r.rank == 0 && strncmp(r.meet, "tcp", 3) == 0);
+    }
+}
+
+/* Two nodes with two processes each. */
+static void a_faked_torchrun_and_slurm_train(void **state) {
+    (void)state;
+    static const char *const scripts[] = {
+        "launch 0 -n 4 -- $T",
+        "export WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$P; "
+        "for r in 3 2 1 0; do RANK=$r LOCAL_RANK=$((r % 2)) $G $T & done",
+        "export SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other SLURM_JOB_ID=$P "
+        "SLURM_STEP_ID=0; for r in 3 2 1 0; do SLURM_PROCID=$r SLURM_LOCALID=$((r % 2)) $G $T & done",
+    };
+    char first[65] = "", hash[65] = "", *output;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        run_script(&output, scripts[i]);
+        hash_of(output, i == 0 ? first : hash);
+        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
+        free(output);
+    }
+}
+
+GS_TESTS(nodes, cmocka_unit_test(nodes_train_as_one_machine_does),
+         cmocka_unit_test(where_they_listen_is_printed), cmocka_unit_test(nodes_that_do_not_fit_are_named),
+         cmocka_unit_test(wrong_usage), cmocka_unit_test(a_training_goes_on_among_strangers),
+         cmocka_unit_test(lists_of_slurm_begin_with_a_host),
+         cmocka_unit_test(environments_of_others_are_understood),
+         cmocka_unit_test(a_faked_torchrun_and_slurm_train))

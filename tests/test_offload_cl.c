@@ -1,0 +1,195 @@
+/* --offload on OpenCL devices: y of the layers and weights are in the host's memory, and come back in time. */
+#include "tests/devices.h"
+#include "tests/training.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "layer/recompute.h"
+#include "train/memory.h"
+#include "train/offload.h"
+
+/* Nine units, and an update of three blocks. */
+static gs_settings settings(const char *devices) {
+    gs_settings s = gs_test_settings(devices);
+    s.model =
+        "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, "
+        "linear 40, tanh, linear 30, linear 10";
+    s.batch = 60;
+    s.steps = 5;
+    s.epochs = 1;
+    s.optimizer = &gs_adam;
+    s.lr = s.momentum = (float)NAN;
+    return s;
+}
+
+/* And the plan is what the run takes, kind by kind. */
+static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
+    gs_memory_plan plan;
+    gs_result without, with;
+    assert_ok(gs_train(&s, NULL, &without));
+    s.offload = offload;
+    assert_ok(gs_memory_plan_create(&s, &plan));
+    assert_ok(gs_train(&s, NULL, &with));
+    assert_same_bits(&without, &with, what);
+    assert_true(with.offload.on && with.offload.bytes > 0);
+    for (int i = 0; i < plan.workers; i++)
+        for (int p = 0; p < GS_MEMORY_PLACES; p++)
+            for (int k = 0; k < GS_MEMORY_KINDS; k++) {
+                const double said = plan.worker[i].use[p].bytes[k], took = with.worker[i].memory[p].bytes[k];
+                if (fabs(said - took) > 0.03 * took)
+                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
+                             i, took, gs_memory_word((gs_memory_kind)k), p, said);
+            }
+    gs_memory_plan_free(&plan);
+    gs_result_free(&without);
+    gs_result_free(&with);
+}
+
+static void the_same_bits(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    static const gs_optimizer_ops *const all[] = {&gs_adam, &gs_adamw, &gs_sgd, &gs_nesterov};
+    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) {
+        char what[GS_OFFLOAD_TEXT];
+        gs_settings s = settings("cl");
+        s.optimizer = all[offload % 4];
+        assert_same_with(s, offload, gs_offload_text(offload, what, sizeof what));
+    }
+    gs_settings s = settings("cl");
+    s.micro_batch = 25; /* several passes in a step, the last one smaller */
+    s.clip = 0.1f;
+    assert_same_with(s, GS_OFFLOADS, "in several passes, clipped");
+    s.micro_batch = 0;
+    s.recompute = 3;
+    assert_same_with(s, GS_OFFLOADS, "--recompute 3");
+    s.optimizer = &gs_lamb;
+    assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "activations with lamb");
+}
+
+static void the_same_bits_of_other_layers(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    static const int segments[] = {GS_RECOMPUTE_NONE, GS_RECOMPUTE_BLOCKS};
+    for (int i = 0; i < 2; i++) {
+        gs_settings s = settings("cl");
+        s.model = "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, "
+                  "batch_norm | conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, "
+                  "max_pool 2, 2 x down 6, conv 6 3x3 pad 1, relu, global_avg_pool, flatten, dropout 0.1, "
+                  "linear 10";
+        s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+        s.steps = 3;
+        s.recompute = segments[i];
+        assert_same_with(s, GS_OFFLOADS, "pooling, residuals and running statistics");
+    }
+    char data[700];
+    gs_settings s = settings("cl");
+    snprintf(data, sizeof data, "text:%s", gs_test_text_file());
+    s.data = data;
+    s.model = "embedding 40 16, positions, 2 x (residual (layer_norm, linear 48, attention 2), residual "
+              "(layer_norm, linear "
+              "32, gelu, linear 16)), layer_norm, tied";
+    s.steps = 3;
+    s.batch = 4;
+    assert_same_with(s, GS_OFFLOADS, "a table that two layers share");
+}
+
+static void the_same_bits_with_several_workers(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = settings("cl,cl");
+    s.verify = 2;
+    assert_same_with(s, GS_OFFLOADS, "two workers");
+    s.devices = "cpu,cl";
+    assert_same_with(s, GS_OFFLOADS, "cpu and cl");
+    s.zero = 1;
+    s.devices = "cl,cl";
+    assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "--zero 1");
+}
+
+/* Three of ten layers are there at once, and a few of their weights. */
+static void it_takes_less(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    static const struct {
+        unsigned offload;
+        gs_memory_kind kind;
+        double most;
+    } cases[] = {{GS_OFFLOAD_ACTIVATIONS, GS_MEMORY_ACTIVATIONS, 0.5},
+                 {GS_OFFLOAD_WEIGHTS, GS_MEMORY_WEIGHTS, 0.7}};
+    gs_settings s = settings("cl");
+    s.model = "flatten, linear 700, 9 x (linear 700, tanh), linear 10";
+    s.batch = 200;
+    for (int i = 0; i < 2; i++) {
+        double took[2];
+        for (int with = 0; with < 2; with++) {
+            gs_memory_plan plan;
+            s.offload = with ? cases[i].offload : 0;
+            assert_ok(gs_memory_plan_create(&s, &plan));
+            took[with] = plan.worker[0].use[GS_ON_DEVICE].bytes[cases[i].kind];
+            gs_memory_plan_free(&plan);
+        }
+        if (took[1] > cases[i].most * took[0])
+            fail_msg("%s: %.0f bytes instead of %.0f", gs_memory_word(cases[i].kind), took[1], took[0]);
+    }
+}
+
+/* Saved, resumed, recorded, shown in histograms: all find the weights where they are. */
+static void whoever_reads_weights_finds_them(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    const char *folder = gs_test_folder();
+    static const char RUN[] =
+        "--model \"conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 512, linear 512, tanh, "
+        "linear 10\" --device cl --batch 20 --optimizer adam",
+                      OFF[] = "--offload optimizer,activations,weights";
+    char line[900], whole[65], resumed[65];
+    snprintf(line, sizeof line, "train %s --steps 4", RUN);
+    gs_test_sha256(line, whole);
+    gs_test_program_prints(0, "sha256",
+                           "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
+                           folder, folder, OFF);
+    gs_test_program_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
+    gs_test_program_prints(0, "no difference", "explain %s/off %s/on --tolerance 1e-9", folder, folder);
+    snprintf(line, sizeof line, "train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN, folder, folder,
+             OFF);
+    gs_test_sha256(line, resumed);
+    assert_string_equal(whole, resumed);
+}
+
+/* ---- --fit ---- */
+
+/* As few kinds as suffice. */
+static void fit_offloads(void **state) {
+    (void)state;
+    static const char RUN[] =
+        "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" --optimizer adam "
+        "--batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
+    const char *devices[] = {"cpu", "cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+        char *text;
+        static const struct {
+            int limit[2];
+            const char *chosen;
+        } cases[] = {{{145, 80}, "--fit chose --offload optimizer, with "},
+                     {{128, 60}, "--fit chose --offload optimizer,weights, with "}};
+        for (int c = 0; c < 2; c++) {
+            char line[300];
+            snprintf(line, sizeof line, RUN, cases[c].limit[i], devices[i]);
+            assert_int_equal(gs_test_program(&text, "%s", line), 0);
+            if (!strstr(text, cases[c].chosen)) fail_msg("%s: %s", line, text);
+            free(text);
+        }
+    }
+}
+
+static void bad_use_gets_a_sentence(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--tensor updates tensors one by one",
+                           "train --steps 1 --devices cl,cl --tensor 2 --offload weights");
+}
+
+GS_TESTS(offload_cl, cmocka_unit_test(the_same_bits), cmocka_unit_test(the_same_bits_of_other_layers),
+         cmocka_unit_test(the_same_bits_with_several_workers), cmocka_unit_test(it_takes_less),
+         cmocka_unit_test(whoever_reads_weights_finds_them), cmocka_unit_test(fit_offloads),
+         cmocka_unit_test(bad_use_gets_a_sentence))

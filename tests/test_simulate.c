@@ -1,0 +1,331 @@
+/* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it. */
+#include "tests/program.h"
+#include "tests/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "comm/virtual/record.h"
+#include "train/simulate/failures.h"
+#include "train/simulate/lists.h"
+#include "train/simulate/simulate.h"
+
+static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
+static const double GAMMA = 1e-10;
+
+/* ---- lists ---- */
+
+/* Every list gives back what was recorded, however it was folded. */
+static void lists_keep_every_move(void **state) {
+    (void)state;
+    enum { RANKS = 7, MOVES = 400 };
+    uint32_t seed = 1;
+    for (int draw = 0; draw < 200; draw++) {
+        gs_virtual_list l = {.ranks = RANKS};
+        gs_virtual_move was[MOVES] = {{0}};
+        for (int i = 0; i < MOVES; i++) {
+            seed = seed * 1664525 + 1013904223;
+            const bool again = i >= 3 && seed >> 28 < 14; /* mostly as two or three moves before */
+            const int back = draw % 3 + 1;
+            was[i] = again ? was[i - back]
+                           : (gs_virtual_move){seed >> 20 & 3, (int)(seed >> 8) % RANKS, 0,
+                                               (gs_virtual_deed)(seed >> 24 & 1)};
+            if (again) was[i].peer = (was[i].peer + draw) % RANKS;
+            assert_ok(gs_virtual_list_add(&l, was[i].deed, was[i].peer, was[i].bytes));
+        }
+        assert_ok(gs_virtual_list_end(&l));
+        int at = 0;
+        for (uint32_t r = 0; r < l.runs; r++)
+            for (uint64_t turn = 0; turn < l.run[r].times; turn++)
+                for (uint32_t p = 0; p < l.run[r].period; p++, at++) {
+                    const gs_virtual_move *m = &l.move[l.run[r].first + p];
+                    assert_true(at < MOVES);
+                    assert_int_equal(m->deed, was[at].deed);
+                    assert_int_equal(m->bytes, was[at].bytes);
+                    assert_int_equal(((uint64_t)m->peer + turn * (uint64_t)m->step) % RANKS, was[at].peer);
+                }
+        assert_int_equal(at, MOVES);
+        gs_virtual_list_free(&l);
+    }
+}
+
+/* ---- a sum ---- */
+
+typedef struct sum {
+    double took, sent_most, between;
+} sum;
+
+static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_array a, gs_link link,
+                  gs_link inside) {
+    const gs_virtual_cluster cluster = {ranks, hosts, link, inside, GAMMA};
+    const gs_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
+    const gs_virtual_list *list;
+    gs_lists lists = {0};
+    gs_virtual *v;
+    sum s = {0};
+    gs_virtual_item *item = calloc((size_t)ranks, sizeof *item);
+    gs_virtual_script *script = calloc((size_t)ranks, sizeof *script);
+    assert_ok(gs_lists_of(&lists, &key, &list));
+    assert_ok(gs_virtual_create(&cluster, &v));
+    for (int r = 0; r < ranks; r++) {
+        item[r] = (gs_virtual_item){.what = GS_VIRTUAL_LIST, .stride = 1, .list = &list[r]};
+        script[r] = (gs_virtual_script){&item[r], 1};
+    }
+    assert_ok(gs_virtual_play(v, script));
+    for (int r = 0; r < ranks; r++) {
+        const gs_virtual_account *k = &gs_virtual_accounts(v)[r];
+        s.took = fmax(s.took, k->ended);
+        s.sent_most = fmax(s.sent_most, k->sent[0] + k->sent[1]);
+        s.between += k->sent[0];
+        gs_sync_cost cost;
+        if (gs_sync_cost_of(scheme, ranks, r, a, &cost))
+            assert_near(k->sent[0] + k->sent[1], (double)cost.bytes, 0, 0);
+    }
+    gs_virtual_free(v);
+    gs_lists_free(&lists);
+    free(item);
+    free(script);
+    return s;
+}
+
+static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
+    return sum_of(scheme, ranks, ranks, (gs_sync_array){count, GS_WIRE_F32, 0}, fabric, none);
+}
+
+/* Where N divides the array, or is a power of two, all ranks do the same at the same time, as the formula has it. */
+static void equal_ranks_take_what_the_formula_says(void **state) {
+    (void)state;
+    static const gs_sync_scheme *const powers[] = {&gs_sync_tree, &gs_sync_recursive_doubling,
+                                                   &gs_sync_halving_doubling};
+    const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, GAMMA};
+    for (int n = 2; n <= 64; n += n < 8 ? 1 : n) {
+        const size_t count = 5000 * (size_t)n; /* a chunk: whole picoseconds */
+        assert_near(f32_sum(&gs_sync_ring, n, count).took, gs_sync_ring.time(n, 4.0 * (double)count, &m), 0,
+                    1e-12);
+        for (size_t i = 0; i < sizeof powers / sizeof *powers && (n & (n - 1)) == 0; i++)
+            assert_near(f32_sum(powers[i], n, count).took, powers[i]->time(n, 4.0 * (double)count, &m), 0,
+                        1e-12);
+    }
+}
+
+/* And every message of every scheme is recorded: sum_of compares bytes with the formulas. */
+static void all_schemes_send_what_they_say(void **state) {
+    (void)state;
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
+        for (int n = 2; n <= 9 && *s != &gs_sync_auto; n++)
+            for (int wire = GS_WIRE_F32; wire <= GS_WIRE_BF16; wire++) {
+                const gs_sync_array a = {1003, (gs_wire)wire, 5};
+                assert_true(sum_of(*s, n, n, a, fabric, none).took > 0);
+            }
+}
+
+static void a_parameter_server_is_a_bottleneck(void **state) {
+    (void)state;
+    enum { COUNT = 1 << 20 };
+    for (int n = 4; n <= 64; n *= 2) {
+        const double ps = f32_sum(&gs_sync_ps, 2 * n, COUNT).took / f32_sum(&gs_sync_ps, n, COUNT).took,
+                     ring = f32_sum(&gs_sync_ring, 2 * n, COUNT).took / f32_sum(&gs_sync_ring, n, COUNT).took;
+        assert_true(ps > 1.9);
+        assert_true(ring < 1.5);
+    }
+}
+
+/* 4 ranks on 2 hosts, recursive doubling: the second exchange is between hosts, and two ranks share each line. */
+static void a_host_has_one_line(void **state) {
+    (void)state;
+    enum { COUNT = 250000 };
+    const double bytes = 4.0 * COUNT, beta = 1 / fabric.bandwidth;
+    const gs_sync_array a = {COUNT, GS_WIRE_F32, 0};
+    const sum s = sum_of(&gs_sync_recursive_doubling, 4, 2, a, fabric, none);
+    assert_near(s.took, fabric.latency + 2 * beta * bytes + 2 * GAMMA * bytes, 0, 1e-12);
+    assert_near(s.between, 4 * bytes, 0, 0);
+    /* alone on their hosts they share nothing */
+    const sum own = sum_of(&gs_sync_recursive_doubling, 4, 4, a, fabric, none);
+    assert_near(own.took, 2 * (fabric.latency + beta * bytes + GAMMA * bytes), 0, 1e-12);
+    /* in one host they use its links alone */
+    const sum inside = sum_of(&gs_sync_recursive_doubling, 4, 1, a, (gs_link){1, 1}, fabric);
+    assert_near(inside.took, own.took, 0, 1e-12);
+    assert_near(inside.between, 0, 0, 0);
+}
+
+static void what_waits_for_ever_is_told(void **state) {
+    (void)state;
+    const gs_virtual_cluster cluster = {2, 2, fabric, none, 0};
+    const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = 4};
+    const gs_virtual_script scripts[] = {{&waits, 1}, {NULL, 0}};
+    gs_virtual *v;
+    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_int_equal(gs_virtual_play(v, scripts), GS_E_USAGE);
+    assert_string_equal(gs_message(), "a deadlock: rank 0 waits for ever for a message from rank 1");
+    gs_virtual_free(v);
+}
+
+/* ---- a step ---- */
+
+static gs_simulation lenet(int workers, gs_link link) {
+    gs_simulation s = {.settings = gs_settings_default(), .workers = workers, .flops = 1e12, .gamma = -1};
+    s.settings.model = "lenet";
+    s.settings.batch = 0;
+    s.settings.sync = "ring";
+    s.settings.link = link;
+    return s;
+}
+
+static gs_simulated simulated(gs_simulation s) {
+    gs_simulated_work w;
+    gs_simulated r;
+    assert_ok(gs_simulation_settle(&s));
+    assert_ok(gs_simulated_work_create(&s, &w));
+    assert_ok(gs_simulate(&s, &w, &r));
+    gs_simulated_work_free(&w);
+    gs_simulated_free(&r);
+    return r;
+}
+
+static void infinite_links_leave_compute(void **state) {
+    (void)state;
+    for (int n = 1; n <= 9; n++) {
+        const gs_simulated r = simulated(lenet(n, none));
+        assert_near(r.step, r.compute, 2e-12, 0); /* whole picoseconds, of forward and of backward */
+        assert_near(r.efficiency, 1, 0, 1e-6);
+    }
+}
+
+static void a_sum_during_backward_is_hidden(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, fabric);
+    s.flops = 1e10;
+    const gs_simulated plain = simulated(s);
+    s.settings.bucket = 1;
+    const gs_simulated overlapped = simulated(s);
+    assert_true(overlapped.buckets > 1);
+    assert_true(overlapped.step < plain.step);
+    assert_true(gs_simulated_hidden(&overlapped) > 0.5);
+    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, of the sum of the slowest */
+    assert_near(overlapped.between, plain.between, 0, 0);
+}
+
+/* A worker that pauses in every step holds up all; the pauses are those of `train`. */
+static void pauses_hold_up_all(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, fabric);
+    const double without = simulated(s).step;
+    assert_true(gs_jitter_read("2:20ms@100%", &s.settings.jitter));
+    assert_near(simulated(s).step, without + 20e-3, 0, 1e-3);
+}
+
+static void layouts_send_what_their_formulas_say(void **state) {
+    (void)state;
+    const double weights = 4 * 61706.0;
+    gs_simulation s = lenet(4, fabric);
+    s.settings.layout = "dp4,zero1";
+    assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp2,tp2";
+    assert_true(simulated(s).sent_most > 0.5 * weights);
+    s.settings.layout = "dp1,pp4";
+    s.settings.link = none;
+    s.settings.micro_batches = 8;
+    const gs_simulated pipeline = simulated(s);
+    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
+    assert_true(pipeline.efficiency > 0.2);
+}
+
+/* ---- failures ---- */
+
+static void the_optimum_is_one(void **state) {
+    (void)state;
+    gs_failures f = {
+        .mtbf = 30 * 86400.0, .hosts = 100, .work = 5 * 86400.0, .checkpoint = 60, .restart = 120, .seed = 1};
+    gs_failures_cost best, other;
+    assert_ok(gs_failures_expect(&f, &best));
+    assert_near(best.mtbf, 25920, 0, 1e-12);
+    assert_near(best.young, 1763.632615, 0, 1e-8); /* sqrt(2 60 25920) */
+    assert_true(best.daly < best.young && best.expected_daly <= best.expected_young);
+    assert_near(best.drawn, best.expected, 0, 0.02);
+    for (double factor = 0.25; factor <= 4; factor *= 2) {
+        f.every = best.daly * factor;
+        assert_ok(gs_failures_expect(&f, &other));
+        assert_true(other.expected >= best.expected);
+    }
+    f.every = 1e6;
+    assert_int_equal(gs_failures_expect(&f, &other), GS_E_USAGE);
+    f.every = 0;
+    f.checkpoint = 1e5; /* more than 2 M */
+    f.hosts = 10000;
+    assert_int_equal(gs_failures_expect(&f, &other), GS_E_USAGE);
+}
+
+/* ---- the command ---- */
+
+#define CLUSTER                                                                                              \
+    "simulate --workers 16 --hosts 4 --link 5us,12.5GB/s --inside 1us,200GB/s --model lenet --flops "        \
+    "1TFLOP/s "
+
+static void a_second_run_says_the_same(void **state) {
+    (void)state;
+    char *first, *second;
+    assert_int_equal(gs_test_program(&first, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
+    assert_int_equal(gs_test_program(&second, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
+    assert_string_equal(first, second);
+    cJSON *o = cJSON_Parse(first);
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "curve")), 5);
+    assert_near(gs_test_field(o, "workers")->valuedouble, 16, 0, 0);
+    cJSON_Delete(o);
+    free(first);
+    free(second);
+}
+
+static void lines_have_80_columns(void **state) {
+    (void)state;
+    char *text;
+    assert_int_equal(gs_test_program(&text, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps"), 0);
+    assert_non_null(strstr(text, "Young (1974)"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    free(text);
+}
+
+static void bad_use_is_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *says, *typed;
+    } cases[] = {
+        {"--workers N is required", "--link 5us,1GB/s"},
+        {"--link LATENCY,BANDWIDTH is required", "--workers 4"},
+        {"--hosts 3: 8 workers cannot be divided evenly", "--workers 8 --hosts 3 --link 5us,1GB/s"},
+        {"--inside LATENCY,BANDWIDTH says how", "--workers 8 --hosts 2 --link 5us,1GB/s"},
+        {"'5us,0GB/s' is not LATENCY,BANDWIDTH", "--workers 8 --link 5us,0GB/s"},
+        {"'5,1' is not LATENCY,BANDWIDTH", "--workers 8 --link 5,1"},
+        {"--flops: '10' is not", "--workers 8 --link 5us,1GB/s --flops 10"},
+        {"--flops: '0TFLOP/s' is not", "--workers 8 --link 5us,1GB/s --flops 0TFLOP/s"},
+        {"--workers: '100000000' is not", "--workers 100000000 --link 5us,1GB/s"},
+        {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
+        {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
+        {"simulate knows --zero 1, not 3", "--workers 8 --link 5us,1GB/s --layout dp8,zero3"},
+        {"it has 4 x 1 = 4 workers", "--workers 8 --link 5us,1GB/s --layout dp4"},
+        {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
+        {"--mtbf: '30' is not a number with us",
+         "--workers 8 --link 5us,1GB/s --mtbf 30 --checkpoint-cost 1s"},
+        {"--mtbf needs --checkpoint-cost", "--workers 8 --link 5us,1GB/s --mtbf 30d"},
+        {"--work goes with --mtbf", "--workers 8 --link 5us,1GB/s --work 3d"},
+        {"would hardly ever get through", "--workers 8 --link 5us,1GB/s --mtbf 1s --checkpoint-cost 60s"},
+        {"--input goes with --flops", "--workers 8 --link 5us,1GB/s --input 3x224x224"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[200];
+        snprintf(command, sizeof command, "simulate %s", cases[i].typed);
+        char *percent = strstr(command, "%%");
+        if (percent) memmove(percent, percent + 1, strlen(percent));
+        gs_test_program_prints(2, cases[i].says, "%s", command);
+    }
+}
+
+GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
+         cmocka_unit_test(equal_ranks_take_what_the_formula_says),
+         cmocka_unit_test(all_schemes_send_what_they_say),
+         cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
+         cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(infinite_links_leave_compute),
+         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
+         cmocka_unit_test(layouts_send_what_their_formulas_say), cmocka_unit_test(the_optimum_is_one),
+         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
+         cmocka_unit_test(bad_use_is_told))
