@@ -102,6 +102,8 @@ void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 void gs_timeline_span(gs_worker *, const gs_span *);
 /* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
+/* A sum in the worker's group (--tensor), which has just ended. */
+void gs_timeline_group_sum(gs_worker *, size_t bytes_sent, size_t floats, double start);
 /* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
  * `row`. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,

@@ -187,13 +187,14 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
         for (int n = 1; n < t; n *= 2) times++;
     else
         times = 2.0 * (t - 1) / t;
-    int columns = -1;
+    int columns = -1, in_pairs = 0;
     head(f, words);
     for (int i = 0; i < layers; i++) {
         const gs_layer *y = l->layer[i];
         if (y->role == GS_TENSOR_COLUMNS) columns = i;
         if (y->role != GS_TENSOR_ROWS || columns < 0) continue;
         const sum a = sums_in(l, i, GS_SPAN_FORWARD_LAYER), b = sums_in(l, columns, GS_SPAN_BACKWARD_LAYER);
+        in_pairs += a.count + b.count;
         f->measured += a.bytes + b.bytes;
         f->formula += times * (a.seconds + b.seconds) * sizeof(float);
         if (f->rows == GS_STEP_ROWS) continue;
@@ -212,6 +213,12 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
            "one of dx in backward.");
     say(f, "By the formula a worker sends %s times what is summed: %s bytes in these sums; %s were counted.",
         l->settings.exact ? "log2 T" : "2 (T - 1) / T", gs_thousands(f->formula), gs_thousands(f->measured));
+    const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
+    if (all.count > in_pairs)
+        say(f,
+            "Layers outside of pairs (an embedding, the layer tied to it) take %d more sums, of %s bytes "
+            "sent.",
+            all.count - in_pairs, gs_thousands(all.bytes - f->measured));
     say(f, "A worker holds %.3f MB of weights, of the model's %.3f MB.", l->result.tensor.held / MB,
         l->result.tensor.model / MB);
 }

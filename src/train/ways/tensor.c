@@ -35,8 +35,7 @@
 
 struct gs_tensor_worker {
     gs_sync *sync;       /* of the group */
-    double sums, floats; /* of this run's steps: all-reduces in the group, and what they summed */
-    double sent;         /* of this step, in bytes */
+    double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
     bool in_step;
     gs_held held;
     gs_held_part *part; /* one for each parameter */
@@ -58,12 +57,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!t->in_step) return GS_OK;
-    gs_timeline_span(w, &(gs_span){.start = start,
-                                   .end = gs_seconds(),
-                                   .bytes = t->sync->counted.bytes,
-                                   .count = count,
-                                   .row = GS_ROW_COMPUTE,
-                                   .kind = GS_SPAN_GROUP_SUM});
+    gs_timeline_group_sum(w, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
     t->sent += (double)t->sync->counted.bytes;
