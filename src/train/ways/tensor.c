@@ -34,7 +34,7 @@
 #include "train/timeline.h"
 
 struct gs_tensor_worker {
-    gs_sync *sync;       /* of the group */
+    gs_sync *sync;             /* of the group */
     double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
     bool in_step;
     gs_held held;
