@@ -4,8 +4,8 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make bench-simulate | make test-torch | make test-memory | make test-layouts | make test-faults |
-#          make test-engines
+#          make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
+#          make test-faults | make test-engines
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -123,7 +123,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-engines \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-product16 bench-simulate lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -315,7 +315,7 @@ test-install: all
 test-browser: all lessons-html slides
 	@tests/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then for test in step report eval lessons; do \
+	@if [ -x /usr/bin/python3 ]; then for test in step layouts report eval lessons; do \
 	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
@@ -368,6 +368,10 @@ bench-cl: all $(B)/bench-sgemm $(B)/bench-first
 # JPEGs a second that a core decodes, beside Pillow.
 bench-images: all $(B)/bench-jpeg
 	tests/bench_jpeg.sh $(B)
+
+# Pipeline, tensor parallelism and ZeRO beside one core, or an all-reduce. NEWEST=PYTHON adds that PyTorch's own.
+bench-layouts: all
+	tests/bench_layouts.sh $(B)/gradsum
 
 # A product of matrices in 16 bits beside OpenBLAS's in f32.
 bench-product16: $(B)/bench-product16

@@ -32,12 +32,17 @@ static gs_status fetcher_of(gs_device *d, gs_fetcher **out) {
     return GS_OK;
 }
 
+static void tell_watcher(gs_device *d, gs_fetcher *f, const void *host) {
+    gs_fetcher_watch(f, d->away_watch, d->away_watch.moved ? (int)gs_ledger_kind_at(&d->memory, host) : 0);
+}
+
 gs_status gs_cpu_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {
     gs_fetcher *f;
     (void)to;
     *number = 0;
     if (d->rehearses) return GS_OK;
     GS_TRY(fetcher_of(d, &f));
+    tell_watcher(d, f, host);
     *number = gs_fetcher_fetch(f, host, bytes);
     return GS_OK;
 }
@@ -53,6 +58,7 @@ gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, u
     if (number) *number = 0;
     if (d->rehearses) return GS_OK;
     GS_TRY(fetcher_of(d, &f));
+    tell_watcher(d, f, host);
     const uint64_t dropped = gs_fetcher_drop(f, host, bytes);
     if (number) *number = dropped;
     return GS_OK;

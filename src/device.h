@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include "core/error.h"
 #include "core/ledger.h"
+#include "io/fetcher.h"
 
 typedef struct gs_backend gs_backend;
 typedef struct gs_device gs_device;
@@ -53,6 +54,7 @@ struct gs_device {
     unsigned offload;       /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
     gs_away_times away;         /* so far */
+    gs_away_watch away_watch;   /* told of what is fetched and put away next; on cpu alone (io/fetcher.h) */
     void *state;                /* the backend's own */
 };
 

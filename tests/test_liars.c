@@ -108,7 +108,7 @@ static void spans_that_cannot_be(void **state) {
                                     {.kind = GS_SPAN_PHASE, .index = GS_PHASES},
                                     {.kind = GS_SPAN_SEND, .index = 2},
                                     {.row = GS_ROW_SERVER + 2},
-                                    {.kind = GS_SPAN_GATHER + 1},
+                                    {.kind = GS_SPANS},
                                     {.end = NAN},
                                     {.start = -1e30}};
     gs_settings settings = {.trace.first = 1, .trace.last = 1};
@@ -122,9 +122,9 @@ static void spans_that_cannot_be(void **state) {
     assert_ok(gs_loader_create(set, &(gs_schedule){1, 1, 1, 0, 1, 1, 1, 1, 1, 0}, NULL, 1, 0, &loader));
     for (size_t i = 0; i <= sizeof spans / sizeof *spans; i++) {
         struct {
-            uint64_t head[2];
+            uint64_t head[3];
             gs_span span;
-        } words = {{1, 0}, i > 0 ? spans[i - 1] : (gs_span){.end = 1}};
+        } words = {{1, 0, 0}, i > 0 ? spans[i - 1] : (gs_span){.end = 1}};
         liar l = {.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = &l}, .words = &words};
         gs_worker w = {.comm = &l.comm, .settings = &settings, .model = model, .loader = loader};
         assert_ok(gs_timeline_create(&w, &w.timeline));

@@ -88,7 +88,10 @@ static const gs_help help = {
     "the next round. Worker r's gradient is 2^r in every element, so that each sum\n"
     "shows whose gradients are in it.\n\n"
     "With -o the gradients are those of a model's first step, and a page for the\n"
-    "browser shows all schemes: one file, which needs no network.",
+    "browser shows all schemes: one file, which needs no network.\n\n"
+    "With --pipeline P, --tensor T, --zero STAGE or --layout LIST, and the options of\n"
+    "train: a real step of a run whose workers share the model, as it went\n"
+    "(gradsum step --zero 3 --help).",
     "gradsum step --sync ring --workers 4 -o step.html", print_schemes};
 
 /* What the command line says. */
@@ -128,6 +131,7 @@ static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
 }
 
 int gs_cmd_step(int argc, char **argv) {
+    if (gs_step_is_of_layout(argc, argv)) return gs_step_layout_command(argc, argv);
     wish w = {.sync = "ring", .workers = 4};
     int exit_status;
     const gs_sync_scheme *scheme;

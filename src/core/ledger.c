@@ -1,5 +1,6 @@
 #include "core/ledger.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory.h"
@@ -90,6 +91,24 @@ void gs_ledger_tail(gs_ledger *l, const void *memory, gs_memory_kind kind, size_
         if (at_peak) l->peak[b->place] = l->now[b->place];
     }
     pthread_mutex_unlock(&l->lock);
+}
+
+void gs_ledger_now(gs_ledger *l, gs_memory_place place, gs_memory_use *out) {
+    pthread_mutex_lock(&l->lock);
+    *out = l->now[place];
+    pthread_mutex_unlock(&l->lock);
+}
+
+gs_memory_kind gs_ledger_kind_at(gs_ledger *l, const void *address) {
+    const uintptr_t at = (uintptr_t)address;
+    gs_memory_kind kind = GS_MEMORY_KINDS;
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < l->bookings && kind == GS_MEMORY_KINDS; i++) {
+        const uintptr_t begin = (uintptr_t)l->booking[i].memory;
+        if (at >= begin && at - begin < l->booking[i].bytes) kind = l->booking[i].kind;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return kind;
 }
 
 size_t gs_ledger_remove(gs_ledger *l, const void *memory) {

@@ -13,6 +13,8 @@ enum { ROOM = 64 };
 typedef struct range {
     char *begin, *end;
     bool drop;
+    int kind;
+    gs_away_watch watch;
 } range;
 
 struct gs_fetcher {
@@ -25,6 +27,8 @@ struct gs_fetcher {
     uint64_t given, done;
     bool end;
     gs_fetcher_times times;
+    gs_away_watch watch;
+    int kind;
 };
 
 #ifndef MADV_POPULATE_WRITE
@@ -60,7 +64,10 @@ static void *thread_main(void *argument) {
         pthread_mutex_unlock(&f->lock);
         const double start = gs_seconds();
         run(f, &r);
-        const double took = gs_seconds() - start;
+        const double end = gs_seconds(), took = end - start;
+        if (r.watch.moved && r.end > r.begin)
+            r.watch.moved(r.watch.context, r.watch.step,
+                          &(gs_away_move){start, end, (size_t)(r.end - r.begin), r.kind, !r.drop});
         pthread_mutex_lock(&f->lock);
         f->times.busy += took;
         if (!r.drop && r.end > r.begin) f->times.bytes += (double)(r.end - r.begin);
@@ -97,10 +104,19 @@ void gs_fetcher_free(gs_fetcher *f) {
     free(f);
 }
 
+void gs_fetcher_watch(gs_fetcher *f, gs_away_watch watch, int kind) {
+    pthread_mutex_lock(&f->lock);
+    f->watch = watch;
+    f->kind = kind;
+    pthread_mutex_unlock(&f->lock);
+}
+
 static uint64_t give(gs_fetcher *f, range r) {
     pthread_mutex_lock(&f->lock);
     while (f->given - f->done >= ROOM - 1) pthread_cond_wait(&f->changed, &f->lock);
     const uint64_t number = ++f->given;
+    r.watch = f->watch;
+    r.kind = f->kind;
     f->range[number % ROOM] = r;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
@@ -114,12 +130,13 @@ static char *page_of(const gs_fetcher *f, char *memory) {
 uint64_t gs_fetcher_fetch(gs_fetcher *f, void *memory, size_t bytes) {
     char *end = (char *)memory + bytes;
     if (bytes == 0) return 0;
-    return give(f, (range){page_of(f, memory), page_of(f, end - 1) + f->page, false});
+    return give(f, (range){.begin = page_of(f, memory), .end = page_of(f, end - 1) + f->page});
 }
 
 uint64_t gs_fetcher_drop(gs_fetcher *f, void *memory, size_t bytes) {
     char *begin = (char *)memory + f->page - 1;
-    return give(f, (range){page_of(f, begin), page_of(f, (char *)memory + bytes), true});
+    return give(f,
+                (range){.begin = page_of(f, begin), .end = page_of(f, (char *)memory + bytes), .drop = true});
 }
 
 void gs_fetcher_wait(gs_fetcher *f, uint64_t number) {

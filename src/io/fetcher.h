@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
@@ -18,6 +19,24 @@ typedef struct gs_fetcher gs_fetcher;
 /* GS_E_MEMORY: no memory, or no thread. */
 gs_status gs_fetcher_create(gs_fetcher **out);
 void gs_fetcher_free(gs_fetcher *); /* NULL is allowed. What it was asked for is not done any more. */
+
+/* Something that was brought or let go: by gs_seconds(). */
+typedef struct gs_away_move {
+    double start, end;
+    size_t bytes;
+    int kind; /* what it is used for, as gs_fetcher_watch was told */
+    bool brought;
+} gs_away_move;
+
+/* Called in the thread that does it, with the step that it was asked for in; moved NULL: nobody watches. */
+typedef struct gs_away_watch {
+    void (*moved)(void *context, uint64_t step, const gs_away_move *);
+    void *context;
+    uint64_t step;
+} gs_away_watch;
+
+/* Who is told of what is asked for from now on. */
+void gs_fetcher_watch(gs_fetcher *, gs_away_watch, int kind);
 
 /* Begin to bring all pages of these bytes into memory. Returns the number of this errand, from 1. One that has to wait
  * for room in the list waits. */

@@ -202,6 +202,9 @@ gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_me
     GS_TRY(gs_layer_walk(root, bind_one, &b));
     gs_dx_places places = {.max_batch = max_batch};
     const gs_status status = bind_activations(root, &places);
-    gs_lives_free(&places.lives);
+    if (status == GS_OK)
+        root->arena->lives = places.lives;
+    else
+        gs_lives_free(&places.lives);
     return status;
 }

@@ -44,6 +44,7 @@ int gs_dx_place(gs_layer *l, gs_dx_places *p, int dy) {
     /* then nobody has read the y that it did not make since the step before it */
     const int before = first && l->again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
     if (l->children == 0 || !l->ops->place_dx) p->now++;
+    l->backward_step = p->now;
     if (l->y_place >= 0 && (l->children == 0 || l->ops->place_dx))
         p->lives.life[l->y_place].dies = gs_y_is_read(l) ? p->now : before;
     if (l->ops->place_dx) return l->ops->place_dx(l, p, dy);

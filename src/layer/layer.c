@@ -33,6 +33,7 @@ void gs_layer_free(gs_layer *l) {
             l->device->ops->free(l->device, l->arena->piece[i]);
         if (l->arena) l->device->ops->free_away(l->device, l->arena->away);
         if (l->arena) free(l->arena->away_floats);
+        if (l->arena) gs_lives_free(&l->arena->lives);
         if (l->arena) free(l->arena->away_at);
         free(l->arena);
     }

@@ -126,6 +126,7 @@ enum { GS_ARENA_PIECES = 64 };
 typedef struct gs_arena {
     size_t most;
     gs_mem piece[GS_ARENA_PIECES];
+    gs_lives lives; /* who lies there, and when (dx_places.h) */
     /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
      * makes again. Where operators cannot work there, they have copies there (away.h). */
     float *away;
@@ -227,6 +228,7 @@ struct gs_layer {
     gs_device *device;
     gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
     int y_place, dx_place; /* numbers of the two among the root's lives; below 0: its own buffer, or none */
+    int backward_step;     /* how many steps of backward are done once its own is (gs_dx_places.now) */
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* remembered from forward */

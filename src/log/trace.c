@@ -54,10 +54,14 @@ static void name_rows(writer *w, int rank) {
         bool used = row == GS_ROW_COMPUTE;
         for (size_t i = 0; i < p->count && !used; i++) used = p->span[i].row == row;
         if (!used) continue;
-        static const char *const names[] = {"compute", "sync", "loader"};
+        static const char *const names[] = {"compute", "sync", "loader", "fetcher"};
         char name[40];
-        if (row < GS_ROW_SERVER)
+        if (row < GS_ROW_WEIGHTS)
             snprintf(name, sizeof name, "%s", names[row]);
+        else if (row < GS_ROW_GRADIENTS)
+            snprintf(name, sizeof name, "weights %d", row - GS_ROW_WEIGHTS);
+        else if (row < GS_ROW_SERVER)
+            snprintf(name, sizeof name, "gradients %d", row - GS_ROW_GRADIENTS);
         else
             snprintf(name, sizeof name, "server for worker %d", row - GS_ROW_SERVER);
         event(w, "M", rank, row);
@@ -82,6 +86,13 @@ static void name_layer(const writer *w, const char *direction, int number) {
     const gs_layer *l = w->layer[number];
     fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s %s%s%s\"", direction, direction, l->name,
             l->name[0] ? "." : "", l->ops->name);
+}
+
+static void name_stage(const writer *w, const gs_span *s) {
+    const char *direction = s->kind == GS_SPAN_STAGE_FORWARD ? "forward" : "backward";
+    fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s of micro-batch %d", direction, direction, s->index);
+    if (s->round > 0) fprintf(w->file, ", run %d", s->round);
+    fprintf(w->file, "\"");
 }
 
 static void name_span(const writer *w, const gs_span *s) {
@@ -112,6 +123,32 @@ static void name_span(const writer *w, const gs_span *s) {
     case GS_SPAN_GATHER:
         fprintf(w->file, ",\"cat\":\"load\",\"name\":\"gather %s\"", size_text(s->bytes));
         return;
+    case GS_SPAN_STAGE_FORWARD:
+    case GS_SPAN_STAGE_BACKWARD:
+        name_stage(w, s);
+        return;
+    case GS_SPAN_UNIT_GATHER:
+        fprintf(w->file, ",\"cat\":\"gather\",\"name\":\"all-gather of unit %d\"", s->index);
+        return;
+    case GS_SPAN_UNIT_REDUCE:
+        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"reduce-scatter of unit %d\"", s->index);
+        return;
+    case GS_SPAN_UNIT_WEIGHTS:
+    case GS_SPAN_UNIT_GRADIENTS:
+        fprintf(w->file, ",\"cat\":\"window\",\"name\":\"%s of unit %d\"",
+                s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
+        return;
+    case GS_SPAN_GROUP_SUM:
+        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"sum in the group\"");
+        return;
+    case GS_SPAN_FETCH:
+    case GS_SPAN_PUT_AWAY:
+        fprintf(w->file, ",\"cat\":\"fetch\",\"name\":\"%s %s of %s\"",
+                s->kind == GS_SPAN_FETCH ? "fetch" : "put away", size_text(s->bytes),
+                gs_memory_word((gs_memory_kind)s->index));
+        return;
+    case GS_SPANS:
+        return;
     }
 }
 
@@ -137,7 +174,22 @@ static void write_span(writer *w, int rank, const gs_span *s) {
         if (s->count) fprintf(w->file, ",\"first\":%" PRIu64 ",\"count\":%" PRIu64, s->first, s->count);
         if (server >= 0) fprintf(w->file, ",\"serves\":%d", server);
     }
+    if (!is_message(s) && s->kind >= GS_SPAN_UNIT_GATHER) fprintf(w->file, ",\"bytes\":%" PRIu64, s->bytes);
     fprintf(w->file, "}}");
+}
+
+/* What lies in memory, as a counter: Perfetto draws its values. */
+static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
+    event(w, "C", rank, 0);
+    fprintf(w->file, ",\"name\":\"memory\"");
+    add_time(w, "ts", nanoseconds(m->at));
+    fprintf(w->file, ",\"args\":{");
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) {
+        const bool split = k == GS_MEMORY_ACTIVATIONS;
+        fprintf(w->file, "%s\"%s%s\":%.0f", k > 0 ? "," : "", gs_memory_word((gs_memory_kind)k),
+                split ? ", free" : "", m->use.bytes[k] - (split ? m->needed : 0));
+    }
+    fprintf(w->file, ",\"activations\":%.0f}}", m->needed);
 }
 
 /* ---- arrows ---- */
@@ -224,6 +276,7 @@ static gs_status write_all(writer *w) {
     for (int r = 0; r < w->workers; r++) {
         name_rows(w, r);
         for (size_t i = 0; i < w->parts[r].count; i++) write_span(w, r, &w->parts[r].span[i]);
+        for (size_t i = 0; i < w->parts[r].samples; i++) write_memory(w, r, &w->parts[r].memory[i]);
         lost += w->parts[r].lost;
     }
     gs_status status = write_arrows(w);

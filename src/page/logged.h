@@ -63,7 +63,7 @@ enum { GS_LOGGED_TEXT = 96 }; /* most bytes of a name, with its final 0 */
 typedef struct gs_logged_event { /* something that took time */
     int row;                     /* where it is drawn: of gs_logged_trace.row */
     int name;                    /* of gs_logged_trace.name */
-    char category[12];           /* "load", "forward", "backward", "sync", "update", "message" */
+    char category[12];           /* "load", "forward", "backward", "sync", "update", "message", ... */
     double start, length;        /* in us, from the start of training */
     long step;                   /* -1: not known */
 } gs_logged_event;
@@ -79,11 +79,17 @@ typedef struct gs_logged_flow { /* an arrow from a send to its receive */
     double sent, received;
 } gs_logged_flow;
 
+/* pid, ts in us, and bytes of each kind (core/ledger.h); "activations" are those that are needed then, "activations,
+ * free" the rest of what is allocated for them. */
+extern const char *const gs_logged_memory_columns[];
+enum { GS_LOGGED_MEMORY_PID, GS_LOGGED_MEMORY_TIME, GS_LOGGED_MEMORY_KINDS };
+
 typedef struct gs_logged_trace {
     gs_logged_event *event;  /* in the order of their starts */
     gs_logged_row_name *row; /* in the order of workers and threads */
     gs_logged_flow *flow;
     char (*name)[GS_LOGGED_TEXT];
+    gs_logged_table memory; /* counters "memory", in the order of the file: gs_logged_memory_columns */
     size_t events, rows, flows, names;
     size_t event_room, row_room, flow_room, name_room;
 } gs_logged_trace;

@@ -141,10 +141,30 @@ static gs_status add_flow(gs_logged_trace *t, const cJSON *e, bool is_start) {
     return GS_OK;
 }
 
+const char *const gs_logged_memory_columns[] = {"pid",       "ts",          "weights",           "gradients",
+                                                "optimizer", "state",       "communication",     "workspace",
+                                                "data",      "activations", "activations, free", NULL};
+
+static gs_status add_memory(gs_logged_trace *t, const cJSON *e) {
+    const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(e, "args");
+    const double at = number_of(e, "ts");
+    if (strcmp(text_of(e, "name"), "memory") != 0 || !isfinite(at)) return GS_OK;
+    double *row = gs_logged_row(&t->memory);
+    if (!row) return no_memory();
+    row[GS_LOGGED_MEMORY_PID] = (double)whole_of(e, "pid");
+    row[GS_LOGGED_MEMORY_TIME] = at;
+    for (int i = GS_LOGGED_MEMORY_KINDS; gs_logged_memory_columns[i]; i++) {
+        const double x = number_of(bytes, gs_logged_memory_columns[i]);
+        row[i] = x >= 0 && x < 1e18 ? x : 0;
+    }
+    return GS_OK;
+}
+
 static gs_status add(gs_logged_trace *t, const cJSON *e, gs_logged_table *processes) {
     const char *phase = text_of(e, "ph");
     if (strcmp(phase, "X") == 0) return add_event(t, e);
     if (strcmp(phase, "M") == 0) return add_metadata(t, e, processes);
+    if (strcmp(phase, "C") == 0) return add_memory(t, e);
     if (strcmp(phase, "s") == 0) return add_flow(t, e, true);
     return strcmp(phase, "f") == 0 ? add_flow(t, e, false) : GS_OK;
 }
@@ -254,6 +274,7 @@ gs_status gs_logged_read_trace(gs_logged *log, const char *text, size_t length) 
     gs_logged_table processes = gs_logged_table_of(pair);
     const char *first = first_event(text);
     gs_status status = GS_OK;
+    log->trace.memory = gs_logged_table_of(gs_logged_memory_columns);
     if (first)
         status = read_events(log, first, text + length, &processes);
     else
@@ -268,5 +289,6 @@ void gs_logged_trace_free(gs_logged_trace *t) {
     free(t->row);
     free(t->flow);
     free(t->name);
+    free(t->memory.cell);
     *t = (gs_logged_trace){0};
 }

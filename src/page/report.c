@@ -218,6 +218,7 @@ gs_status gs_report_write(const cJSON *report, const char *title, const char *pa
         {"script", GS_PAGE_SCRIPT, gs_page_report_runs_js, NULL},
         {"script", GS_PAGE_SCRIPT, gs_page_report_charts_js, NULL},
         {"script", GS_PAGE_SCRIPT, gs_page_report_sweep_js, NULL},
+        {"script", GS_PAGE_SCRIPT, gs_page_report_memory_js, NULL},
         {"script", GS_PAGE_SCRIPT, gs_page_report_timeline_js, NULL},
         {"script", GS_PAGE_SCRIPT, gs_page_report_js, NULL},
         {NULL, GS_PAGE_TEXT, NULL, NULL},

@@ -9,7 +9,8 @@
  *                  share: [5], samples_per_s, trace: {all: how many events the log has,
  *                      names: [text], workers: ["worker 0 (cpu)"], rows: [[which of the workers, "sync"]],
  *                      events: [[row, kind, name, start, length, step]], by their starts; in us,
- *                      flows: [[row, time, row, time]]}}]
+ *                      flows: [[row, time, row, time]],
+ *                      memory: {kinds: [text], samples: [[which of the workers, time, bytes of each kind]]}}}]
  *     compare    true: the runs of `gradsum compare`, measured by the first
  *     sweep      {target, seeds, runs}: of `gradsum sweep` (src/cli/draw/sweep_page.c)
  *

@@ -178,6 +178,7 @@ function chooseSteps() {
 
 function chooseRun(run) {
   timeline.show(run);
+  drawAreasOfRun(run);
   $('line-step').replaceChildren(new Option('all', 'all'), ...timeline.steps.map((s) => new Option(String(s), String(s))));
   const shown = run.trace.events.length;
   $('line-note').textContent = shown < run.trace.all ? `The first ${grouped(shown)} of ${grouped(run.trace.all)} bars are shown.` : '';
@@ -212,6 +213,7 @@ function paint() {
   words();
   drawAll();
   if (timeline) timeline.draw();
+  if (timeline) drawAreasOfRun(runs[+$('line-run').value]);
 }
 
 lead();

@@ -2,7 +2,7 @@
 'use strict';
 
 const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // tones and patterns: look.phases
-const LANE = 19, HEAD = 34, GAP = 5, LEFT = 58; // px
+const LANE = 19, HEAD = 34, GAP = 5, LEFT = 72; // px
 
 class Timeline {
   constructor(canvas) {
@@ -141,7 +141,7 @@ class Timeline {
       before = row.worker;
       c.font = '11px system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
       c.fillStyle = look.soft;
-      c.fillText(short(row.text, 9), 0, row.y + LANE / 2 - 1);
+      c.fillText(short(row.text, 11), 0, row.y + LANE / 2 - 1);
       c.fillStyle = pale(look.faint, .22);
       c.fillRect(LEFT, row.y - 1, this.width - LEFT, row.lanes * LANE);
     }

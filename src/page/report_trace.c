@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_EVENTS = 16000, MOST_EVENTS = 8000, LEAST_EVENTS = 200 };
+enum { ALL_EVENTS = 16000, MOST_EVENTS = 8000, LEAST_EVENTS = 200, ALL_SAMPLES = 8000 };
 
 /* The categories, in the order in which report_timeline.js has their colours. */
 static int kind_of(const char *category) {
+    if (strcmp(category, "gather") == 0) return 3; /* of ZeRO: a sum's other half */
+    if (strcmp(category, "fetch") == 0) return 0;
     static const char *const kinds[] = {"load", "forward", "backward", "sync", "update", "message", "step"};
     for (int i = 0; i < 7; i++)
         if (strcmp(kinds[i], category) == 0) return i;
@@ -66,6 +68,29 @@ static void add_flows(cJSON *o, const gs_logged_trace *t, size_t shown) {
     }
 }
 
+/* {kinds: [name], samples: [[which of the workers, us, bytes of each kind]]}; of very many, each second or third. */
+static void add_memory(cJSON *o, const gs_logged_trace *t, int of) {
+    const size_t most = gs_report_room(ALL_SAMPLES, of, LEAST_EVENTS, ALL_SAMPLES);
+    const gs_logged_table *m = &t->memory;
+    if (m->rows == 0) return;
+    cJSON *memory = cJSON_AddObjectToObject(o, "memory"), *kinds = cJSON_AddArrayToObject(memory, "kinds"),
+          *samples = cJSON_AddArrayToObject(memory, "samples");
+    for (int k = GS_LOGGED_MEMORY_KINDS; k < m->columns; k++)
+        cJSON_AddItemToArray(kinds, cJSON_CreateString(m->column[k]));
+    const size_t each = m->rows > most ? (m->rows + most - 1) / most : 1;
+    for (size_t i = 0; i < m->rows; i += each) {
+        int worker = -1;
+        for (size_t w = 0; w < t->rows; w++) {
+            worker += w == 0 || t->row[w].process != t->row[w - 1].process;
+            if (t->row[w].process == (long)gs_logged_cell(m, i, GS_LOGGED_MEMORY_PID)) break;
+        }
+        cJSON *sample = GS_JSON_ARRAY(GS_JSON(worker), time_of(gs_logged_cell(m, i, GS_LOGGED_MEMORY_TIME)));
+        for (int k = GS_LOGGED_MEMORY_KINDS; k < m->columns; k++)
+            cJSON_AddItemToArray(sample, cJSON_CreateNumber(gs_logged_cell(m, i, k)));
+        cJSON_AddItemToArray(samples, sample);
+    }
+}
+
 gs_status gs_report_add_trace(cJSON *run, const gs_logged_trace *t, int of) {
     size_t most = gs_report_room(ALL_EVENTS, of, LEAST_EVENTS, MOST_EVENTS),
            shown = t->events < most ? t->events : most;
@@ -75,6 +100,7 @@ gs_status gs_report_add_trace(cJSON *run, const gs_logged_trace *t, int of) {
     add_rows(o, t);
     add_events(o, t, shown, place);
     add_flows(o, t, shown);
+    add_memory(o, t, of);
     cJSON_AddNumberToObject(o, "all", (double)t->events);
     free(place);
     return GS_OK;

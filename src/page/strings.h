@@ -7,10 +7,13 @@ extern const char gs_page_base_html[], gs_page_base_css[], gs_page_base_js[]; /*
 extern const char gs_page_step_html[], gs_page_step_css[];
 extern const char gs_page_step_record_js[], gs_page_step_draw_js[], gs_page_step_js[];
 
+extern const char gs_page_layout_html[], gs_page_layout_css[], gs_page_layout_js[];
+
 extern const char gs_page_eval_html[], gs_page_eval_css[], gs_page_eval_js[];
 
 extern const char gs_page_report_html[], gs_page_report_css[];
-extern const char gs_page_report_runs_js[], gs_page_report_charts_js[], gs_page_report_sweep_js[];
+extern const char gs_page_report_runs_js[], gs_page_report_charts_js[], gs_page_report_sweep_js[],
+    gs_page_report_memory_js[];
 extern const char gs_page_report_timeline_js[], gs_page_report_js[];
 extern const char gs_page_chart_js[];
 

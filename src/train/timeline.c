@@ -1,40 +1,16 @@
 #include "train/timeline.h"
-#include "core/memory.h"
 
 #include "core/clock.h"
-#include "layer/watch.h"
+#include "train/timeline_rows.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-/* Each row is written by one thread, so none waits for another. */
-typedef struct row {
-    gs_span *span;
-    size_t count, room;
-    uint64_t lost;
-} row;
-
-struct gs_timeline {
-    gs_worker *worker;
-    uint64_t first, last; /* steps */
-    double began;         /* the moment when training began */
-    bool recording;       /* the worker is in a recorded step ... */
-    uint64_t step;        /* ... this one */
-    gs_layer_watch *layers;
-    double *layer_start; /* by a layer's number */
-    gs_sync_observer sync;
-    gs_loader_observer loader;
-    double step_start;
-    int rows;
-    row row[];
-};
-
 /* ---- spans ---- */
 
-static gs_span *room_for_one(row *r) {
+static gs_span *room_for_one(gs_timeline_row *r) {
     if (gs_grow(&r->span, r->count, &r->room, sizeof *r->span)) return &r->span[r->count++];
     r->lost++;
     return NULL;
@@ -50,12 +26,11 @@ static void add(gs_timeline *t, gs_span s) {
 }
 
 void gs_timeline_phase(gs_worker *w, gs_phase phase, double start, double end) {
+    gs_timeline *t = w->timeline;
     if (!gs_timeline_records(w)) return;
-    add(w->timeline, (gs_span){.start = start,
-                               .end = end,
-                               .step = w->timeline->step,
-                               .kind = GS_SPAN_PHASE,
-                               .index = (int32_t)phase});
+    add(t, (gs_span){
+               .start = start, .end = end, .step = t->step, .kind = GS_SPAN_PHASE, .index = (int32_t)phase});
+    gs_timeline_memory_sample(&t->memory, w, end - t->began, t->step, 0, NULL, GS_FORWARD);
 }
 
 void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
@@ -66,6 +41,44 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
                                .row = GS_ROW_SYNC,
                                .kind = GS_SPAN_BUCKET,
                                .index = bucket});
+}
+
+void gs_timeline_span(gs_worker *w, const gs_span *s) {
+    if (!gs_timeline_records(w)) return;
+    gs_span span = *s;
+    span.step = w->timeline->step;
+    add(w->timeline, span);
+}
+
+void gs_timeline_group_sum(gs_worker *w, size_t bytes_sent, size_t floats, double start) {
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .bytes = bytes_sent,
+                                   .count = floats,
+                                   .kind = GS_SPAN_GROUP_SUM});
+}
+
+void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
+    if (!gs_timeline_records(w)) return;
+    gs_timeline_memory *m = &w->timeline->memory;
+    m->stages += backward ? -(double)bytes : (double)bytes;
+    if (m->stages < 0) m->stages = 0; /* of a micro-batch that was forward before recording began */
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .kind = backward ? GS_SPAN_STAGE_BACKWARD : GS_SPAN_STAGE_FORWARD,
+                                   .index = micro_batch,
+                                   .round = chunk});
+}
+
+/* In the fetcher's thread. `step` is that of the call, so nothing of the worker is read here. */
+static void see_away(void *context, uint64_t step, const gs_away_move *m) {
+    add(context, (gs_span){.start = m->start,
+                           .end = m->end,
+                           .step = step,
+                           .bytes = m->bytes,
+                           .row = GS_ROW_FETCHER,
+                           .kind = m->brought ? GS_SPAN_FETCH : GS_SPAN_PUT_AWAY,
+                           .index = m->kind});
 }
 
 void gs_timeline_message(gs_worker *w, int row, uint64_t step, bool received, int peer, size_t bytes,
@@ -109,8 +122,9 @@ static void see_gathered(void *context, const gs_piece *p, double start, double 
 
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
-    (void)direction, (void)pass, (void)in;
+    (void)pass, (void)in;
     gs_timeline *t = context;
+    gs_timeline_memory_begins(&t->memory, l, direction);
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     t->layer_start[l->number] = gs_seconds();
@@ -119,12 +133,14 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                              gs_mem out) {
-    (void)pass, (void)out;
+    (void)out;
     gs_timeline *t = context;
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
+    const double end = gs_seconds();
+    gs_timeline_memory_sample(&t->memory, t->worker, end - t->began, t->step, pass->n, l, direction);
     add(t, (gs_span){.start = t->layer_start[l->number],
-                     .end = gs_seconds(),
+                     .end = end,
                      .step = t->step,
                      .kind = direction == GS_FORWARD ? GS_SPAN_FORWARD_LAYER : GS_SPAN_BACKWARD_LAYER,
                      .index = l->number});
@@ -165,6 +181,7 @@ static gs_status create(gs_worker *w, gs_timeline **out) {
     t->last = w->settings->trace.last;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
+    GS_TRY(gs_timeline_memory_create(&t->memory, w->model));
     return agree_on_beginning(t);
 }
 
@@ -180,13 +197,21 @@ static void stop_watching(gs_timeline *t) {
     gs_layer_watch_end(t->layers);
     t->layers = NULL;
     t->worker->sync->observer = NULL;
+    t->worker->device->away_watch = (gs_away_watch){0};
     t->recording = false;
+}
+
+void gs_timeline_settle(const gs_worker *w) {
+    if (w->device && w->device->offload)
+        (void)w->device->ops->settle(w->device); /* what fails there, fails again */
 }
 
 void gs_timeline_free(gs_timeline *t) {
     if (!t) return;
     if (t->recording) stop_watching(t);
+    gs_timeline_settle(t->worker);
     gs_loader_watch(t->worker->loader, NULL);
+    gs_timeline_memory_free(&t->memory);
     for (int i = 0; i < t->rows; i++) free(t->row[i].span);
     free(t->layer_start);
     free(t);
@@ -206,9 +231,12 @@ gs_status gs_timeline_step_begins(gs_worker *w) {
     GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
     GS_TRY(gs_layer_watch_begin(w->model->net, (gs_layer_watcher){t, before_layer, after_layer}, &t->layers));
     w->sync->observer = &t->sync;
+    w->device->away_watch = (gs_away_watch){see_away, t, step};
     t->step = step;
+    t->memory.stages = 0;
     t->recording = true;
     t->step_start = gs_seconds();
+    gs_timeline_memory_sample(&t->memory, w, t->step_start - t->began, step, 0, NULL, GS_FORWARD);
     return GS_OK;
 }
 
@@ -218,125 +246,4 @@ void gs_timeline_step_ends(gs_worker *w) {
     add(t, (gs_span){.start = t->step_start, .end = gs_seconds(), .step = t->step, .kind = GS_SPAN_STEP});
     stop_watching(t);
     if (t->step == t->last) gs_loader_watch(w->loader, NULL);
-}
-
-/* ---- all on rank 0 ---- */
-
-void gs_timeline_parts_free(gs_timeline_part *parts, int workers) {
-    for (int r = 0; parts && r < workers; r++) free(parts[r].span);
-    free(parts);
-}
-
-/* All rows, one behind the other. */
-static gs_status join(const gs_timeline *t, gs_timeline_part *out) {
-    *out = (gs_timeline_part){0};
-    for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
-    out->span = malloc(out->count * sizeof *out->span + 1);
-    if (!out->span) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu spans", out->count);
-    size_t done = 0;
-    for (int i = 0; i < t->rows; i++) {
-        if (t->row[i].count > 0)
-            memcpy(out->span + done, t->row[i].span, t->row[i].count * sizeof *out->span);
-        done += t->row[i].count;
-        out->lost += t->row[i].lost;
-    }
-    return GS_OK;
-}
-
-/* The spans travel in blocks, so memory is taken only for what has arrived. */
-enum { BLOCK = 4096 };
-
-static size_t block_at(uint64_t at, uint64_t count) {
-    return count - at < BLOCK ? (size_t)(count - at) : BLOCK;
-}
-
-static gs_status receive(gs_comm *c, int rank, gs_timeline_part *out) {
-    uint64_t head[2];
-    GS_TRY(gs_comm_recv(c, head, sizeof head, rank));
-    out->lost = head[1];
-    while (out->count < head[0]) {
-        size_t n = block_at(out->count, head[0]);
-        gs_span *larger = realloc(out->span, (out->count + n) * sizeof *larger);
-        if (!larger)
-            return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", out->count + n, rank);
-        out->span = larger;
-        GS_TRY(gs_comm_recv(c, larger + out->count, n * sizeof *larger, rank));
-        out->count += n;
-    }
-    return GS_OK;
-}
-
-static gs_status send(gs_comm *c, const gs_timeline_part *mine) {
-    uint64_t head[2] = {mine->count, mine->lost};
-    GS_TRY(gs_comm_send(c, head, sizeof head, 0));
-    for (size_t at = 0, n; at < mine->count; at += n) {
-        n = block_at(at, mine->count);
-        GS_TRY(gs_comm_send(c, mine->span + at, n * sizeof *mine->span, 0));
-    }
-    return GS_OK;
-}
-
-/* How many values the index of a span may have: programs that show a span look up a name by it. */
-static size_t indices_of(int kind, size_t workers, size_t layers) {
-    switch (kind) {
-    case GS_SPAN_PHASE:
-        return GS_PHASES;
-    case GS_SPAN_FORWARD_LAYER:
-    case GS_SPAN_BACKWARD_LAYER:
-        return layers;
-    case GS_SPAN_SEND:
-    case GS_SPAN_RECEIVE:
-        return workers;
-    default:
-        return INT32_MAX;
-    }
-}
-
-static bool can_be(const gs_span *s, int workers, size_t layers) {
-    static const double most = 1e9; /* seconds */
-    return s->kind >= GS_SPAN_STEP && s->kind <= GS_SPAN_GATHER && s->row >= 0 &&
-           s->row < GS_ROW_SERVER + workers && s->index >= 0 &&
-           (size_t)s->index < indices_of(s->kind, (size_t)workers, layers) && fabs(s->start) < most &&
-           fabs(s->end) < most;
-}
-
-static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *part) {
-    size_t layers = gs_layer_count(w->model->net);
-    for (size_t i = 0; i < part->count; i++) {
-        const gs_span *s = &part->span[i];
-        if (!can_be(s, w->comm->size, layers))
-            return gs_fail(GS_E_PEER,
-                           "worker %d sent a span that cannot be: kind %d, index %d, row %d, %g s to %g s",
-                           rank, s->kind, s->index, s->row, s->start, s->end);
-    }
-    return GS_OK;
-}
-
-gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
-    gs_comm *c = w->comm;
-    gs_timeline_part mine, *all = NULL;
-    *parts = NULL;
-    gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
-    gs_status status = join(w->timeline, &mine);
-    if (c->rank != 0) {
-        if (status == GS_OK) status = send(c, &mine);
-        free(mine.span);
-        return status;
-    }
-    if (status == GS_OK && !(all = calloc((size_t)c->size, sizeof *all)))
-        status = gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", c->size);
-    if (!all) {
-        free(mine.span);
-        return status;
-    }
-    all[0] = mine;
-    for (int r = 1; r < c->size && status == GS_OK; r++) {
-        status = receive(c, r, &all[r]);
-        if (status == GS_OK) status = check(w, r, &all[r]);
-    }
-    if (status == GS_OK)
-        *parts = all;
-    else
-        gs_timeline_parts_free(all, c->size);
-    return status;
 }

@@ -5,7 +5,10 @@
  *                             | 1.linear | 3.linear |    | 3.linear | 1.linear |   | send | receive |
  *     row 1, sync      with --bucket alone: the thread that sums while backward runs
  *     row 2, loader    the thread that gathers samples
- *     row 3 + r        with --sync async, on rank 0: the thread that serves worker r
+ *     row 3, fetcher   with --offload on cpu: the thread that brings memory and lets it go
+ *     row 4 + i        with --zero 3: window i of weights, from when a unit begins to come until it is let go
+ *     row 7 + i        with --zero 2 and 3: window i of gradients, from a unit's backward until they are summed
+ *     row 10 + r       with --sync async, on rank 0: the thread that serves worker r
  *
  * Only the steps settings->trace.first .. trace.last are recorded; all others cost one comparison. A recorded step
  * waits for its device after each layer, which takes time that other steps do not lose, on OpenCL above all.
@@ -18,7 +21,17 @@
 
 #include "train/train.h"
 
-enum { GS_ROW_COMPUTE, GS_ROW_SYNC, GS_ROW_LOADER, GS_ROW_SERVER };
+enum { GS_WINDOW_ROWS = 3 /* a fourth window, which a model with two lent tensors has, is not recorded */ };
+
+enum {
+    GS_ROW_COMPUTE,
+    GS_ROW_SYNC,
+    GS_ROW_LOADER,
+    GS_ROW_FETCHER,
+    GS_ROW_WEIGHTS,
+    GS_ROW_GRADIENTS = GS_ROW_WEIGHTS + GS_WINDOW_ROWS,
+    GS_ROW_SERVER = GS_ROW_GRADIENTS + GS_WINDOW_ROWS
+};
 
 typedef enum gs_span_kind {
     GS_SPAN_STEP,
@@ -29,21 +42,45 @@ typedef enum gs_span_kind {
     GS_SPAN_RECEIVE,        /* index: the rank that it comes from; has the wait for it in it */
     GS_SPAN_BUCKET,         /* a sum of --bucket; index: which, from 0 */
     GS_SPAN_GATHER,         /* the loader; step: the one that the samples are for, which may come later */
+    GS_SPAN_STAGE_FORWARD,  /* of a pipeline; index: the micro-batch; round: the stage's chunk, from 0 */
+    GS_SPAN_STAGE_BACKWARD, /* the same */
+    GS_SPAN_UNIT_GATHER,    /* of ZeRO: all-gather of a unit's weights; index: the unit */
+    GS_SPAN_UNIT_REDUCE,    /* reduce-scatter of its gradients */
+    GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
+    GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
+    GS_SPAN_GROUP_SUM,      /* of --tensor, within the span of a layer; bytes: sent; count: of the array */
+    GS_SPAN_FETCH,          /* of --offload; index: gs_memory_kind */
+    GS_SPAN_PUT_AWAY,       /* the same */
+    GS_SPANS
 } gs_span_kind;
 
 typedef struct gs_span {
-    double start, end;     /* seconds since training began */
-    uint64_t step;         /* from 1 */
-    uint64_t bytes;        /* send, receive: of the message; gather: of the samples */
-    uint64_t first, count; /* send, receive: elements of the array of gradients; 0 0: not such a part */
+    double start, end; /* seconds since training began */
+    uint64_t step;     /* from 1 */
+    uint64_t bytes;    /* send, receive: of the message; gather: of the samples; else see the kinds */
+    uint64_t first,
+        count; /* send, receive: elements of the array of gradients; 0 0: not such a part. Of a unit: its
+                              parameters */
     int32_t row, kind, index;
     int32_t round; /* of a scheme, from 1; 0: none */
 } gs_span;
+
+/* What a worker's ledger (core/ledger.h) says at one moment of a step: of its device and of the host beside it. */
+typedef struct gs_memory_sample {
+    double at; /* seconds since training began */
+    uint64_t step;
+    gs_memory_use use;
+    double
+        needed; /* bytes of its activations that will still be read: y until its backward is done, dx until the
+                      layer before has made its own (layer/dx_places.h) */
+} gs_memory_sample;
 
 /* One worker's spans, in the order in which they ended, row by row. */
 typedef struct gs_timeline_part {
     gs_span *span;
     size_t count;
+    gs_memory_sample *memory; /* in the order of time: after each layer, and after each phase */
+    size_t samples;
     uint64_t lost; /* that there was no memory for */
 } gs_timeline_part;
 
@@ -61,6 +98,12 @@ bool gs_timeline_records(const gs_worker *);
 /* What has just ended. Nothing is recorded where the step is not. */
 void gs_timeline_phase(gs_worker *, gs_phase, double start, double end);
 void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
+/* Anything else, from s->start to s->end by gs_seconds(), in the thread of its row; its step is filled in. */
+void gs_timeline_span(gs_worker *, const gs_span *);
+/* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
+void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
+/* A sum in the worker's group (--tensor), which has just ended. */
+void gs_timeline_group_sum(gs_worker *, size_t bytes_sent, size_t floats, double start);
 /* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
  * `row`. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,

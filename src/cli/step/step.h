@@ -9,6 +9,7 @@
  *     gradients.c  the gradients of a real step of a model
  *     values.c     what a page shows of the values of a chunk
  *     page.c       the records of all schemes, with those gradients, as a page (-o)
+ *     layout*.c    a step of a pipeline, of ZeRO or of tensor parallelism: layout.h
  */
 #pragma once
 
@@ -123,6 +124,12 @@ typedef struct gs_step_gradients {
  * empty. */
 gs_status gs_step_gradients_create(const gs_settings *, int workers, gs_step_gradients *out);
 void gs_step_gradients_free(gs_step_gradients *);
+
+/* ---- layout_command.c ---- */
+
+/* Does the command line ask for a step of a run whose workers share the model (layout.h)? Then this is the command. */
+bool gs_step_is_of_layout(int argc, char **argv);
+int gs_step_layout_command(int argc, char **argv);
 
 /* ---- page.c ---- */
 

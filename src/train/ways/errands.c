@@ -78,6 +78,10 @@ static gs_status wait_until(gs_errands *e, uint64_t number) {
     return e->failed == GS_OK ? GS_OK : gs_fail(e->failed, "%s", e->message);
 }
 
+bool gs_errands_has_thread(const gs_errands *e) {
+    return e->started;
+}
+
 gs_status gs_errands_give(gs_errands *e, gs_errand errand, uint64_t *number) {
     gs_status status = GS_OK;
     *number = 0;

@@ -25,6 +25,9 @@ gs_status gs_errands_create(bool thread, gs_status (*run)(void *context, const g
 /* Ends the thread, after the errand that it is at. NULL is allowed. */
 void gs_errands_free(gs_errands *);
 
+/* Is there a thread? */
+bool gs_errands_has_thread(const gs_errands *);
+
 /* *number: of this errand, from 1. Fails as gs_errands_wait does. */
 gs_status gs_errands_give(gs_errands *, gs_errand, uint64_t *number);
 

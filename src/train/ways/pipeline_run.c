@@ -111,6 +111,18 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
     return p->leaves ? add_leaf(w, p, params_of(c), i->micro_batch) : GS_OK;
 }
 
+static gs_status add_bytes(gs_layer *l, void *sum) {
+    *(size_t *)sum += l->bytes;
+    return GS_OK;
+}
+
+/* What the layers keep of a micro-batch of n samples, for the timeline; slot 0 has room for more. */
+static size_t activations_of(const gs_stage_slot *s, size_t n) {
+    size_t bytes = 0;
+    (void)gs_layer_walk(s->model->net, add_bytes, &bytes);
+    return bytes / s->model->max_batch * n;
+}
+
 static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     const bool goes_forward = i->action == GS_DO_FORWARD;
     const double start = gs_seconds();
@@ -118,6 +130,9 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     GS_TRY(w->device->ops->finish(w->device));
     if (w->step > w->begun_at) /* the first step is left out: see pipeline.c */
         p->seconds[p->chunk[i->chunk].run + (goes_forward ? 0 : p->runs)] += gs_seconds() - start;
+    if (gs_timeline_records(w))
+        gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
+                          activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);
     return gs_phase_ends(w, goes_forward ? GS_PHASE_FORWARD : GS_PHASE_BACKWARD);
 }
 

@@ -27,14 +27,15 @@
 #include <string.h>
 
 #include "comm/split.h"
+#include "core/clock.h"
 #include "layer/tensor.h"
 #include "optim/norm.h"
 #include "train/internal.h"
+#include "train/timeline.h"
 
 struct gs_tensor_worker {
-    gs_sync *sync;       /* of the group */
-    double sums, floats; /* of this run's steps: all-reduces in the group, and what they summed */
-    double sent;         /* of this step, in bytes */
+    gs_sync *sync;             /* of the group */
+    double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
     bool in_step;
     gs_held held;
     gs_held_part *part; /* one for each parameter */
@@ -53,8 +54,10 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
     struct gs_tensor_worker *t = w->tensor;
     if (!w->group) return GS_OK;
+    const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!t->in_step) return GS_OK;
+    gs_timeline_group_sum(w, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
     t->sent += (double)t->sync->counted.bytes;

@@ -61,6 +61,9 @@ enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 typedef struct gs_zero_window {
     gs_mem weights, gradients;
     uint64_t reading; /* the errand that reads these gradients, and must be done before others are written */
+    double weights_since,
+        gradients_since; /* for the timeline: when it got those of its present unit; 0: it has none */
+    int holds;           /* the unit whose weights these are */
 } gs_zero_window;
 
 /* A unit of this worker: which window is its own, and whether its weights are there. */
@@ -132,6 +135,9 @@ void gs_zero_free_windows(gs_zero *);
 /* This worker's next part of a batch: forward, backward and what goes with them. In fewer passes than another worker
  * makes, or in none, it takes part in their errands. */
 gs_status gs_zero_gradient(gs_zero *);
+
+/* For the timeline, by whoever has summed the gradients in a unit's window: that window is free. */
+void gs_zero_show_summed(gs_zero *, int unit);
 
 /* Take part in the errands of a forward of others. */
 gs_status gs_zero_attend_forward(gs_zero *);

@@ -1,6 +1,8 @@
 /* What goes between workers with ZeRO: reduce-scatter and all-gather of a unit, and the sum of what all hold. */
 #include <string.h>
 
+#include "core/clock.h"
+#include "train/timeline.h"
 #include "train/ways/pipeline_tree.h"
 #include "train/ways/zero.h"
 
@@ -98,8 +100,24 @@ static gs_status gather(gs_zero *z, const gs_errand *e) {
 
 gs_status gs_zero_run(void *zero, const gs_errand *e) {
     const gs_zero *z = zero;
+    const bool gathers = e->what == GS_ZERO_GATHER;
+    const gs_unit *u = &z->units.unit[e->unit];
     if (z->worker->settings->rehearses) return GS_OK; /* nothing is allocated, and nobody else is there */
-    return e->what == GS_ZERO_GATHER ? gather(zero, e) : reduce(zero, e);
+    const double start = gs_seconds();
+    GS_TRY(gathers ? gather(zero, e) : reduce(zero, e));
+    if (!gathers && !e->last) return GS_OK; /* nothing was sent */
+    gs_timeline_span(
+        z->worker,
+        &(gs_span){.start = start,
+                   .end = gs_seconds(),
+                   .bytes = (uint64_t)(z->worker->comm->size - 1) * u->own * sizeof(float),
+                   .first = u->first,
+                   .count = u->count,
+                   .row = z->errands && gs_errands_has_thread(z->errands) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
+                   .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
+                   .index = e->unit});
+    if (!gathers && z->stage > 1) gs_zero_show_summed(zero, e->unit);
+    return GS_OK;
 }
 
 /* ---- what all hold ---- */

@@ -2,8 +2,10 @@
  * and taken away while they compute. */
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/shard.h"
 #include "train/internal.h"
+#include "train/timeline.h"
 #include "train/ways/zero.h"
 
 /* ---- the model's arrays become parts and windows ---- */
@@ -149,10 +151,44 @@ void gs_zero_free_windows(gs_zero *z) {
 
 /* ---- weights come ---- */
 
+static int number_of(const gs_zero *z, const gs_zero_window *window) {
+    return (int)(window - z->window);
+}
+
+/* For the timeline: a window has held a unit since `since`. */
+static void show_window(gs_zero *z, gs_span_kind kind, int first_row, int window, int unit, double since) {
+    const gs_unit *u = &z->units.unit[unit];
+    if (window >= GS_WINDOW_ROWS || since <= 0) return;
+    gs_timeline_span(z->worker, &(gs_span){.start = since,
+                                           .end = gs_seconds(),
+                                           .bytes = u->count * sizeof(float),
+                                           .first = u->first,
+                                           .count = u->count,
+                                           .row = first_row + window,
+                                           .kind = (int32_t)kind,
+                                           .index = unit});
+}
+
+/* The weights that a window had until now are let go. */
+static void let_go(gs_zero *z, gs_zero_window *window) {
+    show_window(z, GS_SPAN_UNIT_WEIGHTS, GS_ROW_WEIGHTS, number_of(z, window), window->holds,
+                window->weights_since);
+    window->weights_since = 0;
+}
+
+void gs_zero_show_summed(gs_zero *z, int unit) {
+    const gs_zero_window *window = z->unit[unit].window;
+    show_window(z, GS_SPAN_UNIT_GRADIENTS, GS_ROW_GRADIENTS, number_of(z, window), unit,
+                window->gradients_since);
+}
+
 static gs_status ask_for(gs_zero *z, int unit, const gs_pass *pass) {
     gs_zero_unit *u = &z->unit[unit];
     if (u->there) return GS_OK;
     u->there = true;
+    let_go(z, u->window);
+    u->window->weights_since = gs_seconds();
+    u->window->holds = unit;
     const gs_errand errand = {.what = GS_ZERO_GATHER, .unit = unit, .counted = pass->training};
     return gs_errands_give(z->errands, errand, &u->gathering);
 }
@@ -174,9 +210,10 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
 
 /* Until those that were here before are read. A pass that adds to gradients adds to 0: earlier sums are kept apart. */
 static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
-    const gs_zero_window *window = z->unit[unit].window;
+    gs_zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
     GS_TRY(gs_errands_wait(z->errands, window->reading));
+    window->gradients_since = gs_seconds();
     return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->units.unit[unit].count);
 }
 
@@ -204,6 +241,7 @@ static int unit_entered(const gs_zero *z, int child, bool backward) {
  * because the layer that borrows them is the first to use them. */
 static gs_status begin_pass(gs_zero *z, const gs_pass *pass, bool backward) {
     for (int i = 0; i < z->units.count; i++) z->unit[i].there = false;
+    for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     for (int i = 0; i < z->units.count && backward; i++) {
         if (!z->units.unit[i].stays) continue;
         if (z->stage > 2) GS_TRY(need(z, i, pass));
@@ -260,5 +298,6 @@ gs_status gs_zero_gradient(gs_zero *z) {
     GS_TRY(gs_gradient(z->worker));
     const int wanted = before + most_passes(z->worker);
     while (z->units.count > 0 && z->passes < wanted) GS_TRY(attend(z, &(gs_pass){.training = true}));
+    for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     return GS_OK;
 }

@@ -1,0 +1,234 @@
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/step/layout.h"
+
+static const double MB = 1e6;
+
+/* ---- building ---- */
+
+static void head(gs_step_facts *f, const char *const *words) {
+    for (; words[f->columns]; f->columns++)
+        snprintf(f->head[f->columns], GS_STEP_CELL, "%s", words[f->columns]);
+}
+
+GS_PRINTF(3, 4) static void cell(gs_step_facts *f, int column, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(f->cell[f->rows][column], GS_STEP_CELL, format, list);
+    va_end(list);
+}
+
+GS_PRINTF(2, 3) static void say(gs_step_facts *f, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    if (f->sentences < GS_STEP_SENTENCES)
+        vsnprintf(f->sentence[f->sentences++], GS_STEP_SENTENCE, format, list);
+    va_end(list);
+}
+
+/* Of a worker's spans of one kind: how many, seconds and bytes. */
+typedef struct sum {
+    int count;
+    double seconds, bytes;
+} sum;
+
+static sum sum_of(const gs_step_layout *l, int rank, gs_span_kind kind) {
+    sum all = {0};
+    for (size_t i = 0; i < l->part[rank].count; i++) {
+        const gs_span *s = &l->part[rank].span[i];
+        if (s->kind != (int32_t)kind || s->row == GS_ROW_LOADER) continue;
+        all.count++;
+        all.seconds += s->end - s->start;
+        all.bytes += (double)s->bytes;
+    }
+    return all;
+}
+
+void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count, char *text, size_t size) {
+    const gs_layer *net = l->plan->net;
+    int begin = -1, last = -1;
+    for (int i = 0; i < net->children; i++) {
+        const size_t at = net->child[i]->at,
+                     end = i + 1 < net->children ? net->child[i + 1]->at : l->plan->params;
+        if (at == end || at < first || at >= first + count) continue;
+        if (begin < 0) begin = i;
+        last = i;
+    }
+    if (begin == last)
+        snprintf(text, size, "%d", begin);
+    else
+        snprintf(text, size, "%d-%d", begin, last);
+}
+
+/* ---- pipelines ---- */
+
+/* From the first forward to the last backward of all stages: what the formula is about. */
+static double time_of_pipeline(const gs_step_layout *l) {
+    double from = INFINITY, to = -INFINITY;
+    for (int r = 0; r < l->workers; r++)
+        for (size_t i = 0; i < l->part[r].count; i++) {
+            const gs_span *s = &l->part[r].span[i];
+            if (s->kind != GS_SPAN_STAGE_FORWARD && s->kind != GS_SPAN_STAGE_BACKWARD) continue;
+            from = fmin(from, s->start);
+            to = fmax(to, s->end);
+        }
+    return to > from ? to - from : 0;
+}
+
+/* Runs of layers in each stage. */
+static int chunks_of(const gs_step_layout *l) {
+    int most = 0;
+    for (size_t i = 0; i < l->part[0].count; i++) {
+        const gs_span *s = &l->part[0].span[i];
+        if (s->kind == GS_SPAN_STAGE_FORWARD && s->round > most) most = s->round;
+    }
+    return most + 1;
+}
+
+static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
+    static const char *const words[] = {"worker",   "layers",  "forward ms", "backward ms",
+                                        "waits ms", "sends B", NULL};
+    const double all = time_of_pipeline(l);
+    double busy = 0;
+    int micro = 0;
+    head(f, words);
+    for (int r = 0; r < l->workers; r++) {
+        gs_layout_share share;
+        const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
+                  backward = sum_of(l, r, GS_SPAN_STAGE_BACKWARD);
+        busy += forward.seconds + backward.seconds;
+        if (forward.count > micro) micro = forward.count;
+        if (f->rows == GS_STEP_ROWS ||
+            gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK)
+            continue;
+        cell(f, 0, "%d, stage %d", r, share.place.stage);
+        cell(f, 1, "%.20s", share.layers);
+        cell(f, 2, "%.1f", 1e3 * forward.seconds);
+        cell(f, 3, "%.1f", 1e3 * backward.seconds);
+        cell(f, 4, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
+        cell(f, 5, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
+        f->rows++;
+    }
+    const gs_bubble *b = &l->result.bubble;
+    f->measured = all > 0 ? 1 - busy / (all * l->workers) : 0;
+    f->formula = b->formula;
+    const int chunks = chunks_of(l), m = micro / chunks;
+    say(f,
+        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step; by the "
+        "formula "
+        "(p - 1) / (%sm + p - 1), with p = %d stages%s and m = %d micro-batches, %.1f %%; with these stages' "
+        "own times "
+        "and messages that take none, %.1f %%.",
+        100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m,
+        100 * b->formula, 100 * b->virtual_time);
+}
+
+/* ---- ZeRO ---- */
+
+static void zero(const gs_step_layout *l, gs_step_facts *f) {
+    static const char *const words[] = {"worker",     "all-gathers", "bytes sent", "reduce-scatters",
+                                        "bytes sent", "together",    NULL};
+    const gs_zero_report *z = &l->result.zero;
+    head(f, words);
+    for (int r = 0; r < l->workers && r < GS_STEP_ROWS; r++) {
+        const sum gathers = sum_of(l, r, GS_SPAN_UNIT_GATHER), sums = sum_of(l, r, GS_SPAN_UNIT_REDUCE);
+        cell(f, 0, "%d", r);
+        cell(f, 1, "%d", gathers.count);
+        cell(f, 2, "%s", gs_thousands(gathers.bytes));
+        cell(f, 3, "%d", sums.count);
+        cell(f, 4, "%s", gs_thousands(sums.bytes));
+        cell(f, 5, "%s", gs_thousands(gathers.bytes + sums.bytes));
+        if (r == 0) f->measured = gathers.bytes + sums.bytes;
+        f->rows++;
+    }
+    f->formula = z->formula;
+    say(f,
+        "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
+        "What does "
+        "not divide by N, the layers' state and the counts are summed besides: all in all %s bytes a step.",
+        z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
+        gs_thousands(l->result.sent));
+    say(f,
+        "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
+        "the "
+        "optimiser's vectors; alone it would hold %.3f MB of each.",
+        z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
+}
+
+/* ---- tensor parallelism ---- */
+
+/* The sums within the spans of one layer, of worker 0. */
+static sum sums_in(const gs_step_layout *l, int number, gs_span_kind kind) {
+    sum all = {0};
+    const gs_timeline_part *p = &l->part[0];
+    for (size_t i = 0; i < p->count; i++) {
+        const gs_span *layer = &p->span[i];
+        if (layer->kind != (int32_t)kind || layer->index != number) continue;
+        for (size_t k = 0; k < p->count; k++) {
+            const gs_span *s = &p->span[k];
+            if (s->kind != GS_SPAN_GROUP_SUM || s->start < layer->start || s->end > layer->end) continue;
+            all.count++;
+            all.bytes += (double)s->bytes;
+            all.seconds += (double)s->count; /* here: floats */
+        }
+    }
+    return all;
+}
+
+static void tensor(const gs_step_layout *l, gs_step_facts *f) {
+    static const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
+                                        "bytes sent", "by the formula", NULL};
+    const int layers = (int)gs_layer_count(l->divided->net), t = l->layout.tp;
+    double times = 0;
+    if (l->settings.exact)
+        for (int n = 1; n < t; n *= 2) times++;
+    else
+        times = 2.0 * (t - 1) / t;
+    int columns = -1, in_pairs = 0;
+    head(f, words);
+    for (int i = 0; i < layers; i++) {
+        const gs_layer *y = l->layer[i];
+        if (y->role == GS_TENSOR_COLUMNS) columns = i;
+        if (y->role != GS_TENSOR_ROWS || columns < 0) continue;
+        const sum a = sums_in(l, i, GS_SPAN_FORWARD_LAYER), b = sums_in(l, columns, GS_SPAN_BACKWARD_LAYER);
+        in_pairs += a.count + b.count;
+        f->measured += a.bytes + b.bytes;
+        f->formula += times * (a.seconds + b.seconds) * sizeof(float);
+        if (f->rows == GS_STEP_ROWS) continue;
+        cell(f, 0, "%s", l->layer[columns]->name);
+        cell(f, 1, "%s", y->name);
+        cell(f, 2, "%d", a.count + b.count);
+        cell(f, 3, "%s", gs_thousands(a.seconds + b.seconds));
+        cell(f, 4, "%s", gs_thousands(a.bytes + b.bytes));
+        cell(f, 5, "%s", gs_thousands(times * (a.seconds + b.seconds) * sizeof(float)));
+        f->rows++;
+    }
+    say(f, "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), "
+           "of the second "
+           "the columns for these inputs. So each pair takes a sum of y in forward and, where a layer before "
+           "it learns, "
+           "one of dx in backward.");
+    say(f, "By the formula a worker sends %s times what is summed: %s bytes in these sums; %s were counted.",
+        l->settings.exact ? "log2 T" : "2 (T - 1) / T", gs_thousands(f->formula), gs_thousands(f->measured));
+    const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
+    if (all.count > in_pairs)
+        say(f,
+            "Layers outside of pairs (an embedding, the layer tied to it) take %d more sums, of %s bytes "
+            "sent.",
+            all.count - in_pairs, gs_thousands(all.bytes - f->measured));
+    say(f, "A worker holds %.3f MB of weights, of the model's %.3f MB.", l->result.tensor.held / MB,
+        l->result.tensor.model / MB);
+}
+
+void gs_step_facts_of(const gs_step_layout *l, gs_step_facts *f) {
+    *f = (gs_step_facts){.columns = 0};
+    if (l->kind == GS_STEP_PIPELINE)
+        pipeline(l, f);
+    else if (l->kind == GS_STEP_TENSOR)
+        tensor(l, f);
+    else
+        zero(l, f);
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# bench_layouts.sh PROGRAM [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one run:
+#
+#     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
+#     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
+#     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
+#
+# NEWEST=PYTHON, one that has a PyTorch of today, adds the same by PyTorch over Gloo on this machine (bench_layouts.py):
+# torch.distributed.pipelining (1F1B), torch.distributed.tensor.parallel, DDP with ZeroRedundancyOptimizer, FSDP. A
+# figure is the median step of a run, the fastest of TURNS runs (3), taken in turns.
+set -u
+gradsum=$1
+shift
+here=$(dirname "$0")
+turns=${TURNS:-3}
+unset OPENBLAS_CORETYPE # each side chooses the kernels of its libraries by itself
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+gpt512="block add N = linear N std 0.00707107; block layer = residual (layer_norm, linear 1536 std 0.02,
+    attention 8 causal, add 512), residual (layer_norm, linear 2048 std 0.02, gelu, add 512);
+    embedding 155 512 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied"
+
+# ours OPTIONS...: the median step of a run, in ms
+ours() {
+    "$gradsum" train --threads 1 --json --epochs 1000 "$@" |
+        sed -n '/"event":"end"/s/.*"step_median_ms":\([0-9.]*\).*/\1/p'
+}
+
+# theirs WHAT RANKS: the same by PyTorch
+theirs() { "$NEWEST" "$here/bench_layouts.py" "$@" 2>"$work/why" | tail -n 1; }
+
+# note ROW FIGURE
+note() { [ -n "$2" ] && echo "$1|$2" >>"$work/rows"; }
+best() { sed -n "s/^$1|//p" "$work/rows" | sort -g | head -n 1; }
+
+# show ROW BASE TEXT: ms, and how many times as fast as the base
+show() {
+    awk -v n="$3" -v t="$(best "$1")" -v b="$(best "$2")" 'BEGIN {
+        if (t == "") { printf "  %-44s %10s\n", n, "failed"; exit 1 }
+        printf "  %-44s %7.1f ms %6.2fx\n", n, t, b / t }' || failed=1
+}
+
+has_newest() { [ -n "${NEWEST:-}" ] && "$NEWEST" -c 'import torch' 2>/dev/null; }
+say_newest() {
+    has_newest && "$NEWEST" -c 'import torch; print("PyTorch", torch.__version__)' && return
+    echo "no PyTorch beside it: NEWEST=PYTHON names one that has torch"
+}
+
+: >"$work/rows"
+say_newest
+for part in ${*:-pipeline tensor zero}; do
+    for turn in $(seq "$turns"); do
+        case $part in
+        pipeline)
+            set -- --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 7
+            note p1 "$(ours "$@" --device cpu)"
+            note p2 "$(ours "$@" --devices cpu,cpu --pipeline 2 --micro-batches 8)"
+            has_newest && note P1 "$(theirs pipeline 1)" && note P2 "$(theirs pipeline 2)"
+            ;;
+        tensor)
+            set -- --model "$gpt512" --data jargon --batch 12 --optimizer adamw --steps 7
+            note t1 "$(ours "$@" --device cpu)"
+            note t2 "$(ours "$@" --devices cpu,cpu --tensor 2)"
+            has_newest && note T1 "$(theirs tensor 1)" && note T2 "$(theirs tensor 2)"
+            ;;
+        zero)
+            set -- --model gpt --data jargon --batch 12 --optimizer adamw --steps 15 --devices cpu,cpu
+            note z0 "$(ours "$@")"
+            for stage in 1 2 3; do note "z$stage" "$(ours "$@" --zero $stage)"; done
+            has_newest && for way in ddp zero1 fsdp; do note "Z$way" "$(theirs $way 2)"; done
+            ;;
+        *) echo "bench_layouts.sh: '$part' is none of: pipeline tensor zero" >&2 && exit 2 ;;
+        esac
+    done
+    case $part in
+    pipeline)
+        echo "resnet20, batch 128"
+        show p1 p1 "gradsum, one core"
+        show p2 p1 "gradsum, 2 stages, 8 micro-batches"
+        has_newest && show P1 P1 "PyTorch, one core" && show P2 P1 "PyTorch, Schedule1F1B, 2 stages, 8 micro-batches"
+        ;;
+    tensor)
+        echo "GPT, 2 blocks of width 512, 12 sequences of 64"
+        show t1 t1 "gradsum, one core"
+        show t2 t1 "gradsum, --tensor 2"
+        has_newest && show T1 T1 "PyTorch, one core" && show T2 T1 "PyTorch, parallelize_module, 2 ranks"
+        ;;
+    zero)
+        echo "gpt, 12 sequences of 64, two workers, AdamW"
+        show z0 z0 "gradsum, all-reduce"
+        for stage in 1 2 3; do show z$stage z0 "gradsum, --zero $stage"; done
+        has_newest && show Zddp Zddp "PyTorch, DDP" && show Zzero1 Zddp "PyTorch, DDP, ZeroRedundancyOptimizer" &&
+            show Zfsdp Zddp "PyTorch, FSDP (fully_shard)"
+        ;;
+    esac
+done
+[ -s "$work/why" ] && [ $failed -ne 0 ] && tail -n 3 "$work/why"
+exit $failed

@@ -1,0 +1,81 @@
+"""browser_layouts.py GRADSUM FOLDER: the pages of `gradsum step --zero 3`, and memory over one step on
+the page of `gradsum report`, in a real browser. What is drawn is compared with what `--json` says of such a step.
+
+Screenshots are left in FOLDER, to be looked at.
+"""
+import os
+import shutil
+
+from browser import (b, check, equal, every, folder, in_all_looks, no_complaints, one, program, run, visit)
+
+KIND = {"stage forward": 8, "stage backward": 9, "gather": 10, "reduce": 11, "weights": 12, "sum": 14}
+
+
+def page_of(name, *options):
+    path = f"{folder}/step-{name}.html"
+    program("step", *options, "--threads", "1", "-o", path)
+    visit(path)
+    return path
+
+
+def spans(kind):
+    return b.execute_script("return data.spans.filter((s) => s[2] === arguments[0]).length", KIND[kind])
+
+
+def bars(words):
+    """how many bars are drawn that say so"""
+    return len([e for e in every("#picture .bar") if words in e.get_attribute("aria-label")])
+
+
+def a_pipeline():
+    path = page_of("pipeline", "--model", "lenet", "--pipeline", "2", "--accumulate", "4")
+    equal(bars("forward of micro-batch"), 8, "forwards of 4 micro-batches in 2 stages")
+    equal(bars("backward of micro-batch"), 8, "backwards")
+    check(len(every("#picture .arrow")) >= 8, "arrows of 4 activations and 4 gradients")
+    check("20.0 %" in one("#sentences").text, "the formula's bubble, 1 / 5")
+    no_complaints(path)
+    in_all_looks(path, "step-pipeline")
+
+
+def zero_3():
+    path = page_of("zero", "--model", "lenet", "--zero", "3")
+    units = b.execute_script("return data.units.length")
+    equal(spans("gather"), 4 * units, "two gathers of each unit on each of 2 workers")
+    equal(bars("all-gather"), spans("gather"), "a bar for each gather")
+    equal(bars("reduce-scatter"), spans("reduce"), "a bar for each sum")
+    equal(bars("window with all weights"), spans("weights"), "a bar for each window of weights")
+    no_complaints(path)
+    in_all_looks(path, "step-zero")
+
+
+def tensor_2():
+    path = page_of("tensor", "--model", "mlp", "--tensor", "2")
+    equal(bars("sum in the group"), spans("sum"), "a bar for each sum")
+    cells = [e.text for e in every("#facts tbody tr:first-child td")]
+    equal(cells[-1], cells[-2], "bytes counted, and by the formula")
+    check(one("#near-card").is_displayed(), "the first pair from near")
+    no_complaints(path)
+    in_all_looks(path, "step-tensor")
+
+
+def memory_over_a_step():
+    log, path = f"{folder}/memory-log", f"{folder}/report-memory.html"
+    shutil.rmtree(log, ignore_errors=True)
+    program("train", "--model", "lenet", "--devices", "cpu,cpu", "--threads", "1", "--steps", "3", "--trace-steps", "3",
+            "--log", log)
+    program("report", log, "-o", path)
+    visit(path)
+    check(one("#memory-step").is_displayed(), "memory over a step is shown")
+    equal(len(every("#areas canvas")), 2, "a picture for each worker")
+    most, last = b.execute_script("""
+        const m = runs[0].trace.memory, k = 2 + m.kinds.indexOf('activations'), of = m.samples.map((s) => s[k]);
+        return [Math.max(...of), of.at(-1)]""")
+    check(most > 0 and last == 0, f"activations come and go: {most}, {last}")
+    shown = b.execute_script("return charts['areas-0'].data.datasets.map((d) => d.label)")
+    check(shown[0] == "weights" and shown[-1] == "activations, free", f"the order of the areas: {shown}")
+    no_complaints(path)
+    in_all_looks(path, "report-memory")
+
+
+os.makedirs(folder, exist_ok=True)
+run([a_pipeline, zero_3, tensor_2, memory_over_a_step])

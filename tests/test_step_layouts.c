@@ -1,0 +1,198 @@
+/* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log
+ * has of windows, fetches and memory. */
+#include "tests/logs.h"
+
+#include "train/pipeline/schedule.h"
+#include "train/timeline.h"
+
+static const char transformer[] =
+    "'embedding 155 16, positions, residual (layer_norm, linear 48, attention 2 causal, "
+    "linear 16), residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied'";
+
+static cJSON *step(const char *options) {
+    char *output;
+    const int status = gs_test_program(&output, "step --threads 1 --json %s", options);
+    if (status != 0) fail_msg("step %s: exit %d: %s", options, status, output);
+    cJSON *o = cJSON_Parse(output);
+    if (!o) fail_msg("step %s --json: no JSON: %.200s", options, output);
+    free(output);
+    return o;
+}
+
+typedef struct span {
+    int worker, row, kind, index;
+    double start, end, bytes;
+} span;
+
+enum { MOST = 4000 };
+
+static int spans_of(const cJSON *o, span *out) {
+    int n = 0;
+    const cJSON *s;
+    cJSON_ArrayForEach(s, gs_test_get(o, "spans")) {
+        double x[9];
+        for (int i = 0; i < 9; i++) x[i] = cJSON_GetArrayItem(s, i)->valuedouble;
+        assert_true(n < MOST);
+        out[n++] = (span){(int)x[0], (int)x[1], (int)x[2], (int)x[3], x[5], x[6], x[7]};
+    }
+    return n;
+}
+
+static void pictures_fit_80_columns(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"--model lenet --pipeline 2 --accumulate 4",
+                                          "--model lenet --zero 1",
+                                          "--model lenet --zero 2",
+                                          "--model lenet --zero 3 --workers 3",
+                                          "--model mlp --tensor 2",
+                                          "--model lenet --layout dp2,pp2,zero1"};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "step --threads 1 %s", layouts[i]), 0);
+        int lines = 0;
+        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
+            if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
+                fail_msg("%s: %zu columns: '%s'", layouts[i], strlen(line), line);
+        assert_true(lines > 8);
+        free(output);
+    }
+}
+
+/* Each stage does what its list of instructions says, in that order, and no micro-batch is ahead of itself. */
+static void a_pipeline_follows_its_schedule(void **state) {
+    (void)state;
+    static span s[MOST];
+    enum { STAGES = 2, MICRO = 4 };
+    cJSON *o = step("--model lenet --pipeline 2 --accumulate 4");
+    const int n = spans_of(o, s);
+    const gs_pipeline shape = {.stages = STAGES, .micro_batches = MICRO, .chunks = 1};
+    double forward_ends[STAGES][MICRO] = {{0}};
+    for (int r = 0; r < STAGES; r++) {
+        gs_instructions list;
+        assert_ok(gs_instructions_create(&gs_1f1b, &shape, r, &list));
+        size_t at = 0;
+        for (int i = 0; i < n; i++) {
+            const bool forward = s[i].kind == GS_SPAN_STAGE_FORWARD;
+            if (s[i].worker != r || (!forward && s[i].kind != GS_SPAN_STAGE_BACKWARD)) continue;
+            while (list.list[at].action != GS_DO_FORWARD && list.list[at].action != GS_DO_BACKWARD) at++;
+            assert_int_equal(list.list[at].action, forward ? GS_DO_FORWARD : GS_DO_BACKWARD);
+            assert_int_equal(list.list[at++].micro_batch, s[i].index);
+            if (forward) forward_ends[r][s[i].index] = s[i].end;
+            if (forward && r > 0) assert_true(s[i].start >= forward_ends[r - 1][s[i].index]);
+        }
+        while (list.list[at].action != GS_DO_SUM) assert_true(list.list[at++].action != GS_DO_BACKWARD);
+        gs_instructions_free(&list);
+    }
+    assert_true(gs_test_number(o, "formula") == (STAGES - 1.0) / (MICRO + STAGES - 1));
+    const double bubble = gs_test_number(o, "measured");
+    assert_true(bubble > 0 && bubble < 1);
+    cJSON_Delete(o);
+}
+
+/* Every unit is gathered twice and summed once, no window has two units at once, and the bytes are the formula's. */
+static void zero_3_gathers_what_it_needs(void **state) {
+    (void)state;
+    static span s[MOST];
+    cJSON *o = step("--model lenet --zero 3");
+    const int n = spans_of(o, s), units = cJSON_GetArraySize(gs_test_get(o, "units"));
+    assert_true(units > 2);
+    for (int r = 0; r < 2; r++)
+        for (int u = 0; u < units; u++) {
+            int gathers = 0, sums = 0, weights = 0, gradients = 0;
+            for (int i = 0; i < n; i++) {
+                if (s[i].worker != r || s[i].index != u) continue;
+                gathers += s[i].kind == GS_SPAN_UNIT_GATHER;
+                sums += s[i].kind == GS_SPAN_UNIT_REDUCE;
+                weights += s[i].kind == GS_SPAN_UNIT_WEIGHTS;
+                gradients += s[i].kind == GS_SPAN_UNIT_GRADIENTS;
+            }
+            assert_int_equal(gathers, 2);
+            assert_int_equal(sums, 1);
+            assert_int_equal(weights, 2);
+            assert_int_equal(gradients, 1);
+        }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i && s[i].row >= GS_ROW_WEIGHTS; k++)
+            if (s[i].worker == s[k].worker && s[i].row == s[k].row)
+                assert_true(s[i].start >= s[k].end || s[k].start >= s[i].end);
+    const double odd = 4.0 * 3 * units; /* of a unit with an odd number of floats, one is not sent so */
+    assert_true(gs_test_number(o, "measured") <= gs_test_number(o, "formula"));
+    assert_true(gs_test_number(o, "measured") >= gs_test_number(o, "formula") - odd);
+    cJSON_Delete(o);
+}
+
+static void a_group_sums_what_the_formula_says(void **state) {
+    (void)state;
+    static span s[MOST];
+    char options[500];
+    snprintf(options, sizeof options, "--model %s --data jargon --batch 4 --tensor 2", transformer);
+    cJSON *o = step(options);
+    int sums = 0;
+    const int n = spans_of(o, s);
+    for (int i = 0; i < n; i++) sums += s[i].kind == GS_SPAN_GROUP_SUM && s[i].worker == 1;
+    assert_true(sums >= 4); /* y and dx of two pairs; and what the embedding takes */
+    const cJSON *row, *rows = gs_test_get(o, "rows");
+    assert_int_equal(cJSON_GetArraySize(rows), 2);
+    cJSON_ArrayForEach(row, rows) assert_string_equal(cJSON_GetArrayItem(row, 2)->valuestring, "2");
+    assert_true(gs_test_number(o, "measured") > 0);
+    assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
+    cJSON_Delete(o);
+}
+
+static void what_cannot_be_shown_is_said(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "there is no layout to be shown; wanted --pipeline P",
+                           "step --zero 0 --model lenet");
+    gs_test_program_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
+    gs_test_program_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
+    gs_test_program_prints(2, "step keeps no weights", "step --zero 3 --save x");
+}
+
+/* ---- the log ---- */
+
+static int count_of(const cJSON *events, const char *name) {
+    int n = 0;
+    const cJSON *e;
+    cJSON_ArrayForEach(e, events) n += strncmp(gs_test_text_of(e, "name"), name, strlen(name)) == 0;
+    return n;
+}
+
+/* Activations grow in forward and are gone at the end; what is allocated stays the same. */
+static void memory_over_a_step(void **state) {
+    (void)state;
+    const char *folder = gs_test_new_log();
+    gs_test_program_prints(
+        0, "done",
+        "train --model lenet --threads 1 --offload optimizer,activations --optimizer adam --steps 3 "
+        "--log %s --trace-steps 3",
+        folder);
+    cJSON *trace = gs_test_json(folder, "trace.json");
+    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+    assert_true(count_of(events, "fetch ") > 0);
+    assert_true(count_of(events, "put away ") > 0);
+    cJSON_Delete(trace);
+
+    folder = gs_test_new_log();
+    gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
+                           folder);
+    trace = gs_test_json(folder, "trace.json");
+    events = gs_test_get(trace, "traceEvents");
+    double most = 0, last = -1, allocated = -1;
+    cJSON_ArrayForEach(e, events) {
+        if (strcmp(gs_test_text_of(e, "ph"), "C") != 0) continue;
+        const cJSON *bytes = gs_test_get(e, "args");
+        last = gs_test_number(bytes, "activations");
+        const double all = last + gs_test_number(bytes, "activations, free");
+        if (last > most) most = last;
+        assert_true(allocated < 0 || all == allocated);
+        allocated = all;
+    }
+    assert_true(most > 0.1 * allocated);
+    assert_true(last == 0);
+    cJSON_Delete(trace);
+}
+
+GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
+         cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
+         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(what_cannot_be_shown_is_said),
+         cmocka_unit_test(memory_over_a_step))
