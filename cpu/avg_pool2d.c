@@ -12,12 +12,25 @@ static gs_window window_of(int out, int stride, int pad, int kernel, int in) {
     return r;
 }
 
+/* Planes are cut over the threads. */
+typedef struct average_work {
+    const gs_pool2d_sizes *s;
+    const float *from;
+    float *to;
+    size_t planes;
+    int parts;
+} average_work;
+
 /* y = (sum of x over the window) / (kernel_h kernel_w) */
-gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *s) {
-    if (d->rehearses) return GS_OK;
-    const float *from = gs_cpu_floats(x), scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
-    float *to = gs_cpu_floats(y);
-    for (size_t plane = 0; plane < n * (size_t)s->c; plane++, from += s->in_h * s->in_w)
+static void forward_part(void *context, int part) {
+    const average_work *t = context;
+    const gs_pool2d_sizes *s = t->s;
+    const size_t in = (size_t)(s->in_h * s->in_w), out = (size_t)(s->out_h * s->out_w);
+    const size_t first = t->planes * (size_t)part / (size_t)t->parts,
+                 end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
+    const float *from = t->from + first * in, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
+    float *to = t->to + first * out;
+    for (size_t plane = first; plane < end; plane++, from += in)
         for (int r = 0; r < s->out_h; r++)
             for (int o = 0; o < s->out_w; o++) {
                 gs_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
@@ -27,17 +40,31 @@ gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n,
                     for (int v = w.begin; v < w.end; v++) sum += from[u * s->in_w + v];
                 *to++ = sum * scale;
             }
+}
+
+static gs_status run(gs_device *d, average_work *t, void (*work)(void *, int)) {
+    t->parts = gs_cpu_parts(d, t->planes * (size_t)(t->s->in_h * t->s->in_w), 1 << 12);
+    if ((size_t)t->parts > t->planes) t->parts = t->planes > 0 ? (int)t->planes : 1;
+    gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
     return GS_OK;
+}
+
+gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *s) {
+    average_work t = {s, gs_cpu_floats(x), gs_cpu_floats(y), n * (size_t)s->c, 1};
+    return run(d, &t, forward_part);
 }
 
 /* forward: y = (sum of x over the window) / (kernel_h kernel_w), so each pixel of the window gets dy / (their
  * number) */
-gs_status GS_ISA(avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t n,
-                                      const gs_pool2d_sizes *s) {
-    if (d->rehearses) return GS_OK;
-    const float *from = gs_cpu_floats(dy), scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
-    float *to = gs_cpu_floats(dx);
-    for (size_t plane = 0; plane < n * (size_t)s->c; plane++, to += s->in_h * s->in_w) {
+static void backward_part(void *context, int part) {
+    const average_work *t = context;
+    const gs_pool2d_sizes *s = t->s;
+    const size_t in = (size_t)(s->in_h * s->in_w), out = (size_t)(s->out_h * s->out_w);
+    const size_t first = t->planes * (size_t)part / (size_t)t->parts,
+                 end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
+    const float *from = t->from + first * out, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
+    float *to = t->to + first * in;
+    for (size_t plane = first; plane < end; plane++, to += in) {
         for (int i = 0; i < s->in_h * s->in_w; i++) to[i] = 0;
         for (int r = 0; r < s->out_h; r++)
             for (int o = 0; o < s->out_w; o++) {
@@ -48,5 +75,10 @@ gs_status GS_ISA(avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t
                     for (int v = w.begin; v < w.end; v++) to[u * s->in_w + v] += share;
             }
     }
-    return GS_OK;
+}
+
+gs_status GS_ISA(avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t n,
+                                      const gs_pool2d_sizes *s) {
+    average_work t = {s, gs_cpu_floats(dy), gs_cpu_floats(dx), n * (size_t)s->c, 1};
+    return run(d, &t, backward_part);
 }

@@ -39,6 +39,7 @@ typedef struct gs_conv_work {
     size_t pooled;     /* ... and after it */
     int parts, depth, positions;
     int samples; /* images that backward has in the cache together */
+    int adding;  /* parts of its last pass */
     /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
     size_t margin, dy_plane;
     /* tables and packed weights that all parts share */
@@ -174,7 +175,7 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
     GS_TRY(reserve(d, t, 0, &no_table));
     if (d->rehearses) return GS_OK;
     t->winograd.u = t->packed;
-    GS_ISA(winograd_kernels)(&t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
+    GS_ISA(winograd_kernels)(d, &t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, fast_forward_part, t);
     return GS_OK;
 }
@@ -319,6 +320,19 @@ static void backward_part(void *context, int part) {
     }
 }
 
+/* dw and db of some channels of y += what the parts before have found, in their order. */
+static void add_part(void *context, int part) {
+    const gs_conv_work *t = context;
+    const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;
+    const size_t end = out_c * (size_t)(part + 1) / (size_t)t->adding;
+    for (size_t o = out_c * (size_t)part / (size_t)t->adding; o < end; o++)
+        for (int i = 0; i < t->parts; i++) {
+            const float *own = t->scratch + t->scratch_part * (size_t)i;
+            for (size_t k = 0; k < depth; k++) t->dw[o * depth + t->w_at[k]] += own[o * depth + k];
+            if (t->db) t->db[o] += own[out_c * depth + o];
+        }
+}
+
 gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                   const gs_epilogue *then) {
@@ -359,16 +373,13 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     list_patch_rows(&t, t.x_at, t.w_at);
     t.winograd.u = t.packed;
     if (t.fast)
-        GS_ISA(winograd_kernels)(&t.winograd, t.packed, t.w, 9, depth, true);
+        GS_ISA(winograd_kernels)(d, &t.winograd, t.packed, t.w, 9, depth, true);
     else if (t.dx)
         prepare_dx(&t, row_at, t.dx_at + taps);
 
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    for (int part = 0; part < t.parts; part++) {
-        const float *own = t.scratch + t.scratch_part * (size_t)part;
-        for (size_t o = 0; o < out_c; o++)
-            for (size_t k = 0; k < depth; k++) t.dw[o * depth + t.w_at[k]] += own[o * depth + k];
-        for (size_t o = 0; o < out_c && t.db; o++) t.db[o] += own[weights + o];
-    }
+    t.adding = gs_cpu_parts(d, weights, 1 << 10);
+    if ((size_t)t.adding > out_c) t.adding = (int)out_c;
+    gs_pool_run(gs_cpu_of(d)->pool, t.adding, add_part, &t);
     return GS_OK;
 }

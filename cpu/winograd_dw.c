@@ -16,15 +16,16 @@ typedef struct gs_beside {
 
 typedef struct gs_dw_work {
     const gs_conv2d_sizes *s;
-    float *dx;
+    float *dx, *dw;
     const float *dy, *x;
     gs_winograd dx_of;              /* dx as a convolution */
     size_t n, in, out;              /* images; floats of one of x and of dy */
     size_t some;                    /* images whose dx is computed together, while the cache holds their dy */
     size_t v_place, n_place;        /* floats from one of the 16 matrices to the next */
     int rows, columns, room, parts; /* of tiles in an image; tiles that v and n have room for */
-    float *scratch, *part_memory;
+    float *scratch, *part_memory;   /* a part's begins with its du */
     size_t scratch_part;
+    int finishing; /* parts of the last pass */
 } gs_dw_work;
 
 /* What a part has in its memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
@@ -180,7 +181,7 @@ static void row_of_tiles(const gs_dw_work *t, gs_dw_part *p, int row) {
     p->tiles += t->columns;
 }
 
-/* ---- du = n v, dw = G^T du G ---- */
+/* ---- du = n v, dw += G^T du G ---- */
 
 static void add_products(const gs_dw_work *t, gs_dw_part *p) {
     const size_t in_c = (size_t)t->s->in_c, out_c = (size_t)t->s->out_c, room = (size_t)t->room;
@@ -196,23 +197,23 @@ static void add_products(const gs_dw_work *t, gs_dw_part *p) {
     p->tiles = 0;
 }
 
-static void by_g(float *g, int step, float u0, float u1, float u2, float u3) {
+ALWAYS_INLINE void by_g(gs_vector *g, int step, gs_vector u0, gs_vector u1, gs_vector u2, gs_vector u3) {
     g[0] = u0 + (u1 + u2) / 2;
     g[step] = (u1 - u2) / 2;
     g[2 * step] = (u1 + u2) / 2 - u3;
 }
 
-/* The part's dw, over its du: the kernel of channels (o, c) needs only the 16 numbers of that pair. */
-static void finish_dw(const gs_dw_work *t, const gs_dw_part *p, float *dw) {
-    const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c;
-    for (size_t i = 0; i < pairs; i++, dw += 9) {
-        float u[GS_WINOGRAD_PLACES], half[3 * 4], g[9];
-        for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) u[place] = p->du[place * pairs + i];
-        for (int j = 0; j < 4; j++) by_g(half + j, 4, u[j], u[4 + j], u[8 + j], u[12 + j]);
-        for (int k = 0; k < 3; k++)
-            by_g(g + 3 * k, 1, half[4 * k], half[4 * k + 1], half[4 * k + 2], half[4 * k + 3]);
-        for (int k = 0; k < 9; k++) dw[k] += g[k];
-    }
+/* dw of GS_VECTOR pairs of channels (o, c) += what a part has found: each needs only the 16 numbers of that pair. */
+static void finish_pairs(float *dw, const float *du, size_t pairs) {
+    gs_vector u[GS_WINOGRAD_PLACES], half[3 * 4], g[9];
+    float lanes[9][GS_VECTOR];
+    UNROLL for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) u[place] = gs_load(du + place * pairs);
+    UNROLL for (int j = 0; j < 4; j++) by_g(half + j, 4, u[j], u[4 + j], u[8 + j], u[12 + j]);
+    UNROLL for (int k = 0; k < 3; k++)
+        by_g(g + 3 * k, 1, half[4 * k], half[4 * k + 1], half[4 * k + 2], half[4 * k + 3]);
+    for (int k = 0; k < 9; k++) gs_store(lanes[k], g[k]);
+    for (int i = 0; i < GS_VECTOR; i++, dw += 9)
+        for (int k = 0; k < 9; k++) dw[k] += lanes[k][i];
 }
 
 /* ---- all of it ---- */
@@ -245,12 +246,23 @@ static void backward_part(void *context, int part) {
     if (p.tiles > 0) add_products(t, &p);
 }
 
+/* Some pairs: what the parts before have found, in their order. */
+static void finish_part(void *context, int part) {
+    const gs_dw_work *t = context;
+    const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c, vectors = pairs / GS_VECTOR;
+    const size_t end = vectors * (size_t)(part + 1) / (size_t)t->finishing * GS_VECTOR;
+    for (size_t i = vectors * (size_t)part / (size_t)t->finishing * GS_VECTOR; i < end; i += GS_VECTOR)
+        for (int k = 0; k < t->parts; k++)
+            finish_pairs(t->dw + 9 * i, t->part_memory + t->scratch_part * (size_t)k + i, pairs);
+}
+
 gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy, const float *x,
                                     const float *w, size_t n, const gs_conv2d_sizes *s) {
     const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c,
                  positions = (size_t)s->out_h * (size_t)s->out_w;
     gs_dw_work t = {.s = s,
                     .dx = dx,
+                    .dw = dw,
                     .dy = dy,
                     .x = x,
                     .dx_of = gs_winograd_dx(s, positions),
@@ -273,12 +285,9 @@ gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const fl
     if (d->rehearses) return GS_OK;
     t.part_memory = t.scratch + u;
     t.dx_of.u = t.scratch;
-    if (dx) GS_ISA(winograd_kernels)(&t.dx_of, t.scratch, w, 9, 9 * in_c, true);
+    if (dx) GS_ISA(winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    for (int part = 0; part < t.parts; part++) {
-        size_t floats;
-        const gs_dw_part p = lay_out(&t, t.part_memory + t.scratch_part * (size_t)part, &floats);
-        finish_dw(&t, &p, dw);
-    }
+    t.finishing = gs_cpu_parts(d, in_c * out_c, 1 << 8);
+    gs_pool_run(gs_cpu_of(d)->pool, t.finishing, finish_part, &t);
     return GS_OK;
 }
