@@ -52,8 +52,8 @@ bool gs_launch_why_first(int file, gs_launch_why *out);
 struct gs_store_server;
 
 /* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something
- * else lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of node
- * rank 0. */
+ * else lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of
+ * node rank 0. */
 typedef struct gs_launch_place {
     char folder[3000];              /* that this launcher has made; "" */
     char meet[3010];                /* for GRADSUM_RENDEZVOUS */

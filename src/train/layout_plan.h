@@ -2,7 +2,7 @@
  *
  * A global batch of B samples, D replicas and P stages on N = D x P workers, C cores; T_s: seconds of forward and
  * backward of one micro-batch in stage s, out of the times of its layers, which are measured for just so many samples
- * (pipeline/times.h); m: micro-batches of a pipeline, v: runs of layers in each stage; W_s: bytes of weights of a stage:
+ * (pipeline/times.h); m: micro-batches of a pipeline, v: runs of layers in each stage; W_s: bytes of a stage's weights:
  *
  *     step      max(m T_s x (1 + (P - 1) / (v m)),  D m (T_0 + T_1 + ...) / C)  +  update  +  sent / bandwidth  +  data
  *                   the slowest stage, and the bubble     all work, on all cores

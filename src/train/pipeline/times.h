@@ -1,10 +1,10 @@
 /* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (cut.h).
  *
  * Each piece is a stage of its own on a device that is opened for this, and takes the output of the piece before it, of
- * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes at least
- * three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one turn
- * does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients and the
- * activations.
+ * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes at
+ * least three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one
+ * turn does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients
+ * and the activations.
  */
 #pragma once
 

@@ -5,8 +5,8 @@
  *
  * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
  * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
- * as can be (../pipeline/cut.h, ../settle_cut.c). Each micro-batch that is forward and not yet backward needs activations of its own, of the
- * stage's layers: gs_model_create_stage.
+ * as can be (../pipeline/cut.h, ../settle_cut.c). Each micro-batch that is forward and not yet backward needs
+ * activations of its own, of the stage's layers: gs_model_create_stage.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
  * (../layout.h), and each pipeline has a part of the batch:
