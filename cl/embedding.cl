@@ -9,8 +9,8 @@ static int row_of(float x, int rows) {
 
 /* y[i] = w[x[i] - first]; work-item (column, first token) */
 __kernel void embedding_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
-                                __global const float *w, ulong w_at, ulong n, int rows, int c,
-                                int first, float other) {
+                                __global const float *w, ulong w_at, ulong n, int rows, int c, int first,
+                                float other) {
     const size_t k = get_global_id(0);
     if (k >= c) return;
     for (size_t i = get_global_id(1); i < n; i += get_global_size(1)) {
@@ -25,7 +25,8 @@ __kernel void embedding_forward(__global float *y, ulong y_at, __global const fl
  * columns and rows of its own, every `slices`-th row, and goes through all tokens in their order: to read a number that
  * all work-items read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
 __kernel void embedding_backward(__global float *dw, ulong dw_at, __global const float *dy, ulong dy_at,
-                                 __global const float *x, ulong x_at, ulong n, int rows, int c, int first, int slices) {
+                                 __global const float *x, ulong x_at, ulong n, int rows, int c, int first,
+                                 int slices) {
     const int slice = (int)get_global_id(1);
     dw += dw_at;
     dy += dy_at;

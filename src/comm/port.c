@@ -27,7 +27,8 @@ static void insert(gs_port *p, int at, double from, double to) {
 
 double gs_port_take(gs_port *p, double earliest, double seconds) {
     double begin = earliest > p->before ? earliest : p->before;
-    int at = p->count > 0 && p->to[p->count - 1] <= begin ? p->count : 0; /* mostly it comes after all others */
+    int at =
+        p->count > 0 && p->to[p->count - 1] <= begin ? p->count : 0; /* mostly it comes after all others */
     while (at < p->count && p->from[at] < begin + seconds) {
         if (p->to[at] > begin) begin = p->to[at];
         at++;
