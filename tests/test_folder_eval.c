@@ -141,7 +141,7 @@ static void classes_have_their_names(void **state) {
                 "\nlabel                   samples  accuracy  most often taken for\na\\x1b little black ant  "
                 "      2 ");
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
-    gs_test_program_prints(0, "\"class_names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]",
+    gs_test_program_prints(0, "\"class_names\":[\"a\\u001b little black ant\",\"b\xc3\xa4r\"]",
                            "eval --load %s --data %s --confusion --json --report %s", w, folder, page);
     assert_int_equal(gs_test_shell(&output, "cat %s", page), 0);
     assert_non_null(strstr(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]"));

@@ -100,9 +100,9 @@ static rows rows_of(const gs_param *p, int rank, int size) {
     const int blocks = columns ? 1 : p->cut_blocks, all = p->cut_whole / blocks;
     const gs_share share = {rank, size, all, 1};
     const size_t each = p->count / (size_t)(columns ? p->dims[0] * p->dims[1] : p->dims[0]),
-                 floats = (size_t)gs_share_count(&share) * each;
-    return (rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, (size_t)all * each,
-                  (size_t)gs_share_first(&share) * each};
+                 floats = (size_t)gs_share_count(&share) * each, of_all = each * (size_t)all,
+                 first = (size_t)gs_share_first(&share) * each;
+    return (rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, of_all, first};
 }
 
 size_t gs_tensor_count(const gs_param *part, int rank, int size) {
