@@ -19,9 +19,9 @@ static const gs_help help = {
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
     "anna is the name or the address of the machine of node rank 0. All must know\n"
     "the same secret, by which they recognise each other: that of GRADSUM_SECRET, of\n"
-    "--secret-file, or of ~/.config/gradsum/secret, which the first launch makes. Copy\n"
-    "this file to machines that do not share the home folder. With --meet file:DIR\n"
-    "they meet in a new folder that all machines see; keep it private.",
+    "--secret-file, or of ~/.config/gradsum/secret, which the first launch makes.\n"
+    "Copy this file to machines that do not share the home folder. With --meet\n"
+    "file:DIR they meet in a new folder that all machines see; keep it private.",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
 /* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
