@@ -437,7 +437,8 @@ static void bad_use_gets_a_sentence(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_program_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);
-    gs_test_program_prints(0, "--offload optimizer", "memory --optimizer adam");
+    gs_test_program_prints(0, "--offload optimizer",
+                           "memory --optimizer adam --model \"flatten, 9 x linear 600, linear 10\"");
     gs_test_program_prints(0, "--offload activations",
                            "memory --model \"flatten, 9 x linear 600, linear 10\"");
     gs_test_program_prints(0, "--offload weights", "memory --model \"flatten, 9 x linear 600, linear 10\"");

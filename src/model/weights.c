@@ -25,7 +25,7 @@ static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const gs_mem none = GS_NONE;
     const size_t chunk = m->weights_away ? CHUNK : m->saved;
-    if (m->weights_in_windows) return copy_in_windows(m, to, from);
+    if (m->weights_in_windows && m->weights_away) return copy_in_windows(m, to, from);
     for (size_t at = 0; at < m->saved; at += chunk) {
         const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
         if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
