@@ -25,7 +25,7 @@ typedef struct average_work {
 static void forward_part(void *context, int part) {
     const average_work *t = context;
     const gs_pool2d_sizes *s = t->s;
-    const size_t in = (size_t)(s->in_h * s->in_w), out = (size_t)(s->out_h * s->out_w);
+    const size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
     const size_t first = t->planes * (size_t)part / (size_t)t->parts,
                  end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
     const float *from = t->from + first * in, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
@@ -59,7 +59,7 @@ gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n,
 static void backward_part(void *context, int part) {
     const average_work *t = context;
     const gs_pool2d_sizes *s = t->s;
-    const size_t in = (size_t)(s->in_h * s->in_w), out = (size_t)(s->out_h * s->out_w);
+    const size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
     const size_t first = t->planes * (size_t)part / (size_t)t->parts,
                  end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
     const float *from = t->from + first * out, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);

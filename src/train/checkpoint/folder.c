@@ -33,7 +33,8 @@ static gs_status path_of(const char *folder, uint64_t step, const char *ending, 
     const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
     if (asprintf(path, "%s%s" PREFIX "%09" PRIu64 "%s", folder, slash, step, ending) >= 0) return GS_OK;
     *path = NULL;
-    return gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
+    gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
+    return GS_E_MEMORY;
 }
 
 /* "step-000000200" and this ending -> 200. */
@@ -265,13 +266,14 @@ static gs_status write_manifest(const char *folder, const gs_state *s, const cha
                                 const gs_written *written) {
     char *path, name[64];
     gs_file_writer w;
+    const uint64_t epoch = 1 + s->step / per_epoch;
     snprintf(name, sizeof name, PREFIX "%09" PRIu64 "%s", s->step, WEIGHTS);
-    cJSON *o = GS_JSON_OBJECT(
-        GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("step", s->step),
-        GS_FIELD("epoch", 1 + s->step / per_epoch), GS_FIELD("steps_done_in_epoch", s->step % per_epoch),
-        GS_FIELD("steps_in_epoch", per_epoch), GS_FIELD("file", (const char *)name),
-        GS_FIELD("bytes", written->bytes), GS_FIELD("sha256", (const char *)written->sha256),
-        GS_FIELD("model", model), GS_FIELD("state", gs_state_json(s)));
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("step", s->step),
+                       GS_FIELD("epoch", epoch), GS_FIELD("steps_done_in_epoch", s->step % per_epoch),
+                       GS_FIELD("steps_in_epoch", per_epoch), GS_FIELD("file", (const char *)name),
+                       GS_FIELD("bytes", written->bytes), GS_FIELD("sha256", (const char *)written->sha256),
+                       GS_FIELD("model", model), GS_FIELD("state", gs_state_json(s)));
     char *text = cJSON_Print(o);
     cJSON_Delete(o);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
