@@ -73,8 +73,8 @@ static void nodes_train_as_one_machine_does(void **state) {
         "launch 0 -n 4 --meet tcp -- $T",
         "launch 1 --nodes 2 $M -n 2 -- $T & launch 0 --nodes 2 $M -n 2 -- $T",
         "F=--meet=file:$HOME/meet; launch 1 --nodes 2 $F -n 2 -- $T & launch 0 --nodes 2 $F -n 2 -- $T",
-        "export GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P GRADSUM_WORLD_SIZE=4; "
-        "for r in 3 2 1; do GRADSUM_RANK=$r $G $T & done; GRADSUM_RANK=0 $G $T",
+        ("export GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P GRADSUM_WORLD_SIZE=4; "
+         "for r in 3 2 1; do GRADSUM_RANK=$r $G $T & done; GRADSUM_RANK=0 $G $T"),
     };
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
