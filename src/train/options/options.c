@@ -173,7 +173,9 @@ const gs_run_option gs_run_table[] = {
      "with --pipeline: cut a pipeline's part of the batch into M (default 4 P)", GS_IF_NAMED, .off = "none",
      .json = {NULL, "micro_batches"}, .log_with = "micro-batches", .resume = GS_RESUME_FILLED},
     {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_TENSOR_MOST, "T",
-     "T workers share each pair of linear layers; more workers: several such groups, side by side",
+     "T workers share each pair of linear layers or of convolutions, and the words of a text's last layer; "
+     "more "
+     "workers: several such groups, side by side",
      GS_IF_NAMED, .off = "none", .json = {"tensor", "tensor"}, .null = true, .log_with = "tensor",
      .resume = GS_RESUME_FILLED},
     {"micro-batch", GS_OPTION_COUNT, AT(micro_batch), 1, 1e15, "M",
