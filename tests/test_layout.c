@@ -200,7 +200,8 @@ static void places_are_drawn(void **state) {
         "   2 cpu             1     0  3-11            61,550      all       all      1/2";
     gs_test_program_prints(0, row, "devices --layout dp2,pp2,zero1 --model lenet");
     gs_test_program_prints(0, row,
-                           "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --model lenet --steps 1");
+                           "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --pipeline-cut flops "
+                           "--model lenet --steps 1");
     gs_test_program_prints(0,
                            "   1 cpu             0     1  all              7,850      1/2       1/2      1/2",
                            "launch -n 2 -- train --layout dp2,zero3 --model softmax --steps 1");
