@@ -102,16 +102,20 @@ fi
 
 # ---- torchrun, one and two nodes ----
 
+# With underscores, as versions before 2 know its options; later ones take both.
 torchrun=${TORCHRUN:-$(command -v torchrun)}
 if [ -z "$torchrun" ]; then
     echo "engines: torchrun: skipped: it is not installed (TORCHRUN=/path/to/torchrun names it)"
+elif ! timeout 60 "$torchrun" --no_python --nproc_per_node 1 true >"$work/torchrun" 2>&1; then
+    # Debian 12's is of PyTorch 1.13, which does not know Python 3.11.
+    echo "engines: torchrun: skipped: it cannot start even true: $(tail -n 1 "$work/torchrun")"
 else
-    timeout 100 "$torchrun" --no-python --nproc-per-node 4 "$program" "${training[@]}" >"$work/torchrun" 2>&1
+    timeout 100 "$torchrun" --no_python --nproc_per_node 4 "$program" "${training[@]}" >"$work/torchrun" 2>&1
     check "torchrun, 1 node" "$work/torchrun"
     port=$((30000 + RANDOM % 2000))
     for r in 0 1; do
-        timeout 100 "$torchrun" --no-python --nproc-per-node 2 --nnodes 2 --node-rank $r --master-addr 127.0.0.1 \
-            --master-port $port "$program" "${training[@]}" >"$work/torchrun$r" 2>&1 &
+        timeout 100 "$torchrun" --no_python --nproc_per_node 2 --nnodes 2 --node_rank $r --master_addr 127.0.0.1 \
+            --master_port $port "$program" "${training[@]}" >"$work/torchrun$r" 2>&1 &
     done
     wait %1 %2 2>/dev/null || wait
     cat "$work/torchrun0" "$work/torchrun1" >"$work/torchrun"
