@@ -22,7 +22,7 @@ sha256_of() { sed -n 's/^weights *sha256 *//p' "$1"; }
 writer_of() {
     local pid
     for pid in $(pgrep -P "$1") "$1"; do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx 'GRADSUM_RANK=0' && { echo "$pid"; return; }
+        { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -qx 'GRADSUM_RANK=0' && { echo "$pid"; return; }
     done
     echo "$1"
 }

@@ -28,7 +28,7 @@ export -f check
 jobs() {
     local tiles group
     for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do echo "'$tiles' operators"; done
-    for group in fused backend special_values sgd optimizers clip batch_norm sequences; do
+    for group in fused backend special_values sgd optimizers clip batch_norm sequences softmax_part; do
         for tiles in cpu4 cpu16 gpu; do echo "$tiles $group"; done
     done
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
