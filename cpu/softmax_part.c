@@ -32,8 +32,8 @@ static void largest_part(void *context, int part) {
 }
 
 gs_status GS_ISA(softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size_t n, int classes,
-                                       const gs_share *share) {
-    gs_loss_part t = {.most = gs_cpu_floats(most) + n * (size_t)share->rank,
+                                       const gs_share *of) {
+    gs_loss_part t = {.most = gs_cpu_floats(most) + n * (size_t)of->rank,
                       .x = gs_cpu_floats(x),
                       .n = n,
                       .classes = classes,
@@ -100,17 +100,17 @@ static void sums_part(void *context, int part) {
 }
 
 gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
-                                    size_t n, int classes, float smoothing, const gs_share *share) {
+                                    size_t n, int classes, float smoothing, const gs_share *of) {
     gs_loss_part t = {.p = gs_cpu_floats(p),
                       .sums = gs_cpu_floats(sums),
                       .most = gs_cpu_floats(most),
                       .x = gs_cpu_floats(x),
                       .label = gs_cpu_ints(labels),
-                      .share = share,
+                      .share = of,
                       .n = n,
                       .classes = classes,
                       .at_label = 1 - smoothing,
-                      .everywhere = smoothing / (float)share->whole,
+                      .everywhere = smoothing / (float)of->whole,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, sums_part, &t);
     return GS_OK;
@@ -166,15 +166,15 @@ static void gradient_part(void *context, int part) {
 }
 
 gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                        int classes, float smoothing, const gs_share *share) {
+                                        int classes, float smoothing, const gs_share *of) {
     gs_loss_part t = {.p = gs_cpu_floats(dx),
                       .x = gs_cpu_floats(p),
                       .label = gs_cpu_ints(labels),
-                      .share = share,
+                      .share = of,
                       .n = n,
                       .classes = classes,
                       .at_label = 1 - smoothing,
-                      .everywhere = smoothing / (float)share->whole,
+                      .everywhere = smoothing / (float)of->whole,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, gradient_part, &t);
     return GS_OK;
