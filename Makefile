@@ -481,8 +481,8 @@ install: all
 	install -m 644 $(wildcard cl/*.cl cl/*.clh) $(D)/share/gradsum/cl/
 	cp -r datasets/fashion-mnist-small $(D)/share/gradsum/datasets/
 	@echo "$$PKG_CONFIG_FILE" > $(D)/lib/pkgconfig/gradsum.pc
-	install -D -m 644 src/cli/completion.bash $(D)/share/bash-completion/completions/gradsum
-	install -D -m 644 src/cli/completion.zsh $(D)/share/zsh/site-functions/_gradsum
+	install -D -m 644 src/cli/options/completion.bash $(D)/share/bash-completion/completions/gradsum
+	install -D -m 644 src/cli/options/completion.zsh $(D)/share/zsh/site-functions/_gradsum
 	@mkdir -p $(D)/share/man/man1 && $(D)/bin/gradsum help --man > $(D)/share/man/man1/gradsum.1
 	@for c in $$($(D)/bin/gradsum help --words | cut -f1); do \
 	   $(D)/bin/gradsum help --man $$c > $(D)/share/man/man1/gradsum-$$c.1 || exit 1; done

@@ -12,7 +12,7 @@ extern "C" {
 #include "train/state.h"           /* to go on with a run */
 #include "train/ways/way.h"        /* ways to make a step; to write one */
 #include "train/profile/profile.h" /* where the time of training goes */
-#include "train/memory.h"          /* what memory a run will take */
+#include "train/memory/memory.h"   /* what memory a run will take */
 #include "data/dataset.h"          /* load: images and labels */
 #include "data/text_set.h"         /* text, as windows of tokens */
 #include "data/vocabulary.h"       /* which token is which character */
@@ -49,7 +49,7 @@ extern "C" {
 #include "core/version.h"          /* GRADSUM_VERSION */
 
 /* pipelines: who computes what when, and how long that takes */
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 #include "train/pipeline/schedule.h"
 #include "train/pipeline/virtual_time.h"
 

@@ -128,6 +128,9 @@ def check_trace(folder, run):
                 got = {n.split(" ")[1].rpartition(".")[0] for n in done if n.startswith(direction + " ")}
                 check(needed <= got <= needed | optional, f"worker {worker}, step {step}: {direction} of {got}")
 
+    counters = {e["pid"] for e in events if e["ph"] == "C"}
+    check(counters == set(range(run["workers"])), f"memory of the workers {counters}")
+
     sent = [e for e in spans if e["name"].startswith("send ")]
     received = [e for e in spans if e["name"].startswith("receive ")]
     starts = {e["id"]: e for e in events if e["ph"] == "s"}

@@ -1,6 +1,6 @@
 /* --layout: one word for how the workers of a run share the work. */
 #include "tests/training.h"
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 
 static void terms_come_in_any_order(void **state) {
     (void)state;

@@ -144,7 +144,7 @@ static void too_little_memory_for_the_library(void **state) {
 static void no_room_for_threads(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip_because("with a sanitizer src/cli/early.c does nothing");
+    skip_because("with a sanitizer src/cli/options/early.c does nothing");
 #endif
     const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
     char *output;

@@ -1,4 +1,4 @@
-/* What `gradsum memory` says a run will take, against what the run took (train/memory.h). */
+/* What `gradsum memory` says a run will take, against what the run took (train/memory/memory.h). */
 #include "tests/devices.h"
 #include "tests/draw.h"
 #include "tests/program.h"
@@ -7,7 +7,7 @@
 
 #include "core/memory.h"
 #include "layer/recompute.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 
 /* ---- drawn runs ---- */
 

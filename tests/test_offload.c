@@ -10,8 +10,8 @@
 #include "io/fetcher.h"
 #include "io/mapped.h"
 #include "layer/recompute.h"
-#include "train/memory.h"
-#include "train/offload.h"
+#include "train/memory/memory.h"
+#include "train/offload/offload.h"
 
 /* ---- a file without a name, and the thread that fetches ---- */
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include "tests/training.h"
 #include "train/profile/profile.h"
-#include "train/sweep.h"
+#include "train/sweep/sweep.h"
 
 /* All functions that take settings refuse them, with the sentence of the command line. */
 static void refuse(const gs_settings *s, const char *says) {

@@ -3,7 +3,7 @@
 #include "tests/logs.h"
 
 #include "train/pipeline/schedule.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 static const char transformer[] =
     "'embedding 155 16, positions, residual (layer_norm, linear 48, attention 2 causal, "

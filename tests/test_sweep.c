@@ -2,7 +2,7 @@
 #include "tests/tiny_set.h"
 
 #include <math.h>
-#include "train/sweep_line.h"
+#include "train/sweep/sweep_line.h"
 
 /* ---- the list ---- */
 

@@ -6,7 +6,7 @@
 #include "tests/devices.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
                   eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";

@@ -7,7 +7,7 @@
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
 #include "cli/collectives.h"
-#include "cli/ranks.h"
+#include "cli/launch/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

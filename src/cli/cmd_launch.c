@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
 #include "core/cores.h"

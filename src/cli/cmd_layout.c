@@ -1,7 +1,7 @@
 /* gradsum layout: the ways to share a run among N workers, with what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,8 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
         printf("%d layout%s more than the %d MB of --max-memory\n", p->too_large,
                p->too_large == 1 ? " needs" : "s need", s->max_memory);
     if (p->refused > 0) gs_print_fact("refused", "%d, the first of them %s", p->refused, p->why);
-    printf("memory (rehearsed) and bytes are of the worker with most; formulas: src/train/layout_plan.h\n");
+    printf("memory (rehearsed) and bytes are of the worker with most; formulas: "
+           "src/train/layout/layout_plan.h\n");
 }
 
 static void print_json(const question *q, const gs_layout_plan *p, const measured *took) {
@@ -129,7 +130,7 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts (train --layout) of N workers: replicas, stages and ZeRO. For\n"
                           "each what a step takes, by formula from the measured times of layers\n"
-                          "(src/train/layout_plan.h), and of the worker with most the memory, as\n"
+                          "(src/train/layout/layout_plan.h), and of the worker with most the memory, as\n"
                           "rehearsed (gradsum memory), and the bytes sent. The fastest comes first.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

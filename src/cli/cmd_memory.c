@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
 #include "io/json.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/pipeline/cut.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "core/decimal.h"
 #include "io/file.h"
 #include "page/report.h"
-#include "train/sweep_line.h"
+#include "train/sweep/sweep_line.h"
 #include "io/json.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Which worker holds what: the table of `train`, `devices` and `layout`. */
 #include "cli/cli.h"
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 #include "train/pipeline/cut.h"
 
 #include <stdio.h>

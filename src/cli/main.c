@@ -1,6 +1,6 @@
 #include "cli/cli.h"
-#include "cli/launch.h"
-#include "cli/manual.h"
+#include "cli/launch/launch.h"
+#include "cli/options/manual.h"
 #include "comm/comm.h"
 
 #include <errno.h>

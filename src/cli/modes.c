@@ -2,7 +2,7 @@
 #include "io/json.h"
 #include "io/mapped.h"
 #include "layer/recompute.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 static bool counts(const gs_digests *d, int rank, int kind) {
     const int stages = (int)gs_digests_number(d, "pipeline");
     if (stages < 2 || stages > d->workers) return true;
-    const int stage = rank / (d->workers / stages); /* train/layout.h */
+    const int stage = rank / (d->workers / stages); /* train/layout/layout.h */
     if (kind == GS_DIGEST_samples || kind == GS_DIGEST_own) return stage == 0;
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }

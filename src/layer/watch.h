@@ -1,8 +1,8 @@
 /* Watching layers: while a layer is watched, it has another table of operations, whose forward and backward call the
  * watcher before and after the real ones. A layer that is not watched pays nothing.
  *
- * Used to measure layers (train/profile/profile_layers.c), to draw them on a timeline (train/timeline.c), and to record
- * what goes through them (train/digest/digest.c).
+ * Used to measure layers (train/profile/profile_layers.c), to draw them on a timeline (train/timeline/timeline.c), and
+ * to record what goes through them (train/digest/digest.c).
  */
 #pragma once
 

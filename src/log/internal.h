@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "log/log.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 /* ---- run.c: run.json ---- */
 

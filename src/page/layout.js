@@ -1,7 +1,7 @@
 /* A step whose workers share the model, as it was traced: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.h). */
 'use strict';
 
-/* gs_span_kind, gs_phase and rows of src/train/timeline.h */
+/* gs_span_kind, gs_phase and rows of src/train/timeline/timeline.h */
 const KIND = { step: 0, phase: 1, forward: 2, backward: 3, send: 4, receive: 5, bucket: 6, loader: 7, stageForward: 8, stageBackward: 9, gather: 10,
   reduce: 11, weights: 12, gradients: 13, groupSum: 14, fetch: 15, putAway: 16 };
 const PHASES = ['load', 'forward', 'backward', 'sum', 'update'];

@@ -1,5 +1,5 @@
 #include "train/internal.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 #include "train/state.h"
 
 #include "core/clock.h"

@@ -1,6 +1,6 @@
 /* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
 #include "core/clock.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 #include "train/ways/way.h"
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};

@@ -1,6 +1,6 @@
 /* What a run tells its observer on rank 0 about all workers, for a log. */
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 #include <stdlib.h>
 

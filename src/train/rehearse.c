@@ -1,10 +1,10 @@
-/* A rehearsal of a run: the calls that its workers make, in their order, as far as they allocate (memory.h). */
+/* A rehearsal of a run: the calls that its workers make, in their order, as far as they allocate (memory/memory.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/shard.h"
 #include "train/internal.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/run.h"
 
 /* ---- the calls of a worker ---- */

@@ -75,7 +75,7 @@ typedef struct gs_observer {
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
     /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
-     * once, after the last traced step, the timelines of all workers (timeline.h). */
+     * once, after the last traced step, the timelines of all workers (timeline/timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);

@@ -5,7 +5,7 @@
 #include "data/text_set.h"
 #include "io/file.h"
 #include "train/internal.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/run.h"
 #include "train/settle_cut.h"
 #include "train/state.h"

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include "model/safetensors.h"
 #include "train/checkpoint/folder.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/pipeline/cut.h"
 #include "train/state.h"
 

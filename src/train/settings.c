@@ -2,7 +2,7 @@
 #include "core/text.h"
 #include "layer/recompute.h"
 #include "train/internal.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 #include "train/options/options.h"
 
 #include <math.h>

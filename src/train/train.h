@@ -13,8 +13,8 @@
  *     diverged.c    is the loss still a number?
  *     result.h      what a step, an epoch and a run report
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
- *     rehearse.c    a run without computing, to know its memory (memory.h); memory_levers.c: what would save some;
- *                   memory_fit.c: a limit
+ *     rehearse.c    a run without computing, to know its memory
+ *     memory/       that memory by kind, what would save some, and a limit (memory/memory.h)
  *     settings.c    which settings are allowed, and which go together
  *     rates.c       the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
@@ -23,20 +23,18 @@
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     confusion.c   which class is taken for which
- *     offload.c     what lies outside of the device's memory (offload.h)
+ *     offload/      what lies outside of the device's memory (offload/offload.h)
  *     worst.c       the samples that a model gets most wrong
  *     worker.c      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
- *     layout.c      which worker has which replica and stage (layout.h)
- *     layout_plan.c  what a layout costs (layout_plan.h)
+ *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
  *     pipeline/     a model cut into stages: schedules, as lists of instructions
  *     profile/      where the time goes
- *     sweep.c       the same training with several batches and seeds (sweep.h)
- *     sweep_line.c  what all seeds of one batch gave together
+ *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did
  *     record.c      what a log needs to know of all workers
  *     jitter.c      a worker's pauses, drawn at random
- *     timeline.c    what each worker does during some steps, thread by thread (timeline.h)
+ *     timeline/     what each worker does during some steps, thread by thread (timeline/timeline.h)
  *     connect.c     the devices of the workers of this process, and how they reach each other and those of others
  *     settle_cut.c  where a pipeline is cut, which all workers must know before they begin
  *     run.c         the workers of this process: one thread each, and the processes beside it
@@ -57,7 +55,7 @@
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
 #include "train/jitter.h"
-#include "train/layout.h"
+#include "train/layout/layout.h"
 #include "train/result.h"
 #include "train/step_time.h"
 
@@ -138,8 +136,9 @@ typedef struct gs_settings {
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
     int zero;   /* ZeRO's stage, 1 to 3 (ways/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    const char *layout; /* "dp2,pp2,zero1": one word for pipeline, tensor, zero (layout.h); NULL: none */
-    int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    const char
+        *layout;    /* "dp2,pp2,zero1": one word for pipeline, tensor, zero (layout/layout.h); NULL: none */
+    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (ways/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
@@ -170,13 +169,13 @@ typedef struct gs_settings {
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to cause faults: each worker calls it after a step. */
     void (*test_hook)(struct gs_worker *);
-    int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (memory.h) */
-    /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload.h). */
+    int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (memory/memory.h) */
+    /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload/offload.h). */
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with it: settings change until the run fits */
     bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
-    bool rehearses; /* workers compute nothing, and their devices take no memory (memory.h) */
+    bool rehearses; /* workers compute nothing, and their devices take no memory (memory/memory.h) */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum

@@ -3,9 +3,9 @@
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
 #include "train/internal.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 #include "train/state.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 #include "train/ways/tensor.h"
 
 #include <stdlib.h>

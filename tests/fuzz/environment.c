@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/draw/bars.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "fuzz.h"
 
 FUZZ(in) {

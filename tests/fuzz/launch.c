@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "cli/cli.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "fuzz.h"
 #include "comm/process.c"
 

@@ -2,7 +2,7 @@
  * seeds that of the run with the median steps. */
 #pragma once
 
-#include "train/sweep_line.h"
+#include "train/sweep/sweep_line.h"
 
 /* Of the runs that were whole; argv: the command. GS_E_FILE: it cannot be written. */
 gs_status gs_sweep_page(const gs_sweep *, const char *path, int argc, char *const *argv);

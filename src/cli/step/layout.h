@@ -1,5 +1,6 @@
 /* A real step of a run whose workers share the model, recorded and shown: `gradsum step --pipeline 2`, `--zero 3`,
- * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced (train/timeline.h).
+ * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced
+ * (train/timeline/timeline.h).
  *
  *     layout.c          make the run, and keep its timeline
  *     layout_facts.c    what is counted in it, beside the formulas: a table, and sentences
@@ -11,8 +12,8 @@
 #include <stdio.h>
 
 #include "gradsum.h"
-#include "train/layout_plan.h"
-#include "train/timeline.h"
+#include "train/layout/layout_plan.h"
+#include "train/timeline/timeline.h"
 
 struct cJSON;
 

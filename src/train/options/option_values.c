@@ -1,7 +1,7 @@
 /* Values of options: as numbers, names and text. */
 #include "core/decimal.h"
 #include "layer/recompute.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 #include "train/options/options.h"
 
 #include <inttypes.h>

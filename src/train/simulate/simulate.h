@@ -23,7 +23,7 @@
 #pragma once
 
 #include "comm/virtual/play.h"
-#include "train/layout.h"
+#include "train/layout/layout.h"
 #include "train/train.h"
 
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };

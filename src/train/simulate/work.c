@@ -7,7 +7,7 @@
 #include "layer/make.h"
 #include "model/model_text.h"
 #include "train/internal.h"
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/profile/profile.h"
 #include "train/simulate/simulate.h"
 

@@ -23,7 +23,7 @@
 #include "core/clock.h"
 #include "train/ways/async_server.h"
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 #include <pthread.h>
 #include <stdio.h>

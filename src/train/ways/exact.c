@@ -37,7 +37,7 @@
 #include "comm/split.h"
 #include "core/clock.h"
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 #include "train/ways/lockstep.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "comm/device.h"
 #include "core/clock.h"
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 /* ---- the micro-batches of a step ---- */
 

@@ -31,7 +31,7 @@
 #include "layer/tensor.h"
 #include "optim/norm.h"
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 struct gs_tensor_worker {
     gs_sync *sync;             /* of the group */

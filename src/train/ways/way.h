@@ -92,8 +92,8 @@ typedef struct gs_way {
     /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. */
     gs_status (*attend)(gs_worker *);
 
-    /* In a rehearsal (train/memory.h): allocate what the step after `done` others would. NULL: that is what forward and
-     * backward of the worker's part in w->model do. */
+    /* In a rehearsal (train/memory/memory.h): allocate what the step after `done` others would. NULL: that is what
+     * forward and backward of the worker's part in w->model do. */
     gs_status (*rehearse)(gs_worker *, uint64_t done);
 
     /* After the last epoch: its part of the result. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 #include "train/ways/pipeline_tree.h"
 #include "train/ways/zero.h"
 

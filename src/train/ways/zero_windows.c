@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/shard.h"
 #include "train/internal.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 #include "train/ways/zero.h"
 
 /* ---- the model's arrays become parts and windows ---- */

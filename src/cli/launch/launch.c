@@ -3,7 +3,7 @@
  * They are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
  * threads, which a fork would not take along.
  */
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/cores.h"
@@ -38,7 +38,7 @@ typedef struct launch_state {
     double timeout; /* seconds that a rank may be stopped once others have ended */
     child child[GS_LAUNCH_MOST];
     int running;
-    int why;           /* what they say of their failures (launch_why.c) */
+    int why;           /* what they say of their failures (launch/launch_why.c) */
     int failed;        /* the rank that failed first, or -1 */
     int hung;          /* the rank that failed by being stopped too long after others ended; or -1 */
     int failed_others; /* how many were running then, */

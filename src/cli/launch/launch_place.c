@@ -1,6 +1,6 @@
 /* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
  * environment that says who they are. */
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "comm/comm.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"

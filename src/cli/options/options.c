@@ -1,7 +1,7 @@
 #include "cli/cli.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "layer/recompute.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "cli/ranks.h"
+#include "cli/launch/ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "train/memory.h"
+#include "train/memory/memory.h"
 
 typedef struct gs_memory_lever {
     /* It gives up what was asked for, or changes the training, or is a row for the list alone: --fit leaves it. */

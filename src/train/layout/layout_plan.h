@@ -14,7 +14,7 @@
  *               that, with --exact and no --zero log2(D) W_s), and B / D samples of activations to the next stage and
  *               of their gradients to the one before
  *
- *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory.h)
+ *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory/memory.h)
  *
  * Update, data and messages take N / C times as long where that is more than 1. With tensor parallelism of T on N = D x
  * T workers T_s is that of the whole model times the share of FLOPs that a worker has, which has 1/T of the pairs of
@@ -26,7 +26,7 @@
  */
 #pragma once
 
-#include "train/memory.h"
+#include "train/memory/memory.h"
 #include "train/pipeline/times.h"
 
 /* What a worker of a run holds. */

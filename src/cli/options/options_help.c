@@ -1,5 +1,5 @@
 /* --help: a table of options as text, with the defaults that the table's values hold. */
-#include "cli/manual.h"
+#include "cli/options/manual.h"
 
 #include <stdio.h>
 #include <string.h>

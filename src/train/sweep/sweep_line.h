@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "train/sweep.h"
+#include "train/sweep/sweep.h"
 
 /* The median of an even number lies half-way between the two in the middle. */
 typedef struct gs_spread {

@@ -1,4 +1,4 @@
-#include "train/memory.h"
+#include "train/memory/memory.h"
 
 #include <stdlib.h>
 #include "train/internal.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/text.h"
-#include "train/memory_levers.h"
+#include "train/memory/memory_levers.h"
 
 static const double MB = 1e6;
 

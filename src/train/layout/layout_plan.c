@@ -1,4 +1,4 @@
-#include "train/layout_plan.h"
+#include "train/layout/layout_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "cli/manual.h"
+#include "cli/options/manual.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A timeline while it is recorded (timeline.h). Only for src/train/timeline*.c:
+/* A timeline while it is recorded (timeline/timeline.h). Only for src/train/timeline/:
  *
  *     timeline.c          spans, layer by layer and thread by thread
  *     timeline_memory.c   what the ledger says, and which activations are needed
@@ -8,7 +8,7 @@
 
 #include "core/memory.h"
 #include "layer/watch.h"
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 /* ---- timeline_memory.c ---- */
 

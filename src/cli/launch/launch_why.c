@@ -1,6 +1,6 @@
 /* Why ranks failed: each leaves a line with its code and its message in memory that all processes of a launch share, so
  * that the launcher's last line can be the diagnosis. A memfd: nothing can be left behind. */
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

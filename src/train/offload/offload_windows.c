@@ -1,4 +1,4 @@
-#include "train/offload_windows.h"
+#include "train/offload/offload_windows.h"
 
 #include <stdlib.h>
 

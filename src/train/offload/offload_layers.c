@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
 #include "optim/away.h"
-#include "train/offload.h"
-#include "train/offload_windows.h"
+#include "train/offload/offload.h"
+#include "train/offload/offload_windows.h"
 
 /* Bytes of a file that is mapped. */
 typedef struct span {

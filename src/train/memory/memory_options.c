@@ -2,7 +2,7 @@
  * says. */
 #include <stdio.h>
 
-#include "train/memory_levers.h"
+#include "train/memory/memory_levers.h"
 
 static bool has_room(const gs_memory_options *list) {
     return list->count < GS_MEMORY_OPTIONS;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/timeline_rows.h"
+#include "train/timeline/timeline_rows.h"
 
 void gs_timeline_parts_free(gs_timeline_part *parts, int workers) {
     for (int r = 0; parts && r < workers; r++) {

@@ -1,4 +1,4 @@
-#include "train/memory_levers.h"
+#include "train/memory/memory_levers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "layer/recompute.h"
 #include "train/internal.h"
-#include "train/offload.h"
+#include "train/offload/offload.h"
 
 static void say(gs_memory_option *o, const char *option, const char *formula) {
     snprintf(o->option, sizeof o->option, "%s", option);

@@ -1,7 +1,7 @@
-#include "train/timeline.h"
+#include "train/timeline/timeline.h"
 
 #include "core/clock.h"
-#include "train/timeline_rows.h"
+#include "train/timeline/timeline_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "train/offload.h"
+#include "train/offload/offload.h"
 
 #include <string.h>
 #include "core/text.h"

@@ -1,4 +1,4 @@
-#include "train/sweep.h"
+#include "train/sweep/sweep.h"
 #include "core/memory.h"
 
 #include "core/cores.h"

@@ -1,4 +1,4 @@
-#include "train/sweep_line.h"
+#include "train/sweep/sweep_line.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "train/layout.h"
+#include "train/layout/layout.h"
 
 #include "core/text.h"
 #include "train/train.h"
