@@ -61,6 +61,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
+                            .together = gs_together(s),
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);

@@ -168,13 +168,13 @@ static gs_status times_for(gs_layout_plan *p, const gs_settings *s, size_t sampl
 /* What a worker computes at once of its part of the batch, and how often. */
 static gs_status passes_of(const gs_layout_plan *p, const gs_settings *s, const gs_layout *l, size_t *samples,
                            double *passes) {
-    const size_t share = (p->memory.batch + (size_t)l->dp - 1) / (size_t)l->dp;
+    const size_t share = gs_schedule_cut(p->memory.batch, 0, l->dp, gs_together(s)).count;
     size_t most;
     GS_TRY(gs_largest_piece(s, s->train_set->shape, &most));
     size_t cuts = s->exact ? (size_t)gs_parts_of(s, p->workers) / (size_t)l->dp : (size_t)gs_passes(s);
     if (l->pp == 1 && cuts < (share + most - 1) / most) cuts = (share + most - 1) / most;
     if (cuts < 1) cuts = 1;
-    *samples = (share + cuts - 1) / cuts;
+    *samples = gs_schedule_cut(share, 0, (int)cuts, gs_together(s)).count;
     *passes = (double)cuts;
     return GS_OK;
 }

@@ -119,8 +119,8 @@ static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipe
 }
 
 size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) {
-    const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s);
-    return (batch + cuts - 1) / cuts;
+    const size_t part = gs_schedule_cut(batch, 0, gs_parts_of(s, workers), gs_together(s)).count;
+    return gs_schedule_cut(part, 0, gs_passes(s), gs_together(s)).count;
 }
 
 /* A micro-batch is computed at once. */

@@ -44,7 +44,7 @@ static gs_status make_tree(gs_zero *z) {
 /* With it a window would hold the gradients of several pieces, added in another order than those of one. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    const size_t shard = (s->batch + (size_t)s->parts - 1) / (size_t)s->parts;
+    const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
     if (shard <= s->most) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
@@ -56,7 +56,7 @@ static gs_status check_shards(const gs_worker *w) {
 /* May a step have more than one pass? */
 static bool has_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    return s->passes > 1 || gs_shard_of(s->batch, 0, s->parts).count > s->most;
+    return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
 /* Between errands the worker must make no collective of its own, and where its device has memory of its own, no thread
