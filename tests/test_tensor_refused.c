@@ -43,9 +43,11 @@ static void bad_use_is_told(void **state) {
                            "%s --tensor 2 --devices %s", heads, two);
     gs_test_program_prints(2, "120 outputs cannot be divided among 7 workers",
                            "train --model lenet --tensor 7 --devices %s,cpu,cpu,cpu", four);
-    gs_test_program_prints(2, "so does --zero 1", "train --model mlp --tensor 2 --zero 1 --devices %s", two);
-    gs_test_program_prints(2, "so does --pipeline 2",
-                           "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(
+        2, "there are 2 workers; wanted a multiple of 4, a worker for each part of each stage",
+        "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(2, "--micro-batches is for --pipeline P",
+                           "train --model mlp --tensor 2 --micro-batches 2 --devices %s", two);
     gs_test_program_prints(2, "does not work with --sync ring",
                            "train --model mlp --tensor 2 --sync ring --devices %s", two);
     gs_test_program_prints(2, "does not work with --bucket",

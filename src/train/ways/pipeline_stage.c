@@ -152,7 +152,7 @@ static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
     size_t held;
     p->part = calloc(2 * (size_t)p->shape.chunks, sizeof *p->part);
     if (!p->part) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a list of parts");
-    const int parts = gs_stage_parts(w, p, p->part, &held);
+    int parts = gs_stage_parts(w, p, p->part, &held);
     for (int i = 0, c = 0; i < parts; i++) {
         gs_held_part *part = &p->part[i];
         while (part->first + part->count > p->chunk[c].params.first + p->chunk[c].params.count) c++;
@@ -160,7 +160,8 @@ static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
         part->weights = gs_at(p->own.weights, at);
         part->gradients = gs_at(p->own.gradients, at);
     }
-    p->held = (gs_held){p->part, parts, p->group == 0, gs_stage_reduce_norms, w};
+    GS_TRY(gs_tensor_cut_held(w->model, &p->part, &parts));
+    p->held = (gs_held){p->part, parts, gs_stage_reduce_norms, w};
     return GS_OK;
 }
 
@@ -188,10 +189,16 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
 }
 
+/* With --tensor those with the same part of the layers. */
+static gs_status meet(gs_worker *w, gs_pipeline_worker *p) {
+    const int parts = gs_tensor_workers(w->settings), part = w->comm->rank % parts;
+    GS_TRY(gs_comm_split(w->comm, p->group * parts + part, p->stage, &p->lane));
+    return gs_comm_split(w->comm, p->stage * parts + part, p->group, &p->beside);
+}
+
 gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(gs_stage_cut(w, w->comm->rank, p));
-    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->group, p->stage, &p->lane));
-    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->stage, p->group, &p->beside));
+    if (!w->settings->rehearses) GS_TRY(meet(w, p));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
     GS_TRY(list_parts(w, p));

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "comm/device.h"
-#include "optim/norm.h"
 #include "train/internal.h"
 
 /* So many floats go from here to each of `others` workers. */
@@ -114,10 +113,10 @@ gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
 
 /* ---- the score ---- */
 
-/* The last stage of the first pipeline has the counts; the others add 0, so this sum is exact. And everyone can ask to
+/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact. And everyone can ask to
  * stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
-    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0;
+    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
@@ -136,39 +135,8 @@ gs_status gs_stage_sum(gs_worker *w, gs_pipeline_worker *p, gs_score *score) {
     return share_score(w, p, score);
 }
 
-/* ---- norms ---- */
-
 gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     const gs_worker *w = worker;
     if (w->settings->rehearses) return GS_OK;
     return gs_comm_all_reduce(w->comm, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
-}
-
-/* Squares are added as whole numbers, in units that suit the largest of all, so the norm has the bits that one worker
- * would find. What several workers hold counts once. */
-gs_status gs_stage_clip(gs_worker *w, const gs_pipeline_worker *p, double samples, bool *may_update) {
-    const gs_backend *ops = w->device->ops;
-    gs_optimizer *o = w->optimizer;
-    gs_squares own;
-    int64_t largest = 0, sums[2] = {0, 0};
-    *may_update = true;
-    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
-    for (int i = 0; i < p->held.parts; i++) {
-        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, 0, &own));
-        if (own.largest > largest) largest = own.largest;
-    }
-    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
-    if (o->loss_scale.scale > 0) *may_update = gs_optimizer_may_update(o, (uint32_t)largest);
-    if (!*may_update || !(o->clip > 0)) return GS_OK;
-    uint32_t top = (uint32_t)(largest >> 23);
-    for (int i = 0; i < p->held.parts; i++) {
-        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, top, &own));
-        if (!p->part[i].common || p->held.counts_common)
-            sums[0] += (int64_t)own.high, sums[1] += (int64_t)own.low;
-    }
-    top = own.top;
-    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
-    const gs_squares all = {(uint32_t)largest, top, (uint64_t)sums[0], (uint64_t)sums[1]};
-    gs_optimizer_clip(o, gs_norm_of(&all), samples);
-    return GS_OK;
 }
