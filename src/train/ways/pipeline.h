@@ -74,8 +74,8 @@ typedef struct gs_pipeline_worker {
     gs_schedule_place place; /* in the schedule of this pipeline's micro-batches */
     gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
     int pieces;              /* how many the loader has */
-    float *whole;            /* with --exact: room for a part of the gradients */
-    float *arrived;          /* and with --zero 1 for the same part of all pipelines */
+    float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
+    float *arrived;          /* and with --zero 1 for the same part of all pipelines; else NULL */
     gs_leaf_sums *leaves;    /* with --exact, else NULL */
     double *seconds;         /* [2 runs]: of forward, then of backward; those of other stages are 0 */
     double took;             /* seconds of forward and backward with all waits */

@@ -172,20 +172,22 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see pipeline_tree.h. */
+/* What --exact needs: see pipeline_tree.h. Some of it, where a sum must be in its order. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
-    const size_t most = largest_chunk(p);
-    if (!w->settings->exact) return GS_OK;
+    const gs_settings *s = w->settings;
+    const size_t most = largest_chunk(p), replicas = gs_stage_replicas(w, p);
+    if (!s->exact && (!s->zero || replicas < 3 || !gs_tensor_needs_order(w))) return GS_OK;
     p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
-    if (!p->whole) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", most);
-    if (w->settings->zero) { /* less than `replicas` floats are left over, and come from all of them */
-        const size_t replicas = gs_stage_replicas(w, p), arrived = most + replicas * replicas;
+    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
+    if (s->zero) { /* less than `replicas` floats are left over, and come from all of them */
+        const size_t arrived = most + replicas * replicas;
         p->arrived = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, arrived * sizeof *p->arrived);
-        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", arrived);
+        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
     }
+    if (!s->exact) return GS_OK;
     const size_t count = p->own.counts + GS_STATS;
     const int levels = levels_of(p->shape.micro_batches);
-    GS_TRY(gs_leaf_sums_create(levels, w->settings->rehearses ? 0 : count, &p->leaves));
+    GS_TRY(gs_leaf_sums_create(levels, s->rehearses ? 0 : count, &p->leaves));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
 }
 

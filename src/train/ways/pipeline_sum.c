@@ -69,10 +69,10 @@ static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d)
     return sum_range(w, p, (gs_range){d.at + all, d.rest});
 }
 
-/* The same by the tree of --exact: the parts come from all replicas, and are added neighbours first. */
-static gs_status reduce_scatter_leaves(gs_worker *w, gs_pipeline_worker *p, division d) {
+/* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
+ * first. */
+static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, division d, const float *sum) {
     gs_comm *c = p->beside;
-    const float *sum = gs_leaf_sums_result(p->leaves) + d.at;
     const size_t all = d.own * (size_t)c->size, mine = d.own * (size_t)c->rank;
     if (d.own > 0) {
         count_sent(w, (double)d.own, c->size - 1);
@@ -92,7 +92,12 @@ static gs_status reduce_scatter_leaves(gs_worker *w, gs_pipeline_worker *p, divi
 static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
     if (!w->settings->zero || p->beside->size == 1)
         return sum(w, p, (gs_range){c->params_at, c->params.count});
-    return p->leaves ? reduce_scatter_leaves(w, p, divide(p, c)) : reduce_scatter(w, p, divide(p, c));
+    const division d = divide(p, c);
+    if (!p->arrived) return reduce_scatter(w, p, d);
+    if (p->leaves) return reduce_scatter_in_order(w, p, d, gs_leaf_sums_result(p->leaves) + d.at);
+    GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, d.at),
+                                c->params.count * sizeof(float)));
+    return reduce_scatter_in_order(w, p, d, p->whole);
 }
 
 gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {

@@ -19,7 +19,9 @@
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
  * are rounds of recursive doubling, as in exact.c: T workers give the bits of one. Else a group's sums, and those of
- * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array.
+ * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not of one
+ * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
+ * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
  */
 #include "train/ways/tensor.h"
 
@@ -44,9 +46,9 @@ struct gs_tensor_worker {
 
 /* ---- the sum in a group ---- */
 
-/* A ring sends least; recursive doubling adds neighbours first. */
-static const gs_sync_scheme *scheme_of(const gs_settings *s) {
-    return s->exact ? &gs_sync_recursive_doubling : &gs_sync_ring;
+/* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
+static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
+    return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
 
 /* Before the workers have met, in a warm-up, nothing is summed. */
@@ -138,7 +140,7 @@ static gs_status make_sum(gs_worker *w) {
     most *= w->input.most;
     if (w->settings->rehearses)
         return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->sync, gs_sync_bytes(&(gs_sync){.most = most}));
-    GS_TRY(gs_sync_create(scheme_of(w->settings), w->group, most, &t->sync));
+    GS_TRY(gs_sync_create(scheme_of(w, false), w->group, most, &t->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
 }
 
@@ -148,7 +150,7 @@ gs_status gs_tensor_create(gs_worker *w) {
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
     if (w->way->update) GS_TRY(list_parts(w));
     GS_TRY(meet(w));
-    w->scheme = scheme_of(w->settings);
+    w->scheme = scheme_of(w, gs_tensor_needs_order(w));
     if (inner) GS_TRY(inner->create(w));
     return make_sum(w);
 }

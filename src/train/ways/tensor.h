@@ -43,6 +43,11 @@ gs_status gs_tensor_gather(gs_worker *, int i, float *whole);
 gs_status gs_tensor_scatter(gs_worker *, int i, const float *whole);
 gs_status gs_tensor_weights(gs_worker *, float *host);
 
+/* Must the sums of gradients over replicas have one order for all elements, wherever they lie in the array? Where a
+ * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
+ * the same bits. Of two replicas any sum has. */
+bool gs_tensor_needs_order(const gs_worker *);
+
 /* ---- held.c ---- */
 
 /* The list *part of what this worker updates, as it would be without --tensor, is replaced by one whose parts do not

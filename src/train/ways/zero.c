@@ -36,7 +36,7 @@ static size_t largest_part(const gs_zero *z) {
 static gs_status make_tree(gs_zero *z) {
     const gs_model *m = z->worker->model;
     const size_t common = z->units.rest + gs_model_tail(m), part = largest_part(z);
-    z->parts = z->worker->schedule.mine;
+    if (z->worker->settings->exact) z->parts = z->worker->schedule.mine;
     for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
     return floats(z, (part > common ? part : common) * (size_t)z->worker->replicas->size, &z->arrived);
 }
@@ -111,11 +111,11 @@ static gs_status create(gs_worker *w) {
     z->gradients = w->model->gradients;
     z->parts = 1;
     GS_TRY(cut(w, &z->units));
-    if (w->settings->exact) GS_TRY(make_tree(z));
+    if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     if (z->stage < 3) z->held_weights = w->model->saved;
     if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
     if (z->stage == 1) return list_parts(z);
-    if (z->arrived) GS_TRY(check_shards(w));
+    if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
     GS_TRY(gs_errands_create(may_have_thread(w), gs_zero_run, z, &z->errands));
     GS_TRY(gs_zero_divide(z));
