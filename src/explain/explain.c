@@ -189,9 +189,11 @@ static bool weights_differ(const search *s, int p) {
     if (s->step > s->b->first && is_rounding_alone(s, p)) return false;
     for (int part = 0; part < 2 && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
-            const gs_numbers *a = gs_digests_find(s->a, r, s->step, GS_DIGEST_weight, p, part);
+            gs_numbers a;
             double relative;
-            if (!a || !differ(a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative)) continue;
+            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
+                !differ(&a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative))
+                continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
             if (!(relative <= most)) most = relative;
@@ -304,8 +306,8 @@ static bool step_differs(const search *s) {
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
-    static const char *const how[] = {"pipeline", "micro-batches", "zero",
-                                      "exact",    "accumulate",    "micro-batch"};
+    static const char *const how[] = {"pipeline", "tensor",     "micro-batches", "zero",
+                                      "exact",    "accumulate", "micro-batch"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
         if (strcmp(gs_digests_option(a, how[i]), gs_digests_option(b, how[i])) != 0) return false;
     return a->workers == b->workers;

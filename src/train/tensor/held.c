@@ -24,7 +24,6 @@ static gs_held_part *cut_one(const gs_model *m, gs_held_part rest, gs_held_part 
                      here = end - rest.first < rest.count ? end - rest.first : rest.count;
         *to = rest;
         to->count = here;
-        to->common |= repeated;
         to->counted &= !repeated || m->tensor.rank == 0;
         to++;
         rest.first += here;

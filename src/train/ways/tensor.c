@@ -249,10 +249,6 @@ gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
             "--tensor sums gradients among the workers that have the same part, in an order of its own: "
             "it does not work with --sync %s",
             s->sync);
-    if (s->digest)
-        return gs_fail(GS_E_USAGE,
-                       "--digest has numbers of whole tensors: it does not work with --tensor, whose workers "
-                       "hold parts of them");
     return check_devices(s);
 }
 
