@@ -54,9 +54,6 @@ static void bad_use_is_told(void **state) {
                            "train --model mlp --tensor 2 --bucket 10 --devices %s", two);
     gs_test_program_prints(2, "does not work with --wire f16",
                            "train --model mlp --tensor 2 --wire f16 --devices %s", two);
-    gs_test_program_prints(2, "--digest has numbers of whole tensors: it does not work with --tensor",
-                           "train --model mlp --tensor 2 --digest %s/digest --devices %s", gs_test_folder(),
-                           two);
     gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
     gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
                            "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");
