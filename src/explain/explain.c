@@ -172,8 +172,9 @@ static bool is_rounding_alone(const search *s, int p) {
     return true;
 }
 
-/* Likewise the bias of keys: it moves all scores of a query alike, and softmax takes that off again. It is a third of the
- * bias before attention. So of that, as much is no difference as Adam's steps could have moved a third of it apart. */
+/* Likewise the bias of keys: it moves all scores of a query alike, and softmax takes that off again. It is a third of
+ * the bias before attention. So of that, as much is no difference as Adam's steps could have moved a third of it apart.
+ */
 static bool has_keys(const search *s, int p) {
     const gs_digests *d = s->b;
     const int l = d->param[p].layer;

@@ -115,8 +115,8 @@ gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first,
 gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
 /* What gs_optimizer_update does before: the norm of all gradients for `clip`, and with a loss scale, are all of them
- * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest of
- * all, so the bits do not depend on who holds what. All workers call it. */
+ * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest
+ * of all, so the bits do not depend on who holds what. All workers call it. */
 gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);
 
 /* After the last part of an update: the layers' state follows, and the update is counted. */

@@ -294,7 +294,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     const size_t each = (size_t)dividers_of(p->workers);
-    p->cost = calloc(each * each * (ZERO_MOST + 1), sizeof *p->cost);
+    p->cost = calloc(each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
         for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
