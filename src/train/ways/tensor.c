@@ -133,7 +133,7 @@ static gs_status find_largest(gs_layer *l, void *most) {
 /* Room for the sums of the layers that this worker has; a rehearsal books what they would take. */
 static gs_status make_sum(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
-    gs_model *m = w->model;
+    gs_model *m;
     size_t most = 0;
     for (int i = 0; (m = w->way->model ? w->way->model(w, i) : i == 0 ? w->model : NULL); i++)
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
