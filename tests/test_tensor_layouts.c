@@ -3,10 +3,8 @@
 #include <unistd.h>
 
 #include "layer/layer.h"
-#include "tests/some_text.h"
 #include "tests/training.h"
 #include "train/internal.h"
-#include "train/memory/memory.h"
 
 static const char four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
                   eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
@@ -199,14 +197,7 @@ static void memory_is_as_rehearsed(void **state) {
         s.pipeline_cut = strstr(d->layout, "pp") ? "flops" : NULL;
         assert_ok(gs_memory_plan_create(&s, &plan));
         gs_result r = gs_test_train(&s);
-        for (int w = 0; w < plan.workers; w++)
-            for (int k = 0; k < GS_MEMORY_KINDS; k++) {
-                const double said = plan.worker[w].use[GS_ON_DEVICE].bytes[k],
-                             took = r.worker[w].memory[GS_ON_DEVICE].bytes[k];
-                if (said < 0.97 * took || said > 1.03 * took)
-                    fail_msg("%s%s: worker %d takes %.0f bytes of %s, and the plan was %.0f", d->layout,
-                             s.exact ? " --exact" : "", w, took, gs_memory_word((gs_memory_kind)k), said);
-            }
+        assert_same_memory(&plan, &r, d->layout);
         gs_result_free(&r);
         gs_memory_plan_free(&plan);
     }
