@@ -123,8 +123,13 @@ static void draw_tensor(draw *d, run *r) {
     if (s->exact && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return;
     if (one_of(d, 2)) return;
     s->tensor = 2;
-    s->zero = s->pipeline = s->micro_batches = s->bucket = 0;
-    s->pipeline_schedule = s->pipeline_cut = NULL;
+    s->bucket = 0;
+    if (workers == 2 || one_of(d, 2)) {
+        s->zero = s->pipeline = s->micro_batches = 0;
+        s->pipeline_schedule = s->pipeline_cut = NULL;
+    } else if (s->pipeline) {
+        s->zero = 0; /* there is one pipeline, of four workers */
+    }
     s->wire = GS_WIRE_F32;
     s->sync = "allreduce";
 }

@@ -29,6 +29,7 @@
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
  *     pipeline/     a model cut into stages: schedules, as lists of instructions
+ *     tensor/       layers that a group shares, in stages and with ZeRO; their whole tensors
  *     profile/      where the time goes
  *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did

@@ -218,7 +218,7 @@ static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
 }
 
 static gs_status take_gradients(gs_zero *z, int unit) {
-    const bool exact = z->arrived != NULL;
+    const bool exact = z->worker->settings->exact;
     const gs_errand errand = {.what = GS_ZERO_REDUCE,
                               .unit = unit,
                               .part = z->part,
