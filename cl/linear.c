@@ -3,7 +3,7 @@
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                int out, const gs_epilogue *then) {
     size_t k = (size_t)in, m = (size_t)out;
-    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}}));
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
     return gs_cl_gemm(d, y, x, w, b,
                       (gs_cl_gemm_sizes){.m = n,
                                          .n = m,
@@ -39,10 +39,13 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
+    gs_mem relu_y = e.relu ? e.y : GS_NONE;
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
-    GS_TRY(gs_cl_rounded(d, 3, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}, {&dy, n * m}}));
-    GS_TRY(sum_db(d, db, &dy, e.relu ? e.y : GS_NONE, n, m, add));
+    const gs_cl_operand read[] = {
+        {&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}, {&relu_y, n * m, true}};
+    GS_TRY(gs_cl_rounded(d, 4, read));
+    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
     const gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
         of_dw = {
