@@ -189,7 +189,7 @@ gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
 /* One argument of a kernel: `size` bytes at `bytes`, or, where that is NULL, of `value`. A gs_mem becomes two: the
- * buffer, and `at` as a ulong. */
+ * buffer, and `at` as a ulong, which counts numbers: of a place that is half, those of 16 bits. */
 typedef struct gs_cl_arg {
     size_t size;
     const void *bytes;
@@ -204,7 +204,7 @@ typedef struct gs_cl_arg {
 } gs_cl_arg;
 
 static inline gs_cl_arg gs_cl_arg_mem(gs_mem m) {
-    return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.at};
+    return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.half ? 2 * m.at : m.at};
 }
 static inline gs_cl_arg gs_cl_arg_int(int i) {
     return (gs_cl_arg){sizeof i, NULL, {.i = i}, false, 0};

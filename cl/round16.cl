@@ -64,3 +64,22 @@ static vec passes_of_f16(hvec y) {
 }
 WIDEN(passes_bf16, passes_of_bf16)
 WIDEN(passes_f16, passes_of_f16)
+
+/* dx[i] = dy[i] where y passes it, else 0 */
+#define PASS(name, passes)                                                                                   \
+    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at, \
+                                     __global const ushort *y, ulong y_at, ulong count) {                    \
+        dx += dx_at;                                                                                         \
+        dy += dy_at;                                                                                         \
+        y += y_at;                                                                                           \
+        const size_t i = GS_FIRST;                                                                           \
+        if (i + GS_VECTOR <= count)                                                                          \
+            store(passes(load_halves(y + i)) > 0 ? load(dy + i) : (vec)0, dx + i);                           \
+        else if (i < count) {                                                                                \
+            const vec rest = load_first(dy + i, count - i);                                                  \
+            store_first(passes(load_first_halves(y + i, count - i)) > 0 ? rest : (vec)0, dx + i,             \
+                        (int)(count - i));                                                                   \
+        }                                                                                                    \
+    }
+PASS(pass_by_bf16, passes_of_bf16)
+PASS(pass_by_f16, passes_of_f16)
