@@ -1,5 +1,5 @@
-/* Inputs of an operator in 16 bits, or rounded to them. `half`: see gs_mem. Scratch memory holds them until the next such
- * call for this device. */
+/* Inputs of an operator in 16 bits, or rounded to them. `half`: see gs_mem. Scratch memory holds them until the next
+ * such call for this device. */
 #pragma once
 
 #include "cl/cl.h"

@@ -273,7 +273,8 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
     static const struct {
         const char *model;
         double memory; /* as a share of that in f32, at most */
-    } runs[] = {{mlp, 1}, {lenet, 1}, {gpt, 0.82}};
+        double loss;   /* what it may differ by, as a share: about twice what was measured on PoCL */
+    } runs[] = {{mlp, 1, 0.01}, {lenet, 1, 0.05}, {gpt, 0.82, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < 3; m++) {
         char data[700];
@@ -284,7 +285,7 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
             gs_result r = gs_test_train(&s);
             print_message("%.30s: loss %.4f, in f32 %.4f; activations %.0f, %.0f\n", s.model, r.test_loss,
                           f32.test_loss, activations_of(&r), activations_of(&f32));
-            assert_near(r.test_loss, f32.test_loss, 0, 0.03);
+            assert_near(r.test_loss, f32.test_loss, 0, runs[m].loss);
             assert_true(activations_of(&r) < runs[m].memory * activations_of(&f32));
             gs_result_free(&r);
         }

@@ -6,8 +6,8 @@
  *     kept                    y1 in 16 bits                         y3 in 16 bits   y2: gelu's backward reads it
  *
  * This needs a y that nobody else reads: the layer before it in the same sequence makes it, in a buffer of its own, and
- * does not read it in its backward. Only a relu may do that, its own layer or in the epilogue of one: of y it asks where
- * y > 0, which the 16 bits say too. The numbers that products see are the same as without, and so are the bits of all
+ * does not read it in its backward. Only a relu may do that, its own layer or an epilogue: of y it asks where y > 0,
+ * which the 16 bits say too. The numbers that products see are the same as without, and so are the bits of all
  * results.
  *
  * With --recompute or --offload activations, what is kept is their matter, and stays f32. So does what a tensor group
