@@ -265,8 +265,8 @@ static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* Of gpt's activations, 12 W + 2 heads numbers for each token and block with the softmax's and the norms', 4.5 W go: half of
- * both norms' y, of q, k and v, and of what gelu gives. */
+/* Of 16 W numbers that a block of gpt keeps for each token, with W its width, 9 W become half as large: the y of both
+ * norms, q, k and v, and what gelu gives. dx and the rest stay, and a y in f32 is there for a moment. */
 static void near_the_loss_of_f32_in_less_memory(void **state) {
     (void)state;
     gs_test_need_whole();
