@@ -139,7 +139,7 @@ gs_status gs_optimizer_write_vector(gs_optimizer *, int i, const float *from);
 
 /* Vector i from parameter `first` on; GS_NONE if it keeps none. */
 static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {
-    const gs_mem none = {NULL, 0}; /* GS_NONE, also in C++ */
+    const gs_mem none = {NULL, 0, false}; /* GS_NONE, also in C++ */
     return i < o->vectors ? gs_at(o->vector[i], first) : none;
 }
 
