@@ -10,9 +10,17 @@
 #   FAILURES_SEED=S   of the draws; it is printed
 #   FAILURES_ONLY=P   only draws that hold the text P, such as "stop" or "gloo:3 --zero"
 #   FAILURES_COUNT=1  count wrong draws and go on, instead of ending at the first
+#   FAILURES_JOBS=1   all draws one after the other; else half of them at a time, with a seed of their own
 set -u
 program=$(realpath "$1")
 draws=${DRAWS:-200} seed=${FAILURES_SEED:-$((RANDOM * 32768 + RANDOM))} only=${FAILURES_ONLY:-}
+if [ "${FAILURES_JOBS:-2}" != 1 ]; then # who waits for a time-out needs no core: two halves at once
+    FAILURES_JOBS=1 DRAWS=$((draws / 2)) FAILURES_SEED=$seed "$0" "$@" &
+    FAILURES_JOBS=1 DRAWS=$((draws - draws / 2)) FAILURES_SEED=$((seed + 1)) "$0" "$@"
+    half=$?
+    wait $! && [ $half -eq 0 ]
+    exit
+fi
 TIMEOUT=1 STEPS=6
 for name in $(compgen -e GRADSUM_); do unset "$name"; done
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
