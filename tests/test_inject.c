@@ -96,22 +96,6 @@ static void all_processes_have_the_same(void **state) {
 
 /* ---- striking ---- */
 
-static void a_fault_comes_at_its_operation(void **state) {
-    (void)state;
-    run(137, "GRADSUM_FAULT=kill:rank=1,operation=7",
-        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu; exit $?",
-        "rank 1: kill at operation 7, ");
-    run(1, "GRADSUM_FAULT=kill:rank=1,operation=7",
-        "launch -n 2 -- train --model softmax --steps 3 --threads 1", "rank 1 was killed by signal 9");
-    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
-        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu", "rank 0: delay at operation 7, ");
-    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
-        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu",
-        " operations: no kill at operation 9999");
-}
-
-/* ---- messages with a checksum ---- */
-
 static void keep(gs_comm *c) {
     (void)c;
 }
@@ -128,6 +112,53 @@ static gs_comm *borrow(const gs_comm *c, borrowed *b) {
     b->comm.ops = &b->ops;
     return &b->comm;
 }
+
+/* Of three messages from rank 1 the third is dropped. */
+static gs_status two_of_three_arrive(gs_comm *c, void *context) {
+    (void)context;
+    borrowed b;
+    int number = 0;
+    gs_comm *k = borrow(c, &b);
+    gs_status status = gs_comm_inject_if_wanted(1, &k);
+    for (int i = 1; i <= 3 && status == GS_OK && c->rank == 1; i++)
+        status = gs_comm_send(k, &(int){i}, sizeof i, 0);
+    while (c->rank == 1 && status == GS_OK)
+        status = gs_comm_recv(k, &number, sizeof number, 0); /* until 0 fails */
+    while (c->rank == 0 && status == GS_OK && number < 3) {
+        const int before = number;
+        status = gs_comm_recv(k, &number, sizeof number, 1);
+        RANK_CHECK(status != GS_OK || number == before + 1, "after %d comes %d", before, number);
+    }
+    gs_comm_free(k);
+    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages came", number);
+    return status;
+}
+
+static void a_rank_is_cut_off_from_an_operation_on(void **state) {
+    (void)state;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    setenv("GRADSUM_FAULT", "drop:rank=1,operation=3", 1);
+    gs_test_run_ranks(&layouts[0], 0.3, two_of_three_arrive, NULL, outcome);
+    unsetenv("GRADSUM_FAULT");
+    for (int r = 0; r < 2; r++)
+        if (outcome[r].status != GS_E_PEER) fail_msg("rank %d: %s", r, outcome[r].message);
+}
+
+static void a_fault_comes_at_its_operation(void **state) {
+    (void)state;
+    run(137, "GRADSUM_FAULT=kill:rank=1,operation=7",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu; exit $?",
+        "rank 1: kill at operation 7, ");
+    run(1, "GRADSUM_FAULT=kill:rank=1,operation=7",
+        "launch -n 2 -- train --model softmax --steps 3 --threads 1", "rank 1 was killed by signal 9");
+    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu", "rank 0: delay at operation 7, ");
+    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu",
+        " operations: no kill at operation 9999");
+}
+
+/* ---- messages with a checksum ---- */
 
 static const gs_test_check *checked; /* by all ranks */
 
@@ -189,6 +220,8 @@ static void a_run_checks_its_messages(void **state) {
 
 GS_TESTS(inject, cmocka_unit_test(faults_are_read), cmocka_unit_test(other_values_are_refused),
          cmocka_unit_test(every_rank_refuses_them), cmocka_unit_test(all_processes_have_the_same),
-         cmocka_unit_test(a_fault_comes_at_its_operation), cmocka_unit_test(sealed_collectives_are_right),
+         cmocka_unit_test(a_fault_comes_at_its_operation),
+         cmocka_unit_test(a_rank_is_cut_off_from_an_operation_on),
+         cmocka_unit_test(sealed_collectives_are_right),
          cmocka_unit_test(every_rank_names_the_two_ends_of_a_changed_message),
          cmocka_unit_test(a_run_checks_its_messages))

@@ -106,14 +106,13 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- saying so ---- */
 
-/* " (rank 0 waits for rank 2, rank 1 for rank 0)" */
-static void append_all_waits(const gs_waits *w, char *text, size_t size) {
+void gs_waits_append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {
         for (int b = 0; b < w->size; b++) {
             if (!waits(w, a, b) || ++pairs > TOLD * 2) continue;
-            gs_append(text, size, "%s%s %d %s%s %d", told > 0 ? ", " : " (", w->noun, a,
-                      told > 0 ? "for " : "waits for ", w->noun, b);
+            gs_append(text, size, "%s%s %d %s%s %d", told > 0 ? ", " : " (", w->noun, w->first + a,
+                      told > 0 ? "for " : "waits for ", w->noun, w->first + b);
             told++;
         }
     }
@@ -167,7 +166,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
         gs_append(
             text, size,
             "; all are alive and waiting for others: a connection is cut, or they call different operations");
-        append_all_waits(w, text, size);
+        gs_waits_append_all(w, text, size);
     }
     if (count > 0) {
         append_states(w, blamed, text, size);

@@ -78,6 +78,7 @@ void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const boo
     long *pid = calloc(n, sizeof *pid); /* none is a process */
     bool *blamed = calloc(n, sizeof *blamed), among = true;
     const gs_waits w = {.noun = "rank",
+                        .first = t->first_rank,
                         .size = t->size,
                         .rank = rank,
                         .timeout = timeout,
@@ -95,6 +96,9 @@ void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const boo
         if (count > 0 && !among) {
             gs_append(text, size, ", which wait%s for ", waited_for > 1 ? "" : "s");
             gs_append_ranks(text, size, "rank", t->first_rank, t->size, blamed);
+        } else if (count == 0) {
+            gs_append(text, size, "; all are waiting for others");
+            gs_waits_append_all(&w, text, size);
         }
     }
     free(age);

@@ -88,7 +88,7 @@ gs_status gs_team_meet(gs_comm *, bool leaving);
 const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
 
 /* `rank` gives up waiting for those that are `awaited`[size]. If they wait for others, who are to blame (waits.h), append
- * ", which waits for rank 2". The caller holds the lock. */
+ * ", which waits for rank 2"; if each waits for another, all these waits. The caller holds the lock. */
 void gs_team_append_cause_locked(gs_team *, int rank, double timeout, const bool *awaited, char *text,
                                  size_t size);
 
