@@ -162,7 +162,7 @@ left_behind() {
             ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left"
     done
     ls -A "$work/tmp" | sed 's/^/in TMPDIR: /'
-    comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | sort) | sed 's,^,in /dev/shm: ,'
+    comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort) | sed 's,^,in /dev/shm: ,'
 }
 
 # From the checkpoints, without a fault, to the weights of the undisturbed run.
@@ -209,7 +209,7 @@ draw() {
     undisturbed "$key" $counts || { echo "the undisturbed run failed: $(last_line)" >"$work/wrong"; return; }
     operation=$((1 + (RANDOM * 32768 + RANDOM) % operations_of[$key $rank]))
     what+=" of $size, operation $operation of ${operations_of[$key $rank]}"
-    ls -A /dev/shm | grep -i gradsum | sort >"$work/shm"
+    ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort >"$work/shm"
     rm -rf "$work/kept"
     local keep=(--checkpoint "$work/kept" --checkpoint-every 1 --keep 2)
     [[ $way != *async* ]] || keep=()
