@@ -16,7 +16,7 @@ program=$(realpath "$1")
 draws=${DRAWS:-200} seed=${FAILURES_SEED:-$((RANDOM * 32768 + RANDOM))} only=${FAILURES_ONLY:-}
 if [ "${FAILURES_JOBS:-2}" != 1 ]; then # who waits for a time-out needs no core: two halves at once
     FAILURES_JOBS=1 DRAWS=$((draws / 2)) FAILURES_SEED=$seed "$0" "$@" &
-    FAILURES_JOBS=1 DRAWS=$((draws - draws / 2)) FAILURES_SEED=$((seed + 1)) "$0" "$@"
+    FAILURES_JOBS=1 DRAWS=$((draws - draws / 2)) FAILURES_SEED=$((seed + 7919)) "$0" "$@"
     half=$?
     wait $! && [ $half -eq 0 ]
     exit
