@@ -87,8 +87,8 @@ gs_status gs_team_meet(gs_comm *, bool leaving);
 /* When a wait that begins now must end; NULL: never. */
 const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
 
-/* `rank` gives up waiting for those that are `awaited`[size]. If they wait for others, who are to blame (waits.h), append
- * ", which waits for rank 2"; if each waits for another, all these waits. The caller holds the lock. */
+/* `rank` gives up waiting for those that are `awaited`[size]. If they wait for others, who are to blame (waits.h),
+ * append ", which waits for rank 2"; if each waits for another, all these waits. The caller holds the lock. */
 void gs_team_append_cause_locked(gs_team *, int rank, double timeout, const bool *awaited, char *text,
                                  size_t size);
 
