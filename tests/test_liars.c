@@ -48,7 +48,7 @@ static void wishes_to_check(void **state) {
     liar l;
     (void)state;
     for (int i = 0; i < 2; i++)
-        assert_fails(GS_E_USAGE, "process 1 has something other than 0 or 1 in GRADSUM_CHECK",
+        assert_fails(GS_E_USAGE, "process 1 has something other than 0, 1 or wire in GRADSUM_CHECK",
                      gs_comm_agree_on_check(rank_0_beside(&l, &wishes[i])));
 }
 
