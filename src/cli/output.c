@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
+#include "cli/launch/launch.h"
 #include "io/json.h"
 
 #include <errno.h>
@@ -272,6 +273,7 @@ static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_scor
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
+    gs_launch_why_step();
     if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;

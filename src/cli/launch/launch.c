@@ -3,7 +3,7 @@
  * They are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
  * threads, which a fork would not take along.
  */
-#include "cli/launch/launch.h"
+#include "cli/launch/restarts.h"
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/cores.h"
@@ -265,14 +265,13 @@ static void say_why(const launch_state *s, const gs_launch_why *why) {
     fprintf(stderr, "%s", why->message);
 }
 
-/* The last line. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
+/* Why it failed. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
  * another one, the message of the first says which. */
 static void say_failure(const launch_state *s) {
     gs_launch_why why;
     if (s->hung >= 0) {
         fprintf(stderr, "gradsum launch: rank %d hangs: %s", first_of(s) + s->hung, s->child[s->hung].hangs);
         if (s->failed_others > 0) fprintf(stderr, "; ended the other %d that still ran", s->failed_others);
-        fputc('\n', stderr);
         return;
     }
     bool told = WIFEXITED(s->child[s->failed].status) && gs_launch_why_first(s->why, &why);
@@ -283,7 +282,25 @@ static void say_failure(const launch_state *s) {
         say_status(s, told && reporter >= 0 && reporter < s->launch->size ? reporter : s->failed);
     if (s->failed_others > 0)
         fprintf(stderr, s->told ? "; ended the other %d" : "; the other %d ended too", s->failed_others);
-    fputc('\n', stderr);
+}
+
+static gs_launch_failure failure_of(const launch_state *s) {
+    gs_launch_why why;
+    const bool told = gs_launch_why_first(s->why, &why);
+    const bool killed = s->hung >= 0 || WIFSIGNALED(s->child[s->failed].status);
+    return (gs_launch_failure){.lost = killed || (told && why.code == GS_E_PEER),
+                               .code = told ? why.code : GS_OK,
+                               .stepped = gs_launch_why_stepped(s->why)};
+}
+
+/* The last line of the attempt, and whether there is another. */
+static bool say_what_follows(const launch_state *s, gs_restarts *restarts) {
+    const gs_launch_failure failure = failure_of(s);
+    char what[1400];
+    const bool again = gs_restarts_next(restarts, &failure, what, sizeof what);
+    say_failure(s);
+    fprintf(stderr, "%s\n", what);
+    return again;
 }
 
 /* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
@@ -295,7 +312,8 @@ static int stopped_itself(const launch_state *s) {
     return 0;
 }
 
-static int outcome(const launch_state *s) {
+/* The exit status; *again: there is another attempt instead. */
+static int outcome(const launch_state *s, gs_restarts *restarts, bool *again) {
     int usage = 0, ended = 0; /* ended by us before they could say the same */
     for (int r = 0; r < s->launch->size; r++) {
         int status = s->child[r].status;
@@ -309,30 +327,55 @@ static int outcome(const launch_state *s) {
                 strsignal(signal_number));
         return 128 + signal_number;
     }
-    if (usage < s->launch->size)
-        return say_failure(s), usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+    if (usage < s->launch->size) {
+        *again = say_what_follows(s, restarts);
+        return usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+    }
     if (usage > 1) fprintf(stderr, "gradsum launch: all %d processes failed with this error\n", usage);
     return GS_EXIT_USAGE;
 }
 
-int gs_launch_run(const gs_launch *launch) {
-    launch_state s = {.launch = launch, .failed = -1, .hung = -1, .timeout = gs_launch_timeout(launch)};
+/* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
+ * which stay blocked between two: one that comes then is taken by the next. */
+static int attempt(launch_state *s, gs_restarts *restarts, bool *again) {
+    const gs_launch *launch = gs_restarts_attempt(restarts);
+    const bool first = !s->launch;
     gs_launch_place place;
+    *s = (launch_state){.launch = launch,
+                        .failed = -1,
+                        .hung = -1,
+                        .timeout = gs_launch_timeout(launch),
+                        .why = s->why,
+                        .waited = s->waited,
+                        .before = s->before};
+    gs_launch_why_clear(s->why);
     gs_status status = gs_launch_place_create(launch, &place);
-    s.why = gs_launch_why_create();
     if (status == GS_OK) {
-        s.place = &place;
-        take_signals(&s);
-        status = start(&s, &place);
+        s->place = &place;
+        if (first) take_signals(s);
+        status = start(s, &place);
         if (status == GS_OK) status = gs_launch_place_open(&place);
-        if (status != GS_OK) send_all(&s, SIGKILL);
-        watch(&s);
+        if (status != GS_OK) send_all(s, SIGKILL);
+        watch(s);
     }
-    const bool awaited = launch->nodes > 1 && s.failed >= 0 && !s.stopped_by;
+    const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
     gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
-    int exit_status = status == GS_OK ? outcome(&s) : GS_EXIT_FAILED;
-    if (s.why >= 0) close(s.why);
-    if (status == GS_OK) return exit_status;
+    if (status == GS_OK) return outcome(s, restarts, again);
     fprintf(stderr, "gradsum launch: %s\n", gs_message());
     return GS_EXIT_FAILED;
+}
+
+int gs_launch_run(const gs_launch *launch) {
+    launch_state s = {.why = gs_launch_why_create()};
+    gs_restarts *restarts;
+    int exit_status = GS_EXIT_FAILED;
+    bool again = gs_restarts_create(launch, &restarts) == GS_OK;
+    if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    while (again) {
+        again = false;
+        exit_status = attempt(&s, restarts, &again);
+    }
+    gs_restarts_free(restarts);
+    if (s.why >= 0) close(s.why);
+    return exit_status;
 }

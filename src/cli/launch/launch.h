@@ -19,13 +19,14 @@ typedef struct gs_launch {
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* each process keeps to cores of its own, where there are enough */
+    int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
     char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
  * ended with 2, 128 + N if signal N stopped them, else 1; with one message on standard error. When one process fails,
- * the others are stopped. A rank that stays stopped (SIGSTOP) for longer than the time-out after another has ended
- * counts as failed. */
+ * the others are stopped, and all start again where launch->restarts says so. A rank that stays stopped (SIGSTOP)
+ * for longer than the time-out after another has ended counts as failed. */
 int gs_launch_run(const gs_launch *);
 
 /* ---- launch_why.c: what the processes say of their failures ---- */
@@ -42,6 +43,15 @@ int gs_launch_why_create(void);
 /* In a process of a launch: report why it fails; *said: another one has reported the same before. Elsewhere nothing
  * happens. */
 bool gs_launch_why_tell(gs_status, const char *message, bool *said);
+
+/* In rank 0 of a launch: a step has been made. Only the first call does anything. */
+void gs_launch_why_step(void);
+
+/* Has gs_launch_why_step been called in this attempt? */
+bool gs_launch_why_stepped(int file);
+
+/* Forget all, for another attempt. */
+void gs_launch_why_clear(int file);
 
 /* The first failure. Those of ranks that merely lost another one (GS_E_PEER) count last. False: no rank has reported
  * one. */

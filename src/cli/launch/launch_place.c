@@ -177,5 +177,7 @@ void gs_launch_place_remove(gs_launch_place *place, int members) {
     if (place->server && members > 0) gs_store_server_linger(place->server, members, LINGER);
     gs_store_server_free(place->server);
     if (place->folder[0]) gs_file_remove_folder(place->folder);
+    /* each process was given its own in the launcher's environment; the next attempt begins with the user's */
+    if (!place->cache || setenv("POCL_CACHE_DIR", place->cache, 1) != 0) unsetenv("POCL_CACHE_DIR");
     free(place->cache);
 }
