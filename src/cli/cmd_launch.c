@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/launch/launch.h"
+#include "cli/launch/elastic.h"
 #include "cli/launch/restarts.h"
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
@@ -17,7 +17,9 @@ static const gs_help help = {
     "is also ended.\n\n"
     "With --restarts N all start again when a process was lost, at most N times. They\n"
     "go on from the last checkpoint, if the command has --checkpoint DIR, else begin\n"
-    "again, and end with the weights of a run that was never disturbed.\n\n"
+    "again, and end with the weights of a run that was never disturbed.\n"
+    "With --elastic MIN:MAX those that are left repeat the step and go on, without a\n"
+    "checkpoint (train --sync allreduce, or --exact).\n\n"
     "On several machines, start a launch on each, with the same --nodes, -n and\n"
     "--meet, and a --node-rank of its own:\n"
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
@@ -90,6 +92,7 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
     launch->command = argv + end + 1;
     launch->bind = launch->bind && may_bind(launch);
     GS_TRY(check_command(launch->command[0]));
+    GS_TRY(gs_elastic_check(launch));
     return gs_restarts_check(launch);
 }
 
@@ -132,6 +135,8 @@ int gs_cmd_launch(int argc, char **argv) {
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
          "by whose address the others reach these processes: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE", "the secret of the run is in it"},
+        {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
+         "go on with those that are left when one was lost: MIN at least; new ones are started up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
          "how often all start again, from the last checkpoint, when one was lost (0)"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",

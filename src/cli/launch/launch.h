@@ -19,6 +19,7 @@ typedef struct gs_launch {
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* each process keeps to cores of its own, where there are enough */
+    const char *elastic;     /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
     int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
     char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
@@ -39,6 +40,9 @@ typedef struct gs_launch_why {
 
 /* Memory that the processes inherit: its descriptor, or -1. */
 int gs_launch_why_create(void);
+
+/* The descriptor that the variable names, if it is that of memory of this name; -1: it may be left over from elsewhere. */
+int gs_launch_inherited(const char *variable, const char *name);
 
 /* In a process of a launch: report why it fails; *said: another one has reported the same before. Elsewhere nothing
  * happens. */

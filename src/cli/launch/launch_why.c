@@ -23,14 +23,18 @@ int gs_launch_why_create(void) {
     return file;
 }
 
-/* The launcher's memory, if that is what the variable names: the variable may be left over from elsewhere. */
-static int inherited(void) {
-    const char *number = getenv(VARIABLE);
-    char path[64], target[64] = "";
+int gs_launch_inherited(const char *variable, const char *name) {
+    const char *number = getenv(variable);
+    char path[64], target[64] = "", wanted[64];
     if (!number) return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", atoi(number));
+    snprintf(wanted, sizeof wanted, "/memfd:%s", name);
     if (readlink(path, target, sizeof target - 1) < 0) return -1;
-    return strncmp(target, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0 ? atoi(number) : -1;
+    return strncmp(target, wanted, strlen(wanted)) == 0 ? atoi(number) : -1;
+}
+
+static int inherited(void) {
+    return gs_launch_inherited(VARIABLE, NAME);
 }
 
 /* Of the lines with this code and message ("1 why\n"), is that of `rank` the first? All lines are written, each at
