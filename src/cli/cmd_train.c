@@ -61,7 +61,6 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
     processes = *s->processes;
     *let_go = false;
     if (!gs_board_is_there()) return train(s, r, progress, result, logged);
-    GS_TRY(gs_carry_check(s));
     GS_TRY(gs_carry_create(&s->carry));
     s->processes = &processes;
     gs_status status;
@@ -269,7 +268,9 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_observer observer = gs_progress_observer(progress);
     gs_result result = {0};
     bool logged, let_go;
-    gs_status status = begin_record(log, s, argc, argv, &observer);
+    s->record = log->folder != NULL;
+    gs_status status = gs_board_is_there() ? gs_carry_check(s) : GS_OK;
+    if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
     if (s->checkpoint) gs_checkpoint_on_signal();

@@ -147,7 +147,7 @@ static void go_on(gs_launch_state *s) {
         return;
     }
     if (size == 0) {
-        end(s, s->running == 1 ? "it is alone" : "they are too few");
+        end(s, "they are too few");
         return;
     }
     say_lost(s);
@@ -180,6 +180,11 @@ void gs_elastic_lost(gs_launch_state *s, int seat) {
     if (e->lost < 0) e->lost = seat;
     if (e->since <= 0) e->since = gs_seconds();
     if (s->running == 0) end(s, NULL); /* nobody is left */
+}
+
+void gs_elastic_close(gs_launch_state *s) {
+    const gs_elastic *e = s->elastic;
+    if (e && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
 }
 
 /* Is there a process that is still to ask? One that hangs is killed. */

@@ -29,5 +29,8 @@ void gs_elastic_lost(gs_launch_state *, int seat);
 /* Have some processes ended with 0, their work being done? */
 bool gs_elastic_is_ending(const gs_launch_state *);
 
+/* No process is left. If one was lost at the end, when others had done their work, that is a failure. */
+void gs_elastic_close(gs_launch_state *);
+
 /* Now and then. Is a generation about to begin, so that this should be called again soon? */
 bool gs_elastic_look(gs_launch_state *);

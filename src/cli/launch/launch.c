@@ -267,6 +267,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
         if (status == GS_OK) status = gs_launch_place_open(&place);
         if (status != GS_OK) send_all(s, SIGKILL);
         watch(s);
+        gs_elastic_close(s);
     }
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
     gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
