@@ -152,6 +152,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(gs_digest_create(w));
     GS_TRY(gs_make_way(w));
     GS_TRY(gs_checkpoints_create(w));
+    GS_TRY(gs_carry_book(w));
     if (w->comm->size > 1 && (w->way->split || s->zero || w->group))
         GS_TRY(gs_report_devices(w, &w->devices));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));

@@ -103,9 +103,9 @@ static void number(gs_launch_state *s, int size, int *more) {
 static gs_status begin(gs_launch_state *s, int size, int *more) {
     gs_elastic *e = s->elastic;
     if (e->placed) gs_launch_place_remove(&e->place, 0);
-    e->placed = false;
-    GS_TRY(gs_launch_place_create(s->launch, &e->place));
+    gs_launch_place_forget(&s->place);
     e->placed = true;
+    GS_TRY(gs_launch_place_create(s->launch, &e->place));
     gs_launch_why_clear(s->why);
     number(s, size, more);
     gs_board_begin(s->board, size, s->rank, e->place.meet);

@@ -198,7 +198,7 @@ static void stop(gs_launch_state *s, int number) {
         send_all(s, SIGKILL);
     } else if (!s->stopped_by) {
         send_all(s, number);
-        const char *folder = s->place->folder;
+        const char *folder = s->place.folder;
         bool meeting = *folder && access(folder, F_OK) == 0; /* there is nothing to save yet */
         plan(s, SIGTERM, meeting ? GRACE : GRACE_STOP);
     }
@@ -249,7 +249,6 @@ static void take_signals(gs_launch_state *s) {
 static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     const gs_launch *launch = gs_restarts_attempt(restarts);
     const bool first = !s->launch;
-    gs_launch_place place;
     *s = (gs_launch_state){.launch = launch,
                            .failed = -1,
                            .hung = -1,
@@ -258,19 +257,18 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .waited = s->waited,
                            .before = s->before};
     gs_launch_why_clear(s->why);
-    gs_status status = gs_launch_place_create(launch, &place);
+    gs_status status = gs_launch_place_create(launch, &s->place);
     if (status == GS_OK) status = gs_elastic_create(s);
     if (status == GS_OK) {
-        s->place = &place;
         if (first) take_signals(s);
-        status = start(s, &place);
-        if (status == GS_OK) status = gs_launch_place_open(&place);
+        status = start(s, &s->place);
+        if (status == GS_OK) status = gs_launch_place_open(&s->place);
         if (status != GS_OK) send_all(s, SIGKILL);
         watch(s);
         gs_elastic_close(s);
     }
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
-    gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
+    gs_launch_place_remove(&s->place, awaited ? launch->nodes * launch->size : 0);
     gs_elastic_free(s);
     if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
     fprintf(stderr, "gradsum launch: %s\n", gs_message());

@@ -20,7 +20,7 @@ typedef struct gs_launch_child {
 
 typedef struct gs_launch_state {
     const gs_launch *launch;
-    const gs_launch_place *place;
+    gs_launch_place place;
     double timeout; /* seconds that a rank may be stopped once others have ended */
     gs_launch_child child[GS_LAUNCH_MOST];
     int rank[GS_LAUNCH_MOST]; /* of each in the world; -1: it was let go (elastic.h) */

@@ -92,6 +92,14 @@ gs_status gs_carry_check(const gs_settings *s) {
 
 /* ---- kept ---- */
 
+gs_status gs_carry_book(gs_worker *w) {
+    gs_carry *c = w->settings->carry;
+    const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
+    if (!c) return GS_OK;
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], COPIES * w->model->saved * sizeof(float)));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], COPIES * vectors * sizeof(float));
+}
+
 gs_status gs_carry_keep(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     gs_optimizer *o = w->optimizer;
