@@ -138,7 +138,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
          "go on with those that are left when one was lost: MIN at least; new ones are started up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
-         "how often all start again, from the last checkpoint, when one was lost (0)"},
+         "how often all start again, from the last checkpoint, when one was lost"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
          "cores: bind each process to its own cores, if there are enough; none: do not"},
         {0},
