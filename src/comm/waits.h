@@ -39,6 +39,8 @@ typedef struct gs_waits {
     const long *pid;    /* [size] processes of this machine; 0: it runs elsewhere */
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
+    const char *
+        unreached; /* the place where they met, "10.0.0.7 port 29400", if it cannot be reached now; else NULL */
 } gs_waits;
 
 /* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its

@@ -13,6 +13,7 @@
  * they wait (waits.c).
  */
 #include "comm/gloo/state.h"
+#include "comm/meet/board.h"
 #include "comm/process.h"
 #include "comm/rank_list.h"
 #include "comm/waits.h"
@@ -93,8 +94,17 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     const gs_gloo_state *s = c->state;
     long *pid = calloc((size_t)(unsigned)c->size, sizeof *pid);
     for (int r = 0; pid && r < c->size; r++) pid[r] = gs_gloo_process(s, r);
-    gs_waits late = {s->noun, c->size,    c->rank, c->timeout,    awaited,
-                     one_of,  notes->age, pid,     notes->silent, (const char(*)[GS_ADDRESS])s->address};
+    gs_waits late = {s->noun,
+                     c->size,
+                     c->rank,
+                     c->timeout,
+                     awaited,
+                     one_of,
+                     notes->age,
+                     pid,
+                     notes->silent,
+                     (const char(*)[GS_ADDRESS])s->address,
+                     gs_board_unreached(s->board)};
     if (pid && notes->age && notes->silent) gs_waits_explain(&late, message, size);
     free(pid);
 }

@@ -139,7 +139,7 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
     for (int r = 0; r < m->size; r++)
         awaited[r] = r != m->rank && (w->from < 0 || w->from == r) && !w->is(w, r);
     snprintf(message, size, "%s %d: %s: ", m->noun, m->rank, what);
-    gs_waits late = {m->noun, m->size, m->rank, w->timeout, awaited, false, age, m->pid, NULL, NULL};
+    gs_waits late = {m->noun, m->size, m->rank, w->timeout, awaited, false, age, m->pid, NULL, NULL, NULL};
     if (age) gs_waits_explain(&late, message, size);
     free(age);
 }
