@@ -7,7 +7,8 @@
 #   ipv6      the same hosts by IPv6
 #   doctor    all well; a rank that is absent, a wrong interface, a way that is closed
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
-#   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end
+#   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end; and a
+#             rank that is stopped beside another on its machine
 #
 # The hosts are name spaces of Linux, made as root (or where users may make them). Elsewhere the test is skipped, and
 # says why; with GRADSUM_NET=required it fails. All is made in name spaces of the test's own, so nothing is left of it,
@@ -135,7 +136,8 @@ one_worker() {
 is_as_one_worker() { # what
     one_worker
     [ "${status[*]}" = "0 0 0" ] || fail "$1: exit statuses ${status[*]}" "$work"/err*
-    "$program" explain "$work/one$steps" "$work/run" >"$work/explained" 2>&1 || fail "$1: other weights" "$work/explained"
+    "$program" explain "$work/one$steps" "$work/run" >"$work/explained" 2>&1 ||
+        fail "$1: other weights" "$work/explained"
     echo "net: right: $1: $(grep -h '^steps 1 to' "$work/explained")"
 }
 
@@ -154,6 +156,8 @@ schemes() {
         case "$s" in async | local) continue ;; esac # they do not compute what one worker does
         same "--sync $s" "$(base)" --sync $s
     done
+    grep -q "transport: hosts: shared memory in each" "$work/out0" ||
+        fail "two ranks on each machine do not share memory" "$work/out0"
     same "--zero 3" "$(base)" --zero 3
     remove_hosts
 }
@@ -225,7 +229,8 @@ bad_lines=("delay 3ms 1ms|--delay 3 --jitter 1" "loss 2%|--loss 2" "delay 2ms re
            "corrupt 2%|--corrupt 2" "rate 20mbit|--rate 20")
 lines() {
     local l h netem=false sync=ring
-    ip link add name try type veth peer name other && tc qdisc add dev try root netem delay 1ms 2>/dev/null && netem=true
+    ip link add name try type veth peer name other
+    tc qdisc add dev try root netem delay 1ms 2>/dev/null && netem=true
     ip link delete try
     for l in "${bad_lines[@]}"; do
         new_hosts
@@ -257,8 +262,15 @@ await_training() {
     fail "the training did not begin" "$work"/err*
 }
 
+process_of() { # rank
+    local p
+    for p in /proc/[0-9]*; do
+        tr '\0' '\n' <$p/environ 2>/dev/null | grep -qx "GRADSUM_RANK=$1" && { echo ${p#/proc/}; return; }
+    done
+}
+
 cable() {
-    local h
+    local h options stopped
     new_hosts && plug_in
     steps=60 timeout=10
     start "$(base)" --sync ring --slow 0:30
@@ -280,6 +292,21 @@ cable() {
             fail "a cable that stays out: host $h does not say so" "$work"/err*
     done
     echo "net: right: a cable that stays out: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
+
+    ip link set port1 up
+    for options in "--sync ring" "--sync allreduce"; do
+        start "$(base)" $options --slow 0:5
+        await_training
+        stopped=$(process_of 3)
+        kill -STOP $stopped
+        finish
+        [ "${status[*]}" = "1 1 1" ] || fail "a stopped rank, $options: exit statuses ${status[*]}" "$work"/err*
+        for ((h = 0; h < hosts; h++)); do
+            grep -qE "(from|waits? for) rank 3( |,|\$)|rank 3 hangs" "$work/err$h" ||
+                fail "a stopped rank, $options: host $h does not name it" "$work"/err*
+        done
+        echo "net: right: a stopped rank, $options: $(grep -h '^gradsum launch' "$work/err2" | tail -1)"
+    done
     steps=3 timeout=20
     remove_hosts
 }

@@ -40,7 +40,7 @@ static void the_end_of_the_chain_is_to_blame(void **state) {
             if (from == 0) awaited[to] = true;
         }
         if (cases[i].young > 0) age[last] = cases[i].young;
-        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL, NULL};
+        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL, NULL, 0};
         gs_waits_explain(&w, text, sizeof text);
         if (strncmp(text, cases[i].message, strlen(cases[i].message)) != 0 ||
             (text[strlen(cases[i].message)] && !strstr(text, "all are alive")))
@@ -55,7 +55,7 @@ static void one_of_several_is_named_where_it_is_known(void **state) {
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
     char text[300] = "";
-    gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL, NULL};
+    gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL, NULL, 0};
     gs_waits_explain(&w, text, sizeof text);
     assert_string_equal(text, "no answer within 10 s from one of ranks 1, 2 and 3");
     for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
@@ -96,7 +96,7 @@ static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
         if (!cases[i].mute) age[2 * RANKS + 0] = TIMEOUT;
         for (int k = 0; k < 4 && cases[i].silent[k]; k++)
             silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
-        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address, NULL};
+        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address, NULL, 0};
         gs_waits_explain(&w, text, sizeof text);
         snprintf(wanted, sizeof wanted, "no answer within 10 s from rank 1; nothing gets through %s",
                  cases[i].message);
@@ -117,8 +117,8 @@ static void a_rank_that_is_cut_off_blames_nobody(void **state) {
     const double age[RANKS * RANKS] = {0};
     long pid[RANKS] = {0};
     char text[300] = "";
-    gs_waits w = {
-        "rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address, "10.0.0.4 port 29400"};
+    gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address, "10.0.0.4 port 29400",
+                  0};
     gs_waits_explain(&w, text, sizeof text);
     assert_string_equal(text,
                         "no answer within 10 s from rank 1; nothing gets through from rank 0 (10.0.0.1) to "

@@ -41,6 +41,7 @@ typedef struct gs_waits {
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
     const char *
         unreached; /* the place where they met, "10.0.0.7 port 29400", if it cannot be reached now; else NULL */
+    int first;     /* what messages call rank 0 */
 } gs_waits;
 
 /* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its

@@ -10,6 +10,8 @@
 #include "comm/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,7 +54,7 @@ typedef struct launch_state {
 
 /* The number of the first of these processes in the world. */
 static int first_of(const launch_state *s) {
-    return s->launch->node * s->launch->size;
+    return s->launch->first;
 }
 
 /* ---- starting ---- */
@@ -66,6 +68,8 @@ static void become_rank(const launch_state *s, char **argv, pid_t launcher, cons
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
+    const int nothing = s->launch->starter ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input is the launcher's */
     if (!share || !gs_cores_bind(share) || setenv("GRADSUM_OWN_CPUS", "1", 1) != 0)
         unsetenv("GRADSUM_OWN_CPUS");
     execv("/proc/self/exe", argv);
@@ -209,6 +213,13 @@ static void stop(launch_state *s, int number) {
     }
 }
 
+/* Its end is the end of standard input, which nobody writes to. */
+static bool starter_has_gone(const launch_state *s) {
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    char c;
+    return s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) == 0;
+}
+
 static void watch(launch_state *s) {
     while (s->running > 0) {
         double most = until_hanging(s);
@@ -227,6 +238,7 @@ static void watch(launch_state *s) {
         int number = sigtimedwait(&s->waited, NULL, &wait);
         if (number == SIGCHLD || number < 0) reap(s);
         if (number > 0 && number != SIGCHLD) stop(s, number);
+        if (starter_has_gone(s)) stop(s, SIGTERM);
     }
 }
 
@@ -329,7 +341,7 @@ int gs_launch_run(const gs_launch *launch) {
         watch(&s);
     }
     const bool awaited = launch->nodes > 1 && s.failed >= 0 && !s.stopped_by;
-    gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
+    gs_launch_place_remove(&place, awaited ? launch->world : 0);
     int exit_status = status == GS_OK ? outcome(&s) : GS_EXIT_FAILED;
     if (s.why >= 0) close(s.why);
     if (status == GS_OK) return exit_status;

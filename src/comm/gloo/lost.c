@@ -104,7 +104,8 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
                      pid,
                      notes->silent,
                      (const char(*)[GS_ADDRESS])s->address,
-                     gs_board_unreached(s->board)};
+                     gs_board_unreached(s->board),
+                     0};
     if (pid && notes->age && notes->silent) gs_waits_explain(&late, message, size);
     free(pid);
 }

@@ -111,7 +111,8 @@ static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
     double *age = calloc(n * n, sizeof *age); /* what the others wait for is not known */
     if (peer < 0 && c->size == 2) peer = 1 - c->rank;
     for (int r = 0; late && r < c->size; r++) late[r] = peer < 0 ? r != c->rank : r == peer;
-    gs_waits waits = {s->noun, c->size, c->rank, c->timeout, late, peer < 0, age, s->pid, NULL, NULL, NULL};
+    gs_waits waits = {s->noun, c->size, c->rank, c->timeout, late, peer < 0,
+                      age,     s->pid,  NULL,    NULL,       NULL, 0};
     if (late && age) gs_waits_explain(&waits, why, sizeof why);
     free(late);
     free(age);
