@@ -35,7 +35,7 @@ PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu li
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch python3-torchvision
 PACKAGES_kill     = iproute2 procps
-PACKAGES_net      = iproute2
+PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin

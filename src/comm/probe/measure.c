@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 
 enum { PINGS = 40, LEAST_PINGS = 5, REQUEST = 16, PIECE = 64 * 1024, MOST = 64 << 20 };
-static const double WAIT = 10 /* s for anything */, PING_TIME = 0.2, ENOUGH = 0.05;
+static const double WAIT = 10 /* s for anything */, PING_TIME = 0.2, ENOUGH = 0.02;
 
 static gs_status broken(bool late) {
     return gs_fail(GS_E_PEER, "%s",
