@@ -283,18 +283,20 @@ cable() {
     is_as_one_worker "a cable that was pulled for 1 s"
 
     steps=100000 timeout=2
-    start "$(base)" --sync ring --slow 0:5
-    await_training
-    ip link set port1 down
-    finish
-    [ "${status[*]}" = "1 1 1" ] || fail "a cable that stays out: exit statuses ${status[*]}" "$work"/err*
-    for ((h = 0; h < hosts; h++)); do
-        grep -q "nothing gets through .*$(address 1).*the network is cut there" "$work/err$h" ||
-            fail "a cable that stays out: host $h does not say so" "$work"/err*
+    for options in "--sync ring" "--sync allreduce"; do
+        start "$(base)" $options --slow 0:5
+        await_training
+        ip link set port1 down
+        finish
+        [ "${status[*]}" = "1 1 1" ] || fail "a cable that stays out: exit statuses ${status[*]}" "$work"/err*
+        for ((h = 0; h < hosts; h++)); do
+            grep -q "nothing gets through .*$(address 1).*the network is cut there" "$work/err$h" ||
+                fail "a cable that stays out: host $h does not say so" "$work"/err*
+        done
+        echo "net: right: a cable that stays out, $options: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
+        ip link set port1 up
     done
-    echo "net: right: a cable that stays out: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
 
-    ip link set port1 up
     for options in "--sync ring" "--sync allreduce"; do
         start "$(base)" $options --slow 0:5
         await_training
@@ -352,6 +354,7 @@ end
     for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks do not run" "$work/err0"; done
     starter=$(pgrep -f "^$program launch --hosts" | head -1)
     kill -KILL $starter
+    disown -a
     for ((i = 0; i < 300; i++)); do
         [ -z "$(process_of 0)$(process_of 2)$(process_of 5)" ] && break
         sleep 0.05

@@ -1,6 +1,7 @@
 #include "comm/mesh.h"
 #include "core/clock.h"
 #include "comm/descriptors.h"
+#include "comm/links.h"
 
 #include <errno.h>
 #include <math.h>
@@ -69,6 +70,7 @@ static void keep(mesh *m, talk *t) {
         m->left--;
     *place = t->socket;
     setsockopt(t->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    gs_links_probe(t->socket, m->r->timeout);
     *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
 }
 
