@@ -58,7 +58,10 @@ static void print_layers(const gs_memory_plan *p) {
 }
 
 static void print_options(const gs_memory_options *o) {
-    enum { OPTION = 22 /* columns; what is longer has a line of its own */ };
+    enum {
+        OPTION = 22,
+        FORMULA = 80 - 44 /* columns; where one is longer, the formula has a line of its own */
+    };
     bool theory = false;
     if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
     for (int i = 0; i < o->count; i++) {
@@ -67,7 +70,7 @@ static void print_options(const gs_memory_options *o) {
             printf("in theory (ZeRO: Rajbhandari et al. 2020), without the windows of --zero:\n");
         theory = one->in_theory;
         if (one->saves < 0.005 * MB) continue; /* "0.00" */
-        const bool is_long = strlen(one->option) > OPTION;
+        const bool is_long = strlen(one->option) > OPTION || strlen(one->formula) > FORMULA;
         printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
                one->option, is_long ? "\n                     " : "", one->formula);
     }
