@@ -33,14 +33,7 @@ static void assert_same_with(gs_settings s, unsigned offload, const char *what) 
     assert_ok(gs_train(&s, NULL, &with));
     assert_same_bits(&without, &with, what);
     assert_true(with.offload.on && with.offload.bytes > 0);
-    for (int i = 0; i < plan.workers; i++)
-        for (int p = 0; p < GS_MEMORY_PLACES; p++)
-            for (int k = 0; k < GS_MEMORY_KINDS; k++) {
-                const double said = plan.worker[i].use[p].bytes[k], took = with.worker[i].memory[p].bytes[k];
-                if (fabs(said - took) > 0.03 * took)
-                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
-                             i, took, gs_memory_word((gs_memory_kind)k), p, said);
-            }
+    assert_same_memory(&plan, &with, what);
     gs_memory_plan_free(&plan);
     gs_result_free(&without);
     gs_result_free(&with);

@@ -67,3 +67,14 @@ const char *gs_test_text_file(void) {
     assert_int_equal(fclose(f), 0);
     return path;
 }
+
+void assert_same_memory(const gs_memory_plan *plan, const gs_result *r, const char *what) {
+    for (int i = 0; i < plan->workers; i++)
+        for (int p = 0; p < GS_MEMORY_PLACES; p++)
+            for (int k = 0; k < GS_MEMORY_KINDS; k++) {
+                const double said = plan->worker[i].use[p].bytes[k], took = r->worker[i].memory[p].bytes[k];
+                if (fabs(said - took) > 0.03 * took)
+                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
+                             i, took, gs_memory_word((gs_memory_kind)k), p, said);
+            }
+}

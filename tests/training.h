@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/program.h"
+#include "train/memory/memory.h"
 
 /* A network with dropout, whose mask must follow the sample, and a batch size that nothing divides: 6000 samples in
  * batches of 333. Step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
@@ -14,6 +15,9 @@ gs_result gs_test_train(const gs_settings *);
 double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
 void assert_same_bits(const gs_result *, const gs_result *, const char *what);
 void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
+
+/* What the run took is what was planned, but for 3 % of each kind. */
+void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
 
 /* The SHA-256 that a run of the program prints. */
 void gs_test_sha256(const char *arguments, char sha256[65]);
