@@ -66,19 +66,16 @@ static void every_collective_is_right_to_the_bit(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], collectives, NULL);
 }
 
-/* Two processes on each machine, as it were; of an odd number, the last is alone. */
+/* Two of three processes on one machine, as it were. */
 static void collectives_between_machines_are_right(void **state) {
-    (void)state;
-    static const gs_test_layout machines[] = {{"3 processes", 3, {1, 1, 1}},
-                                              {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}}};
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    for (int i = 0; state && i < LAYOUTS; i++) {
+        if (layouts[i].processes != 3) continue;
         gs_test_outcome outcome[GS_TEST_RANKS] = {0};
         gs_test_transport = "hosts";
-        gs_test_run_ranks(&machines[i], 60, collectives, NULL, outcome);
+        gs_test_run_ranks(&layouts[i], 60, collectives, NULL, outcome);
         gs_test_transport = NULL;
-        for (int r = 0; r < gs_test_layout_size(&machines[i]); r++)
-            if (outcome[r].status != GS_OK)
-                fail_msg("%s, rank %d: %s", machines[i].name, r, outcome[r].message);
+        for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)
+            if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
     }
 }
 
