@@ -5,7 +5,7 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
 #          make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
-#          make test-faults | make test-engines
+#          make test-faults | make test-engines | make test-net
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -35,6 +35,7 @@ PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu li
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch python3-torchvision
 PACKAGES_kill     = iproute2 procps
+PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
@@ -121,7 +122,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-engines \
+        test-torch test-memory test-layouts test-faults test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
@@ -298,6 +299,15 @@ test-kill: all
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
 test-engines: all
 	tests/engines.sh $(B)/gradsum
+
+# Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, and `gradsum doctor`.
+# Says why where no hosts can be made (with GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
+test-net: all $(B)/net-relay
+	tests/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
+
+$(B)/net-relay: tests/net/relay.c
+	@echo "LINK $@"
+	@$(CC) -std=c11 $(FLAGS) $(DEFINES) -o $@ $< -lm
 
 # What `gradsum memory` says against what runs take: 100 drawn runs, of which `make test` does 20.
 test-memory: $(B)/gradsum-test
@@ -512,7 +522,7 @@ OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %t
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
            $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
            $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill)) \
-           $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines))
+           $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines)) $(if $(filter test-net,$(GOALS)),$(PACKAGES_net))
 
 packages:
 	@tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

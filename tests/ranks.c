@@ -94,6 +94,18 @@ static gs_status begin_together(gs_comm *c, void *context) {
     return t->body(c, t->context);
 }
 
+/* "hosts": as if there were two processes on each machine. */
+static gs_status connect_processes(gs_rendezvous *r, gs_comm **out) {
+    gs_comm *gloo;
+    char machine[20];
+    if (strcmp(r->transport, "hosts") != 0) return gs_comm_processes_create(r, out);
+    r->transport = "gloo";
+    snprintf(machine, sizeof machine, "machine %d", r->rank / 2);
+    GS_TRY(gs_comm_processes_create(r, &gloo));
+    GS_TRY(gs_comm_hosts_create(gloo, machine, out));
+    return *out ? GS_OK : gs_fail(GS_E_PEER, "no machines could be made of %d processes", r->size);
+}
+
 static gs_status run_process(const process *p) {
     world_test *t = p->test;
     gs_comm *processes = NULL;
@@ -104,7 +116,7 @@ static gs_status run_process(const process *p) {
                            .directory = t->folder,
                            .timeout = t->timeout < 10 ? 10 : t->timeout,
                            .transport = gs_test_transport ? gs_test_transport : "gloo"};
-        GS_TRY(gs_comm_processes_create(&r, &processes));
+        GS_TRY(connect_processes(&r, &processes));
         processes->timeout = t->timeout;
     }
     return gs_test_run_process(processes, t->layout->workers[p->number], t->timeout, t->checked,

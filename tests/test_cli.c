@@ -13,9 +13,9 @@ static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 
 static void help_shows_an_example(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices",  "model",   "train",  "eval",    "predict",
-                                           "generate", "compare", "sweep",  "step",    "launch",
-                                           "profile",  "memory",  "layout", "simulate"};
+    static const char *const commands[] = {"devices",  "model",   "train",  "eval",     "predict",
+                                           "generate", "compare", "sweep",  "step",     "launch",
+                                           "profile",  "memory",  "layout", "simulate", "doctor"};
     gs_test_program_prints(0, "example:", "--help");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(0, "example", "%s --help", commands[i]);
@@ -24,9 +24,9 @@ static void help_shows_an_example(void **state) {
 static void help_fits_80_columns(void **state) {
     (void)state;
     static const char *const commands[] = {
-        "devices", "model",  "train",       "eval",    "predict", "compare", "profile",
-        "sweep",   "step",   "collectives", "schemes", "report",  "tune",    "grade",
-        "lesson",  "launch", "generate",    "memory",  "explain", "layout",  "simulate"};
+        "devices",  "model",       "train",   "eval",   "predict",  "compare", "profile", "sweep",
+        "step",     "collectives", "schemes", "report", "tune",     "grade",   "lesson",  "launch",
+        "generate", "memory",      "explain", "layout", "simulate", "doctor"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands + 3; i++) {
         static const char *const others[] = {"help", "model softmax", "model cnn"};
         size_t all = sizeof commands / sizeof *commands;

@@ -66,6 +66,19 @@ static void every_collective_is_right_to_the_bit(void **state) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], collectives, NULL);
 }
 
+static void collectives_between_machines_are_right(void **state) {
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++) {
+        if (layouts[i].processes != 3) continue;
+        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
+        gs_test_transport = "hosts"; /* two of three processes on one machine, as it were */
+        gs_test_run_ranks(&layouts[i], 60, collectives, NULL, outcome);
+        gs_test_transport = NULL;
+        for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)
+            if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
+    }
+}
+
 /* Where comm.h allows that a rank's part lies in the whole array. */
 static gs_status parts_in_place(gs_comm *c, void *context) {
     (void)context;
@@ -378,6 +391,7 @@ static void calls_are_described(void **state) {
 }
 
 GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
+         cmocka_unit_test(collectives_between_machines_are_right),
          cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
          cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(operations_by_name),
          cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(collectives_are_made_of_messages),

@@ -36,10 +36,10 @@ static void wrong_usage(void **state) {
 /* One line for all of them, and what to use; no process is started. */
 static void commands_whose_processes_would_not_meet_are_refused(void **state) {
     (void)state;
-    static const char *const names[] = {"devices", "model",  "predict", "compare", "profile",
-                                        "sweep",   "report", "step",    "tune",    "collectives",
-                                        "schemes", "grade",  "lesson",  "launch",  "generate",
-                                        "memory",  "layout", "simulate"};
+    static const char *const names[] = {"devices", "model",  "predict",  "compare", "profile",
+                                        "sweep",   "report", "step",     "tune",    "collectives",
+                                        "schemes", "grade",  "lesson",   "launch",  "generate",
+                                        "memory",  "layout", "simulate", "doctor"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char wanted[120], *output;
         snprintf(wanted, sizeof wanted,

@@ -41,7 +41,8 @@ static void the_end_of_the_chain_is_to_blame(void **state) {
             if (from == 0) awaited[to] = true;
         }
         if (cases[i].young > 0) age[last] = cases[i].young;
-        gs_waits w = {"rank", 0, RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL, NULL, NULL, NULL};
+        gs_waits w = {
+            .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
         gs_waits_explain(&w, text, sizeof text);
         if (strncmp(text, cases[i].message, strlen(cases[i].message)) != 0 ||
             (text[strlen(cases[i].message)] && !strstr(text, "all are alive")))
@@ -56,7 +57,13 @@ static void one_of_several_is_named_where_it_is_known(void **state) {
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
     char text[300] = "";
-    gs_waits w = {"rank", 0, RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL, NULL, NULL, NULL};
+    gs_waits w = {.noun = "rank",
+                  .size = RANKS,
+                  .timeout = TIMEOUT,
+                  .awaited = awaited,
+                  .one_of = true,
+                  .age = age,
+                  .pid = pid};
     gs_waits_explain(&w, text, sizeof text);
     assert_string_equal(text, "no answer within 10 s from one of ranks 1, 2 and 3");
     for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
@@ -97,8 +104,10 @@ static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
         if (!cases[i].mute) age[2 * RANKS + 0] = TIMEOUT;
         for (int k = 0; k < 4 && cases[i].silent[k]; k++)
             silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
-        gs_waits w = {"rank", 0,   RANKS,  0,       TIMEOUT, awaited, false,
-                      age,    pid, silent, address, NULL,    NULL,    NULL};
+        gs_waits w = {
+            .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
+        w.silent = silent;
+        w.address = address;
         gs_waits_explain(&w, text, sizeof text);
         snprintf(wanted, sizeof wanted, "no answer within 10 s from rank 1; nothing gets through %s",
                  cases[i].message);
@@ -151,6 +160,25 @@ static void those_who_wait_for_each_other_are_listed(void **state) {
         .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
     gs_waits_explain(&w, text, sizeof text);
     assert_non_null(strstr(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)"));
+}
+
+/* A rank whose machine is cut off hears nothing from the others: it blames none of them. */
+static void a_rank_that_is_cut_off_blames_nobody(void **state) {
+    (void)state;
+    static const char address[RANKS][GS_ADDRESS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"};
+    const bool awaited[RANKS] = {false, true}, silent[RANKS * RANKS] = {false};
+    const double age[RANKS * RANKS] = {0};
+    long pid[RANKS] = {0};
+    char text[300] = "";
+    gs_waits w = {
+        .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
+    w.silent = silent;
+    w.address = address;
+    w.unreached = "10.0.0.4 port 29400";
+    gs_waits_explain(&w, text, sizeof text);
+    assert_string_equal(text,
+                        "no answer within 10 s from rank 1; nothing gets through from rank 0 (10.0.0.1) to "
+                        "10.0.0.4 port 29400, where they met: the network is cut there");
 }
 
 static void a_process_shows_what_it_does(void **state) {
@@ -207,5 +235,6 @@ GS_TESTS(waits, cmocka_unit_test(the_end_of_the_chain_is_to_blame),
          cmocka_unit_test(a_cut_network_is_named_and_no_rank_is_blamed),
          cmocka_unit_test(a_message_says_where_it_ran_and_what_it_did_last),
          cmocka_unit_test(those_who_wait_for_each_other_are_listed),
+         cmocka_unit_test(a_rank_that_is_cut_off_blames_nobody),
          cmocka_unit_test(a_process_shows_what_it_does), cmocka_unit_test(a_debugger_is_no_stop),
          cmocka_unit_test(a_name_hides_no_state))

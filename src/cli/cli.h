@@ -19,6 +19,7 @@ enum { GS_EXIT_OK = 0, GS_EXIT_FAILED = 1, GS_EXIT_USAGE = 2 };
 
 /* Each command takes its own name as argv[0] and returns the exit status. */
 int gs_cmd_devices(int argc, char **argv);
+int gs_cmd_doctor(int argc, char **argv);
 int gs_cmd_model(int argc, char **argv);
 int gs_cmd_dataset(int argc, char **argv);
 int gs_cmd_train(int argc, char **argv);

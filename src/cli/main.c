@@ -14,6 +14,8 @@ enum { NOTHING, COMPUTES }; /* gs_command.computes */
 
 const gs_command gs_commands[] = {
     {"devices", gs_cmd_devices, COMPUTES, "gradsum devices", "list the devices of this machine"},
+    {"doctor", gs_cmd_doctor, COMPUTES, "gradsum doctor",
+     "is this machine fit, and do machines reach each other?"},
     {"model", gs_cmd_model, NOTHING, "gradsum model NAME",
      "show the layers, shapes, parameters and FLOPs of a model"},
     {"memory", gs_cmd_memory, COMPUTES, "gradsum memory --model NAME --batch B",

@@ -158,9 +158,11 @@ static void print_scaling(const gs_worker *w) {
 }
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
-    gs_print_fact("workers", "%d (%s%s%s), %s", w->comm->size, s->devices,
+    const bool hosts = strcmp(w->comm->ops->name, "hosts") == 0;
+    gs_print_fact("workers", "%d (%s%s%s%s), %s", w->comm->size, s->devices,
                   s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-                  w->comm->ops->name, gs_modes_sum(s));
+                  w->comm->ops->name, hosts ? ": shared memory in each machine, Gloo between them" : "",
+                  gs_modes_sum(s));
     gs_print_fact("", "%s: %s", w->device->name, w->device->description);
 }
 

@@ -5,6 +5,7 @@
  *     threads/   workers are threads of one process: shared memory
  *     shm/       workers are processes of one machine, one rank each: shared memory
  *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc is its C face)
+ *     hosts/     the same, with shared memory between those of one machine
  *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
  *     world/     processes that hold several threads each: threads inside, one of the others between
  *
@@ -138,7 +139,7 @@ typedef struct gs_envelope {
 
 /* A transport has send, recv, abort and free; everything else has a default. */
 typedef struct gs_transport {
-    const char *name; /* "threads", "shm", "gloo", "mpi", "world" */
+    const char *name; /* "threads", "shm", "gloo", "hosts", "mpi", "world" */
     gs_status (*send)(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
     gs_status (*recv)(gs_comm *, const gs_envelope *, void *data, size_t bytes);
     /* The collectives, as gs_call_run. NULL, or a call of gs_collective_by_messages for those that the transport cannot
@@ -232,6 +233,12 @@ const char *gs_comm_gloo_version(void);
  * *out is NULL on all ranks, and `why` gives the reason: for instance, a rank runs on another machine. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size);
 
+/* The same processes, where some machines hold several of them: in shared memory within each machine, over `gloo`
+ * between them. It is taken over; but where no machine holds several, or the ranks of one do not follow each other, *out
+ * is NULL on all ranks, and gloo still belongs to the caller, as after a failure. place: the name of this machine, for
+ * tests; NULL: the machine's own. */
+gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out);
+
 /* The processes are those that Open MPI's mpirun started; no folder is needed. Call it once per process: after a
  * failure MPI can neither be used again nor be finalised properly. The process must then exit with a status other than
  * 0, and mpirun ends the others too (as it does when a process is killed). MPI_Finalize is called when the process ends
@@ -240,7 +247,7 @@ gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t siz
 gs_status gs_comm_mpi_create(const gs_rendezvous *, gs_comm **out);
 
 /* What connects processes (processes.c): gloo: TCP; shm: shared memory, only where all are on one machine; mpi: only
- * where mpirun has started the processes; auto: shm where possible, else gloo. */
+ * where mpirun has started the processes; auto: shm where possible, else hosts where possible, else gloo. */
 typedef struct gs_process_transport {
     const char *name; /* NULL ends the table */
     gs_status (*create)(const gs_rendezvous *, gs_comm **out);

@@ -68,6 +68,15 @@ bool gs_links_has_ended(const gs_links *links, int rank) {
     return false;
 }
 
+void gs_links_probe(int socket, double timeout) {
+    int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
+    int interval = timeout < 100 ? 1 : timeout < 3e6 ? (int)(timeout / 100) : 30000; /* at most 32767 s */
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
 gs_links *gs_links_create(int lines, int size, const int *socket) {
     gs_links *links = malloc(sizeof *links + (size_t)lines * (size_t)size * sizeof *links->link);
     if (!links) return NULL;

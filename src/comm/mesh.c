@@ -1,6 +1,7 @@
 #include "comm/mesh.h"
 #include "core/clock.h"
 #include "comm/descriptors.h"
+#include "comm/links.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,49 +17,6 @@
 
 enum { GUESTS = 64 /* strangers at once */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
-
-/* ---- listening ---- */
-
-/* The name of the place where the socket listens. */
-static gs_status name_place(int s, gs_passport *mine) {
-    struct sockaddr_storage a;
-    socklen_t length = sizeof a;
-    char port[16];
-    int error = getsockname(s, (struct sockaddr *)&a, &length);
-    if (error == 0)
-        error = getnameinfo((struct sockaddr *)&a, length, mine->address, sizeof mine->address, port,
-                            sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-    if (error != 0) return gs_fail(GS_E_FILE, "cannot tell the address of a listening socket");
-    mine->port = atoi(port);
-    return GS_OK;
-}
-
-gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    int error = getaddrinfo(address, NULL, &hints, &found), s = -1;
-    if (error != 0)
-        return gs_fail(GS_E_USAGE, "cannot resolve the address '%s' for the other processes: %s", address,
-                       gai_strerror(error));
-    for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
-        s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
-        if (s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) continue;
-        error = errno;
-        if (s >= 0) close(s);
-        s = -1;
-    }
-    freeaddrinfo(found);
-    if (s < 0 && error == EMFILE)
-        return gs_fail_descriptor(error, "cannot open a socket for the other processes");
-    if (s < 0)
-        return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
-                       strerror(error));
-    gs_status status = name_place(s, mine);
-    if (status == GS_OK)
-        *listener = s;
-    else
-        close(s);
-    return status;
-}
 
 /* ---- a conversation ---- */
 
@@ -90,8 +48,10 @@ typedef struct mesh {
     int *socket;
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
     talk *talk;
-    int turned_away;   /* guests that did not prove anything */
-    char trouble[160]; /* of the last call that failed */
+    int turned_away;          /* guests that did not prove anything */
+    char trouble[160];        /* of the last call that failed */
+    const bool *present;      /* with whom to connect; NULL: with all */
+    char (*why)[GS_MESH_WHY]; /* of each rank, why there is no connection; NULL: then all fail */
 } mesh;
 
 static void hang_up(mesh *m, talk *t, int error) {
@@ -110,6 +70,7 @@ static void keep(mesh *m, talk *t) {
         m->left--;
     *place = t->socket;
     setsockopt(t->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    gs_links_probe(t->socket, m->r->timeout);
     *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
 }
 
@@ -138,6 +99,10 @@ static size_t wanted_bytes(stage s) {
                               : 1;
 }
 
+static bool is_wanted(const mesh *m, int rank) {
+    return rank != m->r->rank && (!m->present || m->present[rank]);
+}
+
 /* ---- answers to complete messages; false: the caller is not of this run ---- */
 
 static bool answer_hello(mesh *m, talk *t) {
@@ -149,7 +114,8 @@ static bool answer_hello(mesh *m, talk *t) {
     const gs_hello *h = &t->theirs;
     uint32_t me = (uint32_t)m->r->rank;
     if (!gs_hello_fits(h, me) || h->from <= me || h->from >= (uint32_t)m->r->size ||
-        h->line >= (uint32_t)m->lines || gs_hello_make(me, h->from, h->line, &t->mine) != GS_OK)
+        h->line >= (uint32_t)m->lines || !is_wanted(m, (int)h->from) ||
+        gs_hello_make(me, h->from, h->line, &t->mine) != GS_OK)
         return false;
     t->peer = (int)h->from;
     t->line = (int)h->line;
@@ -323,6 +289,20 @@ static gs_status too_late(const mesh *m) {
         r->rank, r->size, peer, mine->address, mine->port, r->timeout, strangers, hint);
 }
 
+/* For each rank that was wanted, why there is no connection. */
+static gs_status tell_why(const mesh *m) {
+    for (int peer = 0; peer < m->r->size; peer++) {
+        const gs_passport *p = &m->all[peer];
+        m->why[peer][0] = '\0';
+        if (!is_wanted(m, peer) || m->socket[peer] >= 0) continue;
+        if (peer < m->r->rank)
+            snprintf(m->why[peer], GS_MESH_WHY, "%s", trouble_of(&m->talk[peer]));
+        else
+            snprintf(m->why[peer], GS_MESH_WHY, "it did not call %s port %d", p->address, p->port);
+    }
+    return GS_OK;
+}
+
 /* List what to wait for: the listener, the end of each process, and what is said in each conversation. A conversation
  * that does not take place has no entry, because poll refuses an array longer than the number of descriptors that the
  * process may have. */
@@ -350,7 +330,7 @@ static void go_on_with_talks(mesh *m, const struct pollfd *p) {
 static gs_status connect_all(mesh *m, int listener, const int *process, struct pollfd *p) {
     const double end = gs_seconds() + m->r->timeout;
     while (m->left > 0) {
-        if (gs_seconds() >= end) return too_late(m);
+        if (gs_seconds() >= end) return m->why ? tell_why(m) : too_late(m);
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while the ranks were being connected", m->r->rank);
@@ -369,26 +349,49 @@ static gs_status connect_all(mesh *m, int listener, const int *process, struct p
     return GS_OK;
 }
 
+/* m: all but the talks. */
+static gs_status connect_mesh(mesh *m, int listener, const int *process) {
+    const gs_rendezvous *r = m->r;
+    const int lines = m->lines;
+    m->callees = lines * r->rank;
+    m->guests = GUESTS + lines * (r->size - 1 - r->rank);
+    const size_t talks = (size_t)m->callees + (size_t)m->guests;
+    struct pollfd *p = calloc(talks + (size_t)r->size + 1, sizeof *p);
+    m->talk = calloc(talks, sizeof *m->talk);
+    for (int i = 0; i < lines * r->size; i++) m->socket[i] = -1;
+    for (int i = 0; i < r->size; i++) m->left += is_wanted(m, i) ? lines : 0;
+    for (int i = 0; m->talk && i < m->callees; i++)
+        m->talk[i] = (talk){
+            .peer = i % r->rank, .line = i / r->rank, .since = is_wanted(m, i % r->rank) ? 0 : INFINITY};
+    gs_status status = m->talk && p ? connect_all(m, listener, process, p)
+                                    : gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
+    for (size_t i = 0; m->talk && i < talks; i++)
+        if (m->talk[i].stage != NOBODY) close(m->talk[i].socket);
+    for (int i = 0; status != GS_OK && i < lines * r->size; i++) {
+        if (m->socket[i] >= 0) close(m->socket[i]);
+        m->socket[i] = -1;
+    }
+    free(m->talk);
+    free(p);
+    return status;
+}
+
 gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_passport *all, int listener, const int *process,
                           int lines, int *socket) {
-    mesh m = {.r = r, .all = all, .lines = lines, .left = lines * (r->size - 1), .socket = socket};
-    m.callees = lines * r->rank;
-    m.guests = GUESTS + lines * (r->size - 1 - r->rank);
-    const size_t talks = (size_t)m.callees + (size_t)m.guests;
-    struct pollfd *p = calloc(talks + (size_t)r->size + 1, sizeof *p);
-    m.talk = calloc(talks, sizeof *m.talk);
-    for (int i = 0; i < lines * r->size; i++) socket[i] = -1;
-    for (int i = 0; m.talk && i < m.callees; i++)
-        m.talk[i] = (talk){.peer = i % r->rank, .line = i / r->rank};
-    gs_status status = m.talk && p ? connect_all(&m, listener, process, p)
-                                   : gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
-    for (size_t i = 0; m.talk && i < talks; i++)
-        if (m.talk[i].stage != NOBODY) close(m.talk[i].socket);
-    for (int i = 0; status != GS_OK && i < lines * r->size; i++) {
-        if (socket[i] >= 0) close(socket[i]);
-        socket[i] = -1;
+    mesh m = {.r = r, .all = all, .lines = lines, .socket = socket};
+    return connect_mesh(&m, listener, process);
+}
+
+gs_status gs_mesh_connect_some(const gs_rendezvous *r, const gs_passport *all, int listener,
+                               const bool *present, int *socket, char (*why)[GS_MESH_WHY]) {
+    mesh m = {.r = r, .all = all, .lines = 1, .socket = socket, .present = present, .why = why};
+    int *nobody = malloc((size_t)r->size * sizeof *nobody);
+    if (!nobody) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
+    for (int i = 0; i < r->size; i++) {
+        nobody[i] = -1;
+        why[i][0] = '\0';
     }
-    free(m.talk);
-    free(p);
+    gs_status status = connect_mesh(&m, listener, nobody);
+    free(nobody);
     return status;
 }

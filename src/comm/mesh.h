@@ -21,3 +21,10 @@ gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener);
  * descriptor left. After a failure there are no connections. */
 gs_status gs_mesh_connect(const gs_rendezvous *, const gs_passport *all, int listener, const int *process,
                           int lines, int *socket);
+
+enum { GS_MESH_WHY = 160 };
+
+/* The same as far as possible, over one line, with those ranks that are present[rank]. Those that cannot be reached
+ * within the timeout have the socket -1, and why[rank] says why; "": there is a connection, or none was wanted. */
+gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_passport *all, int listener,
+                               const bool *present, int *socket, char (*why)[GS_MESH_WHY]);

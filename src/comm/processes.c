@@ -1,5 +1,5 @@
 /* Which transport connects the processes: see gs_comm_processes_create in comm.h. Without mpirun they meet over Gloo;
- * if all are on one machine, they do not need it after that.
+ * if all are on one machine, they do not need it after that, and if some machines hold several, only between machines.
  */
 #include "comm/comm.h"
 
@@ -15,8 +15,10 @@ static gs_status create_shared(const gs_rendezvous *r, bool wanted, gs_comm **ou
     if (status == GS_OK && !shared && wanted)
         status = gs_fail(GS_E_USAGE, "the processes cannot talk over shm (shared memory): %s", why);
     if (status == GS_OK && !shared) {
-        *out = gloo;
-        return GS_OK;
+        status = gs_comm_hosts_create(gloo, NULL, out);
+        if (status == GS_OK && !*out) *out = gloo;
+        if (status != GS_OK) gs_comm_free(gloo);
+        return status;
     }
     *out = shared;
     gs_comm_free(gloo);
@@ -33,7 +35,7 @@ static gs_status create_shm(const gs_rendezvous *r, gs_comm **out) {
 
 /* The one list: a new transport takes its line here, and its prototype in comm.h. */
 const gs_process_transport gs_process_transports[] = {
-    {"auto", create_auto, "shm where it works, else gloo"},
+    {"auto", create_auto, "shm on one machine, hosts or gloo between several"},
     {"shm", create_shm, "shared memory"},
     {"gloo", gs_comm_gloo_create, "connections"},
     {"mpi", gs_comm_mpi_create, NULL},

@@ -81,7 +81,7 @@ static bool has_told(const gs_waits *w, int rank) {
 }
 
 static void append_address(const gs_waits *w, const char *before, int rank, char *text, size_t size) {
-    gs_append(text, size, "%s%s %d (%s)", before, w->noun, rank, w->address[rank]);
+    gs_append(text, size, "%s%s %d (%s)", before, w->noun, w->first + rank, w->address[rank]);
 }
 
 /* Where several links are cut, name those of the rank that has the most: they describe the cut best. */
@@ -101,7 +101,7 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
     }
     if (cuts > TOLD) gs_append(text, size, " and %d others", cuts - TOLD);
     gs_append(text, size, ": the network is cut there");
-    if (mute >= 0) gs_append(text, size, ", or the machine of %s %d is down", w->noun, mute);
+    if (mute >= 0) gs_append(text, size, ", or the machine of %s %d is down", w->noun, w->first + mute);
 }
 
 /* ---- saying so ---- */
@@ -151,17 +151,22 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
     int count = blamed ? mark_gone(w, blamed) : 0;
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
-    if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
+    const bool alone = count == 0 && hub < 0 && w->unreached; /* it does not hear what the others see */
+    if (blamed && hub < 0 && !alone) count = gs_waits_blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
               w->one_of && count_of(w, w->awaited) > 1 && (!exact || count > 1) ? "one of " : "");
-    gs_append_ranks(text, size, w->noun, 0, w->size, exact ? blamed : w->awaited);
+    gs_append_ranks(text, size, w->noun, w->first, w->size, exact ? blamed : w->awaited);
     if (hub >= 0) {
         append_cut(w, hub, text, size);
+    } else if (alone) {
+        gs_append(text, size,
+                  "; nothing gets through from %s %d (%s) to %s, where they met: the network is cut there",
+                  w->noun, w->first + w->rank, w->address ? w->address[w->rank] : "?", w->unreached);
     } else if (count > 0 && !among) {
         gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
-        gs_append_ranks(text, size, w->noun, 0, w->size, blamed);
+        gs_append_ranks(text, size, w->noun, w->first, w->size, blamed);
     } else if (count == 0 && blamed) {
         gs_append(
             text, size,

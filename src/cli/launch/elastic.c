@@ -39,6 +39,8 @@ gs_status gs_elastic_check(const gs_launch *l) {
                        "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
                        "how many new ones are started",
                        l->elastic);
+    if (l->hosts)
+        return gs_fail(GS_E_USAGE, "--elastic: the processes of one launcher go on; leave --hosts out");
     if (min > l->size || max > l->size)
         return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", l->elastic, l->size);
     if (l->nodes > 1 || l->meet)

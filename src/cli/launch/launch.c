@@ -11,6 +11,8 @@
 #include "comm/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +38,8 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
+    const int nothing = s->launch->starter ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input is the launcher's */
     if (!share || !gs_cores_bind(share) || setenv("GRADSUM_OWN_CPUS", "1", 1) != 0)
         unsetenv("GRADSUM_OWN_CPUS");
     execv("/proc/self/exe", argv);
@@ -88,7 +92,7 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
 }
 
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
-    for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->node * s->launch->size + r;
+    for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->first + r;
     for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
     return GS_OK;
 }
@@ -208,6 +212,13 @@ static void stop(gs_launch_state *s, int number) {
     }
 }
 
+/* Its end is the end of standard input, which nobody writes to. */
+static bool starter_has_gone(const gs_launch_state *s) {
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    char c;
+    return s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) == 0;
+}
+
 static void watch(gs_launch_state *s) {
     while (s->running > 0) {
         double most = until_hanging(s);
@@ -227,6 +238,7 @@ static void watch(gs_launch_state *s) {
         int number = sigtimedwait(&s->waited, NULL, &wait);
         if (number == SIGCHLD || number < 0) reap(s);
         if (number > 0 && number != SIGCHLD) stop(s, number);
+        if (starter_has_gone(s)) stop(s, SIGTERM);
     }
 }
 
@@ -268,7 +280,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
         gs_elastic_close(s);
     }
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
-    gs_launch_place_remove(&s->place, awaited ? launch->nodes * launch->size : 0);
+    gs_launch_place_remove(&s->place, awaited ? launch->world : 0);
     gs_elastic_free(s);
     if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
     fprintf(stderr, "gradsum launch: %s\n", gs_message());

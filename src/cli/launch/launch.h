@@ -8,8 +8,12 @@
 enum { GS_LAUNCH_MOST = 256 };
 
 typedef struct gs_launch {
-    int size;        /* how many processes on this machine */
-    int nodes, node; /* how many machines, each with a launch of its own; which one this is */
+    int size;            /* how many processes on this machine */
+    int nodes, node;     /* how many machines, each with a launch of its own; which one this is */
+    int first, world;    /* the first of these processes among all, and how many there are on all machines */
+    const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
+    const char *program; /* of those; NULL: where this one is */
+    bool starter; /* what has started this launch holds its standard input open: when it ends, so do they */
     const char
         *meet; /* where the processes meet (comm/meet/store.h): tcp://HOST:PORT, file:DIR; NULL: in a folder
                               of this machine */
@@ -29,6 +33,12 @@ typedef struct gs_launch {
  * the others are stopped, and all start again where launch->restarts says so. A rank that stays stopped (SIGSTOP)
  * for longer than the time-out after another has ended counts as failed. */
 int gs_launch_run(const gs_launch *);
+
+/* ---- hosts.c ---- */
+
+/* Start a launch on each of launch->hosts, over ssh on all but the first, which is this machine; wait for them, and
+ * return the exit status. Prints what it runs. */
+int gs_launch_hosts(const gs_launch *);
 
 /* ---- launch_why.c: what the processes say of their failures ---- */
 

@@ -27,6 +27,12 @@ struct gs_restarts {
 gs_status gs_restarts_check(const gs_launch *l) {
     const char *keep = gs_launch_option(l, "--keep");
     if (l->restarts == 0) return GS_OK;
+    if (l->hosts)
+        return gs_fail(
+            GS_E_USAGE,
+            "--restarts %d: a launcher starts its own ranks again, and those of --hosts are others'; "
+            "leave --hosts out",
+            l->restarts);
     if (l->nodes > 1)
         return gs_fail(GS_E_USAGE,
                        "--restarts %d: a launcher starts the ranks of its own node again, and --nodes %d has "

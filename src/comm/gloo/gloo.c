@@ -1,5 +1,6 @@
 /* Ranks as processes, over Gloo. How they are connected: open.c; where one is lost: lost.c. */
 #include "comm/gloo/state.h"
+#include "comm/meet/board.h"
 #include "comm/rendezvous.h"
 
 #include <stdlib.h>
@@ -95,6 +96,7 @@ static void free_state(gs_comm *c) {
     pthread_mutex_destroy(&s->waits);
     pthread_mutex_destroy(&s->lock);
     free(s->folder);
+    gs_board_free(s->board);
     free(s->late);
     gs_scratch_free(&s->scratch);
     free(s);
@@ -134,6 +136,7 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->folder = r->size > 1 && r->directory ? strdup(r->directory) : NULL;
+    s->board = gs_board_create(r);
     s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
     s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);

@@ -29,7 +29,8 @@ typedef struct gs_gloo_state {
     gs_status code;
     char message[GS_LAST_WORDS];
     gs_scratch scratch;          /* of the collective under way */
-    char *folder;                /* where the ranks have met */
+    char *folder;                /* where the ranks have met, or NULL: */
+    struct gs_board *board;      /* then at a store that is still there; NULL: there is none */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */

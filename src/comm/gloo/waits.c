@@ -1,6 +1,6 @@
 /* Before a rank gives up, it tells for whom it waits, and to whom nothing gets through (links.h). It does so in a file
- * in the folder where the ranks met, which it creates again. A file reaches the others even where the connection to
- * them is cut.
+ * in the folder where the ranks met, which it creates again, or at the store where they met (meet/board.h). A file
+ * reaches the others even where the connection to them is cut; so does an entry, unless the store is cut off too.
  *
  *     waits-0   "1 / "      rank 0 waits for rank 1
  *     waits-1   "2 / "      rank 1 waits for rank 2, which has left no file: rank 2 is to blame
@@ -10,8 +10,10 @@
  */
 #include "core/clock.h"
 #include "comm/gloo/state.h"
+#include "comm/meet/board.h"
 #include "comm/process.h"
 #include "comm/waits.h"
+#include "core/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,25 +53,34 @@ static bool look_at_links(const gs_comm *c) {
     return found;
 }
 
-static void write_own(const gs_comm *c) {
+static void write_file(const gs_comm *c, const char *text) {
     const gs_gloo_state *s = c->state;
     char path[PATH], draft[PATH + 8];
     path_of(s, c->rank, path);
     snprintf(draft, sizeof draft, "%s.new", path);
     FILE *f = folder_is_ours(s) ? fopen(draft, "we") : NULL;
     if (!f) return;
-    for (int r = 0; r < c->size; r++)
-        if (s->late[r]) fprintf(f, "%d ", r);
-    fprintf(f, "/ ");
-    for (int r = 0; r < c->size; r++)
-        if (s->silent[r]) fprintf(f, "%d ", r);
-    bool whole = ferror(f) == 0;
+    bool whole = fputs(text, f) >= 0;
     if (fclose(f) != 0 || !whole || rename(draft, path) != 0) unlink(draft);
+}
+
+static void write_own(const gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    char text[TEXT] = "";
+    for (int r = 0; r < c->size; r++)
+        if (s->late[r]) gs_append(text, sizeof text, "%d ", r);
+    gs_append(text, sizeof text, "/ ");
+    for (int r = 0; r < c->size; r++)
+        if (s->silent[r]) gs_append(text, sizeof text, "%d ", r);
+    if (s->folder)
+        write_file(c, text);
+    else
+        gs_board_put(s->board, text);
 }
 
 void gs_gloo_tell_wait(gs_comm *c, int peer) {
     gs_gloo_state *s = c->state;
-    if (!s->folder) return;
+    if (!s->folder && !s->board) return;
     pthread_mutex_lock(&s->waits);
     for (int r = 0; r < c->size; r++)
         if (r != c->rank && (peer < 0 || peer == r)) s->late[r] = true;
@@ -82,7 +93,7 @@ void gs_gloo_tell_wait(gs_comm *c, int peer) {
 void gs_gloo_forget_wait(const gs_comm *c) {
     const gs_gloo_state *s = c->state;
     char path[PATH];
-    if (!s->told) return;
+    if (!s->told || !s->folder) return;
     path_of(s, c->rank, path);
     unlink(path);
     rmdir(s->folder); /* fails as long as others have files in it */
@@ -105,9 +116,15 @@ static void read_text(const char *text, const gs_comm *c, double *age, bool *sil
  * pipe, which would block this rank. */
 static bool read_file(const gs_comm *c, int rank, const gs_gloo_notes *notes) {
     const size_t row = (size_t)rank * (size_t)c->size;
+    const gs_gloo_state *s = c->state;
     char path[PATH], text[TEXT];
     struct stat st;
-    path_of(c->state, rank, path);
+    if (!s->folder) {
+        const char *told = gs_board_of(s->board, rank);
+        if (told) read_text(told, c, notes->age + row, notes->silent + row);
+        return told != NULL;
+    }
+    path_of(s, rank, path);
     int f = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (f < 0) return false;
     bool ours = fstat(f, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
@@ -151,6 +168,7 @@ static void wait_for_files(const gs_comm *c, const gs_gloo_notes *notes) {
     const gs_gloo_state *s = c->state;
     for (double end = gs_seconds() + grace(c->timeout); gs_seconds() < end && !somebody_has_gone(c);) {
         bool all = true;
+        if (!s->folder) gs_board_look(s->board);
         note_own(c, notes);
         for (int r = 0; r < c->size; r++) {
             if (r == c->rank) continue;

@@ -52,6 +52,7 @@ static gs_status open_store(gs_meeting *m) {
     const double until = gs_seconds() + r->timeout;
     gs_meet_place place;
     GS_TRY(gs_meet_place_read(r->meet, &place));
+    if (place.kind == GS_MEET_FILE) return gs_store_open_folder(r, &place, m->key, &m->store);
     GS_TRY(gs_run_key(r->run, m->key));
     if (r->hosts && place.kind == GS_MEET_TCP) {
         GS_TRY(gs_store_server_create(&place, r->ports, m->key, &m->server));
@@ -88,6 +89,12 @@ gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
     tell_place(m);
     *out = m;
     return GS_OK;
+}
+
+gs_store *gs_meeting_store(gs_meeting *m, const unsigned char **key) {
+    m->met = true;
+    *key = m->key;
+    return m->store;
 }
 
 const char *gs_meeting_address(const gs_meeting *m) {

@@ -24,6 +24,9 @@ gs_status gs_meeting_passport(const gs_meeting *, gs_passport *);
 /* As gs_rendezvous_meet. */
 gs_status gs_meeting_meet(gs_meeting *, gs_passport *all);
 
+/* For a meeting of another kind (probe/probe.h): the store, and the run's key. Then gs_meeting_meet is not called. */
+struct gs_store *gs_meeting_store(gs_meeting *, const unsigned char **key);
+
 void gs_meeting_close(gs_meeting *); /* NULL is allowed */
 
 /* See gs_comm_stay_away, for a store. */

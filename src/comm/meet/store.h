@@ -69,6 +69,12 @@ gs_status gs_store_open_tcp(const gs_rendezvous *, const gs_meet_place *, const 
 gs_status gs_store_open_redis(const gs_rendezvous *, const gs_meet_place *,
                               const unsigned char key[GS_SECRET], double until, gs_store **out);
 
+/* A folder that all machines see, as a store, for `gradsum doctor` (a run meets there by itself: rendezvous.h). It is
+ * made where it is missing; *key is that of a file in it, which only its owner can read. GS_E_FILE: it holds other
+ * files, or cannot be used. */
+gs_status gs_store_open_folder(const gs_rendezvous *, const gs_meet_place *, unsigned char key[GS_SECRET],
+                               gs_store **out);
+
 /* ---- sockets, for both ---- */
 
 /* Connect to a host, one address after the other. *error: an errno, or -1 and *why: what getaddrinfo says. Returns the

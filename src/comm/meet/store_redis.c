@@ -92,7 +92,8 @@ static gs_status redis_put(gs_store *s, const char *key, char *value, bool *ther
     if (!set) return lost(r);
     *there = set->integer == 0;
     freeReplyObject(set);
-    GS_TRY(expire(r, strncmp(key, "rank-", 5) == 0 ? r->seconds : SOON));
+    const bool fails = strcmp(key, "fault") == 0 || strncmp(key, "absent-", 7) == 0;
+    GS_TRY(expire(r, fails ? SOON : r->seconds));
     if (!*there) return GS_OK;
     redisReply *get = ask(r, REDIS_REPLY_STRING, 3, (const char *[]){"HGET", r->hash, key});
     if (!get) return lost(r);

@@ -29,7 +29,7 @@ static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, gs_shm_mailbox **
     gs_shm_begin(m, e->call);
     if ((*box = mailbox_of(m, e))) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
-                   m->noun, m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
+                   m->noun, m->first + m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
 }
 
 /* ---- sending ---- */
@@ -46,8 +46,8 @@ static bool lies_within(uint64_t at, uint64_t bytes) {
 }
 
 static gs_status damaged(const gs_shm *m, int peer) {
-    return gs_fail(GS_E_PEER, "%s %d: its messages shared with %s %d are damaged", m->noun, m->rank, m->noun,
-                   peer);
+    return gs_fail(GS_E_PEER, "%s %d: its messages shared with %s %d are damaged", m->noun,
+                   m->first + m->rank, m->noun, m->first + peer);
 }
 
 static int free_place(gs_shm_mailbox *b) {
@@ -65,8 +65,8 @@ static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int place, size_t bytes) {
     size_t size = gs_segment_pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);
     if (at + size > GS_SEGMENT_BYTES)
-        return gs_fail(GS_E_MEMORY, "%s %d: %zu GiB of shared memory are used up", m->noun, m->rank,
-                       GS_SEGMENT_BYTES >> 30);
+        return gs_fail(GS_E_MEMORY, "%s %d: %zu GiB of shared memory are used up", m->noun,
+                       m->first + m->rank, GS_SEGMENT_BYTES >> 30);
     GS_TRY(gs_segment_reserve(&m->segment, at, size));
     if (b->place[place].bytes > 0) gs_segment_release(&m->segment, b->place[place].at, b->place[place].bytes);
     b->place[place].at = at;
@@ -114,8 +114,8 @@ gs_status gs_shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes
     uint32_t taken = atomic_load(&b->taken);
     const gs_shm_copy *k = &b->copy[taken % GS_SHM_COPIES];
     if (k->bytes != bytes)
-        gs_bug("%s %d receives %zu bytes from %s %d, which sent %" PRIu64, m->noun, m->rank, bytes, m->noun,
-               e->peer, k->bytes);
+        gs_bug("%s %d receives %zu bytes from %s %d, which sent %" PRIu64, m->noun, m->first + m->rank, bytes,
+               m->noun, m->first + e->peer, k->bytes);
     if (!lies_within(k->at, bytes)) return damaged(m, e->peer);
     gs_copy(data, m->segment.base + k->at, bytes);
     atomic_store(&b->taken, taken + 1);

@@ -32,7 +32,7 @@ gs_status gs_shm_failed(const gs_shm *m) {
     for (int i = 0; atomic_load(&h->failed) == 1 && i < 1000; i++) sched_yield();
     if (atomic_load(&h->failed) == 2) return gs_fail(h->code, "%s", h->message);
     return gs_fail(GS_E_PEER, "%s %d: another %s failed and was lost before it could say why", m->noun,
-                   m->rank, m->noun);
+                   m->first + m->rank, m->noun);
 }
 
 void gs_shm_fail(gs_shm *m, gs_status code, const char *message) {
@@ -97,7 +97,7 @@ static int missing(const gs_shm_wait *w, bool (*gone)(const gs_shm *, int), char
         count += mark[r];
     }
     text[0] = '\0';
-    if (count > 0) gs_append_ranks(text, size, m->noun, 0, m->size, mark);
+    if (count > 0) gs_append_ranks(text, size, m->noun, m->first, m->size, mark);
     return count;
 }
 
@@ -141,8 +141,9 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
     for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->seats[r].last);
     for (int r = 0; r < m->size; r++)
         awaited[r] = r != m->rank && (w->from < 0 || w->from == r) && !w->is(w, r);
-    snprintf(message, size, "%s %d: %s: ", m->noun, m->rank, what);
+    snprintf(message, size, "%s %d: %s: ", m->noun, m->first + m->rank, what);
     const gs_waits late = {.noun = m->noun,
+                           .first = m->first,
                            .size = m->size,
                            .rank = m->rank,
                            .timeout = w->timeout,
@@ -157,6 +158,20 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
     free(host);
 }
 
+/* Has it waited for so long that it gives up? *told: it has said that it waits. */
+static bool is_late(const gs_shm_wait *w, double waited, bool *told) {
+    const gs_shm *m = w->shm;
+    bool stopped = false;
+    if (waited < w->timeout) return false;
+    for (int r = 0; r < m->size && m->late; r++) {
+        if (r == m->rank || (w->from >= 0 && w->from != r) || w->is(w, r)) continue;
+        stopped = stopped || gs_process_is_stopped(m->pid[r]);
+        if (!*told) m->late(m->context, m->first + r);
+    }
+    *told = true;
+    return stopped || waited >= w->timeout + m->grace;
+}
+
 /* Can what w waits for still happen? If not, all ranks fail. */
 static void look_for_losses(const gs_shm_wait *w, bool late) {
     gs_shm *m = w->shm;
@@ -164,11 +179,12 @@ static void look_for_losses(const gs_shm_wait *w, bool late) {
     const char *what = gs_call_text(w->call, false);
     int lost;
     if (missing(w, has_left, who, sizeof who) > 0)
-        snprintf(message, sizeof message, "%s %d: %s: %s ended without it", m->noun, m->rank, what, who);
+        snprintf(message, sizeof message, "%s %d: %s: %s ended without it", m->noun, m->first + m->rank, what,
+                 who);
     else if ((lost = missing(w, has_ended, who, sizeof who)) > 0) {
         gethostname(where, sizeof where - 1);
         snprintf(message, sizeof message, "%s %d: %s: %s %s lost (the process has ended) on host %s", m->noun,
-                 m->rank, what, who, lost > 1 ? "were" : "was", where);
+                 m->first + m->rank, what, who, lost > 1 ? "were" : "was", where);
     } else if (late && missing(w, NULL, who, sizeof who) > 0)
         explain_late(w, what, message, sizeof message);
     else
@@ -180,6 +196,7 @@ static void look_for_losses(const gs_shm_wait *w, bool late) {
 
 gs_status gs_shm_wait_for(const gs_shm_wait *w) {
     gs_wait wait = gs_wait_begin(!w->shm->spins);
+    bool told = false;
     do {
         if (is_over(w)) goto over;
     } while (gs_wait_a_moment(&wait));
@@ -188,7 +205,7 @@ gs_status gs_shm_wait_for(const gs_shm_wait *w) {
         sleep_once(w);
         now = gs_seconds();
         wait.begin += gs_waits_gap(look, now);
-        if (!is_over(w)) look_for_losses(w, now - wait.begin >= w->timeout);
+        if (!is_over(w)) look_for_losses(w, is_late(w, now - wait.begin, &told));
     }
     hide_waits(w);
 over:
@@ -223,5 +240,6 @@ void gs_shm_show(gs_shm *m, const gs_call *call) {
 
 void gs_shm_compare(const gs_shm *m, const gs_call *call) {
     for (int r = 0; r < m->size; r++)
-        gs_call_compare(call, &m->header->seats[r].call[m->calls % 2], m->noun, m->rank, r);
+        gs_call_compare(call, &m->header->seats[r].call[m->calls % 2], m->noun, m->first + m->rank,
+                        m->first + r);
 }

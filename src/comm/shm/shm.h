@@ -65,6 +65,12 @@ typedef struct gs_shm {
     unsigned char *stage; /* of rank 0; that of rank r is r * 2 * half further on */
     size_t half;          /* bytes of one half of a stage */
     int rank, size;
+    int first; /* what messages call rank 0: where this is one of several machines (hosts/), else 0 */
+    /* Of several machines: a rank here may itself wait for one elsewhere. So one that waits too long tells it to the
+     * others, and waits for so many seconds more, unless the one that it waits for is stopped. */
+    double grace;
+    void (*late)(void *context, int rank); /* rank: with `first` */
+    void *context;
     const char *noun;  /* what messages call a rank: "rank" or "process" */
     bool spins;        /* there is a core for each process */
     int *watch;        /* [size] descriptors that say when a process has ended */

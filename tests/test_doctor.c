@@ -1,0 +1,155 @@
+/* `gradsum doctor`: what is right with this machine, and with the machines of a run (several of them are this one, as
+ * tests/net.sh has hosts of their own).
+ */
+#include "tests/program.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int free_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
+    close(s);
+    return ntohs(at.sin_port);
+}
+
+/* prefix: what the test has put before each line */
+static void fits_80_columns(const char *output, size_t prefix) {
+    for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strcspn(line, "\n") > 80 + prefix) fail_msg("more than 80 columns: %.200s", line);
+}
+
+/* `doctor R ...` is one on the machine of node rank R; $M "--meet tcp://..." of two nodes, and so are $M1 and $M2 at
+ * other ports; each line of its output begins with "nR: ", or with $L instead of "n". They run at once, and all have a
+ * secret. */
+static char *run(const char *script) {
+    char *output;
+    gs_test_shell(
+        &output,
+        "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"
+        "L=n F=$HOME/meet M='--meet tcp://127.0.0.1:%d --nodes 2' M1='--meet tcp://127.0.0.1:%d --nodes 2'\n"
+        "M2='--meet tcp://127.0.0.1:%d --nodes 2'\n"
+        "doctor() { r=$1; shift; { timeout 40 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
+        "echo exit $?; } | sed \"s/^/$L$r: /\"; }\n%s\nwait",
+        gs_test_folder(), free_port(), free_port(), free_port(), GS_BUILD_DIR, script);
+    fits_80_columns(output, strlen("n0: "));
+    return output;
+}
+
+static void says(const char *script, const char *const *wanted) {
+    char *output = run(script);
+    for (; *wanted; wanted++)
+        if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
+    free(output);
+}
+
+static void a_machine_alone(void **state) {
+    (void)state;
+    char *output;
+    const int status = gs_test_program(&output, "doctor -n 2");
+    static const char *const wanted[] = {"version    gradsum ",
+                                         "cores   ",
+                                         "memory  ",
+                                         "cpu  ",
+                                         "kernels  ",
+                                         "fashion-mnist-small: 6000 samples",
+                                         "shared mem."};
+    fits_80_columns(output, 0);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (!strstr(output, wanted[i])) fail_msg("wanted '%s' in: %s", wanted[i], output);
+    assert_int_equal(status == 0, strstr(output, "All is well.") != NULL);
+    assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
+    free(output);
+}
+
+/* Each line is an object; the last one counts what is wrong. */
+static void as_json(void **state) {
+    (void)state;
+    char *output, *rest;
+    int checks = 0, wrong = 0, end = -1;
+    assert_int_equal(gs_test_program(&output, "doctor --json --data /no/such"), 1);
+    for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        cJSON *o = cJSON_Parse(line);
+        if (!o) fail_msg("no JSON: %s", line);
+        const char *event = gs_test_field(o, "event")->valuestring;
+        if (strcmp(event, "check") == 0) {
+            checks++;
+            wrong += strcmp(gs_test_field(o, "status")->valuestring, "wrong") == 0;
+        } else {
+            assert_string_equal(event, "end");
+            assert_string_equal(gs_test_field(o, "status")->valuestring, "wrong");
+            end = gs_test_field(o, "wrong")->valueint;
+        }
+        cJSON_Delete(o);
+    }
+    assert_true(checks > 8);
+    assert_true(wrong >= 1);
+    assert_int_equal(end, wrong);
+    free(output);
+}
+
+static void machines_that_fit(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"n0: ok     node       1: ",
+                                         "n1: ok     node       0: ",
+                                         "n0:        0 - 1  ",
+                                         "n1:        0 - 1  ",
+                                         "n0: ok     data       the same on all: ",
+                                         "n0: All is well.",
+                                         "n1: exit 0",
+                                         NULL};
+    says("doctor 1 $M & doctor 0 $M", wanted);
+}
+
+static void they_meet_in_a_folder_and_leave_nothing(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"n0:        0 - 1  ", "n1: exit 0", "gone", NULL};
+    says(
+        "doctor 1 --meet file:$F --nodes 2 & doctor 0 --meet file:$F --nodes 2; wait; [ -e $F ] || echo gone",
+        wanted);
+    static const char *const used[] = {"'x'", "n0: exit 1", NULL};
+    says("mkdir $F; touch $F/x; doctor 0 --meet file:$F --nodes 2 --timeout 0.1", used);
+}
+
+/* All that are there say the same of one that is not, and of what differs. */
+static void what_is_wrong_is_named(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "a0: WRONG  absent     node rank 2 did not come within 0.5 s",
+        "a1: WRONG  absent     node rank 2 did not come within ",
+        "a0:                -> on that machine: gradsum doctor --meet tcp://127.0.0.1:",
+        "a0:        0 - 1  ",
+        "a0: exit 1",
+        "a1: exit 1",
+        "b0: WRONG  data       node rank 0 has none; 1 has fashion-mnist-small, 6000",
+        "b1: WRONG  data       node rank 0 has none; 1 has fashion-mnist-small, 6000",
+        "b1: WRONG  processes  node rank 0 has 1; 1 has 2",
+        "b1: exit 1",
+        "d1: WRONG  meeting    rank 1: nobody could be reached at 127.0.0.1 port ",
+        "d1: WRONG  interface  this machine has no network interface or address 'eth77'",
+        "d1: exit 1",
+        NULL};
+    says("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 0.5; wait)&\n"
+         "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
+         "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&",
+         wanted);
+}
+
+static void wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "need --meet", "doctor --nodes 2");
+    gs_test_program_prints(2, "--meet needs --nodes", "doctor --meet tcp://a:1");
+    gs_test_program_prints(2, "--meet needs --node-rank", "doctor --meet tcp://a:1 --nodes 2");
+    gs_test_program_prints(2, "node ranks are 0 to 1", "doctor --meet tcp://a:1 --nodes 2 --node-rank 2");
+    gs_test_program_prints(2, "needs a port", "doctor --meet tcp --nodes 2 --node-rank 0");
+    gs_test_program_prints(2, "processes of 'doctor' would not work together", "launch -n 2 -- doctor");
+}
+
+GS_TESTS(doctor, cmocka_unit_test(a_machine_alone), cmocka_unit_test(as_json),
+         cmocka_unit_test(machines_that_fit), cmocka_unit_test(they_meet_in_a_folder_and_leave_nothing),
+         cmocka_unit_test(what_is_wrong_is_named), cmocka_unit_test(wrong_usage))

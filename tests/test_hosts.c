@@ -1,0 +1,109 @@
+/* Several machines from one: `launch --hosts`, over an `ssh` in PATH that runs the command here, as if on a machine of
+ * its own; and processes that share memory inside of each machine.
+ */
+#include "tests/program.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int free_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
+    close(s);
+    return ntohs(at.sin_port);
+}
+
+/* In the script $G is the program, $T a short training, $M a free place to meet. ssh notes its words in $HOME/words. It
+ * does not reach "nowhere". (tests/net.sh has hosts of their own.) */
+static int run(char **output, const char *script) {
+    return gs_test_shell(output,
+                         "export HOME=%s GRADSUM_TIMEOUT=20 PATH=%s:$PATH; cd $HOME; unset GRADSUM_SECRET\n"
+                         "G=%s/gradsum T='train --model softmax --steps 3 --threads 1 --batch 12 --exact'\n"
+                         "M='--meet tcp://127.0.0.1:%d'\n"
+                         "cat >ssh <<'end'\n"
+                         "#!/bin/sh\n"
+                         "echo \"$@\" >>$HOME/words\n"
+                         "while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done\n"
+                         "[ $1 != nowhere ] || exit 255\n"
+                         "GRADSUM_MACHINE=$1; export GRADSUM_MACHINE; shift; exec sh -c \"$*\"\n"
+                         "end\n"
+                         "chmod +x ssh\n%s",
+                         gs_test_folder(), gs_test_folder(), GS_BUILD_DIR, free_port(), script);
+}
+
+static void has(const char *output, const char *part) {
+    if (!strstr(output, part)) fail_msg("wanted '%s' in: %s", part, output);
+}
+
+static void hash_of(const char *output, char hash[65]) {
+    const char *at = strstr(output, "sha256 ");
+    if (!at || strlen(at) < 7 + 64) fail_msg("no hash in: %s", output);
+    memcpy(hash, at + 7, 64);
+    hash[64] = '\0';
+}
+
+/* One process here, two on one other machine, one on the third. The secret is on no command line. */
+static void machines_are_started_over_ssh(void **state) {
+    (void)state;
+    char *output, one[65], many[65];
+    assert_int_equal(run(&output, "$G $T 2>&1"), 0);
+    hash_of(output, one);
+    free(output);
+    assert_int_equal(run(&output,
+                         "$G launch --hosts 127.0.0.1,berta:2,carl -n 1 $M -- $T --save 'a b' 2>&1; s=$?\n"
+                         "[ -f 'a b' ] && echo saved; grep -cE '[0-9a-f]{64}' words; exit $s"),
+                     0);
+    hash_of(output, many);
+    assert_string_equal(one, many);
+    has(output, "gradsum launch: ssh berta cd ");
+    has(output, " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:");
+    has(output, "workers  4 (cpu in each process; transport: hosts: ");
+    has(output, "saved\n0\n");
+    free(output);
+}
+
+static void a_machine_that_cannot_be_reached_is_named(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(run(&output, "$G launch --hosts 127.0.0.1,nowhere -n 1 --timeout 1 $M -- $T 2>&1"), 1);
+    has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
+    free(output);
+}
+
+/* Standard input, in which the secret came, ends with the launch that has started this one. */
+static void a_launch_ends_with_its_starter(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(run(&output,
+                         "{ echo 0123456789abcdef0123; sleep 0.3; } | $G launch --nodes 2 --node-rank 0 $M "
+                         "-n 1 --timeout 60 --secret-file - -- $T 2>&1"),
+                     128 + 15);
+    has(output, "gradsum launch: stopped by signal 15");
+    free(output);
+}
+
+static void wrong_usage(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "names one machine", "launch --hosts a -n 1 -- train");
+    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES",
+                           "launch --hosts a,-oProxyCommand=x -n 1 -- train");
+    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts a,b:x -n 1 -- train");
+    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts 'a,b;c' -n 1 -- train");
+    gs_test_program_prints(2, "how many processes on b?", "launch --hosts a:1,b -- train");
+    gs_test_program_prints(2, "by itself", "launch --hosts a,b -n 1 --nodes 2 -- train");
+    gs_test_program_prints(2, "has 3 numbers for 2 nodes",
+                           "launch --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 1,2,3 -- train");
+    gs_test_program_prints(2, "is not a list of numbers", "launch --ranks 0 -- train");
+    gs_test_program_prints(2, "there is no secret in standard input",
+                           "launch --meet tcp -n 1 --secret-file - -- train </dev/null");
+    gs_test_program_prints(2, "--program is for", "launch --program x -n 1 -- train");
+}
+
+GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
+         cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
+         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(wrong_usage))
