@@ -354,7 +354,7 @@ static void broken_runs(void **state) {
     gs_test_program_prints(1, wanted, RUN "%s", folder);
     gs_test_program_prints(1, wanted, RUN "%s --devices cpu,cpu", folder);
     gs_test_program_prints(1, wanted, "launch -n 2 -- " RUN "%s", folder);
-    gs_test_program_prints(0, "1 file could not be decoded, and others took its place: cow/x.PNG",
+    gs_test_program_prints(0, "1 file could not be decoded, and another took its place: train/cow/x.PNG",
                            "launch -n 2 -- " RUN "%s --skip-broken", folder);
 }
 
