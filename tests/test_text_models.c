@@ -228,9 +228,10 @@ static void perplexity_is_printed(void **state) {
         "train " RUN " --data %s --save %s", where, model);
     gs_test_program_prints(0, " tokens/s", "train " RUN " --data %s", where);
     gs_test_program_prints(
-        0, "(bytes): 77 windows of 10 bytes to train on",
+        0, "(bytes): 77 windows of",
         "train --model 'embedding 256 256' --context 10 --tokens bytes --epochs 1 --batch 7 --data %s",
         where);
+    gs_test_program_prints(0, "\n' ' ", "eval --data %s --load %s --confusion", where, model);
     assert_int_equal(gs_test_program(&output, "train " RUN " --data %s --json | tail -n 1", where), 0);
     cJSON *end = cJSON_Parse(output);
     assert_near(gs_test_field(end, "test_perplexity")->valuedouble,

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/draw/confusion.h"
 #include "cli/draw/eval_page.h"
+#include "cli/draw/wrapped.h"
 #include "io/file.h"
 #include "io/json.h"
 
@@ -29,10 +30,12 @@ static void add_text(const gs_settings *s, const gs_result *r, cJSON *o) {
 }
 
 static void print_images(const gs_result *r) {
-    printf("test accuracy %.2f %%", 100 * r->test_accuracy);
-    if (r->top_accuracy >= 0) printf(", top-%d %.2f %%", GS_TOP, 100 * r->top_accuracy);
-    printf(", loss %.6f, %d worker%s, %s samples/s\n", gs_shown(r->test_loss), r->workers,
-           r->workers == 1 ? "" : "s", gs_thousands(r->samples_per_s));
+    char top[32] = "", text[200];
+    if (r->top_accuracy >= 0) snprintf(top, sizeof top, ", top-%d %.2f %%", GS_TOP, 100 * r->top_accuracy);
+    snprintf(text, sizeof text, "test accuracy %.2f %%%s, loss %.6f, %d worker%s, %s samples/s",
+             100 * r->test_accuracy, top, gs_shown(r->test_loss), r->workers, gs_s((unsigned)r->workers),
+             gs_thousands(r->samples_per_s));
+    gs_print_wrapped(0, text);
 }
 
 /* matrix: show the confusion matrix too. */
