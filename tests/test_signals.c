@@ -87,8 +87,8 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
     gs_stop_requested = SIGTERM;
 }
 
-/* The request comes after the last step, so that the test is the next thing. Where workers need each other in it, it goes
- * on to its end. */
+/* The request comes after the last step, so that the test is the next thing. Where workers need each other in it, it
+ * goes on to its end. */
 static void a_test_is_stopped(void **state) {
     (void)state;
     static const gs_observer observer = {.step = ask_to_stop};

@@ -48,7 +48,7 @@ static size_t line_of(const char *text, size_t at) {
     return line;
 }
 
-/* Bytes and lines are counted from 1 in messages. The character at `at`, and its bytes. `advice` ends the message if there is none. */
+/* The character at `at`, and its bytes. Messages count bytes and lines from 1; `advice` ends that of a failure. */
 static gs_status read_character(const char *text, size_t at, const char *where, const char *advice,
                                 uint32_t *code, int *length) {
     *length = gs_utf8_read(text + at, code);

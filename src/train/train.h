@@ -348,7 +348,7 @@ gs_status gs_devices_name(const char *list, int i, char name[48]);
 /* A signal handler may set it: then every worker of every process ends after its current step. */
 extern volatile sig_atomic_t gs_stop_requested;
 
-/* Not 0 while this process's rank 0 makes a test that goes on to its end all the same: workers need each other in it. */
+/* Not 0 while rank 0 makes a test that goes on to its end all the same: workers need each other in it. */
 extern volatile sig_atomic_t gs_test_has_no_stop;
 
 /* A signal handler may change it, to any other value: then a run with settings->checkpoint makes one soon. */
