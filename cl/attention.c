@@ -21,7 +21,7 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                                   const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
     return GS_CL_RUN(d, "attention", "attention_forward", tiles_of(d, n, s), GS_ARG(y), GS_ARG(lse),
                      GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
@@ -35,7 +35,7 @@ gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x,
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, 3 * tokens}, {&dy, tokens}}));
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}}));
     if (!gs_cl_of(d)->tiles.gpu)
         return GS_CL_RUN(d, "attention", "attention_backward", gs_cl_items(n * (size_t)s->heads, 1),
                          GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(lse), GS_ARG(n),

@@ -189,7 +189,7 @@ gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
 /* One argument of a kernel: `size` bytes at `bytes`, or, where that is NULL, of `value`. A gs_mem becomes two: the
- * buffer, and `at` as a ulong. */
+ * buffer, and `at` as a ulong, which counts numbers: of a place that is half, those of 16 bits. */
 typedef struct gs_cl_arg {
     size_t size;
     const void *bytes;
@@ -204,7 +204,7 @@ typedef struct gs_cl_arg {
 } gs_cl_arg;
 
 static inline gs_cl_arg gs_cl_arg_mem(gs_mem m) {
-    return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.at};
+    return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.half ? 2 * m.at : m.at};
 }
 static inline gs_cl_arg gs_cl_arg_int(int i) {
     return (gs_cl_arg){sizeof i, NULL, {.i = i}, false, 0};
@@ -278,7 +278,8 @@ GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
 gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cl_read_end(gs_device *);
-void gs_cl_away_close(gs_device *); /* what away.c keeps */
+void gs_cl_away_close(gs_device *);                                                /* what away.c keeps */
+gs_status gs_cl_narrow(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu); /* round16.c */
 /* dw and db, which may be GS_NONE, become zeros. */
 gs_status gs_cl_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 

@@ -176,7 +176,8 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
-    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}}));
+    GS_TRY(
+        gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_forward(d, y, x, w, b, n, s);
     if (gs_cl_winograd_pays(d, s)) return gs_cl_winograd_forward(d, y, x, w, b, n, s, &e);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
@@ -248,10 +249,14 @@ static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, c
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */
 gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, const gs_conv2d_sizes *s, bool add, const gs_epilogue *then) {
-    const gs_epilogue e = gs_epilogue_of(d, then, s);
-    const gs_cl_operand products[] = {
-        {&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}, {&dy, n * gs_conv2d_y(s, e.pool)}};
-    GS_TRY(gs_cl_rounded(d, n > 0 ? 3 : 0, products));
+    gs_epilogue e = gs_epilogue_of(d, then, s);
+    const size_t y_count = n * gs_conv2d_y(s, e.pool);
+    if (!e.relu) e.y = GS_NONE;
+    const gs_cl_operand read[] = {{&x, n * gs_conv2d_x(s), false},
+                                  {&w, gs_conv2d_w(s), false},
+                                  {&dy, y_count, false},
+                                  {&e.y, y_count, true}};
+    GS_TRY(gs_cl_rounded(d, n > 0 ? 4 : 0, read));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;

@@ -1,4 +1,4 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 /* One work-item for each element of C. */
 static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
@@ -16,9 +16,10 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
            down = gs_cl_parts(s->m, (size_t)cl->tiles.tile), slices = gs_cl_parts(ENOUGH, across * down);
     if (slices > s->k / SHORTEST) slices = s->k / SHORTEST;
     gs_cl_grid grid = {{across, down, slices}, {gs_cl_group(&cl->tiles), 1, 1}};
+    const char *file = gs_cl_products_file(d, a, "gemm");
     if (slices <= 1) {
         grid.groups[2] = 1;
-        return GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+        return GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
                          GS_ARG_STRUCT(*s), GS_ARG((size_t)s->k));
     }
     size_t length = gs_cl_parts(s->k, slices);
@@ -26,9 +27,9 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
     slice.add = slice.has_bias = slice.relu = 0;
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
-    GS_TRY(GS_CL_RUN(d, "gemm", "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
+    GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
                      GS_ARG_STRUCT(slice), GS_ARG(length)));
-    return GS_CL_RUN(d, "gemm", "gemm_sum", elements(s), GS_ARG(c), GS_ARG(part), GS_ARG(bias),
+    return GS_CL_RUN(d, file, "gemm_sum", elements(s), GS_ARG(c), GS_ARG(part), GS_ARG(bias),
                      GS_ARG_STRUCT(*s), GS_ARG(slices));
 }
 
@@ -42,8 +43,8 @@ typedef struct gemm_cut {
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
  * there are few columns. There are several tasks for each core, so that none waits long for another; but where B lies
  * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second
- * cache (1 MB of it) when the next columns come. */
-static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
+ * cache (1 MB of it) when the next columns come. A in 16 bits is copied, always: then it is read as floats. */
+static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
     const gs_cl_tiles *t = &cl->tiles;
@@ -56,7 +57,7 @@ static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s) {
         .each = each,
         .block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1,
         .tasks = (cl_uint)(gs_cl_parts(down, each) * across),
-        .is_packed = 2 * s->n >= (size_t)t->pack && s->k > 0 && s->m > (size_t)t->rows,
+        .is_packed = s->k > 0 && (half || (2 * s->n >= (size_t)t->pack && s->m > (size_t)t->rows)),
     };
 }
 
@@ -71,7 +72,8 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
     const gs_cl_grid grid = {{gs_cl_parts(s->k, GS_PACK), down, 1}, {1, 1, 1}};
-    GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
+    GS_TRY(GS_CL_RUN(d, gs_cl_products_file(d, *a, "gemm"), "gemm_pack", grid, GS_ARG(to), GS_ARG(*a),
+                     GS_ARG_STRUCT(*s)));
     *a = to;
     return GS_OK;
 }
@@ -79,7 +81,8 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
 /* Both in one launch, without bias; bias is for p alone, where q has no elements. */
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
-    const gemm_cut p_cut = cut_of(cl, &p.s), q_cut = cut_of(cl, &q.s);
+    const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
+    const char *file = gs_cl_products_file(d, p.b, "gemm");
     const size_t p_size = packed_size(cl, &p.s, p_cut), size = p_size + packed_size(cl, &q.s, q_cut);
     if (size > 0) {
         gs_mem tiles;
@@ -89,9 +92,9 @@ static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_pro
         GS_TRY(pack(d, &q.a, tiles, &q.s, q_cut));
     }
     const size_t tasks = p_cut.tasks + q_cut.tasks;
-    return GS_CL_RUN_TASKS(d, "gemm", "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(p.c),
-                           GS_ARG(p.a), GS_ARG(p.b), GS_ARG(bias), GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut),
-                           GS_ARG(q.c), GS_ARG(q.a), GS_ARG(q.b), GS_ARG_STRUCT(q.s), GS_ARG_STRUCT(q_cut));
+    return GS_CL_RUN_TASKS(d, file, "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(p.c), GS_ARG(p.a),
+                           GS_ARG(p.b), GS_ARG(bias), GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut), GS_ARG(q.c),
+                           GS_ARG(q.a), GS_ARG(q.b), GS_ARG_STRUCT(q.s), GS_ARG_STRUCT(q_cut));
 }
 
 gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {

@@ -1,3 +1,4 @@
+#include "stored.clh"
 #include "gemm.clh"
 #include "turn.clh"
 
@@ -6,7 +7,7 @@
 /* A tile of C for each work-group (see tile.clh). Where C has too few tiles to keep a GPU busy, the sum over k is cut
  * into slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
-gemm_tile(__global float *c, ulong c_at, __global const float *a, ulong a_at, __global const float *b,
+gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, __global const stored *b,
           ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
     __local float a_tile[STEP][GS_TILE + 1], b_tile[STEP][GS_TILE + 1];
     const ulong n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, slice = get_group_id(2);
@@ -15,8 +16,8 @@ gemm_tile(__global float *c, ulong c_at, __global const float *a, ulong a_at, __
     b += b_at;
     c += c_at + slice * s.m * s.n;
     float sum[EACH][EACH] = {{0}};
-#define A_AT(row, at) a[(row)*s.a_row + (at)*s.a_col]
-#define B_AT(at, column) b[(at)*s.b_row + (column)*s.b_col]
+#define A_AT(row, at) number(a[(row)*s.a_row + (at)*s.a_col])
+#define B_AT(at, column) number(b[(at)*s.b_row + (column)*s.b_col])
     TILE_PRODUCT(sum, a_tile, b_tile, m0, n0, s.m, s.n, begin, end, A_AT, s.a_col == 1, B_AT, s.b_row == 1)
     for (int i = 0; i < EACH; i++)
         for (int j = 0; j < EACH; j++) {
@@ -43,7 +44,7 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 /* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the
  * last again. Work-item (block of GS_PACK k, tile). */
-__kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const float *restrict a,
+__kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const stored *restrict a,
                         ulong a_at, gemm_sizes s) {
     const size_t tile = get_global_id(1), row = tile * GS_ROWS, begin = get_global_id(0) * GS_PACK,
                  end = min(begin + GS_PACK, (size_t)s.k);
@@ -52,31 +53,31 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
     if (s.a_row == 1 && row + GS_ROWS <= s.m) {
         for (size_t k = begin; k < end; k++, to += GS_ROWS)
 #pragma unroll
-            for (int r = 0; r < GS_ROWS; r++) to[r] = a[k * s.a_col + r];
+            for (int r = 0; r < GS_ROWS; r++) to[r] = number(a[k * s.a_col + r]);
         return;
     }
-    __global const float *from[GS_ROWS];
+    __global const stored *from[GS_ROWS];
 #pragma unroll
     for (int r = 0; r < GS_ROWS; r++) from[r] = a + min((size_t)r, (size_t)s.m - 1 - row) * s.a_row;
     for (size_t k = begin; k < end; k++, to += GS_ROWS)
 #pragma unroll
-        for (int r = 0; r < GS_ROWS; r++) to[r] = from[r][k * s.a_col];
+        for (int r = 0; r < GS_ROWS; r++) to[r] = number(from[r][k * s.a_col]);
 }
 
 enum { WIDE = 2 * GS_VECTOR };
 
 /* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's
  * columns are contiguous, with the last one again in place of those that are not there; else those are 0. */
-GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ulong b_col, int columns,
+GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, ulong b_col, int columns,
                           int depth) {
     int k = 0;
     if (columns >= GS_VECTOR && b_col == 1)
-        for (; k < depth; k++) to[k][0] = load(b + k * b_row);
+        for (; k < depth; k++) to[k][0] = load_stored(b + k * b_row);
     else if (columns > 0 && b_row == 1)
         for (; k + GS_VECTOR <= depth; k += GS_VECTOR) {
             vec square[GS_VECTOR];
 #pragma unroll
-            for (int j = 0; j < GS_VECTOR; j++) square[j] = load(b + k + min(j, columns - 1) * b_col);
+            for (int j = 0; j < GS_VECTOR; j++) square[j] = load_stored(b + k + min(j, columns - 1) * b_col);
             turn(square);
 #pragma unroll
             for (int j = 0; j < GS_VECTOR; j++) to[k + j][0] = square[j];
@@ -84,7 +85,7 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ul
     for (; k < depth; k++) {
         float *row = (float *)&to[k][0];
         to[k][0] = 0;
-        for (int j = 0; j < min(columns, GS_VECTOR); j++) row[j] = b[k * b_row + j * b_col];
+        for (int j = 0; j < min(columns, GS_VECTOR); j++) row[j] = number(b[k * b_row + j * b_col]);
     }
 }
 
@@ -92,8 +93,8 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const float *b, ulong b_row, ul
  * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together
  * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and
  * addresses 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed.
- * Where A is large or lies across, a is a copy of it, too (gemm_pack). */
-GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const float *b,
+ * Where A is large or lies across, or in 16 bits, a is a copy of it, too (gemm_pack). */
+GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {
     const size_t a_col = is_packed ? GS_ROWS : s.a_col;
@@ -183,7 +184,7 @@ typedef struct gemm_cut {
 
 /* Task (rows, columns) of a product, along the columns first. (task - down * across is task % across, but
  * see `rest` in common.clh.) */
-static void broadcast_task(__global float *c, __global const float *a, __global const float *b,
+static void broadcast_task(__global float *c, __global const float *a, __global const stored *b,
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
     const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
     const size_t rows = cut.each * GS_ROWS, begin = down * rows, end = min(begin + rows, (size_t)s.m);
@@ -192,10 +193,10 @@ static void broadcast_task(__global float *c, __global const float *a, __global 
 
 /* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
 __kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
-                                           __global const float *b, ulong b_at, __global const float *bias,
+                                           __global const stored *b, ulong b_at, __global const float *bias,
                                            ulong bias_at, gemm_sizes s, gemm_cut cut, __global float *other_c,
                                            ulong other_c_at, __global const float *other_a, ulong other_a_at,
-                                           __global const float *other_b, ulong other_b_at,
+                                           __global const stored *other_b, ulong other_b_at,
                                            gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
     GS_EACH_TASK(task)
     if (task < cut.tasks)

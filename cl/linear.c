@@ -3,7 +3,8 @@
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                int out, const gs_epilogue *then) {
     size_t k = (size_t)in, m = (size_t)out;
-    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}}));
+    if (d->precision != GS_PRECISION_F32)
+        GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
     return gs_cl_gemm(d, y, x, w, b,
                       (gs_cl_gemm_sizes){.m = n,
                                          .n = m,
@@ -29,9 +30,17 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     if (!relu && !has_db) return GS_OK;
     /* a kernel's buffers must exist; those that are not there are not touched */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
-    return GS_CL_RUN(d, "linear", "linear_db", grid, GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n),
-                     GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu),
-                     GS_ARG((int)has_db), GS_ARG((int)add));
+    return GS_CL_RUN(d, gs_cl_products_file(d, from, "linear"), "linear_db", grid,
+                     GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n), GS_ARG(out),
+                     GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu), GS_ARG((int)has_db),
+                     GS_ARG((int)add));
+}
+
+/* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */
+static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
+    const gs_mem from = *dy;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, count, dy));
+    return gs_cl_relu_backward(d, *dy, from, y, count);
 }
 
 /* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass
@@ -39,10 +48,16 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
+    gs_mem relu_y = e.relu ? e.y : GS_NONE;
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
-    GS_TRY(gs_cl_rounded(d, 3, (gs_cl_operand[]){{&x, n * k}, {&w, m * k}, {&dy, n * m}}));
-    GS_TRY(sum_db(d, db, &dy, e.relu ? e.y : GS_NONE, n, m, add));
+    if (d->precision != GS_PRECISION_F32) {
+        if (relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
+        relu_y = GS_NONE;
+        GS_TRY(gs_cl_halves(d, 3,
+                            (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
+    }
+    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
     const gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
         of_dw = {

@@ -1,4 +1,4 @@
-#include "common.clh"
+#include "stored.clh"
 
 /* The products are those of gemm.cl; this is what is left of linear. */
 
@@ -12,7 +12,7 @@ enum { COLUMNS = 32 };
 
 /* What linear_db says, for a number of columns (a multiple of GS_VECTOR); the pointers are at the first. */
 __attribute__((always_inline)) static void sum_columns(int columns, __global float *db,
-                                                       __global const float *dy, ulong n, ulong out,
+                                                       __global const stored *dy, ulong n, ulong out,
                                                        __global const float *y, __global float *passed,
                                                        int relu, int has_db, int add) {
     vec sum[COLUMNS / GS_VECTOR];
@@ -21,7 +21,7 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
     for (size_t i = 0; i < n; i++, dy += out, y += out, passed += out)
 #pragma unroll
         for (int v = 0; v < columns / GS_VECTOR; v++) {
-            vec value = load(dy + v * GS_VECTOR);
+            vec value = load_stored(dy + v * GS_VECTOR);
             if (relu) {
                 value = load(y + v * GS_VECTOR) > 0 ? value : 0;
                 store(value, passed + v * GS_VECTOR);
@@ -39,7 +39,7 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
 /* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu`
  * only that dy counts whose y is larger than 0, and it is kept in `passed` for the products; else y and passed are not
  * touched. */
-__kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const float *dy, ulong dy_at,
+__kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const stored *dy, ulong dy_at,
                                       ulong n, ulong out, __global const float *y, ulong y_at,
                                       __global float *passed, int relu, int has_db, int add) {
     size_t o = get_global_id(0) * COLUMNS;
@@ -55,7 +55,7 @@ __kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global 
     for (; o < out; o++) {
         float sum = 0;
         for (size_t i = 0; i < n; i++) {
-            float value = dy[i * out + o];
+            float value = number(dy[i * out + o]);
             if (relu) passed[i * out + o] = value = y[i * out + o] > 0 ? value : 0;
             sum += value;
         }

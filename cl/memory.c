@@ -13,7 +13,7 @@ static size_t bytes_at(gs_mem m) {
 
 static gs_status book(gs_device *d, void *memory, size_t bytes, gs_mem *out) {
     if (!memory) return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, bytes);
-    *out = (gs_mem){memory, 0};
+    *out = (gs_mem){.base = memory};
     const gs_status status = gs_ledger_add(&d->memory, GS_ON_DEVICE, d->kind, memory, bytes);
     if (status != GS_OK) gs_cl_free(d, *out);
     return status;

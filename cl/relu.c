@@ -1,4 +1,4 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 gs_status gs_cl_relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count) {
     return GS_CL_RUN(d, "relu", "relu_forward", gs_cl_elements(d, count), GS_ARG(y), GS_ARG(x),
@@ -6,6 +6,7 @@ gs_status gs_cl_relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count) {
 }
 
 gs_status gs_cl_relu_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {
+    if (y.half) return gs_cl_pass(d, dx, dy, y, count);
     return GS_CL_RUN(d, "relu", "relu_backward", gs_cl_elements(d, count), GS_ARG(dx), GS_ARG(dy), GS_ARG(y),
                      GS_ARG(count));
 }

@@ -28,7 +28,7 @@ gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     if (!memory) return gs_fail(GS_E_MEMORY, "cpu: no memory for %zu bytes", bytes);
     if (!d->rehearses) want_large_pages(memory, padded);
     if (!d->rehearses) memset(memory, 0, padded);
-    *out = (gs_mem){memory, 0};
+    *out = (gs_mem){.base = memory};
     const gs_status status = gs_ledger_add(&d->memory, GS_ON_DEVICE, d->kind, memory, padded);
     if (status != GS_OK) gs_cpu_free(d, *out);
     return status;
@@ -52,7 +52,8 @@ gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) 
 }
 
 gs_mem gs_cpu_host_memory(const void *host) {
-    return (gs_mem){(void *)(uintptr_t)host, 0}; /* not written to, by the contract, though no longer const */
+    return (gs_mem){
+        .base = (void *)(uintptr_t)host}; /* not written to, by the contract, though no longer const */
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
@@ -110,8 +111,8 @@ void gs_cpu_close(gs_device *d) {
     gs_cpu_give_openblas_memory(gs_pool_threads(cpu->pool));
     gs_fetcher_free(cpu->fetcher);
     gs_pool_free(cpu->pool);
-    gs_cpu_free(d, (gs_mem){cpu->scratch, 0});
-    gs_cpu_free(d, (gs_mem){cpu->rounded, 0});
+    gs_cpu_free(d, (gs_mem){.base = cpu->scratch});
+    gs_cpu_free(d, (gs_mem){.base = cpu->rounded});
     free(cpu);
     d->state = NULL;
 }
@@ -119,7 +120,7 @@ void gs_cpu_close(gs_device *d) {
 static gs_status grow(gs_device *d, float **memory, size_t *had, size_t count, float **out) {
     if (count > *had) {
         gs_mem grown;
-        gs_cpu_free(d, (gs_mem){*memory, 0}); /* first: what it holds is not needed any more */
+        gs_cpu_free(d, (gs_mem){.base = *memory}); /* first: what it holds is not needed any more */
         *memory = NULL;
         *had = 0;
         GS_TRY(gs_alloc(d, GS_MEMORY_WORKSPACE, count * sizeof(float), &grown));

@@ -26,7 +26,7 @@ gs_status GS_ISA(rounded)(gs_device *d, int count, const gs_operand *operand) {
         gs_round_work t = {d->precision, memory + at, gs_cpu_floats(*operand[i].place), operand[i].count,
                            gs_cpu_parts(d, operand[i].count, 1 << 15)};
         gs_pool_run(gs_cpu_of(d)->pool, t.parts, round_part, &t);
-        *operand[i].place = (gs_mem){memory, at};
+        *operand[i].place = (gs_mem){.base = memory, .at = at};
         at += (operand[i].count + 15) / 16 * 16;
     }
     return GS_OK;

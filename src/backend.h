@@ -6,7 +6,7 @@
  * - Where device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (but attention_cached_forward) round all
  *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
  *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
- *   in f32 for x, w and dy that are rounded.
+ *   in f32 for x, w and dy that are rounded. An x that was rounded before may lie in 16 bits (`narrow`).
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
  *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them
@@ -31,9 +31,10 @@
 typedef struct gs_mem {
     void *base;
     size_t at;
+    bool half; /* two numbers of 16 bits lie in each element (`narrow`) */
 } gs_mem;
 
-#define GS_NONE ((gs_mem){NULL, 0})
+#define GS_NONE ((gs_mem){NULL, 0, false})
 
 /* The place `elements` further on: how one flat array holds the parameters of all layers. */
 static inline gs_mem gs_at(gs_mem m, size_t elements) {
@@ -237,6 +238,16 @@ typedef struct gs_backend {
     gs_status (*bytes_to_float)(gs_device *, gs_mem y, gs_mem bytes, const gs_byte_scale *, size_t count);
     /* y[i][k] = (labels[i] == k); y is (n, classes), labels are n int32 */
     gs_status (*one_hot)(gs_device *, gs_mem y, gs_mem labels, size_t n, int classes);
+
+    /* ---- numbers of 16 bits ---- */
+
+    /* to = x, rounded to device->precision, which is not f32, two numbers in an element: what a product would make of
+     * x, kept for backward in half the memory (layer/kept.h). linear_*, conv2d_* and attention_* take such an x too,
+     * with the bits that they give for x itself. to.half is set by the caller.
+     * `relu`: x is the y of a relu. Then the relu's backward, its own or an epilogue's, takes such a y: where y is 0,
+     * `to` is -0, so that a positive y that is rounded to 0 still lets dy pass.
+     * NULL: this backend keeps f32. */
+    gs_status (*narrow)(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu);
 
     /* ---- layers ---- */
 

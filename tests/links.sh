@@ -96,7 +96,7 @@ judge() { # how a b hosts
     local r line cut first_cut= struck="(rank|process) $2" other="(rank|process) $3" named
     local with_address="$struck \\($(address $2)\\)" other_with="$other \\($(address $3)\\)"
     case "$1" in
-        stop) named="(from|waits? for) $struck(,|\$)" ;;
+        stop) named="(from|waits? for) $struck(,.*)? on host host$2(;|\$)" ;;
         blackhole) named="$with_address and $other_with|$other_with and $with_address" ;;
         *) named=$with_address ;; # cut off from all others
     esac

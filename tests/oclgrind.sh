@@ -31,6 +31,7 @@ jobs() {
     for group in fused backend special_values sgd optimizers clip batch_norm sequences softmax_part; do
         for tiles in cpu4 cpu16 gpu; do echo "$tiles $group"; done
     done
+    echo "cpu16 kept" # numbers in 16 bits
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
 }
 # shellcheck disable=SC2016

@@ -150,9 +150,14 @@ static void the_layout_decides_nothing(void **state) {
     } layouts[] = {{COUNT, COUNT, 1, 1}, {10, 3, 2, 1}, {10, 100, 4, 2}, {7, 1, 3, 1}, {COUNT, 5, 8, 3}};
     for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
         for (int part = 0; part < layouts[k].parts; part++) {
-            const gs_schedule s = {
-                COUNT, layouts[k].batch, layouts[k].parts, part, 1, layouts[k].passes, layouts[k].most, 3, 0,
-                0};
+            const gs_schedule s = {.count = COUNT,
+                                   .batch = layouts[k].batch,
+                                   .parts = layouts[k].parts,
+                                   .first_part = part,
+                                   .mine = 1,
+                                   .passes = layouts[k].passes,
+                                   .most = layouts[k].most,
+                                   .epochs = 3};
             gs_schedule_place at = {0};
             gs_piece piece;
             gs_loader *loader;

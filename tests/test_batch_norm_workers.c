@@ -146,6 +146,36 @@ static void ghosts_do_not_depend_on_the_cut(void **state) {
     gs_result_free(&global);
 }
 
+/* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch has 60 samples, in 4 groups. */
+static void groups_are_dealt_out_whole(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices;
+        int accumulate;
+        size_t micro_batch;
+        bool exact;
+    } cuts[] = {{"cpu,cpu,cpu", 0, 0, false},
+                {"cpu,cpu,cpu,cpu,cpu", 2, 0, false},
+                {"cpu", 5, 0, false},
+                {"cpu,cpu", 0, 48, false},
+                {"cpu,cpu", 0, 0, true}};
+    gs_settings s = settings("cpu");
+    s.steps = 20; /* 19 in the first epoch */
+    s.batch = 330;
+    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
+    gs_result one = gs_test_train(&s);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        s.devices = cuts[i].devices;
+        s.accumulate = cuts[i].accumulate;
+        s.micro_batch = cuts[i].micro_batch;
+        s.exact = cuts[i].exact;
+        gs_result r = gs_test_train(&s);
+        assert_within(&r, &one, ROUNDING, cuts[i].devices);
+        gs_result_free(&r);
+    }
+    gs_result_free(&one);
+}
+
 /* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
 static void exact_to_the_bit(void **state) {
     (void)state;
@@ -264,13 +294,16 @@ static void what_cannot_be_is_refused(void **state) {
     gs_result alone = gs_test_train(&t);
     gs_result_free(&alone);
 
-    t = s; /* two parts of 111 samples; of the last batch, 3 */
-    t.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 10};
+    t = s;
+    t.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 200};
+    t.accumulate = 2;
     assert_refused(
-        t, "a batch of 222 samples is cut at sample 111, which is within a group of 10; wanted a G that "
-           "divides 3");
-    t.batch_norm.group = 37;
-    assert_refused(t, "a batch of 6 samples, the last of an epoch, is cut at sample 3");
+        t, "a batch of 222 samples has 2 groups, which cannot be divided among 4 passes; wanted a G of at "
+           "most 55");
+    t.batch_norm.group = 16;
+    t.micro_batch = 40;
+    assert_refused(
+        t, "64 samples are computed in pieces of 40, which are no whole groups; wanted a G that divides 40");
     t.batch_norm.group = 0;
     assert_refused(t, "--batch-norm: 'ghost:0' is not global, local, or ghost:G");
     t = s;
@@ -321,7 +354,7 @@ static void saved_with_the_weights(void **state) {
 GS_TESTS(batch_norm_workers, cmocka_unit_test(global_is_that_of_one_worker),
          cmocka_unit_test(global_of_a_large_batch), cmocka_unit_test(global_on_an_opencl_device),
          cmocka_unit_test(local_is_that_of_each_worker), cmocka_unit_test(ghosts_do_not_depend_on_the_cut),
-         cmocka_unit_test(exact_to_the_bit), cmocka_unit_test(exact_is_that_of_one_worker),
-         cmocka_unit_test(exact_with_a_worker_that_hangs), cmocka_unit_test(workers_that_are_apart),
-         cmocka_unit_test(what_cannot_be_is_refused), cmocka_unit_test(what_a_user_types),
-         cmocka_unit_test(saved_with_the_weights))
+         cmocka_unit_test(groups_are_dealt_out_whole), cmocka_unit_test(exact_to_the_bit),
+         cmocka_unit_test(exact_is_that_of_one_worker), cmocka_unit_test(exact_with_a_worker_that_hangs),
+         cmocka_unit_test(workers_that_are_apart), cmocka_unit_test(what_cannot_be_is_refused),
+         cmocka_unit_test(what_a_user_types), cmocka_unit_test(saved_with_the_weights))

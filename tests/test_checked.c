@@ -184,7 +184,8 @@ static void all_processes_check_or_none(void **state) {
     static const char *const cases[][4] = {
         {"1", "0", "process 1 has 0 or nothing in GRADSUM_CHECK, process 0 has 1", NULL},
         {"", "1", "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing", NULL},
-        {"1", "maybe", "process 1 has something other than 0 or 1 in GRADSUM_CHECK, process 0 has 1",
+        {"wire", "1", "process 1 has 1 in GRADSUM_CHECK, process 0 has wire", NULL},
+        {"1", "maybe", "process 1 has something other than 0, 1 or wire in GRADSUM_CHECK, process 0 has 1",
          "GRADSUM_CHECK is 'maybe'; it must be 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,5 +1,6 @@
 /* --digest and `gradsum explain`. Mistakes that it must name are in tests/faults/, which is a program of its own. */
 #include "tests/program.h"
+#include "tests/training.h"
 
 #include <sys/stat.h>
 
@@ -85,6 +86,35 @@ static void stages_are_the_same_too(void **state) {
         if (i > 0)
             gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s/%d %s/0",
                                    folder, i, folder);
+    }
+}
+
+/* Each part of a group records what it has, at the places in the whole. */
+static void parts_add_up_to_the_whole(void **state) {
+    (void)state;
+    static const char lenet[] = "lenet --batch 60 --optimizer adamw --clip 0.5",
+                      gpt[] = "gpt --data text:%s --context 8 --batch 12 --optimizer adam",
+                      conv[] = "\"conv 5 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, "
+                               "global_avg_pool, flatten, dropout 0.1, linear 10\" --batch 80 --batch-norm "
+                               "ghost:4 --optimizer lamb";
+    static const struct {
+        const char *layout, *model;
+        int workers;
+    } runs[] = {{"tp2", gpt, 2},
+                {"dp2,tp2,pp2,zero1 --micro-batches 2", gpt, 8},
+                {"dp2,tp2,zero3", lenet, 4},
+                {"dp2,tp2", conv, 4}};
+    for (int i = 0; i < 4; i++) {
+        char folder[300], devices[40] = "cpu";
+        for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
+        snprintf(folder, sizeof folder, "%s/parts%d", gs_test_folder(), i);
+        char model[500];
+        snprintf(model, sizeof model, runs[i].model, gs_test_text_file());
+        gs_test_program_prints(0, "sha256",
+                               "train --model %s --layout %s --devices %s --steps 3 --threads 1 --digest %s",
+                               model, runs[i].layout, devices, folder);
+        gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
+        gs_test_program_prints(1, "the first difference is in", "explain %s --tolerance 1e-9", folder);
     }
 }
 
@@ -219,6 +249,7 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
 GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
          cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
+         cmocka_unit_test(parts_add_up_to_the_whole),
          cmocka_unit_test(one_worker_makes_the_run_that_is_right),
          cmocka_unit_test(rounding_that_adam_enlarges_is_no_difference),
          cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),

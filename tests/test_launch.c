@@ -1,9 +1,9 @@
 /* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes
  * nor files. */
 #include "tests/files.h"
+#include "tests/launched.h"
 #include "tests/program.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -116,52 +116,11 @@ typedef struct watched {
     char folder[400], log[500];
 } watched;
 
-/* The variable's value in the environment of another process; false if it is not there. */
-static bool variable_of(pid_t pid, const char *name, char *value, size_t size) {
-    static char text[1 << 17];
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return false;
-    size_t length = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[length] = 0;
-    for (const char *at = text; at < text + length; at += strlen(at) + 1) {
-        if (strncmp(at, name, strlen(name)) != 0 || at[strlen(name)] != '=') continue;
-        snprintf(value, size, "%s", at + strlen(name) + 1);
-        return true;
-    }
-    return false;
-}
-
-/* Find the launcher's children and put each in its rank's place. */
 static void find_ranks(watched *w) {
-    DIR *proc = opendir("/proc");
-    assert_non_null(proc);
-    for (const struct dirent *e; (e = readdir(proc));) {
-        char path[300], number[16];
-        int pid, parent;
-        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
-        FILE *f = fopen(path, "r");
-        if (!f) continue;
-        bool is_child = fscanf(f, "%d (%*[^)]) %*c %d", &pid, &parent) == 2 && parent == w->launcher;
-        fclose(f);
-        if (!is_child || !variable_of(pid, "GRADSUM_RANK", number, sizeof number)) continue;
-        if (strcmp(number, "0") == 0) w->rank[0] = pid;
-        if (strcmp(number, "1") == 0) w->rank[1] = pid;
+    for (int r = 0; r < 2; r++) {
+        const pid_t pid = gs_test_rank_of(w->launcher, r);
+        if (pid) w->rank[r] = pid;
     }
-    closedir(proc);
-}
-
-/* Is there such a process, and is it more than what waits to be reaped? */
-static bool lives(pid_t pid) {
-    char path[64], mark = 'Z';
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return false;
-    bool read = fscanf(f, "%*d (%*[^)]) %c", &mark) == 1;
-    fclose(f);
-    return read && mark != 'Z' && mark != 'X';
 }
 
 /* Two ranks that train until they are ended; returns when both run. `wait`: until they are past the
@@ -186,18 +145,14 @@ static void start(watched *w, bool wait) {
         find_ranks(w);
     }
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
-    assert_true(variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
+    assert_true(gs_test_variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
     assert_int_equal(strncmp(meet, w->folder, strlen(w->folder)), 0);
     for (int i = 0; wait && i < 3000 && access(meet, F_OK) == 0; i++) usleep(10000);
 }
 
 /* The launcher's exit status; the log holds `part` in its last line; no process and no file is left. */
 static void assert_ended(const watched *w, int wanted, const char *part) {
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 6000 && (ended = waitpid(w->launcher, &status, WNOHANG)) == 0; i++) usleep(10000);
-    if (ended == 0) kill(w->launcher, SIGKILL);
-    assert_int_equal(ended, w->launcher);
+    const int status = gs_test_launcher_end(w->launcher);
     char text[4096] = "";
     FILE *f = fopen(w->log, "r");
     assert_non_null(f);
@@ -208,7 +163,7 @@ static void assert_ended(const watched *w, int wanted, const char *part) {
     while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
     const char *last = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
     if (!strstr(last, part)) fail_msg("wanted '%s' in the last line of: %s", part, text);
-    for (int r = 0; r < 2; r++) assert_false(lives(w->rank[r]));
+    for (int r = 0; r < 2; r++) assert_false(gs_test_lives(w->rank[r]));
     assert_int_equal(entries(w->folder), 0);
 }
 
@@ -281,7 +236,7 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
     }
     assert_true(w.rank[0] > 0 && w.rank[1] > 0);
     kill(w.rank[0], SIGSTOP);
-    for (int i = 0; i < 3000 && lives(w.rank[1]); i++) {
+    for (int i = 0; i < 3000 && gs_test_lives(w.rank[1]); i++) {
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
         usleep(10000);
     }
@@ -331,8 +286,8 @@ static void ranks_die_with_the_launcher(void **state) {
     kill(w.launcher, SIGKILL);
     waitpid(w.launcher, NULL, 0);
     for (int r = 0; r < 2; r++) {
-        for (int i = 0; i < 3000 && lives(w.rank[r]); i++) usleep(10000);
-        assert_false(lives(w.rank[r]));
+        for (int i = 0; i < 3000 && gs_test_lives(w.rank[r]); i++) usleep(10000);
+        assert_false(gs_test_lives(w.rank[r]));
     }
     assert_int_equal(entries(w.folder), 0);
 }

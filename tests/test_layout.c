@@ -102,8 +102,9 @@ static void it_must_fit_the_workers_and_the_model(void **state) {
         {"--devices cpu,cpu,cpu --layout pp2", "it has 1 x 2 = 2 workers (dp x pp), and there are 3"},
         {"--devices cpu,cpu --layout dp1", "it has 1 x 1 = 1 worker (dp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2,pp2",
-         "parts of layers go with replicas alone so far; wanted no ppN"},
-        {"--devices cpu,cpu --layout tp2,zero1", "wanted no zeroN beside tp2"},
+         "it has 1 x 2 x 2 = 4 workers (dp x tp x pp), and there are 2"},
+        {"--model lenet --devices cpu,cpu,cpu,cpu --layout tp2,pp2,zero2",
+         "wanted --zero 1, or no --pipeline"},
         {"--devices cpu,cpu --layout tp2,dp2",
          "it has 2 x 2 x 1 = 4 workers (dp x tp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2 --tensor 3", "has tp2, and --tensor is 3; use only one of them"},
@@ -131,7 +132,7 @@ static void bad_use_is_told_on_every_rank(void **state) {
         {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
         {"launch -n 2 -- train --layout dq2", "there is no term 'dq2'"},
         {"launch -n 2 -- train --layout pp2,zero2", "--zero 2 would sum gradients"},
-        {"launch -n 2 -- train --layout tp2,zero2", "wanted no zeroN beside tp2"},
+        {"launch -n 2 -- train --layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
@@ -155,7 +156,8 @@ static void formulas_hold(void **state) {
     s.threads = 1;
     s.optimizer = &gs_adam;
     assert_ok(gs_layout_plan_create(&s, devices, 4, &plan));
-    assert_int_equal(plan.costs, 9);   /* dp4 and zero 1 to 3, dp2,tp2, tp4, dp2,pp2 and zero1, pp4 */
+    /* dp4 and dp2,tp2, each with zero 0 to 3; tp4; dp2,pp2 and zero1; tp2,pp2; pp4 */
+    assert_int_equal(plan.costs, 13);
     assert_int_equal(plan.refused, 2); /* dp2,pp2 with zero2 and zero3 */
     assert_non_null(strstr(plan.why, "--zero 2 would sum gradients"));
     for (int i = 0; i < plan.costs; i++) {
@@ -211,6 +213,11 @@ static void places_are_drawn(void **state) {
         "   1 cpu             1     0  all             31,328      all       all      all";
     gs_test_program_prints(0, part, "devices --layout tp2,dp2 --model lenet");
     gs_test_program_prints(0, part, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
+    gs_test_program_prints(0, "rank device      stage part repl.  layers",
+                           "devices --layout dp2,tp2,pp2,zero1 --model lenet");
+    gs_test_program_prints(
+        0, "   5 cpu             1    1     0  3-11            31,250      all       all      1/2",
+        "devices --layout dp2,tp2,pp2,zero1 --model lenet");
     gs_test_program_prints(2, "names 3 devices for 2 workers",
                            "devices --layout pp2 --devices cpu,cpu,cpu --model lenet");
     gs_test_program_prints(2, "a second 'pp2'", "devices --layout pp2,pp2");

@@ -48,7 +48,7 @@ static void wishes_to_check(void **state) {
     liar l;
     (void)state;
     for (int i = 0; i < 2; i++)
-        assert_fails(GS_E_USAGE, "process 1 has something other than 0 or 1 in GRADSUM_CHECK",
+        assert_fails(GS_E_USAGE, "process 1 has something other than 0, 1 or wire in GRADSUM_CHECK",
                      gs_comm_agree_on_check(rank_0_beside(&l, &wishes[i])));
 }
 
@@ -119,7 +119,11 @@ static void spans_that_cannot_be(void **state) {
     (void)state;
     assert_ok(gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model));
     assert_ok(gs_dataset_from_labels("one", 1, model->in, (float[]){1, 2, 3}, (int32_t[]){1}, &set));
-    assert_ok(gs_loader_create(set, &(gs_schedule){1, 1, 1, 0, 1, 1, 1, 1, 1, 0}, NULL, 1, 0, &loader));
+    assert_ok(gs_loader_create(
+        set,
+        &(gs_schedule){
+            .count = 1, .batch = 1, .parts = 1, .mine = 1, .passes = 1, .most = 1, .epochs = 1, .steps = 1},
+        NULL, 1, 0, &loader));
     for (size_t i = 0; i <= sizeof spans / sizeof *spans; i++) {
         struct {
             uint64_t head[3];

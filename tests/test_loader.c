@@ -39,8 +39,15 @@ static const schedule_case schedule_cases[] = {{10, 1, 1, 4, 0},      {10, 3, 1,
 enum { SCHEDULE_CASES = sizeof schedule_cases / sizeof *schedule_cases };
 
 static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine) {
-    return (gs_schedule){COUNT,     c->batch, c->parts, first_part, mine,
-                         c->passes, c->most,  EPOCHS,   c->steps,   0};
+    return (gs_schedule){.count = COUNT,
+                         .batch = c->batch,
+                         .parts = c->parts,
+                         .first_part = first_part,
+                         .mine = mine,
+                         .passes = c->passes,
+                         .most = c->most,
+                         .epochs = EPOCHS,
+                         .steps = c->steps};
 }
 
 /* The pieces by nested loops, as a step goes through its part; false: the piece is not what comes next. */
@@ -109,7 +116,15 @@ static void schedule_follows_the_step(void **state) {
 /* One worker with four virtual shards of eight has what four workers with one each have, batch by batch. */
 static void several_parts_come_in_their_order(void **state) {
     (void)state;
-    gs_schedule four = {COUNT, 20, 8, 4, 4, 2, 3, 2, 0, 0}, one[4];
+    gs_schedule four = {.count = COUNT,
+                        .batch = 20,
+                        .parts = 8,
+                        .first_part = 4,
+                        .mine = 4,
+                        .passes = 2,
+                        .most = 3,
+                        .epochs = 2},
+                one[4];
     gs_schedule_place at = {0}, at_one[4] = {{0}};
     size_t samples = 0;
     gs_piece piece, wanted_piece;
@@ -270,7 +285,27 @@ static void the_program_throttles(void **state) {
     gs_test_program_prints(2, "--throttle needs a value: MB/S", "train --throttle");
 }
 
-GS_TESTS(loader, cmocka_unit_test(schedule_follows_the_step),
+/* Of any batch: every cut is at a multiple of G, parts follow each other, and differ by at most one group. */
+static void groups_stay_together(void **state) {
+    (void)state;
+    for (size_t total = 0; total <= 70; total++)
+        for (size_t together = 0; together <= 20; together += together == 0 ? 1 : 3)
+            for (int n = 1; n <= 9; n++) {
+                const size_t unit = together ? together : 1, groups = (total + unit - 1) / unit;
+                size_t end = 0;
+                for (int i = 0; i < n; i++) {
+                    const gs_shard part = gs_schedule_cut(total, i, n, together);
+                    const size_t mine = (part.count + unit - 1) / unit;
+                    assert_int_equal(part.first, end);
+                    end += part.count;
+                    assert_true(end % unit == 0 || end == total);
+                    assert_true(mine == groups / (size_t)n || mine == groups / (size_t)n + 1);
+                }
+                assert_int_equal(end, total);
+            }
+}
+
+GS_TESTS(loader, cmocka_unit_test(groups_stay_together), cmocka_unit_test(schedule_follows_the_step),
          cmocka_unit_test(several_parts_come_in_their_order), cmocka_unit_test(every_sample_comes_whole),
          cmocka_unit_test(it_can_be_freed_at_any_moment), cmocka_unit_test(a_worker_may_have_nothing),
          cmocka_unit_test(a_pace_is_kept), cmocka_unit_test(a_pace_neither_drifts_nor_bursts),

@@ -123,8 +123,13 @@ static void draw_tensor(draw *d, run *r) {
     if (s->exact && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return;
     if (one_of(d, 2)) return;
     s->tensor = 2;
-    s->zero = s->pipeline = s->micro_batches = s->bucket = 0;
-    s->pipeline_schedule = s->pipeline_cut = NULL;
+    s->bucket = 0;
+    if (workers == 2 || one_of(d, 2)) {
+        s->zero = s->pipeline = s->micro_batches = 0;
+        s->pipeline_schedule = s->pipeline_cut = NULL;
+    } else if (s->pipeline) {
+        s->zero = 0; /* there is one pipeline, of four workers */
+    }
     s->wire = GS_WIRE_F32;
     s->sync = "allreduce";
 }
@@ -165,6 +170,8 @@ static void draw_run(int number, run *r) {
     static const int recompute[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3, 4};
     if (one_of(&d, 2) == 0) r->settings.recompute = recompute[one_of(&d, 5)];
     gs_settings *s = &r->settings;
+    const bool alone = strcmp(s->sync, "local") == 0 || strcmp(s->sync, "async") == 0; /* not with f16 */
+    s->precision = (gs_precision)one_of(&d, alone ? 2 : 3);
     s->model = r->model;
     s->train_set = r->train;
     s->test_set = r->test;
@@ -175,15 +182,16 @@ static void draw_run(int number, run *r) {
     snprintf(r->what, sizeof r->what,
              "run %d: --devices %s --threads %d --batch %zu --micro-batch %llu --steps %llu --sync %s "
              "--optimizer %s%s%s"
-             " --bucket %d --zero %d --tensor %d --pipeline %d --pipeline-schedule %s --micro-batches %d "
+             " --precision %d --bucket %d --zero %d --tensor %d --pipeline %d --pipeline-schedule %s "
+             "--micro-batches %d "
              "--recompute %d: "
              "%s, %zu "
              "samples, %zu to test",
              number, s->devices, s->threads, s->batch, (unsigned long long)s->micro_batch,
              (unsigned long long)s->steps, s->sync, s->optimizer->name, s->exact ? " --exact" : "",
-             s->save_state ? " --save-state" : "", s->bucket, s->zero, s->tensor, s->pipeline,
-             s->pipeline_schedule ? s->pipeline_schedule : "-", s->micro_batches, s->recompute, r->model,
-             r->train->count, r->test->count);
+             s->save_state ? " --save-state" : "", (int)s->precision, s->bucket, s->zero, s->tensor,
+             s->pipeline, s->pipeline_schedule ? s->pipeline_schedule : "-", s->micro_batches, s->recompute,
+             r->model, r->train->count, r->test->count);
 }
 
 static void assert_within_3_percent(double predicted, double measured, const char *kind, const run *r,

@@ -148,8 +148,11 @@ static void all_workers_skip_the_same(void **state) {
                 {.sync = "ps", .devices = "cpu,cpu", .bucket = 1},
                 {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .clip = 0.5f},
                 {.sync = "sharded-update", .devices = "cpu,cpu,cpu", .clip = 0.5f},
-                {.sync = "allreduce", .devices = "cpu,cpu", .exact = true}};
+                {.sync = "allreduce", .devices = "cpu,cpu", .exact = true},
+                {.sync = "allreduce", .devices = "cl"},
+                {.sync = "allreduce", .devices = "cpu,cl", .accumulate = 2}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (strstr(ways[i].devices, "cl") && !gs_test_has_opencl()) continue;
         gs_settings s = settings_of(GS_PRECISION_F16, ways[i].devices);
         s.model = FAR_APART;
         s.sync = ways[i].sync;
@@ -163,17 +166,16 @@ static void all_workers_skip_the_same(void **state) {
         skips = 0;
         gs_result r = gs_test_train(&s);
         if (skips == 0 || skips >= s.steps || scale != ldexpf(GS_LOSS_SCALE_FIRST, -(int)skips))
-            fail_msg("%s: %d of 12 steps made no update, and the scale is %g", s.sync, (int)skips,
-                     (double)scale);
+            fail_msg("%s on %s: %d of 12 steps made no update, and the scale is %g", s.sync, s.devices,
+                     (int)skips, (double)scale);
         gs_result_free(&r);
     }
 }
 
 /* The same as in f32 but for what rounding does to numbers of this size: 12 steps of rate 0.05, products that are off
  * by 2 units of 1 at most, gradients of at most 1 in size. */
-static void near_to_f32(void **state) {
-    (void)state;
-    gs_settings s = settings_of(GS_PRECISION_F32, "cpu");
+static void near_to_f32_on(const char *device) {
+    gs_settings s = settings_of(GS_PRECISION_F32, device);
     const gs_result f32 = gs_test_train(&s);
     const double unit[GS_PRECISIONS] = {
         [GS_PRECISION_BF16] = ldexp(1, -8), [GS_PRECISION_F16] = ldexp(1, -11)};
@@ -182,10 +184,16 @@ static void near_to_f32(void **state) {
         gs_result r = gs_test_train(&s);
         const double off = gs_test_difference(&f32, &r), most = 12 * 0.05 * 2 * unit[p] / (1 - 0.9);
         if (off == 0 || !(off <= most))
-            fail_msg("precision %d: the weights are off by %g, at most %g", p, off, most);
+            fail_msg("precision %d on %s: the weights are off by %g, at most %g", p, device, off, most);
         gs_result_free(&r);
     }
     gs_result_free((gs_result *)&f32);
+}
+
+static void near_to_f32(void **state) {
+    (void)state;
+    near_to_f32_on("cpu");
+    if (gs_test_has_opencl()) near_to_f32_on("cl");
 }
 
 /* The products' bits follow from the sizes alone, so --exact holds in 16 bits too; and for any number of threads. */

@@ -45,7 +45,8 @@ static void pictures_fit_80_columns(void **state) {
                                           "--model lenet --zero 2",
                                           "--model lenet --zero 3 --workers 3",
                                           "--model mlp --tensor 2",
-                                          "--model lenet --layout dp2,pp2,zero1"};
+                                          "--model lenet --layout dp2,pp2,zero1",
+                                          "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "step --threads 1 %s", layouts[i]), 0);

@@ -43,18 +43,17 @@ static void bad_use_is_told(void **state) {
                            "%s --tensor 2 --devices %s", heads, two);
     gs_test_program_prints(2, "120 outputs cannot be divided among 7 workers",
                            "train --model lenet --tensor 7 --devices %s,cpu,cpu,cpu", four);
-    gs_test_program_prints(2, "so does --zero 1", "train --model mlp --tensor 2 --zero 1 --devices %s", two);
-    gs_test_program_prints(2, "so does --pipeline 2",
-                           "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(
+        2, "there are 2 workers; wanted a multiple of 4, a worker for each part of each stage",
+        "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(2, "--micro-batches is for --pipeline P",
+                           "train --model mlp --tensor 2 --micro-batches 2 --devices %s", two);
     gs_test_program_prints(2, "does not work with --sync ring",
                            "train --model mlp --tensor 2 --sync ring --devices %s", two);
     gs_test_program_prints(2, "does not work with --bucket",
                            "train --model mlp --tensor 2 --bucket 10 --devices %s", two);
     gs_test_program_prints(2, "does not work with --wire f16",
                            "train --model mlp --tensor 2 --wire f16 --devices %s", two);
-    gs_test_program_prints(2, "--digest has numbers of whole tensors: it does not work with --tensor",
-                           "train --model mlp --tensor 2 --digest %s/digest --devices %s", gs_test_folder(),
-                           two);
     gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
     gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
                            "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");

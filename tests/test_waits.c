@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "comm/call.h"
 #include "comm/process.h"
 #include "comm/waits.h"
 
@@ -40,7 +41,7 @@ static void the_end_of_the_chain_is_to_blame(void **state) {
             if (from == 0) awaited[to] = true;
         }
         if (cases[i].young > 0) age[last] = cases[i].young;
-        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL};
+        gs_waits w = {"rank", 0, RANKS, 0, TIMEOUT, awaited, false, age, pid, NULL, NULL, NULL, NULL, NULL};
         gs_waits_explain(&w, text, sizeof text);
         if (strncmp(text, cases[i].message, strlen(cases[i].message)) != 0 ||
             (text[strlen(cases[i].message)] && !strstr(text, "all are alive")))
@@ -55,7 +56,7 @@ static void one_of_several_is_named_where_it_is_known(void **state) {
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
     char text[300] = "";
-    gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL};
+    gs_waits w = {"rank", 0, RANKS, 0, TIMEOUT, awaited, true, age, pid, NULL, NULL, NULL, NULL, NULL};
     gs_waits_explain(&w, text, sizeof text);
     assert_string_equal(text, "no answer within 10 s from one of ranks 1, 2 and 3");
     for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
@@ -96,7 +97,8 @@ static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
         if (!cases[i].mute) age[2 * RANKS + 0] = TIMEOUT;
         for (int k = 0; k < 4 && cases[i].silent[k]; k++)
             silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
-        gs_waits w = {"rank", RANKS, 0, TIMEOUT, awaited, false, age, pid, silent, address};
+        gs_waits w = {"rank", 0,   RANKS,  0,       TIMEOUT, awaited, false,
+                      age,    pid, silent, address, NULL,    NULL,    NULL};
         gs_waits_explain(&w, text, sizeof text);
         snprintf(wanted, sizeof wanted, "no answer within 10 s from rank 1; nothing gets through %s",
                  cases[i].message);
@@ -107,6 +109,48 @@ static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
         assert_string_equal(
             text, "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
     }
+}
+
+static void a_message_says_where_it_ran_and_what_it_did_last(void **state) {
+    (void)state;
+    const bool awaited[RANKS] = {false, true};
+    const double age[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT, [1 * RANKS + 2] = TIMEOUT};
+    const long pid[RANKS] = {0, 0, 0x7ffffff0};
+    const char host[RANKS][GS_HOST] = {"anna", "anna", "bert", "anna"};
+    const gs_call sum = {GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, sent = {GS_SEND, 400, GS_U8, GS_SUM, 3};
+    const uint64_t last[RANKS] = {0, gs_call_pack(&sent), gs_call_pack(&sum)};
+    char text[300] = "";
+    gs_waits w = {
+        .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
+    w.host = host;
+    w.last = last;
+    w.did = "last began";
+    gs_waits_explain(&w, text, sizeof text);
+    assert_string_equal(text,
+                        "no answer within 10 s from rank 1, which waits for rank 2 (process 2147483632 has "
+                        "ended) on host bert; rank 2 last began all_reduce of 8 f32");
+    const long elsewhere[RANKS] = {0};
+    const double one[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT};
+    *text = '\0';
+    w.pid = elsewhere;
+    w.age = one;
+    gs_waits_explain(&w, text, sizeof text);
+    assert_string_equal(
+        text, "no answer within 10 s from rank 1 on host anna; rank 1 last began send of 400 bytes to "
+              "rank 3");
+}
+
+static void those_who_wait_for_each_other_are_listed(void **state) {
+    (void)state;
+    const bool awaited[RANKS] = {false, true};
+    const long pid[RANKS] = {0};
+    double age[RANKS * RANKS] = {
+        [0 * RANKS + 1] = TIMEOUT, [1 * RANKS + 2] = TIMEOUT, [2 * RANKS + 0] = TIMEOUT};
+    char text[400] = "";
+    gs_waits w = {
+        .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
+    gs_waits_explain(&w, text, sizeof text);
+    assert_non_null(strstr(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)"));
 }
 
 static void a_process_shows_what_it_does(void **state) {
@@ -161,5 +205,7 @@ static void a_name_hides_no_state(void **state) {
 GS_TESTS(waits, cmocka_unit_test(the_end_of_the_chain_is_to_blame),
          cmocka_unit_test(one_of_several_is_named_where_it_is_known),
          cmocka_unit_test(a_cut_network_is_named_and_no_rank_is_blamed),
+         cmocka_unit_test(a_message_says_where_it_ran_and_what_it_did_last),
+         cmocka_unit_test(those_who_wait_for_each_other_are_listed),
          cmocka_unit_test(a_process_shows_what_it_does), cmocka_unit_test(a_debugger_is_no_stop),
          cmocka_unit_test(a_name_hides_no_state))

@@ -113,9 +113,10 @@ static gs_status check_large(gs_device *ours, bool dx) {
     linear_arrays a = linear_make(c), b = linear_make(c);
     gs_status status = run(&a, dx);
     if (status == GS_OK)
-        status = ours->ops->linear_backward(ours, (gs_mem){b.dx, 0}, (gs_mem){b.dw, 0}, (gs_mem){b.db, 0},
-                                            (gs_mem){b.dy, 0}, (gs_mem){b.x, 0}, (gs_mem){b.w, 0}, c.n,
-                                            (int)c.in, (int)c.out, true, NULL);
+        status =
+            ours->ops->linear_backward(ours, (gs_mem){.base = b.dx}, (gs_mem){.base = b.dw},
+                                       (gs_mem){.base = b.db}, (gs_mem){.base = b.dy}, (gs_mem){.base = b.x},
+                                       (gs_mem){.base = b.w}, c.n, (int)c.in, (int)c.out, true, NULL);
     const float *got[] = {a.dx, a.dw, a.db}, *wanted[] = {b.dx, b.dw, b.db};
     const size_t count[] = {c.n * c.in, c.out * c.in, c.out};
     static const char *const names[] = {"dx", "dw", "db"};

@@ -135,7 +135,7 @@ int gs_cmd_explain(int argc, char **argv) {
                           "Where run A first differs from run B, which is right, and why. Both are folders\n"
                           "that gradsum train --digest has written, of the same training. Without B one\n"
                           "worker makes the run again, with the settings of A. What divides the\n"
-                          "work may differ (workers, --zero, --pipeline, --accumulate, --sync). The exit\n"
+                          "work may differ (workers, --zero, --pipeline, --tensor, --sync). The exit\n"
                           "status is 1 where they differ.",
                           "gradsum explain two-workers one-worker", NULL};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
-#include "cli/launch/launch.h"
+#include "cli/launch/elastic.h"
+#include "cli/launch/restarts.h"
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
 #include "core/cores.h"
@@ -14,6 +15,11 @@ static const gs_help help = {
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
     "the others are ended. One that stays stopped for the time-out after others have\nended "
     "is also ended.\n\n"
+    "With --restarts N all start again when a process was lost, at most N times. They\n"
+    "go on from the last checkpoint, if the command has --checkpoint DIR, else begin\n"
+    "again, and end with the weights of a run that was never disturbed.\n"
+    "With --elastic MIN:MAX those that are left repeat the step and go on, without a\n"
+    "checkpoint (train --sync allreduce, or --exact).\n\n"
     "On several machines, start a launch on each, with the same --nodes, -n and\n"
     "--meet, and a --node-rank of its own:\n"
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
@@ -85,7 +91,9 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
         return gs_fail(GS_E_USAGE, "a command is required after '--': what each process runs");
     launch->command = argv + end + 1;
     launch->bind = launch->bind && may_bind(launch);
-    return check_command(launch->command[0]);
+    GS_TRY(check_command(launch->command[0]));
+    GS_TRY(gs_elastic_check(launch));
+    return gs_restarts_check(launch);
 }
 
 /* node: -1: not given */
@@ -127,6 +135,10 @@ int gs_cmd_launch(int argc, char **argv) {
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
          "by whose address the others reach these processes: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE", "the secret of the run is in it"},
+        {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
+         "go on with those that are left when one was lost: MIN at least; new ones are started up to MAX"},
+        {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
+         "how often all start again, from the last checkpoint, when one was lost"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
          "cores: bind each process to its own cores, if there are enough; none: do not"},
         {0},

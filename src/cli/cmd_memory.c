@@ -53,8 +53,8 @@ static void print_layers(const gs_memory_plan *p) {
     if (p->zero < 2)
         printf("gradients are as large as the weights\n");
     else
-        printf("a worker holds 1/%d of the %sgradients, and windows of whole layers\n", p->all_workers,
-               p->zero > 2 ? "weights and " : "");
+        printf("a worker holds 1/%d of the %sgradients, and windows of whole layers\n",
+               p->all_workers / p->tensor, p->zero > 2 ? "weights and " : "");
 }
 
 static void print_options(const gs_memory_options *o) {

@@ -1,6 +1,8 @@
 #include "cli/cli.h"
+#include "cli/launch/board.h"
 #include "io/json.h"
 #include "train/checkpoint/folder.h"
+#include "train/elastic/carry.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -48,6 +50,29 @@ static gs_status train(const gs_settings *s, record *r, const gs_observer *progr
     if (r->log) gs_log_end(r->log, status, result);
     *logged = !r->log || !gs_log_failed(r->log);
     gs_log_free(r->log);
+    return status;
+}
+
+/* The same in an elastic launch, from generation to generation (launch/elastic.h). *let_go: the others go on without
+ * this process. */
+static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
+                          bool *logged, bool *let_go) {
+    static gs_rendezvous processes; /* what is said after the run asks for it too */
+    processes = *s->processes;
+    *let_go = false;
+    if (!gs_board_is_there()) return train(s, r, progress, result, logged);
+    GS_TRY(gs_carry_create(&s->carry));
+    s->processes = &processes;
+    gs_status status;
+    gs_board_answer answer = GS_BOARD_GOES_ON;
+    while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_BOARD_GOES_ON) {
+        answer = gs_board_next(&processes);
+        if (answer != GS_BOARD_GOES_ON) break;
+        gs_result_free(result);
+    }
+    *let_go = answer == GS_BOARD_LETS_GO;
+    gs_carry_free(s->carry);
+    s->carry = NULL;
     return status;
 }
 
@@ -242,12 +267,15 @@ static void tell_stopped(const gs_settings *s, const gs_result *r) {
 static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv) {
     gs_observer observer = gs_progress_observer(progress);
     gs_result result = {0};
-    bool logged;
-    gs_status status = begin_record(log, s, argc, argv, &observer);
+    bool logged, let_go;
+    s->record = log->folder != NULL;
+    gs_status status = gs_board_is_there() ? gs_carry_check(s) : GS_OK;
+    if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
     if (s->checkpoint) gs_checkpoint_on_signal();
-    status = train(s, log, &observer, &result, &logged);
+    status = train_on(s, log, &observer, &result, &logged, &let_go);
+    if (let_go) return GS_EXIT_OK;
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);
     if (status != GS_OK) return fail(progress, status, &result);
     if (result.rank == 0) gs_progress_end(progress, &result);

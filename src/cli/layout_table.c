@@ -19,14 +19,18 @@ void gs_print_layout(const gs_settings *s, const gs_model *plan, int workers,
     const gs_layout l = gs_layout_of(s, workers);
     char name[GS_LAYOUT_TEXT], weights[16], gradients[16], vectors[16];
     printf("layout   %s\n", gs_layout_text(&l, name));
-    printf("%4s %-11s %5s %5s  %-10s %11s %8s %9s %8s\n", "rank", "device", l.tp > 1 ? "part" : "stage",
-           "repl.", "layers", "parameters", "weights", "gradients", "vectors");
+    const bool both = l.pp > 1 && l.tp > 1;
+    printf("%4s %-11s %5s%s %5s  %-10s %11s %8s %9s %8s\n", "rank", "device",
+           l.tp > 1 && !both ? "part" : "stage", both ? " part" : "", "repl.", "layers", "parameters",
+           "weights", "gradients", "vectors");
     for (int rank = 0; rank < workers && rank < ROWS; rank++) {
         gs_layout_share share;
         if (gs_layout_share_of(s, plan, workers, rank, &share) != GS_OK) return;
-        printf("%4d %-11.11s %5d %5d  %-10.10s %11s %8s %9s %8s\n", rank, device(context, rank),
-               l.tp > 1 ? share.place.part : share.place.stage, share.place.replica, share.layers,
-               gs_thousands((double)share.params), share_text(share.weights, weights),
+        char part[16] = "";
+        if (both) snprintf(part, sizeof part, " %4d", share.place.part);
+        printf("%4d %-11.11s %5d%s %5d  %-10.10s %11s %8s %9s %8s\n", rank, device(context, rank),
+               l.tp > 1 && !both ? share.place.part : share.place.stage, part, share.place.replica,
+               share.layers, gs_thousands((double)share.params), share_text(share.weights, weights),
                share_text(share.gradients, gradients), share_text(share.vectors, vectors));
     }
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
+#include "cli/launch/board.h"
 #include "io/json.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void json_start(const gs_worker *w) {
         GS_FIELD("train_samples", w->train_set->count), GS_FIELD("test_samples", w->test_set->count),
         GS_FIELD("device", w->device->description), GS_FIELD("workers", w->comm->size),
         GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
-    if (w->settings->resume) GS_JSON_ADD(o, GS_FIELD("resumed_after_step", w->step));
+    if (w->settings->resume || w->settings->begin) GS_JSON_ADD(o, GS_FIELD("resumed_after_step", w->step));
     if (*w->sync->why)
         GS_JSON_ADD(o, GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sync_why", w->sync->why));
     if (w->fit && *w->fit) GS_JSON_ADD(o, GS_FIELD("fit", w->fit));
@@ -187,6 +188,10 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
         gs_print_fact("resume", "%s: after step %s, in epoch %" PRIu64 " of %d", s->resume,
                       gs_thousands((double)w->step),
                       1 + w->step / gs_steps_of_epoch(w->train_set->count, w->batch), s->epochs);
+    if (w->settings->carry && w->settings->begin)
+        gs_print_fact("elastic", "%d worker%s go%s on after step %s", w->comm->size,
+                      gs_s((unsigned)w->comm->size), w->comm->size == 1 ? "es" : "",
+                      gs_thousands((double)w->step));
     if (*p->ended) gs_print_fact("resume", "%s", p->ended);
     if (!*p->ended) gs_modes_print_rates(s, w);
     if (!*p->ended) gs_modes_print_recompute(s, w);
@@ -225,6 +230,8 @@ static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_scor
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
+    gs_launch_why_step();
+    gs_board_has_stepped();
     if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;

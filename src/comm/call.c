@@ -65,6 +65,26 @@ const char *gs_call_text(const gs_call *c, bool full) {
     return text;
 }
 
+/*  63   62 .. 59    58 .. 56   55 .. 44   43 .. 0
+ *   1   operation   type       root       count */
+enum { OPERATION_AT = 59, TYPE_AT = 56, ROOT_AT = 44 };
+
+uint64_t gs_call_pack(const gs_call *c) {
+    const uint64_t most = ((uint64_t)1 << ROOT_AT) - 1, count = c->count < most ? c->count : most;
+    return (uint64_t)1 << 63 | (uint64_t)c->operation << OPERATION_AT | (uint64_t)c->type << TYPE_AT |
+           (uint64_t)(c->root & 0xfff) << ROOT_AT | count;
+}
+
+bool gs_call_unpack(uint64_t word, gs_call *c) {
+    const unsigned operation = word >> OPERATION_AT & 0xf, type = word >> TYPE_AT & 0x7;
+    if (word >> 63 == 0 || operation >= GS_OPERATIONS || type >= GS_TYPES) return false;
+    *c = (gs_call){.operation = (gs_operation)operation,
+                   .count = (size_t)(word & (((uint64_t)1 << ROOT_AT) - 1)),
+                   .type = (gs_type)type,
+                   .root = (int)(word >> ROOT_AT & 0xfff)};
+    return true;
+}
+
 void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun, int rank, int other_rank) {
     if (other->operation == mine->operation && other->count == mine->count && other->type == mine->type &&
         other->reduction == mine->reduction && other->root == mine->root)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "comm/types.h"
 
 typedef enum gs_operation {
@@ -41,6 +42,12 @@ void gs_call_describe(const gs_call *, bool full, char *text, size_t size);
 
 /* The same in a buffer of this thread's; two results may be in use at once. */
 const char *gs_call_text(const gs_call *, bool full);
+
+/* A call in one word, for what a rank shows to others of its last one: never 0, and without the reduction. */
+uint64_t gs_call_pack(const gs_call *);
+
+/* False: it is 0, or no call. Others may have written it. */
+bool gs_call_unpack(uint64_t word, gs_call *);
 
 /* Ranks that are in one collective make the same call: anything else is a mistake in the program, and both calls are
  * named. noun: what messages call a rank. */

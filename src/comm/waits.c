@@ -1,5 +1,6 @@
 #include "comm/waits.h"
 #include "core/text.h"
+#include "comm/call.h"
 #include "comm/process.h"
 #include "comm/rank_list.h"
 
@@ -105,6 +106,19 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- saying so ---- */
 
+void gs_waits_append_all(const gs_waits *w, char *text, size_t size) {
+    int told = 0, pairs = 0;
+    for (int a = 0; a < w->size; a++) {
+        for (int b = 0; b < w->size; b++) {
+            if (!waits(w, a, b) || ++pairs > TOLD * 2) continue;
+            gs_append(text, size, "%s%s %d %s%s %d", told > 0 ? ", " : " (", w->noun, w->first + a,
+                      told > 0 ? "for " : "waits for ", w->noun, w->first + b);
+            told++;
+        }
+    }
+    if (told > 0) gs_append(text, size, "%s)", pairs > told ? ", and so on" : "");
+}
+
 static int count_of(const gs_waits *w, const bool *mark) {
     int count = 0;
     for (int r = 0; r < w->size; r++) count += mark[r];
@@ -122,6 +136,15 @@ static void append_states(const gs_waits *w, const bool *blamed, char *text, siz
                   *does ? does : "has ended");
     }
     if (told > 0) gs_append(text, size, ")");
+}
+
+/* Of the first of those to blame. */
+static void append_last(const gs_waits *w, const bool *blamed, char *text, size_t size) {
+    int r = 0;
+    gs_call call;
+    while (r < w->size && !blamed[r]) r++;
+    if (w->last && r < w->size && gs_call_unpack(w->last[r], &call))
+        gs_append(text, size, "; %s %d %s %s", w->noun, r, w->did, gs_call_text(&call, false));
 }
 
 void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
@@ -143,7 +166,12 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
         gs_append(
             text, size,
             "; all are alive and waiting for others: a connection is cut, or they call different operations");
+        gs_waits_append_all(w, text, size);
     }
-    if (count > 0) append_states(w, blamed, text, size);
+    if (count > 0) {
+        append_states(w, blamed, text, size);
+        gs_append_hosts(text, size, w->size, blamed, w->host);
+        append_last(w, blamed, text, size);
+    }
     free(blamed);
 }

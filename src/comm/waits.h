@@ -20,6 +20,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include "comm/rank_list.h"
 
 enum { GS_ADDRESS = 64 /* bytes of the address of a rank, in numbers */ };
 
@@ -30,6 +32,7 @@ static inline double gs_waits_gap(double from, double to) {
 
 typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */
+    int first;           /* and rank 0: "rank first"; for gs_waits_append_all alone */
     int size, rank;      /* of the one that gives up, */
     double timeout;      /* after this many seconds, */
     const bool *awaited; /* [size] whom it waited for, */
@@ -39,13 +42,19 @@ typedef struct gs_waits {
     const long *pid;    /* [size] processes of this machine; 0: it runs elsewhere */
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
+    const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */
+    const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
+    const char *did;      /* how it is known: "last began" */
 } gs_waits;
 
 /* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
  * way. */
 int gs_waits_blame(const gs_waits *, bool *blamed);
 
-/* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped)", or
- * "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and rank 1 (10.0.0.2): the network
- * is cut there". */
+/* Append " (rank 0 waits for rank 2, rank 1 for rank 0)", all waits that are old enough to be a cause. */
+void gs_waits_append_all(const gs_waits *, char *text, size_t size);
+
+/* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped) on host anna; rank 2 last
+ * began all_reduce of 8 f32", or "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and
+ * rank 1 (10.0.0.2): the network is cut there". */
 void gs_waits_explain(const gs_waits *, char *text, size_t size);

@@ -1,9 +1,15 @@
 #include "data/schedule.h"
 
-#include "core/shard.h"
-
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
+}
+
+gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together) {
+    if (together <= 1) return gs_shard_of(total, i, n);
+    const gs_shard groups = gs_shard_of((total + together - 1) / together, i, n);
+    const size_t first = smaller(groups.first * together, total);
+    return (gs_shard){.first = first,
+                      .count = smaller((groups.first + groups.count) * together, total) - first};
 }
 
 /* A part is over: the next one, or the next batch or epoch. */
@@ -21,7 +27,7 @@ static void next_part(const gs_schedule *s, gs_schedule_place *at) {
 
 /* Where a pass has no samples, those after it have none either. */
 static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
-    return pass + 1 == s->passes || gs_shard_of(part, pass + 1, s->passes).count == 0;
+    return pass + 1 == s->passes || gs_schedule_cut(part, pass + 1, s->passes, s->together).count == 0;
 }
 
 gs_schedule_place gs_schedule_begin(const gs_schedule *s) {
@@ -33,8 +39,8 @@ gs_schedule_place gs_schedule_begin(const gs_schedule *s) {
 bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out) {
     if (at->epoch >= s->epochs || (s->steps > 0 && at->step >= s->steps)) return false;
     size_t batch = smaller(s->batch, s->count - at->batch_first);
-    gs_shard part = gs_shard_of(batch, s->first_part + at->part, s->parts);
-    gs_shard pass = gs_shard_of(part.count, at->pass, s->passes);
+    gs_shard part = gs_schedule_cut(batch, s->first_part + at->part, s->parts, s->together);
+    gs_shard pass = gs_schedule_cut(part.count, at->pass, s->passes, s->together);
     size_t n = smaller(s->most, pass.count - at->done), place = part.first + pass.first + at->done;
     bool pass_ends = at->done + n == pass.count;
     *out = (gs_piece){.epoch = at->epoch + 1,
@@ -55,6 +61,8 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out
 }
 
 size_t gs_schedule_largest(const gs_schedule *s) {
-    size_t cuts = (size_t)s->parts * (size_t)s->passes;
-    return smaller(s->most, (s->batch + cuts - 1) / cuts);
+    const size_t part = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
+    const size_t pass = gs_schedule_cut(part, 0, s->passes, s->together).count;
+    const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole ones in a piece */
+    return smaller(groups > 0 ? groups * s->together : s->most, pass);
 }

@@ -11,13 +11,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/shard.h"
 
 typedef struct gs_schedule {
-    size_t count, batch;    /* samples of the set and of a global batch; 1 <= batch <= count */
-    int parts;              /* how many parts each global batch is cut into ... */
-    int first_part, mine;   /* ... of which `mine`, from first_part on, are this worker's */
-    int passes;             /* how many passes each part is cut into */
-    size_t most;            /* and each pass into pieces of at most this many samples */
+    size_t count, batch;  /* samples of the set and of a global batch; 1 <= batch <= count */
+    int parts;            /* how many parts each global batch is cut into ... */
+    int first_part, mine; /* ... of which `mine`, from first_part on, are this worker's */
+    int passes;           /* how many passes each part is cut into */
+    size_t most;          /* and each pass into pieces of at most this many samples */
+    size_t together;      /* samples that no cut separates: each G from the batch's first on; 0: every one */
     uint64_t epochs, steps; /* the run ends after this many; steps 0: no such limit */
     uint64_t done;          /* steps that an earlier run has done: this one goes on after them */
 } gs_schedule;
@@ -50,6 +52,10 @@ bool gs_schedule_next(const gs_schedule *, gs_schedule_place *at, gs_piece *out)
 static inline uint64_t gs_steps_of_epoch(size_t count, size_t batch) {
     return (count + batch - 1) / batch;
 }
+
+/* Part i of `total` samples cut into n, where each `together` samples stay together: the groups are dealt out as evenly
+ * as gs_shard_of can. The last group may have fewer samples, and a part may have none. */
+gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together);
 
 /* Samples of the largest piece. */
 size_t gs_schedule_largest(const gs_schedule *);

@@ -135,8 +135,8 @@ const gs_cause gs_causes_of_samples[] = {{"same samples on all ranks", same_on_r
 
 /* ---- weights that forward reads ---- */
 
-static const gs_numbers *weights_at(const gs_digests *d, int rank, uint64_t step, int param, int part) {
-    return gs_has_step(d, step) ? gs_digests_find(d, rank, step, GS_DIGEST_weight, param, part) : NULL;
+static bool weights_at(const gs_digests *d, int rank, uint64_t step, int param, int part, gs_numbers *out) {
+    return gs_has_step(d, step) && gs_weights_of(d, rank, step, param, part, out);
 }
 
 static bool not_alike_at_first(const gs_case *c) {
@@ -154,10 +154,10 @@ static bool not_alike_at_first(const gs_case *c) {
 static bool stale(const gs_case *c, int part) {
     int r = 0;
     gs_ranks_of(c, &r);
-    const gs_numbers *a = weights_at(c->a, r, c->d->step, c->d->number, c->d->part);
-    gs_numbers before;
-    return c->d->part == part && a && gs_has_step(c->b, c->d->step - 1) &&
-           gs_weights_read(c->b, c->d->step - 1, c->d->number, &before) && gs_alike(a, &before);
+    gs_numbers a, before;
+    return c->d->part == part && weights_at(c->a, r, c->d->step, c->d->number, c->d->part, &a) &&
+           gs_has_step(c->b, c->d->step - 1) &&
+           gs_weights_read(c->b, c->d->step - 1, c->d->number, &before) && gs_alike(&a, &before);
 }
 
 static bool stale_copy(const gs_case *c) {
@@ -180,11 +180,10 @@ static bool gathered_wrongly(const gs_case *c) {
     int r = 0;
     gs_ranks_of(c, &r);
     for (int p = 0; p < c->a->params; p++) {
-        const gs_numbers *a = weights_at(c->a, r, c->d->step, p, 0);
-        gs_numbers b;
-        if (!a || !gs_weights_read(c->b, c->d->step, p, &b)) continue;
-        sum[0] += a->sum, sum[1] += b.sum;
-        squares[0] += a->squares, squares[1] += b.squares;
+        gs_numbers a, b;
+        if (!weights_at(c->a, r, c->d->step, p, 0, &a) || !gs_weights_read(c->b, c->d->step, p, &b)) continue;
+        sum[0] += a.sum, sum[1] += b.sum;
+        squares[0] += a.squares, squares[1] += b.squares;
     }
     return squares[1] > 0 && fabs(squares[0] - squares[1]) <= 1e-5 * squares[1] &&
            fabs(sum[0] - sum[1]) <= 1e-5 * sqrt(squares[1]) * 10 &&

@@ -122,6 +122,6 @@ double gs_passes_of(const gs_digests *d) {
 }
 
 double gs_parts_of_batch(const gs_digests *d) {
-    const double stages = gs_digests_number(d, "pipeline");
-    return stages > 1 ? (double)d->workers / stages : (double)d->workers;
+    const double stages = gs_digests_number(d, "pipeline"), parts = gs_digests_number(d, "tensor");
+    return (double)d->workers / (stages > 1 ? stages : 1) / (parts > 1 ? parts : 1);
 }

@@ -172,8 +172,29 @@ static bool is_rounding_alone(const search *s, int p) {
     return true;
 }
 
+/* Likewise the bias of keys: it moves all scores of a query alike, and softmax takes that off again. It is a third of
+ * the bias before attention. So of that, as much is no difference as Adam's steps could have moved a third of it apart.
+ */
+static bool has_keys(const search *s, int p) {
+    const gs_digests *d = s->b;
+    const int l = d->param[p].layer;
+    const size_t length = strlen(d->param[p].name);
+    return divides_by_gradient(d) && length > 5 && strcmp(d->param[p].name + length - 5, ".bias") == 0 &&
+           l + 1 < d->layers && strcmp(d->layer[l + 1].op, "attention") == 0;
+}
+
+/* relative: to a norm of `size`. */
+static bool is_of_keys(const search *s, int p, double size, double relative) {
+    double moved = 0;
+    for (uint64_t step = s->b->first; step <= s->step; step++)
+        moved += 2 * gs_digests_score(s->b, 0, step)->lr; /* apart, each of them */
+    return has_keys(s, p) && relative * size <= 2 * moved * sqrt((double)s->b->param[p].count / 3);
+}
+
 /* Is layer l's y, or its state, moved by such a tensor? */
 static bool is_moved(const search *s, int l, bool state) {
+    for (int p = 0; p < s->b->params && !state && s->out->relative < 100 * s->tolerance; p++)
+        if (s->b->param[p].layer == l && has_keys(s, p)) return true;
     for (int p = 0; p < s->b->params; p++) {
         const int of = s->b->param[p].layer, norm = of <= l ? norm_after(s->b, of) : -1;
         if (norm >= 0 && (state ? l == norm : l < norm) && is_rounding_alone(s, p)) return true;
@@ -189,9 +210,12 @@ static bool weights_differ(const search *s, int p) {
     if (s->step > s->b->first && is_rounding_alone(s, p)) return false;
     for (int part = 0; part < 2 && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
-            const gs_numbers *a = gs_digests_find(s->a, r, s->step, GS_DIGEST_weight, p, part);
+            gs_numbers a;
             double relative;
-            if (!a || !differ(a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative)) continue;
+            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
+                !differ(&a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative) ||
+                (s->step > s->b->first && is_of_keys(s, p, fmax(sqrt(b.squares), least_size), relative)))
+                continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
             if (!(relative <= most)) most = relative;
@@ -221,7 +245,9 @@ static bool whole_differs(const search *s, int kind, int p, double least_size) {
         gs_numbers a;
         double relative;
         if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
-        if (!differ(&a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative)) continue;
+        const double size = fmax(sqrt(b.squares), least_size);
+        if (!differ(&a, &b, size, s->tolerance, &relative)) continue;
+        if (kind == GS_DIGEST_updated && is_of_keys(s, p, size, relative)) continue;
         s->out->rank[r] = any = true;
         if (!(relative <= most)) most = relative;
     }
@@ -304,8 +330,8 @@ static bool step_differs(const search *s) {
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
-    static const char *const how[] = {"pipeline", "micro-batches", "zero",
-                                      "exact",    "accumulate",    "micro-batch"};
+    static const char *const how[] = {"pipeline", "tensor",     "micro-batches", "zero",
+                                      "exact",    "accumulate", "micro-batch"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
         if (strcmp(gs_digests_option(a, how[i]), gs_digests_option(b, how[i])) != 0) return false;
     return a->workers == b->workers;

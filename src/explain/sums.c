@@ -36,19 +36,38 @@ bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param)
     return gs_digests_find(d, rank, step, kind, param, 0) || gs_digests_find(d, rank, step, kind, param, 1);
 }
 
+/* Workers of a tensor group (train/layout/layout.h). */
+static int parts_of(const gs_digests *d) {
+    const int parts = (int)gs_digests_number(d, "tensor");
+    return parts > 1 && parts <= d->workers ? parts : 1;
+}
+
+/* What several ranks hold alike: of each part of a group that has some once, of `rank` itself if it can be. */
+static void add_common(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
+    const int parts = parts_of(d);
+    for (int part = 0; part < parts; part++) {
+        const gs_numbers *x = NULL;
+        if (rank % parts == part) x = gs_digests_find(d, rank, step, kind, param, 1);
+        for (int r = part; r < d->workers && !x; r += parts) x = gs_digests_find(d, r, step, kind, param, 1);
+        if (x) gs_numbers_add_scaled(out, 1, x);
+    }
+}
+
 bool gs_whole(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
     const double count = (double)d->param[param].count;
-    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, 0), *common = NULL;
+    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, 0);
+    const int parts = parts_of(d);
+    const bool divided =
+        parts == 1 || gs_digests_number(d, "zero") > 0; /* among all that have none of it alike */
     *out = (gs_numbers){0};
     if (own) *out = *own;
     if (out->n >= count) return true;
-    common = gs_digests_find(d, rank, step, kind, param, 1);
     for (int r = 0; r < d->workers; r++) {
-        const gs_numbers *other = r == rank ? NULL : gs_digests_find(d, r, step, kind, param, 0);
-        if (!common) common = gs_digests_find(d, r, step, kind, param, 1);
+        const bool adds = r != rank && (divided || r / parts == rank / parts);
+        const gs_numbers *other = adds ? gs_digests_find(d, r, step, kind, param, 0) : NULL;
         if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
     }
-    if (common) gs_numbers_add_scaled(out, 1, common);
+    add_common(d, rank, step, kind, param, out);
     return out->n >= count;
 }
 
@@ -58,13 +77,23 @@ bool gs_whole_of_run(const gs_digests *d, uint64_t step, int kind, int param, gs
     return false;
 }
 
+bool gs_weights_of(const gs_digests *d, int rank, uint64_t step, int param, int part, gs_numbers *out) {
+    const int parts = parts_of(d);
+    const gs_numbers *own = gs_digests_find(d, rank, step, GS_DIGEST_weight, param, part);
+    if (!own) return false;
+    *out = *own;
+    for (int r = rank / parts * parts; r < (rank / parts + 1) * parts && r < d->workers; r++) {
+        const gs_numbers *other =
+            r == rank ? NULL : gs_digests_find(d, r, step, GS_DIGEST_weight, param, part);
+        if (other) gs_numbers_add_scaled(out, 1, other);
+    }
+    return true;
+}
+
 bool gs_weights_read(const gs_digests *d, uint64_t step, int param, gs_numbers *out) {
     for (int part = 0; part < 2; part++)
-        for (int r = 0; r < d->workers; r++) {
-            const gs_numbers *x = gs_digests_find(d, r, step, GS_DIGEST_weight, param, part);
-            if (x) *out = *x;
-            if (x) return true;
-        }
+        for (int r = 0; r < d->workers; r++)
+            if (gs_weights_of(d, r, step, param, part, out)) return true;
     return false;
 }
 

@@ -9,8 +9,8 @@ enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
  * stages' count, and of answers the last ones', as each has both. */
 bool gs_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out);
 
-/* A parameter's array after the sum, as this rank has it: its own where it holds all of it, else made of all ranks'
- * parts. */
+/* A parameter's array after the sum, as this rank has it: its own where it holds all of it, else made of the parts of
+ * all ranks, or without --zero of its tensor group. */
 bool gs_whole(const gs_digests *, int rank, uint64_t step, int kind, int param, gs_numbers *out);
 
 /* Does the rank hold any of it? */
@@ -19,7 +19,10 @@ bool gs_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 /* The whole array on the first rank that has it. */
 bool gs_whole_of_run(const gs_digests *, uint64_t step, int kind, int param, gs_numbers *out);
 
-/* The weights that the step's forward reads, on the first rank that has them. */
+/* The weights that the step's forward reads: on this rank, with the parts of its tensor group; part 1: a borrowed
+ * table. False: it has none of them. */
+bool gs_weights_of(const gs_digests *, int rank, uint64_t step, int param, int part, gs_numbers *out);
+/* On the first rank that has them. */
 bool gs_weights_read(const gs_digests *, uint64_t step, int param, gs_numbers *out);
 
 static inline bool gs_has_step(const gs_digests *d, uint64_t step) {

@@ -13,6 +13,7 @@
  * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). How it is computed: cpu/attention.c.
  */
 #include <stdio.h>
+#include "layer/kept.h"
 #include "layer/make.h"
 
 typedef struct attention {
@@ -83,6 +84,7 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
         return l->device->ops->attention_cached_forward(l->device, l->y, me->keys, me->values, x, pass->n,
                                                         pass->past, pass->tokens, &me->sizes);
     }
+    GS_TRY(gs_keep_x(l, pass, &x));
     return l->device->ops->attention_forward(l->device, l->y, me->lse, x, pass->n, &me->sizes);
 }
 
@@ -102,6 +104,7 @@ static void attention_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
+    .multiplies = true,
     .tensor = GS_TENSOR_HEADS,
     .also_reads = 2, /* x and y */
     .plan = attention_plan,

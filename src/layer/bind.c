@@ -3,6 +3,7 @@
 
 #include "layer/away.h"
 #include "layer/dx_places.h"
+#include "layer/kept.h"
 #include "layer/make.h"
 #include "layer/recompute.h"
 
@@ -47,7 +48,7 @@ static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
-    l->y_place = l->dx_place = GS_DX_NONE;
+    l->y_place = l->dx_place = l->kept_place = GS_DX_NONE;
     if (l->joined) return GS_OK;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
     for (int i = 0; i < l->params; i++) {
@@ -164,14 +165,24 @@ static gs_mem place_of(const placing *p, int place) {
     return gs_at(p->arena->piece[at / p->arena->most], at % p->arena->most);
 }
 
+static gs_mem half_at(const placing *p, int place) {
+    gs_mem m = place_of(p, place);
+    m.half = true;
+    return m;
+}
+
 static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     const placing *p = context;
     gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
     if (l->y_place >= 0) l->y = place_of(p, l->y_place);
-    if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]))
+    if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]) && !gs_y_goes(l, p->lives))
         l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
-    if (then) then->y = l->y;
+    if (l->kept_place >= 0) {
+        l->kept = half_at(p, l->kept_place);
+        l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
+    }
+    if (then) then->y = l->keeper ? half_at(p, l->keeper->kept_place) : l->y;
     if (l->dx_place >= 0)
         l->dx = place_of(p, l->dx_place);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
@@ -187,8 +198,10 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(gs_recompute_plan(root, &places->lives));
     const size_t away = root->device->offload & GS_OFFLOAD_ACTIVATIONS ? places->lives.count : 0;
     if (away) GS_TRY(allocate_away(root, &places->lives, away));
+    GS_TRY(gs_kept_plan(root, places));
     for (size_t i = 0; i < places->lives.count; i++)
-        if (!works_away(root->arena, (int)i) && !gs_life_has_gap(&places->lives.life[i]))
+        if (!works_away(root->arena, (int)i) && !gs_life_has_gap(&places->lives.life[i]) &&
+            places->lives.life[i].dies >= 0)
             y += places->lives.life[i].floats;
     gs_dx_place(root, places, GS_DX_NONE);
     GS_TRY(allocate_arena(root, &places->lives, y));

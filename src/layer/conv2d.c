@@ -2,6 +2,7 @@
  * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
  * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
+#include "layer/kept.h"
 #include "layer/tensor.h"
 #include "layer/window.h"
 
@@ -57,7 +58,7 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const conv2d *me = (const conv2d *)l;
     const size_t n = gs_layer_tokens(l, pass);
     const bool summed = gs_tensor_sums_y(l);
-    l->x = x;
+    GS_TRY(gs_keep_x(l, pass, &x));
     *y = l->y;
     GS_TRY(l->device->ops->conv2d_forward(l->device, l->y, x, l->param[0].w, bias_here(l), n, &me->sizes,
                                           summed ? NULL : &me->then));
@@ -91,7 +92,7 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
 }
 
 #define CONV2D                                                                                               \
-    .name = "conv2d", .buffers = GS_OWN, .plan = conv2d_plan, .forward = conv2d_forward,                     \
+    .name = "conv2d", .buffers = GS_OWN, .multiplies = true, .plan = conv2d_plan, .forward = conv2d_forward, \
     .backward = conv2d_backward, .describe = conv2d_describe
 
 static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .epilogue = offsetof(conv2d, then)};

@@ -179,8 +179,9 @@ typedef struct gs_layer_ops {
     bool (*join)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
-    bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
-    bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
+    bool multiplies; /* backward reads x, and only to multiply by it: it may keep it in 16 bits (kept.h) */
+    bool lends;      /* its first tensor may be the weight of another layer too (gs_layer.lent) */
+    bool of_batch;   /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
     /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
@@ -232,7 +233,12 @@ struct gs_layer {
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* remembered from forward */
-    size_t bytes;          /* of its buffers; of the root also what dx takes that lies over no y */
+    /* kept.h: */
+    gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
+    int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
+    bool kept_relu;         /* x is the y of a relu */
+    const gs_layer *keeper; /* the layer that keeps the y of this one; NULL: none, y stays */
+    size_t bytes;           /* of its buffers; of the root also what dx takes that lies over no y */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
     int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */

@@ -11,8 +11,8 @@ static gs_status relu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem
 static gs_status relu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = gs_layer_dx(l, dy);
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->relu_backward(l->device, *dx, dy, gs_layer_y(l, l->x),
-                                         pass->n * gs_shape_size(l->in));
+    const gs_mem y = l->keeper ? l->keeper->kept : gs_layer_y(l, l->x);
+    return l->device->ops->relu_backward(l->device, *dx, dy, y, pass->n * gs_shape_size(l->in));
 }
 
 /* An epilogue has one relu, and it comes before a pooling. */

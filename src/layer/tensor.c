@@ -88,36 +88,30 @@ gs_share gs_tensor_share(const gs_tensor_group *t, int whole) {
     return (gs_share){t->rank, t->size, whole, t->leaves ? t->leaves / t->size : 1};
 }
 
-typedef struct rows {
-    size_t count, floats;         /* so many runs, of so many floats */
-    size_t part_step, whole_step; /* from one to the next */
-    size_t whole_first;           /* where the first begins in the whole tensor */
-} rows;
-
-static rows rows_of(const gs_param *p, int rank, int size) {
-    if (p->cut == GS_UNCUT) return (rows){1, p->count, p->count, p->count, 0};
+gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
+    if (p->cut == GS_UNCUT) return (gs_tensor_rows){1, p->count, p->count, p->count, 0};
     const bool columns = p->cut == GS_CUT_COLUMNS;
     const int blocks = columns ? 1 : p->cut_blocks, all = p->cut_whole / blocks;
     const gs_share share = {rank, size, all, 1};
     const size_t each = p->count / (size_t)(columns ? p->dims[0] * p->dims[1] : p->dims[0]),
                  floats = (size_t)gs_share_count(&share) * each, of_all = each * (size_t)all,
                  first = (size_t)gs_share_first(&share) * each;
-    return (rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, of_all, first};
+    return (gs_tensor_rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, of_all, first};
 }
 
 size_t gs_tensor_count(const gs_param *part, int rank, int size) {
-    const rows r = rows_of(part, rank, size);
+    const gs_tensor_rows r = gs_tensor_rows_of(part, rank, size);
     return r.count * r.floats;
 }
 
 void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole) {
-    const rows r = rows_of(part, rank, size);
+    const gs_tensor_rows r = gs_tensor_rows_of(part, rank, size);
     for (size_t i = 0; i < r.count; i++)
         memcpy(to + i * r.part_step, whole + r.whole_first + i * r.whole_step, r.floats * sizeof *to);
 }
 
 void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole) {
-    const rows r = rows_of(part, rank, size);
+    const gs_tensor_rows r = gs_tensor_rows_of(part, rank, size);
     for (size_t i = 0; i < r.count; i++)
         memcpy(whole + r.whole_first + i * r.whole_step, from + i * r.part_step, r.floats * sizeof *whole);
 }

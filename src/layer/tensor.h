@@ -67,6 +67,15 @@ int gs_tensor_sums(const gs_layer *, size_t floats[GS_TENSOR_SUMS]);
 void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole);
 void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole);
 
+/* Rank r's elements of such a tensor, one run of neighbours after the other. */
+typedef struct gs_tensor_rows {
+    size_t count, floats;         /* so many runs, of so many floats */
+    size_t part_step, whole_step; /* from one to the next */
+    size_t whole_first;           /* where the first begins in the whole tensor */
+} gs_tensor_rows;
+
+gs_tensor_rows gs_tensor_rows_of(const gs_param *part, int rank, int size);
+
 /* How many elements rank r has of it. */
 size_t gs_tensor_count(const gs_param *part, int rank, int size);
 

@@ -22,7 +22,7 @@
  * the rates by tensor of lars.c and lamb.c.
  *
  * Parts of an array, by themselves: the parts' largest `top` goes into a second call for each, and high and low are
- * added (train/ways/zero.c).
+ * added (gs_optimizer_clip_held).
  */
 #pragma once
 

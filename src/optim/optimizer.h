@@ -24,14 +24,14 @@ typedef struct gs_held_part {
     size_t first, count;
     gs_mem weights, gradients; /* of the first of them */
     size_t vector_at;          /* where it is in each vector */
-    bool common;               /* all workers hold it */
+    bool common;               /* other workers hold it too; */
+    bool counted;              /* in a sum over the workers it is this one that counts it */
 } gs_held_part;
 
 /* All parts that a worker holds and updates, where each worker holds others (train/ways/zero.h). */
 typedef struct gs_held {
     const gs_held_part *part;
     int parts;
-    bool counts_common; /* in a sum over the workers the common parts are this one's */
     /* x[i] = the largest of all workers' x[i], or their sum. */
     gs_status (*reduce)(void *context, int64_t *x, size_t count, bool largest);
     void *context;
@@ -114,6 +114,11 @@ gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first,
  * model's arrays, from element `first` on. One that is `whole` goes through them by itself (tensors.h). */
 gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
+/* What gs_optimizer_update does before: the norm of all gradients for `clip`, and with a loss scale, are all of them
+ * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest
+ * of all, so the bits do not depend on who holds what. All workers call it. */
+gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);
+
 /* After the last part of an update: the layers' state follows, and the update is counted. */
 gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 
@@ -134,7 +139,7 @@ gs_status gs_optimizer_write_vector(gs_optimizer *, int i, const float *from);
 
 /* Vector i from parameter `first` on; GS_NONE if it keeps none. */
 static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {
-    const gs_mem none = {NULL, 0}; /* GS_NONE, also in C++ */
+    const gs_mem none = {NULL, 0, false}; /* GS_NONE, also in C++ */
     return i < o->vectors ? gs_at(o->vector[i], first) : none;
 }
 

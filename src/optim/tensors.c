@@ -36,7 +36,7 @@ bool gs_next_tensor_part(const gs_optimizer *o, gs_tensor_part *t) {
                                   gs_at(part.weights, skipped),
                                   gs_at(part.gradients, skipped),
                                   part.vector_at + skipped,
-                                  part.common,
+                                  part.counted,
                                   in};
             return true;
         }
@@ -44,14 +44,14 @@ bool gs_next_tensor_part(const gs_optimizer *o, gs_tensor_part *t) {
 }
 
 /* The squares of each tensor's parts: the largest of them; or their sum, in the units that suit the largest of all
- * workers, where common parts count once. */
+ * workers, where what several of them hold counts once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;
     gs_device *d = o->model->device;
     for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
         gs_squares s;
-        if (!gs_is_adapted(t.param) || (sums && t.common && !o->divided->counts_common)) continue;
+        if (!gs_is_adapted(t.param) || (sums && !t.counted)) continue;
         const uint32_t top = sums ? (uint32_t)(largest[t.number] >> 23) : 0;
         GS_TRY(d->ops->squares(d, of_gradients ? t.gradients : t.weights, t.count, top, &s));
         if (!sums && s.largest > largest[t.number]) largest[t.number] = s.largest;

@@ -12,7 +12,7 @@ typedef struct gs_tensor_part {
     size_t count;
     gs_mem weights, gradients;
     size_t vector_at; /* where it begins in the optimiser's vectors */
-    bool common;      /* all workers hold it */
+    bool counted;     /* see gs_held_part */
     int in;           /* the part of gs_held that it lies in */
 } gs_tensor_part;
 

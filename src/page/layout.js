@@ -61,7 +61,7 @@ function pipeline() {
   legend(['forward', 'forward of a micro-batch, which the number names'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ['sum', 'sum over replicas'], ['whole', 'update']);
   data.workers.forEach((w, r) => {
     const y = TOP + r * LANE, computed = Math.max(0, ...of(r, KIND.stageBackward).map((s) => s.end));
-    lane(p, y + 2, LANE - 8, `worker ${r}, stage ${w.stage}`, `layers ${w.layers}`);
+    lane(p, y + 2, LANE - 8, `worker ${r}, stage ${w.stage}`, `layers ${w.layers}${data.tp > 1 ? `, part ${w.part}` : ''}`);
     for (const s of of(r, KIND.phase)) {
       if (s.index === 4) bar(p, s, y + 2, LANE - 8, 'whole', '', [`worker ${r}: update`]);
       if (s.index === 3 && s.start >= computed && data.dp > 1) bar(p, s, y + 2, LANE - 8, 'sum', '', [`worker ${r}: sum over the replicas`]);

@@ -111,51 +111,31 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-static size_t greatest_common_divisor(size_t a, size_t b) {
-    while (b) {
-        size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* The greatest common divisor of `cuts` and all places where a batch of this size is cut; *at: one that G does not
- * divide, if there is one. */
-static size_t cuts_of(gs_schedule schedule, size_t samples, size_t group, size_t cuts, size_t *at) {
-    gs_schedule_place place = {0};
-    gs_piece piece;
-    schedule.most = gs_schedule_largest(&schedule);
-    schedule.count = schedule.batch = samples;
-    while (gs_schedule_next(&schedule, &place, &piece)) {
-        if (piece.n == 0) continue;
-        cuts = greatest_common_divisor(piece.place, cuts);
-        if (*at == 0 && piece.place % group != 0) *at = piece.place;
-    }
-    return cuts;
-}
-
-/* No group may lie on both sides of a cut, in a whole batch or in the last one of an epoch. */
-static gs_status check_ghost(const gs_settings *s, size_t count, size_t batch, int workers) {
-    const int parts = gs_parts_of(s, workers);
-    const size_t group = s->batch_norm.group, size[2] = {batch, count % batch};
-    const gs_schedule schedule = {.count = batch,
-                                  .batch = batch,
-                                  .parts = parts,
-                                  .mine = parts,
-                                  .passes = gs_passes(s),
-                                  .most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH,
-                                  .epochs = 1};
-    size_t cuts = 0, at[2] = {0, 0};
-    for (int i = 0; i < 2; i++)
-        if (size[i] > 0) cuts = cuts_of(schedule, size[i], group, cuts, &at[i]);
-    const int wrong = at[0] ? 0 : 1;
-    if (!at[wrong]) return GS_OK;
-    return gs_fail(
-        GS_E_USAGE,
-        "--batch-norm ghost:%zu: a batch of %zu samples%s is cut at sample %zu, which is within a group "
-        "of %zu; wanted a G that divides %zu",
-        group, size[wrong], wrong ? ", the last of an epoch," : "", at[wrong], group, cuts);
+/* Groups are dealt out whole: there must be one at least for each part of a batch, each pass and each piece. */
+static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
+    const int parts = gs_parts_of(s, workers), passes = gs_passes(s);
+    const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,
+                 most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH,
+                 groups = (batch + group - 1) / group;
+    const gs_shard part = gs_schedule_cut(batch, 0, parts, group),
+                   pass = gs_schedule_cut(part.count, 0, passes, group);
+    if (group > 1 && groups < cuts)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm ghost:%zu: a batch of %zu samples has %zu group%s, which cannot be divided "
+            "among %zu %s; wanted a G of at most %zu",
+            group, batch, groups, gs_s(groups), cuts,
+            s->exact     ? "virtual shards"
+            : passes > 1 ? s->pipeline > 1 ? "micro-batches" : "passes"
+                         : "workers",
+            batch / cuts > 1 ? batch / cuts : 1);
+    if (pass.count > most && most % group != 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "--batch-norm ghost:%zu: %zu samples are computed in pieces of %zu, which are no whole "
+            "groups; wanted a G that divides %zu, or another --micro-batch",
+            group, pass.count, most, most);
+    return GS_OK;
 }
 
 gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int workers) {
@@ -163,7 +143,7 @@ gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int w
     bool has;
     GS_TRY(has_layer(s, set->shape, &has));
     if (has && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return check_global(s, batch, workers);
-    if (has && s->batch_norm.over == GS_BATCH_NORM_GHOST) return check_ghost(s, set->count, batch, workers);
+    if (s->batch_norm.over == GS_BATCH_NORM_GHOST) return check_ghost(s, batch, workers);
     return GS_OK;
 }
 

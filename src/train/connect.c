@@ -1,4 +1,5 @@
 /* The workers of a run before it begins: on which devices they are, and how they reach each other. */
+#include "comm/inject/inject.h"
 #include "train/internal.h"
 
 #include <string.h>
@@ -47,6 +48,7 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
 /* On what must be the same before the first message. */
 static gs_status agree(gs_comm *processes, const gs_link *link) {
     GS_TRY(gs_comm_agree_on_check(processes));
+    GS_TRY(gs_comm_agree_on_faults(processes));
     return gs_comm_agree_on_link(processes, link);
 }
 
@@ -60,6 +62,7 @@ gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int loca
     if (status == GS_OK) status = agree_on(context, processes);
     if (status != GS_OK) gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(local, processes, s->timeout, comms);
+    if (status == GS_OK) status = gs_comm_inject_if_wanted(local, comms);
     for (int i = 0; i < local && status == GS_OK; i++)
         status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);
     return status == GS_OK ? gs_comm_check_if_wanted(local, comms) : status;

@@ -1,3 +1,4 @@
+#include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
 #include "train/state.h"
@@ -49,6 +50,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
     for (size_t i = done; i < steps && !total->stop && !diverged; i++) {
         gs_score score;
         GS_TRY(gs_context(gs_step(w, &score), "epoch %d, step %zu", epoch, i + 1));
+        GS_TRY(gs_carry_keep(w));
         if (s->test_hook) s->test_hook(w);
         GS_TRY(gs_verify(w));
         total->loss += score.loss;
@@ -156,10 +158,12 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(gs_digest_create(w));
     GS_TRY(gs_make_way(w));
     GS_TRY(gs_checkpoints_create(w));
+    GS_TRY(gs_carry_book(w));
     if (w->comm->size > 1 && (w->way->split || s->zero || w->group))
         GS_TRY(gs_report_devices(w, &w->devices));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
     w->away_before = w->device->away;
+    GS_TRY(gs_carry_keep(w));
     GS_TRY(gs_comm_barrier(w->comm));
     GS_TRY(gs_record_start(w, observer));
     if (observer->start) observer->start(observer->context, w);

@@ -13,6 +13,11 @@ static inline int gs_passes(const gs_settings *s) {
     return s->accumulate > 1 && !s->exact ? s->accumulate : 1;
 }
 
+/* Samples of a global batch that are computed together: the groups of --batch-norm ghost:G. */
+static inline size_t gs_together(const gs_settings *s) {
+    return s->batch_norm.over == GS_BATCH_NORM_GHOST ? s->batch_norm.group : 1;
+}
+
 /* ---- memory.c ---- */
 
 /* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */

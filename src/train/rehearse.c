@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/shard.h"
+#include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
@@ -86,6 +87,7 @@ static gs_status rehearse(gs_worker *w) {
     }
     GS_TRY(gs_make_way(w));
     GS_TRY(gs_checkpoints_create(w));
+    GS_TRY(gs_carry_book(w));
     GS_TRY(rehearse_step(w, 0));
     if (w->way->split && !one) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));

@@ -4,6 +4,7 @@
 #include "core/cores.h"
 #include "data/text_set.h"
 #include "io/file.h"
+#include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
@@ -85,7 +86,9 @@ static void *worker_main(void *argument) {
 }
 
 static gs_status agree_on_cut(void *run, gs_comm *processes) {
-    return gs_cut_settle(run, processes);
+    gs_run *r = run;
+    GS_TRY(gs_carry_settle(r->settings.carry, processes, &r->settings.begin));
+    return gs_cut_settle(r, processes);
 }
 
 static gs_status connect_workers(gs_run *run) {

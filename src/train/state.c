@@ -286,7 +286,7 @@ bool gs_state_has_ended(const gs_state *state, const gs_settings *s, char *text,
              "the run in %s has done %" PRIu64
              " step%s, and %s asks for no more, so nothing is trained; to go on, "
              "give a larger total: %s",
-             s->resume, state->step, gs_s(state->step), asked, more);
+             s->resume ? s->resume : "memory", state->step, gs_s(state->step), asked, more);
     return true;
 }
 

@@ -29,6 +29,7 @@
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
  *     pipeline/     a model cut into stages: schedules, as lists of instructions
+ *     tensor/       layers that a group shares, in stages and with ZeRO; their whole tensors
  *     profile/      where the time goes
  *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did
@@ -128,6 +129,7 @@ typedef struct gs_settings {
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
+    struct gs_carry *carry;       /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
     gs_names names;               /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */

@@ -4,9 +4,11 @@
  * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
  * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
  * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and with
- * them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to compare.
+ * them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to compare. Where a
+ * stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all of them.
  */
 #include "train/internal.h"
+#include "train/ways/tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,20 +34,27 @@ static int most_common(const uint32_t *all, size_t stride, int size) {
     return best;
 }
 
-/* How many workers, neighbours by rank, hold the same: all, or the replicas of a stage. */
-static int copies(const gs_worker *w) {
-    return w->way->place ? w->comm->size / gs_stages_of(w->settings) : w->comm->size;
+/* Workers that hold the same: `size` of them, with `apart` ranks from one to the next. */
+typedef struct alike {
+    int size, apart;
+} alike;
+
+/* All, or the replicas of a stage, of which each holds its part of some tensors; `repeated`: of others all of it. */
+static alike copies(const gs_worker *w, bool repeated) {
+    const int parts = gs_tensor_workers(w->settings), replicas = w->comm->size / gs_stages_of(w->settings);
+    if (!w->way->place) return (alike){w->comm->size, 1};
+    return repeated ? (alike){replicas * parts, 1} : (alike){replicas, parts};
 }
 
 /* The first rank that differs from the others that hold the same; -1 if none does. */
-static int first_different(const gs_worker *w, const uint32_t *all, size_t stride, int *from) {
-    const int size = copies(w);
-    for (int first = 0; first < w->comm->size; first += size) {
+static int first_different(const gs_worker *w, alike set, const uint32_t *all, size_t stride, int *from) {
+    const size_t apart = stride * (size_t)set.apart;
+    for (int rank = 0; rank < w->comm->size; rank++) {
+        const int first = rank / (set.size * set.apart) * set.size * set.apart + rank % set.apart;
         const uint32_t *of = all + (size_t)first * stride;
-        const int common = most_common(of, stride, size);
-        *from = first + common;
-        for (int r = 0; r < size; r++)
-            if (of[(size_t)r * stride] != of[(size_t)common * stride]) return first + r;
+        const int common = most_common(of, apart, set.size);
+        *from = first + common * set.apart;
+        if (all[(size_t)rank * stride] != all[(size_t)*from * stride]) return rank;
     }
     return -1;
 }
@@ -59,7 +68,7 @@ static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_p
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
-    const gs_model *m = gs_model_whole(w->model);
+    const gs_model *m = w->way->place ? w->model : gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
@@ -70,7 +79,9 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     if (status == GS_OK) status = gs_comm_barrier(w->comm);
     int from = 0, rank = -1;
     size_t p = 0;
-    while (status == GS_OK && p < count && (rank = first_different(w, all + p, count, &from)) < 0) p++;
+    while (status == GS_OK && p < count &&
+           (rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from)) < 0)
+        p++;
     if (status == GS_OK && rank >= 0)
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
                          rank, m->param[p]->name, from);
@@ -81,11 +92,24 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     return status;
 }
 
-static gs_status compare(gs_worker *w, const float *weights, size_t count) {
-    uint32_t mine = checksum(weights, count);
+/* mine: the checksum of what the workers of such a set hold alike. */
+static gs_status compare_sums(gs_worker *w, uint32_t mine, alike set, const float *weights) {
     int from;
     GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
-    return first_different(w, w->checksums, 1, &from) < 0 ? GS_OK : name_difference(w, weights);
+    return first_different(w, set, w->checksums, 1, &from) < 0 ? GS_OK : name_difference(w, weights);
+}
+
+static gs_status compare(gs_worker *w, const float *weights, size_t count) {
+    return compare_sums(w, checksum(weights, count), copies(w, false), weights);
+}
+
+/* What all parts of a stage hold alike. */
+static gs_status compare_repeated(gs_worker *w, const float *weights) {
+    const gs_model *m = w->model;
+    uint32_t sum = 0;
+    for (int p = 0; p < m->saved_count; p++)
+        if (m->param[p]->cut == GS_UNCUT) sum = 31 * sum + checksum_of(w, weights, m->param[p]);
+    return compare_sums(w, sum, copies(w, true), weights);
 }
 
 /* Each has made a copy of the parts of all. */
@@ -105,13 +129,14 @@ static gs_status compare_stages(gs_worker *w) {
     void *weights;
     GS_TRY(w->device->ops->map(w->device, w->model->weights, count * sizeof(float), &weights));
     gs_status same = compare(w, weights, count);
+    if (same == GS_OK && w->model->undivided) same = compare_repeated(w, weights);
     gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
     return same != GS_OK ? same : unmapped;
 }
 
 gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
-    if (every == 0 || w->step % every != 0 || copies(w) == 1) return GS_OK;
+    if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
     if (w->way->place) return compare_stages(w);
     if (gs_are_divided(w->model)) return compare_copies(w);
     float *weights;

@@ -2,6 +2,7 @@
 
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
+#include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
 #include "train/state.h"
@@ -20,6 +21,9 @@ int gs_worker_threads(const gs_settings *s, int local) {
 
 static gs_status load_weights(gs_worker *w) {
     const gs_model *whole = gs_model_whole(w->model);
+    const float *carried = w->settings->carry ? gs_carry_weights(w->settings->carry) : NULL;
+    if (carried) return gs_model_write_weights(w->model, carried);
+    if (!w->settings->load) return GS_OK;
     float *host = malloc(whole->saved * sizeof(float) + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", whole->params);
     gs_status status = gs_safetensors_load(w->settings->load, whole, host);
@@ -61,6 +65,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
+                            .together = gs_together(s),
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
@@ -123,7 +128,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->model->label_smoothing = s->label_smoothing;
     GS_TRY(gs_offload_layers_create(w->model, &w->offload));
     GS_TRY(make_buffers(w, data));
-    if (s->load && !s->rehearses) GS_TRY(load_weights(w));
+    if (!s->rehearses) GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
 }
 

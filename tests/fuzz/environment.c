@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cli/draw/bars.h"
 #include "cli/launch/launch.h"
+#include "comm/inject/inject.h"
 #include "fuzz.h"
 
 FUZZ(in) {
@@ -23,7 +24,8 @@ FUZZ(in) {
                                         "MASTER_PORT",
                                         "SLURM_PROCID",
                                         "SLURM_NTASKS",
-                                        "SLURM_STEP_NODELIST"};
+                                        "SLURM_STEP_NODELIST",
+                                        "GRADSUM_FAULT"};
     enum { NAMES = sizeof names / sizeof *names };
     char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
     int count = fuzz_words(text, value);
@@ -37,6 +39,7 @@ FUZZ(in) {
     if (gs_rendezvous_from_environment(&r) == GS_OK && (r.rank < 0 || r.rank >= r.size || !(r.timeout > 0)))
         fuzz_wrong("rank %d of %d, time-out %g", r.rank, r.size, r.timeout);
     gs_comm_check_if_wanted(0, NULL);
+    gs_comm_inject_if_wanted(0, NULL);
     if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a time-out");
     gs_screen screen = gs_screen_of(stdout);
     if (screen.width < GS_SCREEN_LEAST || screen.width > 1000) fuzz_wrong("%d columns", screen.width);

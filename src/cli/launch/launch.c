@@ -3,8 +3,9 @@
  * They are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
  * threads, which a fork would not take along.
  */
-#include "cli/launch/launch.h"
 #include "cli/cli.h"
+#include "cli/launch/board.h"
+#include "cli/launch/elastic.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "comm/process.h"
@@ -24,41 +25,10 @@ static const double GRACE = 2;       /* seconds until they are told to end, and 
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
-typedef struct child {
-    pid_t pid;            /* 0: not running */
-    int status;           /* as waitpid says, once it has ended */
-    double stopped_since; /* seen stopped since then, while others had ended; 0: it is not */
-    char hangs
-        [80]; /* what it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang */
-} child;
-
-typedef struct launch_state {
-    const gs_launch *launch;
-    const gs_launch_place *place;
-    double timeout; /* seconds that a rank may be stopped once others have ended */
-    child child[GS_LAUNCH_MOST];
-    int running;
-    int why;           /* what they say of their failures (launch/launch_why.c) */
-    int failed;        /* the rank that failed first, or -1 */
-    int hung;          /* the rank that failed by being stopped too long after others ended; or -1 */
-    int failed_others; /* how many were running then, */
-    bool told;         /* and whether they had to be told to end */
-    int stopped_by;    /* the signal that asked us to stop, or 0 */
-    double stopped_at;
-    int next;       /* the next signal for those that still run: 0 none, SIGTERM or SIGKILL, */
-    double next_at; /* and when it is due */
-    sigset_t waited, before;
-} launch_state;
-
-/* The number of the first of these processes in the world. */
-static int first_of(const launch_state *s) {
-    return s->launch->node * s->launch->size;
-}
-
 /* ---- starting ---- */
 
 /* In the new process: die with the launcher, ignore the terminal, become gradsum again. */
-static void become_rank(const launch_state *s, char **argv, pid_t launcher, const cpu_set_t *share) {
+static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, const cpu_set_t *share) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
     /* Ctrl-C goes to the launcher alone, which passes it on. So each process gets it once, however it was sent. In a
@@ -74,60 +44,85 @@ static void become_rank(const launch_state *s, char **argv, pid_t launcher, cons
     _exit(GS_EXIT_FAILED);
 }
 
-static gs_status start(launch_state *s, const gs_launch_place *place) {
+static bool set_number(const char *name, int value) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    return setenv(name, text, 1) == 0;
+}
+
+static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
+    GS_TRY(gs_launch_place_for(place, s->launch, seat));
+    if (!s->board) return GS_OK;
+    const bool set = set_number("GRADSUM_RANK", s->rank[seat]) && set_number("GRADSUM_WORLD_SIZE", size) &&
+                     gs_board_set(s->board, seat);
+    return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
+}
+
+/* argv: the command, to be freed. */
+static gs_status make_argv(const gs_launch *launch, char ***argv) {
     int words = 0;
-    while (s->launch->command[words]) words++;
-    char **argv = calloc((size_t)words + 2, sizeof *argv);
-    if (!argv) return gs_fail(GS_E_MEMORY, "no memory for the command");
-    argv[0] = "gradsum";
-    memcpy(argv + 1, s->launch->command, (size_t)words * sizeof *argv);
-    gs_status status = GS_OK;
-    pid_t launcher = getpid();
-    for (int r = 0; status == GS_OK && r < s->launch->size; r++) {
-        status = gs_launch_place_for(place, s->launch, r);
-        if (status != GS_OK) break;
-        cpu_set_t share;
-        bool bind = s->launch->bind && s->launch->size > 1 && gs_cores_share(r, s->launch->size, &share);
-        pid_t pid = fork();
-        if (pid == 0) become_rank(s, argv, launcher, bind ? &share : NULL);
-        if (pid < 0) {
-            status = gs_fail(GS_E_MEMORY, "cannot start process %d of %d: %s", r, s->launch->size,
-                             strerror(errno));
-        } else {
-            s->child[r].pid = pid;
-            s->running++;
-        }
-    }
+    while (launch->command[words]) words++;
+    *argv = calloc((size_t)words + 2, sizeof **argv);
+    if (!*argv) return gs_fail(GS_E_MEMORY, "no memory for the command");
+    (*argv)[0] = "gradsum";
+    memcpy(*argv + 1, launch->command, (size_t)words * sizeof **argv);
+    return GS_OK;
+}
+
+gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
+    const gs_launch *l = s->launch;
+    char **argv;
+    cpu_set_t share;
+    const pid_t launcher = getpid();
+    GS_TRY(set_environment(s, place, seat, size));
+    GS_TRY(make_argv(l, &argv));
+    const bool bind = l->bind && l->size > 1 && gs_cores_share(seat, l->size, &share);
+    const pid_t pid = fork();
+    if (pid == 0) become_rank(s, argv, launcher, bind ? &share : NULL);
     free(argv);
-    return status;
+    if (pid < 0)
+        return gs_fail(GS_E_MEMORY, "cannot start process %d of %d: %s", seat, l->size, strerror(errno));
+    s->child[seat] = (gs_launch_child){.pid = pid};
+    s->running++;
+    return GS_OK;
+}
+
+static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
+    for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->node * s->launch->size + r;
+    for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
+    return GS_OK;
 }
 
 /* ---- watching ---- */
 
-static void send_all(const launch_state *s, int number) {
+static void send_all(const gs_launch_state *s, int number) {
     for (int r = 0; r < s->launch->size; r++)
         if (s->child[r].pid > 0) kill(s->child[r].pid, number);
 }
 
-static void plan(launch_state *s, int number, double seconds) {
+static void plan(gs_launch_state *s, int number, double seconds) {
     s->next = number;
     s->next_at = gs_seconds() + seconds;
 }
 
-static void note_hanging(child *c, bool only_stopped) {
+static void note_hanging(gs_launch_child *c, bool only_stopped) {
     char does[60];
     if (c->pid <= 0 || c->hangs[0] || (only_stopped && !gs_process_is_stopped(c->pid))) return;
     gs_process_does(c->pid, does, sizeof does);
     snprintf(c->hangs, sizeof c->hangs, "process %d %s", (int)c->pid, does);
 }
 
-static void note_all_hanging(launch_state *s, bool only_stopped) {
+void gs_launch_note_hanging(gs_launch_child *c) {
+    note_hanging(c, false);
+}
+
+static void note_all_hanging(gs_launch_state *s, bool only_stopped) {
     for (int r = 0; r < s->launch->size && !s->stopped_by; r++) note_hanging(&s->child[r], only_stopped);
 }
 
 /* A rank has failed. The first one to fail is to blame. But a rank that was killed is the cause even if another was
  * seen first: one that merely exits may have done so because it noticed the loss. */
-static void note_failure(launch_state *s, int rank) {
+void gs_launch_note_failure(gs_launch_state *s, int rank) {
     bool worse =
         s->failed >= 0 && WIFEXITED(s->child[s->failed].status) && WIFSIGNALED(s->child[rank].status);
     if (s->failed < 0) s->failed_others = s->running;
@@ -137,7 +132,7 @@ static void note_failure(launch_state *s, int rank) {
 }
 
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */
-static void look_for_stopped(launch_state *s) {
+static void look_for_stopped(gs_launch_state *s) {
     for (int r = 0; r < s->launch->size; r++)
         if (s->child[r].pid > 0 && !gs_process_is_stopped(s->child[r].pid)) return;
     if (s->running == 0 || s->failed < 0 || s->stopped_by || s->next != SIGTERM) return;
@@ -146,11 +141,12 @@ static void look_for_stopped(launch_state *s) {
 }
 
 /* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
-static void look_for_hanging(launch_state *s) {
+static void look_for_hanging(gs_launch_state *s) {
     const double now = gs_seconds();
     if (s->failed >= 0 || s->stopped_by || s->running == s->launch->size) return;
+    if (s->elastic && !gs_elastic_is_ending(s)) return; /* the others notice it */
     for (int r = 0; r < s->launch->size && s->failed < 0; r++) {
-        child *c = &s->child[r];
+        gs_launch_child *c = &s->child[r];
         if (c->pid <= 0 || !gs_process_is_stopped(c->pid)) {
             c->stopped_since = 0;
         } else if (c->stopped_since <= 0) {
@@ -165,7 +161,7 @@ static void look_for_hanging(launch_state *s) {
 }
 
 /* Seconds until look_for_hanging may find something, 1 at most. */
-static double until_hanging(const launch_state *s) {
+static double until_hanging(const gs_launch_state *s) {
     double left = 1;
     for (int r = 0; r < s->launch->size; r++) {
         double since = s->child[r].stopped_since, own = since + s->timeout - gs_seconds();
@@ -174,7 +170,7 @@ static double until_hanging(const launch_state *s) {
     return left > 0.001 ? left : 0.001;
 }
 
-static void reap(launch_state *s) {
+static void reap(gs_launch_state *s) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         for (int r = 0; r < s->launch->size; r++) {
@@ -182,14 +178,17 @@ static void reap(launch_state *s) {
             s->child[r].pid = 0;
             s->child[r].status = status;
             s->running--;
-            if (status != 0) note_failure(s, r);
+            if (status != 0 && s->elastic)
+                gs_elastic_lost(s, r);
+            else if (status != 0)
+                gs_launch_note_failure(s, r);
         }
     }
     look_for_hanging(s);
     look_for_stopped(s);
 }
 
-static void stop(launch_state *s, int number) {
+static void stop(gs_launch_state *s, int number) {
     double now = gs_seconds();
     if (number == SIGUSR1) { /* they make a checkpoint, and go on */
         send_all(s, number);
@@ -199,7 +198,7 @@ static void stop(launch_state *s, int number) {
         send_all(s, SIGKILL);
     } else if (!s->stopped_by) {
         send_all(s, number);
-        const char *folder = s->place->folder;
+        const char *folder = s->place.folder;
         bool meeting = *folder && access(folder, F_OK) == 0; /* there is nothing to save yet */
         plan(s, SIGTERM, meeting ? GRACE : GRACE_STOP);
     }
@@ -209,9 +208,10 @@ static void stop(launch_state *s, int number) {
     }
 }
 
-static void watch(launch_state *s) {
+static void watch(gs_launch_state *s) {
     while (s->running > 0) {
         double most = until_hanging(s);
+        if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
             double left = s->next_at - gs_seconds();
             if (left <= 0) {
@@ -231,7 +231,7 @@ static void watch(launch_state *s) {
 }
 
 /* From here on signals wait until watch() takes them. One that is ignored (nohup) stays ignored. */
-static void take_signals(launch_state *s) {
+static void take_signals(gs_launch_state *s) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
     sigemptyset(&s->waited);
     sigaddset(&s->waited, SIGCHLD);
@@ -244,95 +244,48 @@ static void take_signals(launch_state *s) {
     sigprocmask(SIG_BLOCK, &s->waited, &s->before);
 }
 
-/* ---- the end ---- */
-
-static void say_status(const launch_state *s, int rank) {
-    int status = s->child[rank].status;
-    fprintf(stderr, "gradsum launch: rank %d ", first_of(s) + rank);
-    if (WIFSIGNALED(status) && s->told && rank != s->failed)
-        fprintf(stderr, "failed"); /* by its own account; the signal was the launcher's */
-    else if (WIFSIGNALED(status))
-        fprintf(stderr, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
-        fprintf(stderr, "failed with exit status %d", WEXITSTATUS(status));
-}
-
-/* "gradsum launch: rank 2 hangs: process 4711 is stopped; rank 0: ..." */
-static void say_why(const launch_state *s, const gs_launch_why *why) {
-    fprintf(stderr, "gradsum launch: ");
-    for (int r = 0; r < s->launch->size; r++)
-        if (s->child[r].hangs[0]) fprintf(stderr, "rank %d hangs: %s; ", first_of(s) + r, s->child[r].hangs);
-    fprintf(stderr, "%s", why->message);
-}
-
-/* The last line. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
- * another one, the message of the first says which. */
-static void say_failure(const launch_state *s) {
-    gs_launch_why why;
-    if (s->hung >= 0) {
-        fprintf(stderr, "gradsum launch: rank %d hangs: %s", first_of(s) + s->hung, s->child[s->hung].hangs);
-        if (s->failed_others > 0) fprintf(stderr, "; ended the other %d that still ran", s->failed_others);
-        fputc('\n', stderr);
-        return;
+/* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
+ * which stay blocked between two: one that comes then is taken by the next. */
+static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
+    const gs_launch *launch = gs_restarts_attempt(restarts);
+    const bool first = !s->launch;
+    *s = (gs_launch_state){.launch = launch,
+                           .failed = -1,
+                           .hung = -1,
+                           .timeout = gs_launch_timeout(launch),
+                           .why = s->why,
+                           .waited = s->waited,
+                           .before = s->before};
+    gs_launch_why_clear(s->why);
+    gs_status status = gs_launch_place_create(launch, &s->place);
+    if (status == GS_OK) status = gs_elastic_create(s);
+    if (status == GS_OK) {
+        if (first) take_signals(s);
+        status = start(s, &s->place);
+        if (status == GS_OK) status = gs_launch_place_open(&s->place);
+        if (status != GS_OK) send_all(s, SIGKILL);
+        watch(s);
+        gs_elastic_close(s);
     }
-    bool told = WIFEXITED(s->child[s->failed].status) && gs_launch_why_first(s->why, &why);
-    const int reporter = told ? why.rank - first_of(s) : -1;
-    if (told && why.code == GS_E_PEER)
-        say_why(s, &why);
-    else
-        say_status(s, told && reporter >= 0 && reporter < s->launch->size ? reporter : s->failed);
-    if (s->failed_others > 0)
-        fprintf(stderr, s->told ? "; ended the other %d" : "; the other %d ended too", s->failed_others);
-    fputc('\n', stderr);
-}
-
-/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
-static int stopped_itself(const launch_state *s) {
-    for (int r = 0; r < s->launch->size && !s->told; r++) {
-        int status = s->child[r].status;
-        if (WIFEXITED(status) && WEXITSTATUS(status) > 128) return WEXITSTATUS(status) - 128;
-    }
-    return 0;
-}
-
-static int outcome(const launch_state *s) {
-    int usage = 0, ended = 0; /* ended by us before they could say the same */
-    for (int r = 0; r < s->launch->size; r++) {
-        int status = s->child[r].status;
-        usage += WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
-        ended += s->told && WIFSIGNALED(status);
-    }
-    if (s->failed < 0) return GS_EXIT_OK;
-    int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
-    if (signal_number) {
-        fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", signal_number,
-                strsignal(signal_number));
-        return 128 + signal_number;
-    }
-    if (usage < s->launch->size)
-        return say_failure(s), usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;
-    if (usage > 1) fprintf(stderr, "gradsum launch: all %d processes failed with this error\n", usage);
-    return GS_EXIT_USAGE;
+    const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
+    gs_launch_place_remove(&s->place, awaited ? launch->nodes * launch->size : 0);
+    gs_elastic_free(s);
+    if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
+    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    return GS_EXIT_FAILED;
 }
 
 int gs_launch_run(const gs_launch *launch) {
-    launch_state s = {.launch = launch, .failed = -1, .hung = -1, .timeout = gs_launch_timeout(launch)};
-    gs_launch_place place;
-    gs_status status = gs_launch_place_create(launch, &place);
-    s.why = gs_launch_why_create();
-    if (status == GS_OK) {
-        s.place = &place;
-        take_signals(&s);
-        status = start(&s, &place);
-        if (status == GS_OK) status = gs_launch_place_open(&place);
-        if (status != GS_OK) send_all(&s, SIGKILL);
-        watch(&s);
+    gs_launch_state s = {.why = gs_launch_why_create()};
+    gs_restarts *restarts;
+    int exit_status = GS_EXIT_FAILED;
+    bool again = gs_restarts_create(launch, &restarts) == GS_OK;
+    if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    while (again) {
+        again = false;
+        exit_status = attempt(&s, restarts, &again);
     }
-    const bool awaited = launch->nodes > 1 && s.failed >= 0 && !s.stopped_by;
-    gs_launch_place_remove(&place, awaited ? launch->nodes * launch->size : 0);
-    int exit_status = status == GS_OK ? outcome(&s) : GS_EXIT_FAILED;
+    gs_restarts_free(restarts);
     if (s.why >= 0) close(s.why);
-    if (status == GS_OK) return exit_status;
-    fprintf(stderr, "gradsum launch: %s\n", gs_message());
-    return GS_EXIT_FAILED;
+    return exit_status;
 }

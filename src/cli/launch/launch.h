@@ -19,13 +19,15 @@ typedef struct gs_launch {
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* each process keeps to cores of its own, where there are enough */
+    const char *elastic;     /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
+    int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
     char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
  * ended with 2, 128 + N if signal N stopped them, else 1; with one message on standard error. When one process fails,
- * the others are stopped. A rank that stays stopped (SIGSTOP) for longer than the time-out after another has ended
- * counts as failed. */
+ * the others are stopped, and all start again where launch->restarts says so. A rank that stays stopped (SIGSTOP)
+ * for longer than the time-out after another has ended counts as failed. */
 int gs_launch_run(const gs_launch *);
 
 /* ---- launch_why.c: what the processes say of their failures ---- */
@@ -39,9 +41,21 @@ typedef struct gs_launch_why {
 /* Memory that the processes inherit: its descriptor, or -1. */
 int gs_launch_why_create(void);
 
+/* The descriptor that the variable names, if it is that of memory of this name; -1: it may be left over from elsewhere. */
+int gs_launch_inherited(const char *variable, const char *name);
+
 /* In a process of a launch: report why it fails; *said: another one has reported the same before. Elsewhere nothing
  * happens. */
 bool gs_launch_why_tell(gs_status, const char *message, bool *said);
+
+/* In rank 0 of a launch: a step has been made. Only the first call does anything. */
+void gs_launch_why_step(void);
+
+/* Has gs_launch_why_step been called in this attempt? */
+bool gs_launch_why_stepped(int file);
+
+/* Forget all, for another attempt. */
+void gs_launch_why_clear(int file);
 
 /* The first failure. Those of ranks that merely lost another one (GS_E_PEER) count last. False: no rank has reported
  * one. */
@@ -69,6 +83,9 @@ gs_status gs_launch_place_open(const gs_launch_place *);
 
 /* Set the environment of this process to what `rank`, the next to be started, is to find. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_launch_place_for(const gs_launch_place *, const gs_launch *, int rank);
+
+/* Undo what gs_launch_place_for has done to the user's POCL_CACHE_DIR, which another place is to begin with. */
+void gs_launch_place_forget(const gs_launch_place *);
 
 /* The value that the command itself gives this option, such as "--timeout"; NULL: none. */
 const char *gs_launch_option(const gs_launch *, const char *name);

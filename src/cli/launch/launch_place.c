@@ -167,6 +167,10 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }
 
+void gs_launch_place_forget(const gs_launch_place *place) {
+    if (!place->cache || setenv("POCL_CACHE_DIR", place->cache, 1) != 0) unsetenv("POCL_CACHE_DIR");
+}
+
 void gs_launch_place_remove(gs_launch_place *place, int members) {
     const long strangers = place->server ? gs_store_server_strangers(place->server) : 0;
     if (strangers > 0)
@@ -177,5 +181,6 @@ void gs_launch_place_remove(gs_launch_place *place, int members) {
     if (place->server && members > 0) gs_store_server_linger(place->server, members, LINGER);
     gs_store_server_free(place->server);
     if (place->folder[0]) gs_file_remove_folder(place->folder);
+    gs_launch_place_forget(place);
     free(place->cache);
 }

@@ -23,14 +23,18 @@ int gs_launch_why_create(void) {
     return file;
 }
 
-/* The launcher's memory, if that is what the variable names: the variable may be left over from elsewhere. */
-static int inherited(void) {
-    const char *number = getenv(VARIABLE);
-    char path[64], target[64] = "";
+int gs_launch_inherited(const char *variable, const char *name) {
+    const char *number = getenv(variable);
+    char path[64], target[64] = "", wanted[64];
     if (!number) return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", atoi(number));
+    snprintf(wanted, sizeof wanted, "/memfd:%s", name);
     if (readlink(path, target, sizeof target - 1) < 0) return -1;
-    return strncmp(target, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0 ? atoi(number) : -1;
+    return strncmp(target, wanted, strlen(wanted)) == 0 ? atoi(number) : -1;
+}
+
+static int inherited(void) {
+    return gs_launch_inherited(VARIABLE, NAME);
 }
 
 /* Of the lines with this code and message ("1 why\n"), is that of `rank` the first? All lines are written, each at
@@ -62,6 +66,30 @@ bool gs_launch_why_tell(gs_status code, const char *message, bool *said) {
     return true;
 }
 
+/* A line with GS_OK. */
+void gs_launch_why_step(void) {
+    static const char line[] = "0 0 has made a step\n";
+    static bool told;
+    if (told) return;
+    told = true;
+    const int file = inherited();
+    if (file >= 0 && write(file, line, sizeof line - 1) < 0)
+        return; /* then the first step is told by no one */
+}
+
+bool gs_launch_why_stepped(int file) {
+    const ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+        if (strncmp(line, "0 0 ", 4) == 0) return true;
+    return false;
+}
+
+void gs_launch_why_clear(int file) {
+    if (file < 0 || ftruncate(file, 0) != 0) return;
+    lseek(file, 0, SEEK_SET); /* the processes write where the last one ended */
+}
+
 bool gs_launch_why_first(int file, gs_launch_why *out) {
     bool found = false;
     ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
@@ -70,6 +98,7 @@ bool gs_launch_why_first(int file, gs_launch_why *out) {
         int rank, code, used = 0;
         *end = '\0';
         if (sscanf(line, "%d %d %n", &rank, &code, &used) != 2 || used == 0) continue;
+        if (code == GS_OK) continue; /* that a step was made */
         if (found && !(out->code == GS_E_PEER && code != GS_E_PEER)) continue;
         *out = (gs_launch_why){.rank = rank, .code = (gs_status)code};
         snprintf(out->message, sizeof out->message, "%s", line + used);

@@ -48,11 +48,11 @@ static sum sum_of(const gs_step_layout *l, int rank, gs_span_kind kind) {
 }
 
 void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count, char *text, size_t size) {
-    const gs_layer *net = l->plan->net;
+    const gs_model *m = l->divided ? l->divided : l->plan;
+    const gs_layer *net = m->net;
     int begin = -1, last = -1;
     for (int i = 0; i < net->children; i++) {
-        const size_t at = net->child[i]->at,
-                     end = i + 1 < net->children ? net->child[i + 1]->at : l->plan->params;
+        const size_t at = net->child[i]->at, end = i + 1 < net->children ? net->child[i + 1]->at : m->params;
         if (at == end || at < first || at >= first + count) continue;
         if (begin < 0) begin = i;
         last = i;
@@ -89,8 +89,10 @@ static int chunks_of(const gs_step_layout *l) {
 }
 
 static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
-    static const char *const words[] = {"worker",   "layers",  "forward ms", "backward ms",
-                                        "waits ms", "sends B", NULL};
+    const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
+    const char *const words[] = {
+        "worker", "layers", "forward ms", "backward ms", "waits ms", "sends B", groups ? "sums B" : NULL,
+        NULL};
     const double all = time_of_pipeline(l);
     double busy = 0;
     int micro = 0;
@@ -104,12 +106,13 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         if (f->rows == GS_STEP_ROWS ||
             gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK)
             continue;
-        cell(f, 0, "%d, stage %d", r, share.place.stage);
+        cell(f, 0, groups ? "%d, s%d p%d" : "%d, stage %d", r, share.place.stage, share.place.part);
         cell(f, 1, "%.20s", share.layers);
         cell(f, 2, "%.1f", 1e3 * forward.seconds);
         cell(f, 3, "%.1f", 1e3 * backward.seconds);
         cell(f, 4, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
         cell(f, 5, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
+        if (groups) cell(f, 6, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_SUM).bytes));
         f->rows++;
     }
     const gs_bubble *b = &l->result.bubble;

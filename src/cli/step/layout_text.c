@@ -53,7 +53,8 @@ static char digit(int n) {
 
 static void show_pipeline(const gs_step_layout *s) {
     printf("0>>  forward of micro-batch 0     0<<  its backward     .  waits\n"
-           "s    sums gradients               u    update           l  loads samples\n\n");
+           "s    sums gradients               u    update           l  loads samples\n%s\n",
+           s->layout.tp > 1 ? "s1 p0  stage 1, part 0 of its layers, with the sums in their group\n" : "");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {
         static const char marks[GS_PHASES] = {'l', '.', '.', '.', 'u'};
@@ -79,7 +80,8 @@ static void show_pipeline(const gs_step_layout *s) {
                 paint(&l, t->start, t->end, t->kind == GS_SPAN_STAGE_FORWARD ? '>' : '<', digit(t->index));
         }
         const gs_place place = gs_place_of(&s->layout, r);
-        snprintf(label, sizeof label, "%d, stage %d", r, place.stage);
+        snprintf(label, sizeof label, s->layout.tp > 1 ? "%d, s%d p%d" : "%d, stage %d", r, place.stage,
+                 place.part);
         print(label, &l);
     }
 }

@@ -17,6 +17,14 @@ static gs_gloo_code reduce(const gs_comm *c, const gs_call *call, void *data, gs
     return gs_gloo_collective(s->gloo, call, NULL, used_up, gs_gloo_milliseconds(c->timeout), e);
 }
 
+/* Of `peer`, or of all (-1), this rank has heard that they have come as far as this call. */
+static void hear(const gs_comm *c, int peer, const gs_call *call) {
+    const gs_gloo_state *s = c->state;
+    const uint64_t word = gs_call_pack(call);
+    for (int r = peer < 0 ? 0 : peer; r < (peer < 0 ? c->size : peer + 1); r++)
+        atomic_store_explicit(&s->heard[r], word, memory_order_relaxed);
+}
+
 static gs_status lost(gs_comm *c, const gs_call *call, const gs_gloo_error *e) {
     const gs_gloo_state *s = c->state;
     const char *what = gs_call_text(call, false);
@@ -47,7 +55,9 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
         else
             code = gs_gloo_collective(s->gloo, call, in, out, gs_gloo_milliseconds(c->timeout), &e);
     }
-    return code == GS_GLOO_OK ? GS_OK : lost(c, call, &e);
+    if (code != GS_GLOO_OK) return lost(c, call, &e);
+    hear(c, -1, call);
+    return GS_OK;
 }
 
 /* ---- messages ---- */
@@ -66,9 +76,13 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     gs_gloo_state *s = c->state;
     gs_gloo_error e;
     if (atomic_load(&s->failed)) return gs_gloo_failed(s);
-    if (bytes == 0 ||
-        gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK)
+    if (bytes == 0) return GS_OK;
+    if (gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK) {
+        gs_call theirs = *envelope->call; /* a message was sent by the other */
+        if (!gs_is_part(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
+        hear(c, envelope->peer, &theirs);
         return GS_OK;
+    }
     return gs_gloo_lost(c, &e, envelope->peer, "%s", gs_call_text(envelope->call, false));
 }
 

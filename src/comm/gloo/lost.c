@@ -92,11 +92,22 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
                          char *message, size_t size) {
     const gs_gloo_state *s = c->state;
     long *pid = calloc((size_t)(unsigned)c->size, sizeof *pid);
+    uint64_t *last = calloc((size_t)(unsigned)c->size, sizeof *last);
     for (int r = 0; pid && r < c->size; r++) pid[r] = gs_gloo_process(s, r);
-    gs_waits late = {s->noun, c->size,    c->rank, c->timeout,    awaited,
-                     one_of,  notes->age, pid,     notes->silent, (const char(*)[GS_ADDRESS])s->address};
+    for (int r = 0; last && r < c->size; r++) last[r] = atomic_load(&s->heard[r]);
+    gs_waits late = {.noun = s->noun, .size = c->size, .rank = c->rank, .timeout = c->timeout};
+    late.awaited = awaited;
+    late.one_of = one_of;
+    late.age = notes->age;
+    late.pid = pid;
+    late.silent = notes->silent;
+    late.address = (const char(*)[GS_ADDRESS])s->address;
+    late.host = (const char(*)[GS_HOST])s->host;
+    late.last = last;
+    late.did = "was last heard of in";
     if (pid && notes->age && notes->silent) gs_waits_explain(&late, message, size);
     free(pid);
+    free(last);
 }
 
 /* Why `what` failed with `e`, in one sentence. `peer` is the other rank of the operation, or -1. The caller holds the
@@ -125,6 +136,7 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     } else if (losses > 0) {
         gs_append_ranks(message, size, s->noun, 0, c->size, lost);
         gs_append(message, size, " %s lost (%s)", losses > 1 ? "were" : "was", how);
+        gs_append_hosts(message, size, c->size, lost, (const char(*)[GS_HOST])s->host);
     } else if (e->code == GS_GLOO_TIMEOUT && lost) {
         for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
         explain_late(c, lost, peer < 0, &notes, message, size);

@@ -67,11 +67,15 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_passport *all, int
 static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state *s) {
     long *pid = calloc((size_t)size, sizeof *pid);
     s->address = calloc((size_t)size, sizeof *s->address);
-    for (int r = 0; pid && s->address && r < size; r++) {
+    s->host = calloc((size_t)size, sizeof *s->host);
+    s->heard = calloc((size_t)size, sizeof *s->heard);
+    const bool room = pid && s->address && s->host && s->heard;
+    for (int r = 0; room && r < size; r++) {
         pid[r] = all[r].pid;
+        snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].place, " "), all[r].place);
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
-    s->process = pid && s->address ? gs_processes_watch(size, pid) : NULL;
+    s->process = room ? gs_processes_watch(size, pid) : NULL;
     free(pid);
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
@@ -121,5 +125,7 @@ void gs_gloo_disconnect(gs_gloo_state *s, int size) {
     gs_processes_unwatch(size, s->process);
     gs_links_free(s->links);
     free(s->address);
+    free(s->host);
+    free(s->heard);
     pthread_mutex_destroy(&s->list);
 }

@@ -31,6 +31,8 @@ typedef struct gs_gloo_state {
     gs_scratch scratch;          /* of the collective under way */
     char *folder;                /* where the ranks have met */
     char (*address)[GS_ADDRESS]; /* [size] */
+    char (*host)[GS_HOST];       /* [size] */
+    _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     gs_links *links;
     pthread_mutex_t waits; /* of the next three: */
     bool *late, *silent;   /* [size] those for whom this rank waited too long; to whom nothing gets through */

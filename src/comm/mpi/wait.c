@@ -111,8 +111,18 @@ static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
     double *age = calloc(n * n, sizeof *age); /* what the others wait for is not known */
     if (peer < 0 && c->size == 2) peer = 1 - c->rank;
     for (int r = 0; late && r < c->size; r++) late[r] = peer < 0 ? r != c->rank : r == peer;
-    gs_waits waits = {s->noun, c->size, c->rank, c->timeout, late, peer < 0, age, s->pid, NULL, NULL};
+    char(*host)[GS_HOST] = gs_hosts_here(c->size, s->pid);
+    const gs_waits waits = {.noun = s->noun,
+                            .size = c->size,
+                            .rank = c->rank,
+                            .timeout = c->timeout,
+                            .awaited = late,
+                            .one_of = peer < 0,
+                            .age = age,
+                            .pid = s->pid,
+                            .host = (const char(*)[GS_HOST])host};
     if (late && age) gs_waits_explain(&waits, why, sizeof why);
+    free(host);
     free(late);
     free(age);
     return gs_mpi_fail_call(c, call, why);

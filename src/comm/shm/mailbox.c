@@ -26,6 +26,7 @@ static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e) {
 
 static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, gs_shm_mailbox **box) {
     if (gs_shm_has_failed(m)) return gs_shm_failed(m);
+    gs_shm_begin(m, e->call);
     if ((*box = mailbox_of(m, e))) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
                    m->noun, m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);

@@ -131,31 +131,45 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
     bool awaited[GS_SHM_RANKS] = {false};
+    uint64_t last[GS_SHM_RANKS];
+    char(*host)[GS_HOST] = gs_hosts_here(m->size, m->pid);
     double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
     for (size_t i = 0; age && i < pairs; i++) {
         uint64_t since = atomic_load(&m->waits[i]);
         age[i] = since == 0 ? 0 : now - (double)since * 1e-9;
     }
+    for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->seats[r].last);
     for (int r = 0; r < m->size; r++)
         awaited[r] = r != m->rank && (w->from < 0 || w->from == r) && !w->is(w, r);
     snprintf(message, size, "%s %d: %s: ", m->noun, m->rank, what);
-    gs_waits late = {m->noun, m->size, m->rank, w->timeout, awaited, false, age, m->pid, NULL, NULL};
+    const gs_waits late = {.noun = m->noun,
+                           .size = m->size,
+                           .rank = m->rank,
+                           .timeout = w->timeout,
+                           .awaited = awaited,
+                           .age = age,
+                           .pid = m->pid,
+                           .host = (const char(*)[GS_HOST])host,
+                           .last = last,
+                           .did = "last began"};
     if (age) gs_waits_explain(&late, message, size);
     free(age);
+    free(host);
 }
 
 /* Can what w waits for still happen? If not, all ranks fail. */
 static void look_for_losses(const gs_shm_wait *w, bool late) {
     gs_shm *m = w->shm;
-    char who[200], message[GS_LAST_WORDS];
+    char who[200], where[GS_HOST] = "?", message[GS_LAST_WORDS];
     const char *what = gs_call_text(w->call, false);
     int lost;
     if (missing(w, has_left, who, sizeof who) > 0)
         snprintf(message, sizeof message, "%s %d: %s: %s ended without it", m->noun, m->rank, what, who);
-    else if ((lost = missing(w, has_ended, who, sizeof who)) > 0)
-        snprintf(message, sizeof message, "%s %d: %s: %s %s lost (the process has ended)", m->noun, m->rank,
-                 what, who, lost > 1 ? "were" : "was");
-    else if (late && missing(w, NULL, who, sizeof who) > 0)
+    else if ((lost = missing(w, has_ended, who, sizeof who)) > 0) {
+        gethostname(where, sizeof where - 1);
+        snprintf(message, sizeof message, "%s %d: %s: %s %s lost (the process has ended) on host %s", m->noun,
+                 m->rank, what, who, lost > 1 ? "were" : "was", where);
+    } else if (late && missing(w, NULL, who, sizeof who) > 0)
         explain_late(w, what, message, sizeof message);
     else
         return;
@@ -195,6 +209,10 @@ gs_status gs_shm_meet(gs_shm *m, const gs_call *call, double timeout) {
     atomic_store(&m->header->seats[m->rank].arrived, m->meetings);
     gs_shm_wake(m);
     return gs_shm_wait_for(&w);
+}
+
+void gs_shm_begin(const gs_shm *m, const gs_call *call) {
+    atomic_store_explicit(&m->header->seats[m->rank].last, gs_call_pack(call), memory_order_relaxed);
 }
 
 /* The others compare after the first meeting of a collective, when a fast rank may already have shown its next call. So

@@ -206,6 +206,7 @@ static gs_status spread(gs_comm *c, const gs_call *call, const void *from, void 
 static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     const gs_shm *m = shm_of(c);
     if (gs_shm_has_failed(m)) return gs_shm_failed(m);
+    gs_shm_begin(m, call);
     if (call->operation == GS_BARRIER) return all_have_put(c, call, 0);
     if (call->count == 0) return GS_OK;
     switch (call->operation) {

@@ -23,6 +23,7 @@ typedef struct gs_shm_seat {
     _Alignas(GS_SHM_LINE) _Atomic uint32_t arrived; /* meetings that it has come to */
     atomic_bool left;                               /* its comm was freed */
     gs_call call[2];                                /* of the last two collectives */
+    _Atomic uint64_t last; /* the last operation that it has begun (gs_call_pack), for messages of failures */
 } gs_shm_seat;
 
 /* The copy of a message. */
@@ -103,6 +104,7 @@ gs_status gs_shm_meet(gs_shm *, const gs_call *, double timeout);
 
 /* A collective begins: show the call to the others, and after the first meeting check that all make the same call.
  * Anything else is a mistake in the program. */
+void gs_shm_begin(const gs_shm *, const gs_call *); /* any operation: shown in messages of failures */
 void gs_shm_show(gs_shm *, const gs_call *);
 void gs_shm_compare(const gs_shm *, const gs_call *);
 

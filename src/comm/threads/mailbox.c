@@ -14,6 +14,7 @@
  * at each of its sends. So whenever a rank is further ahead than ever before, one more copy is made, even if one is
  * spare. This happens in the first steps. After that a spare copy is there whenever one is needed.
  */
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/wait.h"
 #include "comm/threads/team.h"
@@ -172,9 +173,15 @@ static void fail_waiting_locked(const gs_comm *c, const gs_envelope *e, size_t b
         gs_call_describe(e->call, false, what, sizeof what);
     else
         snprintf(what, sizeof what, "recv of %zu bytes", bytes);
+    bool *awaited = gone ? NULL : calloc((size_t)t->size, sizeof *awaited);
     if (!gone) snprintf(within, sizeof within, " within %g s", c->timeout);
     snprintf(message, sizeof message, "rank %d: %s: rank %d %s%s", t->first_rank + c->rank, what,
              t->first_rank + e->peer, gone ? "ended without sending" : "sent nothing", within);
+    if (awaited) {
+        awaited[e->peer] = true;
+        gs_team_append_cause_locked(t, c->rank, c->timeout, awaited, message, sizeof message);
+        free(awaited);
+    }
     gs_team_fail_locked(t, message);
 }
 
@@ -188,11 +195,13 @@ static gs_team_copy *wait_for_copy(gs_comm *c, const gs_envelope *e, gs_mailbox 
     bool in_time = true;
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&m->first) && !atomic_load(&t->failed)) {
+        if (m->since <= 0) m->since = gs_seconds();
         if (in_time && !t->seats[e->peer].left)
             in_time = gs_team_sleep_locked(t, deadline);
         else
             fail_waiting_locked(c, e, bytes);
     }
+    m->since = 0;
     gs_team_copy *k = atomic_load(&t->failed) ? NULL : atomic_load(&m->first);
     if (k) atomic_store(&m->first, k->next);
     pthread_mutex_unlock(&t->lock);

@@ -5,7 +5,9 @@
 #include "comm/threads/team.h"
 #include "core/clock.h"
 #include "core/wait.h"
+#include "core/text.h"
 #include "comm/rank_list.h"
+#include "comm/waits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +57,55 @@ static int describe_missing(gs_team *t, int rank, bool left, char *text, size_t 
     return gs_append_ranks(text, size, "rank", t->first_rank, t->size, t->missing);
 }
 
+/* age[a * size + b]: seconds that rank a has slept for rank b. */
+static void measure_waits_locked(const gs_team *t, double *age) {
+    const double now = gs_seconds();
+    const int n = t->size;
+    for (int i = 0; i < 2 * n * n; i++) { /* mailboxes: of (part, from, to) */
+        const int from = i / n % n, to = i % n;
+        if (t->mailboxes[i].since > 0) age[to * n + from] = now - t->mailboxes[i].since;
+    }
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n && t->seats[a].since > 0; b++)
+            if (atomic_load(&t->seats[b].arrivals) < atomic_load(&t->seats[a].arrivals))
+                age[a * n + b] = now - t->seats[a].since;
+}
+
+void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const bool *awaited, char *text,
+                                 size_t size) {
+    const size_t n = (size_t)t->size;
+    double *age = calloc(n * n, sizeof *age);
+    long *pid = calloc(n, sizeof *pid); /* none is a process */
+    bool *blamed = calloc(n, sizeof *blamed), among = true;
+    const gs_waits w = {.noun = "rank",
+                        .first = t->first_rank,
+                        .size = t->size,
+                        .rank = rank,
+                        .timeout = timeout,
+                        .awaited = awaited,
+                        .age = age,
+                        .pid = pid};
+    if (age && pid && blamed) {
+        measure_waits_locked(t, age);
+        const int count = gs_waits_blame(&w, blamed);
+        int waited_for = 0;
+        for (int r = 0; r < t->size; r++) {
+            among = among && (!blamed[r] || awaited[r]);
+            waited_for += awaited[r];
+        }
+        if (count > 0 && !among) {
+            gs_append(text, size, ", which wait%s for ", waited_for > 1 ? "" : "s");
+            gs_append_ranks(text, size, "rank", t->first_rank, t->size, blamed);
+        } else if (count == 0) {
+            gs_append(text, size, "; all are waiting for others");
+            gs_waits_append_all(&w, text, size);
+        }
+    }
+    free(age);
+    free(pid);
+    free(blamed);
+}
+
 /* The slow part of meet: sleep until meeting number `meeting` is over. */
 static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     gs_team *t = c->state;
@@ -64,6 +115,7 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     pthread_mutex_lock(&t->lock);
     while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
         char missing[200], message[GS_LAST_WORDS];
+        if (t->seats[c->rank].since <= 0) t->seats[c->rank].since = gs_seconds();
         bool gone = describe_missing(t, c->rank, true, missing, sizeof missing) > 0;
         if (in_time && !gone) {
             in_time = gs_team_sleep_locked(t, deadline);
@@ -77,8 +129,10 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
         else
             snprintf(message, sizeof message, "rank %d: %s: %s did not arrive within %g s", me, what, missing,
                      c->timeout);
+        if (!gone) gs_team_append_cause_locked(t, c->rank, c->timeout, t->missing, message, sizeof message);
         gs_team_fail_locked(t, message);
     }
+    t->seats[c->rank].since = 0;
     gs_status status = atomic_load(&t->meeting) == meeting ? gs_team_failed(t) : GS_OK;
     pthread_mutex_unlock(&t->lock);
     return status;

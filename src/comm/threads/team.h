@@ -17,6 +17,7 @@ typedef struct gs_seat {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a meeting */
     bool left;                 /* its comm was freed; under the lock */
+    double since;              /* when it went to sleep at a meeting; 0: it does not sleep there; likewise */
     int ahead, most_ahead;     /* huge messages sent, less those received: now, most so far; likewise */
 } gs_seat;
 
@@ -38,6 +39,7 @@ typedef struct gs_mailbox {
     /* the oldest message under way; the receiver looks without the lock */
     _Alignas(GS_LINE) _Atomic(gs_team_copy *) first;
     gs_team_copy *last;
+    double since;          /* when the receiver went to sleep for it; 0: it does not */
     gs_spare small, large; /* its own spare copies */
 } gs_mailbox;
 
@@ -84,6 +86,11 @@ gs_status gs_team_meet(gs_comm *, bool leaving);
 
 /* When a wait that begins now must end; NULL: never. */
 const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
+
+/* `rank` gives up waiting for those that are `awaited`[size]. If they wait for others, who are to blame (waits.h),
+ * append ", which waits for rank 2"; if each waits for another, all these waits. The caller holds the lock. */
+void gs_team_append_cause_locked(gs_team *, int rank, double timeout, const bool *awaited, char *text,
+                                 size_t size);
 
 /* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
 bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);

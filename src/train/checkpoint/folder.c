@@ -49,6 +49,12 @@ static bool step_of(const char *name, const char *ending, uint64_t *step) {
     return strcmp(again, name) == 0;
 }
 
+uint64_t gs_checkpoint_step(const char *file) {
+    const char *slash = strrchr(file, '/');
+    uint64_t step = 0;
+    return step_of(slash ? slash + 1 : file, WEIGHTS, &step) ? step : 0;
+}
+
 typedef struct steps {
     uint64_t *step; /* ascending */
     size_t count;

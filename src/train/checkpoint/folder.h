@@ -31,6 +31,9 @@ bool gs_checkpoint_is_empty(const char *folder);
  * read; GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
+/* After how many steps a file that gs_checkpoint_find has found was written. */
+uint64_t gs_checkpoint_step(const char *file);
+
 /* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
 gs_status gs_checkpoint_check_file(const char *file);
 

@@ -25,19 +25,15 @@ static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
 
 /* ---- arrays of samples ---- */
 
-/* n samples of `each` numbers; the first has this place in the global batch. */
-static void add_samples(gs_digest *d, gs_digest_kind kind, int number, const float *x, size_t n, size_t each,
-                        size_t place) {
-    for (size_t i = 0; i < n; i++) {
-        const int part = gs_digest_eighth(place + i, d->worker->piece.batch);
-        gs_numbers_add(cell(d, kind, number, part), x + i * each, each, (uint64_t)(place + i) * each);
+/* Of all samples of the pass; the first has its place in the global batch. */
+static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x,
+                               const gs_digest_vector *v, const gs_pass *pass) {
+    if (v->elsewhere) return GS_OK;
+    GS_TRY(fetch(d, x, pass->n * v->each));
+    for (size_t i = 0; i < pass->n; i++) {
+        const int part = gs_digest_eighth(pass->first + i, d->worker->piece.batch);
+        gs_digest_add_vector(cell(d, kind, number, part), v, d->room + i * v->each, pass->first + i);
     }
-}
-
-static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x, size_t each,
-                               const gs_pass *pass) {
-    GS_TRY(fetch(d, x, pass->n * each));
-    add_samples(d, kind, number, d->room, pass->n, each, pass->first);
     return GS_OK;
 }
 
@@ -65,11 +61,13 @@ void gs_digest_samples(gs_worker *w, const gs_loaded *l) {
     if (!d) return;
     const size_t n = l->piece.n, each = gs_shape_size(w->model->in), answers = w->input.answer_bytes / 4;
     const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
+    const size_t own = d->own;
+    d->own += n;
+    if (w->model->tensor.rank > 0) return; /* the first of the group has the same */
     add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->piece.place);
-    add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, d->own);
+    add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, own);
     add_loaded(d, GS_DIGEST_answers, l->answers, w->train_set->targets ? FLOATS : LABELS, n, answers,
                l->piece.place);
-    d->own += n;
 }
 
 /* ---- layers ---- */
@@ -86,7 +84,7 @@ static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p,
     gs_numbers *to = cell(d, kind, param_of(d, p), part);
     if (to->n > 0) return GS_OK; /* of this step's first pass */
     GS_TRY(fetch(d, x, p->count));
-    gs_numbers_add(to, d->room, p->count, p->at);
+    (void)gs_digest_add_param(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
     return GS_OK;
 }
 
@@ -102,7 +100,7 @@ static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
     const int number = param_of(d, p);
     gs_numbers now = {0};
     GS_TRY(fetch(d, p->dw, p->count));
-    gs_numbers_add(&now, d->room, p->count, p->at);
+    if (!gs_digest_add_param(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
     gs_numbers added = now;
     const bool apart = d->worker->model->gradients_apart && !d->worker->way->split;
     if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
@@ -141,11 +139,11 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     const bool root = l == l->root;
     if (direction == GS_FORWARD) {
         if (root && !outermost_first(l)->elsewhere)
-            GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, gs_shape_size(l->in), pass));
+            GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, &d->layer[l->number].dx, pass));
         return add_weights(d, l);
     }
     if (!root || (l->children > 0 && l->child[l->children - 1]->elsewhere)) return GS_OK;
-    return add_on_device(d, GS_DIGEST_dy, 0, in, gs_shape_size(l->out), pass);
+    return add_on_device(d, GS_DIGEST_dy, 0, in, &d->layer[l->number].y, pass);
 }
 
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
@@ -155,12 +153,13 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     if (direction == GS_BACKWARD) {
         GS_TRY(add_gradients(d, l, pass));
         if (!out.base || gs_layer_is_view(l)) return GS_OK;
-        return add_on_device(d, GS_DIGEST_dx, l->number, out, gs_shape_size(l->in), pass);
+        return add_on_device(d, GS_DIGEST_dx, l->number, out, &d->layer[l->number].dx, pass);
     }
     if (gs_layer_is_view(l)) return GS_OK;
     const gs_digest_layer *joined = &d->layer[l->number];
-    GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, joined->size, pass));
-    if (strcmp(l->ops->name, "dropout") == 0) add_mask(d, l->number, pass->n * joined->size);
+    GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, &joined->y, pass));
+    if (strcmp(l->ops->name, "dropout") == 0 && !joined->y.elsewhere)
+        add_mask(d, l->number, pass->n * joined->y.each);
     return GS_OK;
 }
 
@@ -178,7 +177,7 @@ static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t f
         GS_TRY(fetch(d, gs_at(x, from - first), to - from));
         gs_numbers *here = cell(d, kind, p, part);
         if (here->n >= (double)m->param[p]->count) *here = (gs_numbers){0}; /* a second update in this step */
-        gs_numbers_add(here, d->room, to - from, from);
+        (void)gs_digest_add_param(here, m, p, d->room, from - m->param[p]->at, to - from);
     }
     return GS_OK;
 }
@@ -271,12 +270,16 @@ static gs_status place_layer(gs_layer *l, void *context) {
         d->layer_of[p] = l->number;
         if (!l->elsewhere) d->place[p] = l->param[i].w;
     }
-    if (own->size == 0) *own = (gs_digest_layer){l->number, gs_shape_size(l->out)};
+    const gs_model *m = d->worker->model;
+    if (own->y.each == 0)
+        *own =
+            (gs_digest_layer){l->number, gs_digest_vector_of(m, l, false), gs_digest_vector_of(m, l, true)};
     for (int i = 0; i < l->children; i++) {
         int last = i;
         while (last + 1 < l->children && l->child[last + 1]->joined) last++;
         d->layer[l->child[i]->number] =
-            (gs_digest_layer){l->child[last]->number, gs_shape_size(l->child[last]->out)};
+            (gs_digest_layer){l->child[last]->number, gs_digest_vector_of(m, l->child[last], false),
+                              gs_digest_vector_of(m, l->child[i], true)};
     }
     return GS_OK;
 }

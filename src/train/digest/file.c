@@ -54,14 +54,14 @@ static void write_options(const gs_digest *d) {
 
 gs_status gs_digest_write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
-    const gs_model *m = w->model;
+    const gs_model *m = w->model, *whole = gs_model_whole(m);
     GS_TRY(open_new(d));
     fprintf(d->file, "gradsum digest 1 rank %d of %d\n", w->comm->rank, w->comm->size);
     write_options(d);
     fprintf(d->file, "set %zu\n", w->train_set->count);
     GS_TRY(gs_layer_walk(m->net, write_layer, d));
     for (int p = 0; p < m->saved_count; p++)
-        fprintf(d->file, "param %d %zu %zu %d %d %s\n", p, m->param[p]->at, m->param[p]->count,
+        fprintf(d->file, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
                 m->param[p]->state, d->layer_of[p], m->param[p]->name);
     fprintf(d->file, "start\n");
     return flush(d);

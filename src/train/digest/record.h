@@ -4,14 +4,15 @@
 #include <stdio.h>
 #include "layer/watch.h"
 #include "train/digest/digest.h"
+#include "train/digest/places.h"
 #include "train/ways/way.h"
 
 enum { GS_DIGEST_WATCHED = 256 /* models of a worker, at most: slots of a pipeline */ };
 
 /* Of a layer with those that are joined to it. */
 typedef struct gs_digest_layer {
-    int last;    /* number of the last one */
-    size_t size; /* numbers in its y, of a sample */
+    int last; /* number of the last one */
+    gs_digest_vector y, dx;
 } gs_digest_layer;
 
 struct gs_digest {

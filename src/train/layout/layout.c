@@ -72,14 +72,6 @@ const char *gs_layout_text(const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
 
 /* ---- in a run ---- */
 
-/* The one place that says what a layout needs and this version has not. */
-static gs_status check_there(const char *text, const gs_layout *l) {
-    if (l->tp == 1 || (l->pp == 1 && l->zero == 0)) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--layout %s: parts of layers go with replicas alone so far; wanted no %s beside tp%d",
-                   text, l->pp > 1 ? "ppN" : "zeroN", l->tp);
-}
-
 static gs_status agree(const char *text, const char *term, int of_layout, int none, const char *option,
                        int given) {
     if (given == none || given == of_layout) return GS_OK;
@@ -91,7 +83,6 @@ gs_status gs_layout_settle(gs_settings *s) {
     gs_layout l;
     if (!s->layout) return GS_OK;
     GS_TRY(gs_layout_read(s->layout, &l));
-    GS_TRY(check_there(s->layout, &l));
     GS_TRY(agree(s->layout, "pp", l.pp, 0, "pipeline", s->pipeline));
     GS_TRY(agree(s->layout, "zero", l.zero, 0, "zero", s->zero));
     GS_TRY(agree(s->layout, "tp", l.tp, 0, "tensor", s->tensor));

@@ -35,7 +35,7 @@ enum { GS_LAYOUT_TEXT = 64 };
 const char *gs_layout_text(const gs_layout *, char text[GS_LAYOUT_TEXT]);
 
 /* Settings that name a layout get its pipeline, tensor and zero. Doing it twice changes nothing. GS_E_USAGE: as
- * gs_layout_read; or they have another --pipeline, --tensor or --zero already, or it needs what there is not. */
+ * gs_layout_read; or they have another --pipeline, --tensor or --zero already. */
 gs_status gs_layout_settle(struct gs_settings *);
 
 /* The layout that settings, settled, give so many workers. */

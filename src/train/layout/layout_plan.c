@@ -11,72 +11,8 @@
 #include "core/text.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
+#include "train/layout/layout_cut.h"
 #include "train/profile/profile.h"
-#include "train/ways/pipeline.h"
-#include "train/ways/tensor.h"
-
-/* ---- who holds what ---- */
-
-/* A worker as far as gs_stage_cut looks at it. */
-typedef struct stand_in {
-    gs_worker worker;
-    gs_comm comm;
-    gs_pipeline_worker cut;
-} stand_in;
-
-static gs_status cut(const gs_settings *s, const gs_model *plan, int workers, int rank, stand_in *in) {
-    memset(in, 0, sizeof *in);
-    in->comm.size = workers;
-    const gs_layout layout = gs_layout_of(s, workers);
-    in->worker = (gs_worker){.settings = s, .comm = &in->comm, .model = (gs_model *)(uintptr_t)plan};
-    in->worker.schedule.mine = gs_parts_of(s, workers) / layout.dp;
-    in->worker.schedule.passes = gs_passes(s);
-    return gs_stage_cut(&in->worker, rank, &in->cut);
-}
-
-static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {
-    *text = 0;
-    for (int c = 0; c < p->shape.chunks; c++) {
-        const int first = p->first[p->chunk[c].run], last = p->first[p->chunk[c].run + 1] - 1;
-        gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
-    }
-}
-
-/* The plan of a tensor group's worker. */
-static gs_status plan_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
-    const gs_tensor_group place = gs_tensor_group_of(s, rank);
-    return gs_model_plan_tensor(s->model, plan->in, &place, part);
-}
-
-static gs_status count_part(const gs_settings *s, const gs_model *plan, int rank, size_t *params) {
-    gs_model *part;
-    GS_TRY(plan_part(s, plan, rank, &part));
-    *params = part->params;
-    gs_model_free(part);
-    return GS_OK;
-}
-
-gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int workers, int rank,
-                             gs_layout_share *out) {
-    const gs_layout l = gs_layout_of(s, workers);
-    *out = (gs_layout_share){.place = gs_place_of(&l, rank), .params = plan->params};
-    out->weights = l.zero > 2 ? l.dp : 1;
-    out->gradients = l.zero > 1 ? l.dp : 1;
-    out->vectors = l.zero > 0 ? l.dp : 1;
-    snprintf(out->layers, sizeof out->layers, "%s", "all");
-    if (l.tp > 1) return count_part(s, plan, rank, &out->params);
-    if (l.pp == 1) return GS_OK;
-    stand_in *in = malloc(sizeof *in);
-    if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    gs_status status = cut(s, plan, workers, rank, in);
-    if (status == GS_OK) {
-        out->params = in->cut.own.params;
-        name_layers(&in->cut, out->layers, sizeof out->layers);
-    }
-    gs_stage_cut_free(&in->cut);
-    free(in);
-    return status;
-}
 
 /* ---- the formulas ---- */
 
@@ -86,53 +22,71 @@ typedef struct stage {
     double params;
 } stage;
 
-/* Of each stage; *shape: of the pipeline. */
+static gs_status add_flops(gs_layer *l, void *sum) {
+    *(double *)sum += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
+    return GS_OK;
+}
+
+/* What a part has of the work of child i. */
+static double share_of_work(const gs_model *part, int i) {
+    double here = 0, all = 0;
+    if (!part->undivided) return 1;
+    (void)gs_layer_walk(part->net->child[i], add_flops, &here);
+    (void)gs_layer_walk(part->undivided->net->child[i], add_flops, &all);
+    return all > 0 ? here / all : 1;
+}
+
+/* The sums of a tensor group. */
+static gs_status add_sums(gs_layer *l, void *bytes) {
+    size_t floats[GS_TENSOR_SUMS];
+    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--)
+        *(double *)bytes += (double)floats[i] * sizeof(float);
+    return GS_OK;
+}
+
+/* How many times a worker sends what its group sums. */
+static double times_sent(const gs_settings *s) {
+    const double n = gs_tensor_workers(s);
+    return s->exact ? log2(n) : 2 * (n - 1) / n;
+}
+
+/* Of each stage; m: of the worker's part. *shape: of the pipeline. */
 static gs_status describe_stage(const gs_settings *s, const gs_model *m, int workers, int number,
                                 const gs_layer_times *times, gs_pipeline *shape, stage *out) {
-    const int replicas = gs_layout_of(s, workers).dp;
-    stand_in *in = malloc(sizeof *in);
-    if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    gs_status status = cut(s, m, workers, number * replicas, in);
+    const gs_layout l = gs_layout_of(s, workers);
+    gs_layout_cut *in;
+    GS_TRY(gs_layout_cut_create(s, m, workers, number * l.dp * l.tp + l.tp - 1, &in));
     const gs_pipeline_worker *p = &in->cut;
+    double summed = 0;
     *out = (stage){0};
-    for (int c = 0; status == GS_OK && c < p->shape.chunks; c++) {
+    for (int c = 0; c < p->shape.chunks; c++) {
         const int run = p->chunk[c].run, first = p->first[run], last = p->first[run + 1];
-        for (int i = first; i < last; i++) out->seconds += times->both[i];
+        for (int i = first; i < last; i++) {
+            out->seconds += times->both[i] * share_of_work(m, i);
+            (void)gs_layer_walk(m->net->child[i], add_sums, &summed);
+        }
         if (run + 1 < p->runs)
             out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
         if (run > 0) out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
     }
-    if (status == GS_OK) {
-        out->weights = (double)in->cut.own.counts * sizeof(float);
-        out->params = (double)in->cut.own.params;
-        *shape = in->cut.shape;
-    }
-    gs_stage_cut_free(&in->cut);
-    free(in);
-    return status;
-}
-
-/* The sums of a tensor group. */
-static gs_status add_sums(gs_layer *l, void *context) {
-    stage *g = context;
-    size_t floats[GS_TENSOR_SUMS];
-    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--) g->sent += (double)floats[i] * sizeof(float);
+    if (l.tp > 1) out->sent += times_sent(s) * summed;
+    out->weights = (double)p->own.counts * sizeof(float);
+    out->params = (double)p->own.params;
+    *shape = p->shape;
+    gs_layout_cut_free(in);
     return GS_OK;
 }
 
 /* Of each worker of a tensor group. seconds: of the whole model. */
-static gs_status describe_part(const gs_settings *s, const gs_model *m, double seconds, stage *out) {
-    gs_model *part;
-    const double n = s->tensor;
-    GS_TRY(plan_part(s, m, s->tensor - 1, &part)); /* the last one has most of a vocabulary */
+static gs_status describe_part(const gs_settings *s, const gs_model *part, double seconds, stage *out) {
+    const gs_model *m = part->undivided;
     *out = (stage){.seconds = seconds * (part->flops_forward + part->flops_backward) /
                               (m->flops_forward + m->flops_backward),
                    .weights = (double)part->saved * sizeof(float),
                    .params = (double)part->params};
-    gs_status status = gs_layer_walk(part->net, add_sums, out);
-    out->sent *= s->exact ? log2(n) : 2 * (n - 1) / n;
-    gs_model_free(part);
-    return status;
+    GS_TRY(gs_layer_walk(part->net, add_sums, &out->sent));
+    out->sent *= times_sent(s);
+    return GS_OK;
 }
 
 /* Of the worker that needs most, as rehearsed. */
@@ -168,13 +122,13 @@ static gs_status times_for(gs_layout_plan *p, const gs_settings *s, size_t sampl
 /* What a worker computes at once of its part of the batch, and how often. */
 static gs_status passes_of(const gs_layout_plan *p, const gs_settings *s, const gs_layout *l, size_t *samples,
                            double *passes) {
-    const size_t share = (p->memory.batch + (size_t)l->dp - 1) / (size_t)l->dp;
+    const size_t share = gs_schedule_cut(p->memory.batch, 0, l->dp, gs_together(s)).count;
     size_t most;
     GS_TRY(gs_largest_piece(s, s->train_set->shape, &most));
     size_t cuts = s->exact ? (size_t)gs_parts_of(s, p->workers) / (size_t)l->dp : (size_t)gs_passes(s);
     if (l->pp == 1 && cuts < (share + most - 1) / most) cuts = (share + most - 1) / most;
     if (cuts < 1) cuts = 1;
-    *samples = (share + cuts - 1) / cuts;
+    *samples = gs_schedule_cut(share, 0, (int)cuts, gs_together(s)).count;
     *passes = (double)cuts;
     return GS_OK;
 }
@@ -190,7 +144,9 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
-static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, gs_layout_cost *out) {
+/* part: what of the model m a worker of a tensor group has; else m. */
+static gs_status predict_part(gs_layout_plan *p, gs_settings *s, const gs_model *m, const gs_model *part,
+                              gs_layout_cost *out) {
     const gs_layout l = gs_layout_of(s, p->workers);
     const double batch = (double)p->memory.batch, cores = gs_cpu_cores();
     const int threads = s->exact || p->workers >= cores ? 1 : (int)cores / p->workers;
@@ -209,8 +165,10 @@ static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, g
     }
     for (int i = 0; i < l.pp; i++) {
         stage g = {whole, (double)m->saved * sizeof(float), 0, (double)m->params};
-        if (l.pp > 1) GS_TRY(describe_stage(s, m, p->workers, i, times, &shape, &g));
-        if (l.tp > 1) GS_TRY(describe_part(s, m, whole, &g));
+        if (l.pp > 1)
+            GS_TRY(describe_stage(s, part, p->workers, i, times, &shape, &g));
+        else if (l.tp > 1)
+            GS_TRY(describe_part(s, part, whole, &g));
         const double sent = gradients_sent(s, &l, g.weights) + g.sent * batch / l.dp,
                      update = p->update * g.params / (l.zero > 0 ? l.dp : 1);
         work += passes * g.seconds * l.dp * l.tp;
@@ -223,6 +181,15 @@ static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, g
     out->seconds =
         fmax(slowest * (1 + waits), work * threads / cores) + rest + crowd * p->data * batch / l.dp;
     return memory_of(p, s, &out->memory);
+}
+
+static gs_status predict(gs_layout_plan *p, gs_settings *s, const gs_model *m, gs_layout_cost *out) {
+    gs_model *part = NULL;
+    if (s->tensor > 1)
+        GS_TRY(gs_layout_part(s, m, s->tensor - 1, &part)); /* the last has most of a vocabulary */
+    const gs_status status = predict_part(p, s, m, part ? part : m, out);
+    gs_model_free(part);
+    return status;
 }
 
 /* ---- all layouts ---- */
@@ -308,16 +275,29 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
+enum { ZERO_MOST = 3, STAGES_MOST = 64 };
+
+static int dividers_of(int n) {
+    int count = 0;
+    for (int i = 1; i <= n; i++) count += n % i == 0;
+    return count;
+}
+
+/* In so many stages and parts. */
+static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
+    if (p->workers % (pp * tp) != 0) return GS_OK;
+    const int dp = p->workers / (pp * tp);
+    for (int zero = 0; zero <= (dp > 1 ? ZERO_MOST : 0); zero++)
+        GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}));
+    return GS_OK;
+}
+
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
-    enum { ZERO_MOST = 3, STAGES_MOST = 64 };
-    p->cost = calloc((size_t)p->workers * (ZERO_MOST + 2), sizeof *p->cost);
+    const size_t each = (size_t)dividers_of(p->workers);
+    p->cost = calloc(each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
-    for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++)
-        for (int zero = 0; zero <= ZERO_MOST && p->workers % pp == 0; zero++)
-            if (zero == 0 || pp < p->workers)
-                GS_TRY(try_layout(p, m, &(gs_layout){p->workers / pp, 1, pp, zero}));
-    for (int tp = 2; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
-        if (p->workers % tp == 0) GS_TRY(try_layout(p, m, &(gs_layout){p->workers / tp, tp, 1, 0}));
+    for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
+        for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
 }

@@ -46,7 +46,8 @@ static void set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
 /* ---- more micro-batches in a pipeline ---- */
 
 static int micro_batches_degrees(const gs_memory_plan *p) {
-    const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)(p->all_workers / p->stages)),
+    const int now = gs_passes(&p->settings),
+              share = (int)(p->batch / (size_t)(p->all_workers / p->stages / p->tensor)),
               most = share < 8 * now ? share : 8 * now;
     return p->stages > 1 && !p->settings.exact ? most - now : 0;
 }
@@ -67,8 +68,8 @@ static void set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *
 /* ---- ZeRO ---- */
 
 static int zero_degrees(const gs_memory_plan *p) {
-    const int most = p->tensor > 1 ? 0 : p->stages == 1 ? 3 : 1;
-    return p->all_workers > p->stages && !gs_way_of(&p->settings)->apart ? most - p->zero : 0;
+    const int most = p->stages == 1 ? 3 : 1;
+    return p->all_workers > p->stages * p->tensor && !gs_way_of(&p->settings)->apart ? most - p->zero : 0;
 }
 
 static void set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
@@ -90,7 +91,7 @@ static void set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
         snprintf(o->option, sizeof o->option, "--layout %.50s", gs_layout_text(&l, text));
         s->layout = NULL;
     }
-    snprintf(o->formula, sizeof o->formula, "1/%d of %s", p->all_workers / p->stages,
+    snprintf(o->formula, sizeof o->formula, "1/%d of %s", p->all_workers / p->stages / p->tensor,
              p->stages > 1 ? "vectors" : what[s->zero - 1]);
     o->costs = costs[s->zero - 1];
 }

@@ -43,7 +43,7 @@ static double bytes_each(int vectors, int stage, int n, char *text, size_t size)
 }
 
 double gs_memory_bytes_each(const gs_memory_plan *plan, char *text, size_t size) {
-    return bytes_each(plan->vectors, plan->zero, plan->all_workers / plan->stages, text, size);
+    return bytes_each(plan->vectors, plan->zero, plan->all_workers / plan->stages / plan->tensor, text, size);
 }
 
 /* The stages above the run's own. */

@@ -71,6 +71,7 @@ static int stages(const gs_settings *s) {
 
 /* What another way does not know. */
 static gs_status check_others(const gs_settings *s) {
+    if (s->pipeline > 1) return GS_OK; /* with --tensor */
     const char *option = s->micro_batches > 0   ? "micro-batches"
                          : s->pipeline_cut      ? "pipeline-cut"
                          : s->pipeline_schedule ? "pipeline-schedule"
@@ -119,8 +120,8 @@ static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipe
 }
 
 size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) {
-    const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s);
-    return (batch + cuts - 1) / cuts;
+    const size_t part = gs_schedule_cut(batch, 0, gs_parts_of(s, workers), gs_together(s)).count;
+    return gs_schedule_cut(part, 0, gs_passes(s), gs_together(s)).count;
 }
 
 /* A micro-batch is computed at once. */
@@ -140,13 +141,15 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     const gs_pipeline_schedule *schedule;
     gs_pipeline p = {.stages = s->pipeline};
-    if (workers % s->pipeline != 0)
+    const int each = gs_stages_of(s);
+    if (workers % each != 0)
         return gs_fail(
             GS_E_USAGE,
-            "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each stage of each "
+            "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each %sstage of each "
             "pipeline (--devices, or launch -n)",
-            s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->pipeline);
-    const int pipelines = workers / s->pipeline;
+            s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
+            s->tensor > 1 ? "part of each " : "");
+    const int pipelines = workers / each;
     if (s->exact && GS_EXACT_SHARDS % pipelines != 0)
         return gs_fail(
             GS_E_USAGE,
@@ -218,7 +221,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     bool may_update;
-    GS_TRY(gs_stage_clip(w, p, score->samples, &may_update));
+    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &p->held, &may_update));
     if (may_update) GS_TRY(update(w, p, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 

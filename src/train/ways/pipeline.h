@@ -7,6 +7,7 @@
 #include "train/pipeline/schedule.h"
 #include "train/train.h"
 #include "train/ways/pipeline_tree.h"
+#include "train/ways/tensor.h"
 
 /* "gpipe", "1f1b", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
@@ -73,8 +74,8 @@ typedef struct gs_pipeline_worker {
     gs_schedule_place place; /* in the schedule of this pipeline's micro-batches */
     gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
     int pieces;              /* how many the loader has */
-    float *whole;            /* with --exact: room for a part of the gradients */
-    float *arrived;          /* and with --zero 1 for the same part of all pipelines */
+    float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
+    float *arrived;          /* and with --zero 1 for the same part of all pipelines; else NULL */
     gs_leaf_sums *leaves;    /* with --exact, else NULL */
     double *seconds;         /* [2 runs]: of forward, then of backward; those of other stages are 0 */
     double took;             /* seconds of forward and backward with all waits */
@@ -83,7 +84,7 @@ typedef struct gs_pipeline_worker {
 
 /* ---- pipeline_cut.c: who holds what ---- */
 
-/* Of worker `rank`: its place, the cut, and the ranges of its chunks. gs_stage_cut_free frees what is made, even after
+/* Of worker `rank`, which has the same part of the layers as this one: its place, the cut, and the ranges of its chunks. gs_stage_cut_free frees what is made, even after
  * a failure. */
 gs_status gs_stage_cut(const gs_worker *, int rank, gs_pipeline_worker *);
 void gs_stage_cut_free(gs_pipeline_worker *);
@@ -103,7 +104,7 @@ bool gs_stage_place(const gs_worker *, const gs_param *, size_t *at);
 
 /* How many pipelines there are. */
 static inline size_t gs_stage_replicas(const gs_worker *w, const gs_pipeline_worker *p) {
-    return (size_t)(w->comm->size / p->shape.stages);
+    return (size_t)(gs_tensor_replicas(w) / p->shape.stages);
 }
 
 /* Cut the model, and make what this worker has of it. */
@@ -143,9 +144,6 @@ gs_status gs_stage_score(gs_worker *, const gs_pass *, bool *scored);
 /* gradients = the sum over the pipelines, with --zero 1 this worker's part of it; *score: that of the step, on all
  * workers. */
 gs_status gs_stage_sum(gs_worker *, gs_pipeline_worker *, gs_score *);
-
-/* The norm of all gradients, of which each stage has its own; and with a loss scale, are all finite? */
-gs_status gs_stage_clip(gs_worker *, const gs_pipeline_worker *, double samples, bool *may_update);
 
 /* With --zero 1, after the update: the weights of a stage, whole. */
 gs_status gs_stage_gather_weights(gs_worker *, gs_pipeline_worker *);

@@ -54,7 +54,8 @@ gs_status gs_stage_cut(const gs_worker *w, int rank, gs_pipeline_worker *p) {
     p->stage = place.stage;
     p->group = place.replica;
     p->runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(gs_pipeline_cut(w->model, s->pipeline_cut, p->runs, p->first));
+    GS_TRY(
+        gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, p->runs, p->first)); /* as all parts do */
     GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
     if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
@@ -81,16 +82,26 @@ int gs_stage_parts(const gs_worker *w, const gs_pipeline_worker *p, gs_held_part
         const size_t own = w->settings->zero ? r.count / replicas : 0, rest = r.count - own * replicas;
         if (own > 0)
             part[parts++] = (gs_held_part){
-                .first = r.first + own * (size_t)p->group, .count = own, .vector_at = *held, .common = false};
+                .first = r.first + own * (size_t)p->group, .count = own, .vector_at = *held, .counted = true};
         *held += own;
-        part[parts++] = (gs_held_part){
-            .first = r.first + own * replicas, .count = rest, .vector_at = *held, .common = true};
+        part[parts++] = (gs_held_part){.first = r.first + own * replicas,
+                                       .count = rest,
+                                       .vector_at = *held,
+                                       .common = true,
+                                       .counted = p->group == 0};
         *held += rest;
     }
     return parts;
 }
 
 /* ---- what becomes whole ---- */
+
+/* In all that follows a worker is one of those with the same part of the layers, of which it is number `rank`: all,
+ * without --tensor. Its rank in w->comm: */
+static int in_world(const gs_worker *w, int rank) {
+    const int parts = gs_tensor_workers(w->settings);
+    return rank * parts + w->comm->rank % parts;
+}
 
 /* The parts of some worker. */
 typedef struct listing {
@@ -109,7 +120,7 @@ static void free_listing(listing *l) {
 static gs_status list(const gs_worker *w, int rank, listing *l) {
     *l = (listing){.cut = calloc(1, sizeof *l->cut), .part = calloc(2 * GS_RUNS, sizeof *l->part)};
     const bool there = l->cut && l->part;
-    const gs_status status = there ? gs_stage_cut(w, rank, l->cut) : GS_E_MEMORY;
+    const gs_status status = there ? gs_stage_cut(w, in_world(w, rank), l->cut) : GS_E_MEMORY;
     if (status == GS_OK) {
         l->parts = gs_stage_parts(w, l->cut, l->part, &l->held);
         return GS_OK;
@@ -121,7 +132,7 @@ static gs_status list(const gs_worker *w, int rank, listing *l) {
 
 size_t gs_stage_held(const gs_worker *w) {
     listing l;
-    if (list(w, w->comm->rank, &l) != GS_OK) return w->model->params;
+    if (list(w, gs_tensor_replica(w), &l) != GS_OK) return w->model->params;
     free_listing(&l);
     return l.held;
 }
@@ -142,7 +153,7 @@ static gs_status read_own(gs_worker *w, gs_mem vector, float **out) {
     return status;
 }
 
-/* The parts of worker `rank` go to `whole` on rank 0. */
+/* The parts of worker `rank` go to `whole` on the first. */
 static gs_status move(gs_worker *w, int rank, const float *own, float *whole) {
     listing l;
     GS_TRY(list(w, rank, &l));
@@ -153,10 +164,10 @@ static gs_status move(gs_worker *w, int rank, const float *own, float *whole) {
         if (!is_sent(&l, part)) continue;
         if (rank == 0)
             memcpy(whole + part->first, own + part->vector_at, bytes);
-        else if (w->comm->rank == 0)
-            status = gs_comm_recv(w->comm, whole + part->first, bytes, rank);
+        else if (gs_tensor_replica(w) == 0)
+            status = gs_comm_recv(w->comm, whole + part->first, bytes, in_world(w, rank));
         else
-            status = gs_comm_send(w->comm, own + part->vector_at, bytes, 0);
+            status = gs_comm_send(w->comm, own + part->vector_at, bytes, in_world(w, 0));
     }
     free_listing(&l);
     return status;
@@ -166,15 +177,16 @@ gs_status gs_stage_gather(gs_worker *w, int i, float *whole) {
     float *own;
     GS_TRY(read_own(w, w->optimizer->vector[i], &own));
     gs_status status = GS_OK;
-    for (int rank = 0; rank < w->comm->size && status == GS_OK; rank++)
-        if (w->comm->rank == 0 || w->comm->rank == rank) status = move(w, rank, own, whole);
+    const int mine = gs_tensor_replica(w);
+    for (int rank = 0; rank < gs_tensor_replicas(w) && status == GS_OK; rank++)
+        if (mine == 0 || mine == rank) status = move(w, rank, own, whole);
     free(own);
     return status;
 }
 
 gs_status gs_stage_scatter(gs_worker *w, int i, const float *whole) {
     listing l;
-    GS_TRY(list(w, w->comm->rank, &l));
+    GS_TRY(list(w, gs_tensor_replica(w), &l));
     gs_status status = GS_OK;
     for (int k = 0; k < l.parts && status == GS_OK; k++) {
         const gs_held_part *part = &l.part[k];
@@ -197,8 +209,9 @@ static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int ow
         for (int k = 0; k < 2; k++) {
             float *to = host + range[k].first;
             if (range[k].count == 0) continue;
-            if (w->comm->rank == owner) GS_TRY(ops->read(w->device, to, at[k], range[k].count * sizeof *to));
-            GS_TRY(gs_comm_broadcast(w->comm, to, range[k].count, GS_F32, owner));
+            if (w->replicas->rank == owner)
+                GS_TRY(ops->read(w->device, to, at[k], range[k].count * sizeof *to));
+            GS_TRY(gs_comm_broadcast(w->replicas, to, range[k].count, GS_F32, owner));
         }
     }
     return GS_OK;

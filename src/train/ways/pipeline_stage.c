@@ -152,7 +152,7 @@ static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
     size_t held;
     p->part = calloc(2 * (size_t)p->shape.chunks, sizeof *p->part);
     if (!p->part) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a list of parts");
-    const int parts = gs_stage_parts(w, p, p->part, &held);
+    int parts = gs_stage_parts(w, p, p->part, &held);
     for (int i = 0, c = 0; i < parts; i++) {
         gs_held_part *part = &p->part[i];
         while (part->first + part->count > p->chunk[c].params.first + p->chunk[c].params.count) c++;
@@ -160,7 +160,8 @@ static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
         part->weights = gs_at(p->own.weights, at);
         part->gradients = gs_at(p->own.gradients, at);
     }
-    p->held = (gs_held){p->part, parts, p->group == 0, gs_stage_reduce_norms, w};
+    GS_TRY(gs_tensor_cut_held(w->model, &p->part, &parts));
+    p->held = (gs_held){p->part, parts, gs_stage_reduce_norms, w};
     return GS_OK;
 }
 
@@ -171,27 +172,35 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see pipeline_tree.h. */
+/* What --exact needs: see pipeline_tree.h. Some of it, where a sum must be in its order. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
-    const size_t most = largest_chunk(p);
-    if (!w->settings->exact) return GS_OK;
+    const gs_settings *s = w->settings;
+    const size_t most = largest_chunk(p), replicas = gs_stage_replicas(w, p);
+    if (!s->exact && (!s->zero || replicas < 3 || !gs_tensor_needs_order(w))) return GS_OK;
     p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
-    if (!p->whole) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", most);
-    if (w->settings->zero) { /* less than `replicas` floats are left over, and come from all of them */
-        const size_t replicas = gs_stage_replicas(w, p), arrived = most + replicas * replicas;
+    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
+    if (s->zero) { /* less than `replicas` floats are left over, and come from all of them */
+        const size_t arrived = most + replicas * replicas;
         p->arrived = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, arrived * sizeof *p->arrived);
-        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--exact: no memory for %zu floats", arrived);
+        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
     }
+    if (!s->exact) return GS_OK;
     const size_t count = p->own.counts + GS_STATS;
     const int levels = levels_of(p->shape.micro_batches);
-    GS_TRY(gs_leaf_sums_create(levels, w->settings->rehearses ? 0 : count, &p->leaves));
+    GS_TRY(gs_leaf_sums_create(levels, s->rehearses ? 0 : count, &p->leaves));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
+}
+
+/* With --tensor those with the same part of the layers. */
+static gs_status meet(gs_worker *w, gs_pipeline_worker *p) {
+    const int parts = gs_tensor_workers(w->settings), part = w->comm->rank % parts;
+    GS_TRY(gs_comm_split(w->comm, p->group * parts + part, p->stage, &p->lane));
+    return gs_comm_split(w->comm, p->stage * parts + part, p->group, &p->beside);
 }
 
 gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(gs_stage_cut(w, w->comm->rank, p));
-    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->group, p->stage, &p->lane));
-    if (!w->settings->rehearses) GS_TRY(gs_comm_split(w->comm, p->stage, p->group, &p->beside));
+    if (!w->settings->rehearses) GS_TRY(meet(w, p));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
     GS_TRY(list_parts(w, p));

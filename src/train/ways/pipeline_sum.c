@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "comm/device.h"
-#include "optim/norm.h"
 #include "train/internal.h"
 
 /* So many floats go from here to each of `others` workers. */
@@ -70,10 +69,10 @@ static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d)
     return sum_range(w, p, (gs_range){d.at + all, d.rest});
 }
 
-/* The same by the tree of --exact: the parts come from all replicas, and are added neighbours first. */
-static gs_status reduce_scatter_leaves(gs_worker *w, gs_pipeline_worker *p, division d) {
+/* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
+ * first. */
+static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, division d, const float *sum) {
     gs_comm *c = p->beside;
-    const float *sum = gs_leaf_sums_result(p->leaves) + d.at;
     const size_t all = d.own * (size_t)c->size, mine = d.own * (size_t)c->rank;
     if (d.own > 0) {
         count_sent(w, (double)d.own, c->size - 1);
@@ -93,7 +92,12 @@ static gs_status reduce_scatter_leaves(gs_worker *w, gs_pipeline_worker *p, divi
 static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
     if (!w->settings->zero || p->beside->size == 1)
         return sum(w, p, (gs_range){c->params_at, c->params.count});
-    return p->leaves ? reduce_scatter_leaves(w, p, divide(p, c)) : reduce_scatter(w, p, divide(p, c));
+    const division d = divide(p, c);
+    if (!p->arrived) return reduce_scatter(w, p, d);
+    if (p->leaves) return reduce_scatter_in_order(w, p, d, gs_leaf_sums_result(p->leaves) + d.at);
+    GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, d.at),
+                                c->params.count * sizeof(float)));
+    return reduce_scatter_in_order(w, p, d, p->whole);
 }
 
 gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
@@ -114,10 +118,10 @@ gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
 
 /* ---- the score ---- */
 
-/* The last stage of the first pipeline has the counts; the others add 0, so this sum is exact. And everyone can ask to
+/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact. And everyone can ask to
  * stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
-    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0;
+    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
@@ -136,39 +140,8 @@ gs_status gs_stage_sum(gs_worker *w, gs_pipeline_worker *p, gs_score *score) {
     return share_score(w, p, score);
 }
 
-/* ---- norms ---- */
-
 gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     const gs_worker *w = worker;
     if (w->settings->rehearses) return GS_OK;
     return gs_comm_all_reduce(w->comm, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
-}
-
-/* Squares are added as whole numbers, in units that suit the largest of all, so the norm has the bits that one worker
- * would find. What several workers hold counts once. */
-gs_status gs_stage_clip(gs_worker *w, const gs_pipeline_worker *p, double samples, bool *may_update) {
-    const gs_backend *ops = w->device->ops;
-    gs_optimizer *o = w->optimizer;
-    gs_squares own;
-    int64_t largest = 0, sums[2] = {0, 0};
-    *may_update = true;
-    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
-    for (int i = 0; i < p->held.parts; i++) {
-        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, 0, &own));
-        if (own.largest > largest) largest = own.largest;
-    }
-    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
-    if (o->loss_scale.scale > 0) *may_update = gs_optimizer_may_update(o, (uint32_t)largest);
-    if (!*may_update || !(o->clip > 0)) return GS_OK;
-    uint32_t top = (uint32_t)(largest >> 23);
-    for (int i = 0; i < p->held.parts; i++) {
-        GS_TRY(ops->squares(w->device, p->part[i].gradients, p->part[i].count, top, &own));
-        if (!p->part[i].common || p->held.counts_common)
-            sums[0] += (int64_t)own.high, sums[1] += (int64_t)own.low;
-    }
-    top = own.top;
-    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
-    const gs_squares all = {(uint32_t)largest, top, (uint64_t)sums[0], (uint64_t)sums[1]};
-    gs_optimizer_clip(o, gs_norm_of(&all), samples);
-    return GS_OK;
 }

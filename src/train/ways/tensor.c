@@ -14,11 +14,14 @@
  * asks for both: what is divided counts once for each part, what all hold counts once.
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
- * are put together in the group when they are read, and cut when they are written.
+ * are put together in the group when they are read, and cut when they are written (../tensor/whole.c). With --pipeline
+ * and --zero a step is that of pipeline.c or zero.c, of a part (../tensor/inner.c).
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
  * are rounds of recursive doubling, as in exact.c: T workers give the bits of one. Else a group's sums, and those of
- * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array.
+ * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not of one
+ * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
+ * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
  */
 #include "train/ways/tensor.h"
 
@@ -29,7 +32,6 @@
 #include "comm/split.h"
 #include "core/clock.h"
 #include "layer/tensor.h"
-#include "optim/norm.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
 
@@ -37,16 +39,16 @@ struct gs_tensor_worker {
     gs_sync *sync;             /* of the group */
     double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
     bool in_step;
-    gs_held held;
-    gs_held_part *part; /* one for each parameter */
-    gs_comm alike;      /* in a rehearsal: the place and the number of w->replicas */
+    gs_held held; /* where replicas hold the same */
+    gs_held_part *part;
+    gs_comm alike; /* in a rehearsal: the place and the number of w->replicas */
 };
 
 /* ---- the sum in a group ---- */
 
-/* A ring sends least; recursive doubling adds neighbours first. */
-static const gs_sync_scheme *scheme_of(const gs_settings *s) {
-    return s->exact ? &gs_sync_recursive_doubling : &gs_sync_ring;
+/* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
+static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
+    return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
 
 /* Before the workers have met, in a warm-up, nothing is summed. */
@@ -73,68 +75,89 @@ gs_tensor_group gs_tensor_place(gs_worker *w) {
 
 /* ---- making and freeing ---- */
 
+/* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
+static gs_status reduce_few(const gs_worker *w, int64_t *x, size_t count, bool largest) {
+    int64_t all[2 * GS_TENSOR_MOST];
+    GS_TRY(gs_comm_all_gather(w->group, x, all, count, GS_I64));
+    for (size_t i = 0; i < count; i++) x[i] = all[i];
+    for (size_t i = count; i < count * (size_t)w->group->size; i++) {
+        int64_t *to = &x[i % count];
+        *to = !largest ? *to + all[i] : all[i] > *to ? all[i] : *to;
+    }
+    return GS_OK;
+}
+
+/* What norms need (gs_held). The replicas have the same sums of gradients, so the group is enough. */
+static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
+    const gs_worker *w = worker;
+    if (count <= 2) return reduce_few(w, x, count, largest);
+    return gs_comm_all_reduce(w->group, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
+}
+
+/* What a worker updates that holds all of its part of the model. */
+static gs_status list_parts(gs_worker *w) {
+    const gs_model *m = w->model;
+    struct gs_tensor_worker *t = w->tensor;
+    int parts = 1;
+    t->part = calloc(1, sizeof *t->part);
+    if (!t->part) return gs_fail(GS_E_MEMORY, "--tensor: no memory for a list of tensors");
+    *t->part =
+        (gs_held_part){.count = m->params, .weights = m->weights, .gradients = m->gradients, .counted = true};
+    GS_TRY(gs_tensor_cut_held(m, &t->part, &parts));
+    t->held = (gs_held){t->part, parts, reduce_norms, w};
+    return GS_OK;
+}
+
+/* A rehearsal has nobody to meet. */
+static gs_status meet(gs_worker *w) {
+    const int size = w->settings->tensor, rank = w->comm->rank;
+    gs_comm *replicas;
+    w->tensor->alike = (gs_comm){.rank = gs_tensor_replica(w), .size = gs_tensor_replicas(w)};
+    if (w->settings->rehearses) {
+        w->replicas = &w->tensor->alike;
+        return GS_OK;
+    }
+    GS_TRY(gs_comm_split(w->comm, rank % size, rank / size, &replicas));
+    w->replicas = replicas;
+    return gs_comm_split(w->comm, rank / size, rank % size, &w->group);
+}
+
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats[GS_TENSOR_SUMS];
+    if (l->elsewhere) return GS_OK;
     for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--)
         if (floats[i] > *(size_t *)most) *(size_t *)most = floats[i];
     return GS_OK;
 }
 
-/* What the norms of whole tensors need (optim/tensors.h). */
-static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
-    const gs_worker *w = worker;
-    return gs_comm_all_reduce(w->group, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
-}
-
-static gs_status list_parts(gs_worker *w) {
-    const gs_model *m = w->model;
+/* Room for the sums of the layers that this worker has; a rehearsal books what they would take. */
+static gs_status make_sum(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
-    t->part = calloc((size_t)m->param_count + 1, sizeof *t->part);
-    if (!t->part) return gs_fail(GS_E_MEMORY, "--tensor: no memory for a list of %d tensors", m->param_count);
-    for (int i = 0; i < m->param_count; i++) {
-        const gs_param *p = m->param[i];
-        t->part[i] = (gs_held_part){.first = p->at,
-                                    .count = p->count,
-                                    .weights = gs_at(m->weights, p->at),
-                                    .gradients = gs_at(m->gradients, p->at),
-                                    .vector_at = p->at,
-                                    .common = p->cut == GS_UNCUT};
-    }
-    t->held = (gs_held){t->part, m->param_count, m->tensor.rank == 0, reduce_norms, w};
-    return GS_OK;
-}
-
-/* A rehearsal has nobody to meet, and books what the sums would take. */
-static gs_status meet(gs_worker *w) {
-    const int size = w->settings->tensor, rank = w->comm->rank;
+    gs_model *m;
     size_t most = 0;
-    GS_TRY(gs_layer_walk(w->model->net, find_largest, &most));
-    most *= w->model->max_batch;
-    if (w->settings->rehearses) {
-        const gs_sync like = {.most = most};
-        w->tensor->alike = (gs_comm){.rank = rank / size, .size = w->comm->size / size};
-        w->replicas = &w->tensor->alike;
-        return gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->tensor->sync, gs_sync_bytes(&like));
-    }
-    gs_comm *replicas;
-    GS_TRY(gs_comm_split(w->comm, rank % size, rank / size, &replicas));
-    w->replicas = replicas;
-    GS_TRY(gs_comm_split(w->comm, rank / size, rank % size, &w->group));
-    w->scheme = scheme_of(w->settings);
-    GS_TRY(gs_sync_create(scheme_of(w->settings), w->group, most, &w->tensor->sync));
-    return gs_book_host(w, GS_MEMORY_COMMUNICATION, w->tensor->sync, gs_sync_bytes(w->tensor->sync));
+    for (int i = 0; (m = w->way->model ? w->way->model(w, i) : i == 0 ? w->model : NULL); i++)
+        GS_TRY(gs_layer_walk(m->net, find_largest, &most));
+    most *= w->input.most;
+    if (w->settings->rehearses)
+        return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->sync, gs_sync_bytes(&(gs_sync){.most = most}));
+    GS_TRY(gs_sync_create(scheme_of(w, false), w->group, most, &t->sync));
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
 }
 
-static gs_status create(gs_worker *w) {
+gs_status gs_tensor_create(gs_worker *w) {
+    const gs_way *inner = gs_tensor_inner(w->settings);
     w->tensor = calloc(1, sizeof *w->tensor);
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
-    GS_TRY(list_parts(w));
+    if (w->way->update) GS_TRY(list_parts(w));
     GS_TRY(meet(w));
-    return w->settings->exact ? gs_way_exact.create(w) : GS_OK;
+    w->scheme = scheme_of(w, gs_tensor_needs_order(w));
+    if (inner) GS_TRY(inner->create(w));
+    return make_sum(w);
 }
 
-static void free_tensor(gs_worker *w) {
-    if (w->settings->exact && gs_way_exact.free) gs_way_exact.free(w);
+void gs_tensor_free(gs_worker *w) {
+    const gs_way *inner = gs_tensor_inner(w->settings);
+    if (inner) inner->free(w);
     if (w->replicas != w->comm && !w->settings->rehearses) gs_comm_free(w->replicas);
     gs_comm_free(w->group);
     if (!w->tensor) return;
@@ -158,57 +181,22 @@ static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
 
-static gs_status step(gs_worker *w, gs_score *score) {
+gs_status gs_tensor_step(gs_worker *w, gs_score *score) {
+    const gs_way *inner = gs_tensor_inner(w->settings);
     w->tensor->sent = 0;
     w->tensor->in_step = true;
-    GS_TRY(w->settings->exact ? gs_way_exact.step(w, score) : synchronous_step(w, score));
+    GS_TRY(inner ? inner->step(w, score) : synchronous_step(w, score));
     w->tensor->in_step = false;
     w->measured.sent += w->tensor->sent;
     return GS_OK;
 }
 
-/* As reduce_norms, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
-static gs_status reduce_few(const gs_worker *w, int64_t *x, size_t count, bool largest) {
-    int64_t all[2 * GS_TENSOR_MOST];
-    GS_TRY(gs_comm_all_gather(w->group, x, all, count, GS_I64));
-    for (size_t i = 0; i < count; i++) x[i] = all[i];
-    for (size_t i = count; i < count * (size_t)w->group->size; i++) {
-        int64_t *to = &x[i % count];
-        *to = !largest ? *to + all[i] : all[i] > *to ? all[i] : *to;
-    }
-    return GS_OK;
-}
-
-/* The squares of all gradients, as whole numbers in units that suit the largest of them: the bits do not depend on who
- * holds what. Of what all hold the first worker of a group has its say. */
-static gs_status add_squares(const gs_worker *w, gs_squares *all) {
-    const gs_held *h = &w->tensor->held;
-    const gs_backend *ops = w->device->ops;
-    gs_squares one = {0};
-    int64_t largest = 0, sums[2] = {0, 0};
-    for (int i = 0; i < h->parts; i++) {
-        GS_TRY(ops->squares(w->device, h->part[i].gradients, h->part[i].count, 0, &one));
-        if (one.largest > largest) largest = one.largest;
-    }
-    GS_TRY(reduce_few(w, &largest, 1, true));
-    const uint32_t exponent = (uint32_t)(largest >> 23), top = exponent > 0 ? exponent : 1;
-    for (int i = 0; i < h->parts; i++) {
-        if (h->part[i].common && !h->counts_common) continue;
-        GS_TRY(ops->squares(w->device, h->part[i].gradients, h->part[i].count, top, &one));
-        sums[0] += (int64_t)one.high;
-        sums[1] += (int64_t)one.low;
-    }
-    GS_TRY(reduce_few(w, sums, 2, false));
-    *all = (gs_squares){(uint32_t)largest, top, (uint64_t)sums[0], (uint64_t)sums[1]};
-    return GS_OK;
-}
-
+/* Of a step whose replicas each make all of it. */
 static gs_status update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
-    gs_squares all;
-    if (o->clip > 0 || o->loss_scale.scale > 0) GS_TRY(add_squares(w, &all));
-    if (o->loss_scale.scale > 0 && !gs_optimizer_may_update(o, all.largest)) return GS_OK;
-    if (o->clip > 0) gs_optimizer_clip(o, gs_norm_of(&all), samples);
+    bool may_update;
+    GS_TRY(gs_optimizer_clip_held(o, samples, &w->tensor->held, &may_update));
+    if (!may_update) return GS_OK;
     if (o->ops->whole)
         GS_TRY(gs_optimizer_update_held(o, samples, &w->tensor->held));
     else
@@ -216,83 +204,10 @@ static gs_status update(gs_worker *w, double samples) {
     return gs_optimizer_end_update(o, samples);
 }
 
-/* ---- whole arrays ---- */
-
-/* The floats of the first `count` tensors, of the rank that has most: the parts of a vocabulary differ. */
-static size_t most_floats(const gs_model *m, int count) {
-    size_t most = 0;
-    for (int r = 0; r < m->tensor.size; r++) {
-        size_t floats = 0;
-        for (int i = 0; i < count; i++) floats += gs_tensor_count(m->param[i], r, m->tensor.size);
-        if (floats > most) most = floats;
-    }
-    return most;
-}
-
-/* Rank r's part. Of what all hold it takes this worker's, so that --verify sees whether the others' is the same. */
-static void put_part(const gs_model *m, int r, const float *from, int count, float *whole) {
-    for (int i = 0; i < count; i++) {
-        if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
-            gs_tensor_put(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
-        from += gs_tensor_count(m->param[i], r, m->tensor.size);
-    }
-}
-
-/* The first `count` tensors of the model, of which `mine` is this worker's part, in an array that `own` has made; whole
- * may be NULL. All of a group. */
-static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
+gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
+    const gs_way *inner = gs_tensor_inner(w->settings);
     const gs_model *m = w->model;
-    const int size = w->group->size;
-    const size_t floats = most_floats(m, count);
-    float *all = malloc(floats * (size_t)size * sizeof *all + 1);
-    gs_status status = all ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for whole tensors");
-    if (status == GS_OK && floats > 0) status = gs_comm_all_gather(w->group, mine, all, floats, GS_F32);
-    for (int r = 0; r < size && status == GS_OK && whole; r++)
-        put_part(m, r, all + (size_t)r * floats, count, whole);
-    free(all);
-    return status;
-}
-
-static gs_status own(size_t floats, float **mine) {
-    *mine = calloc(floats + 1, sizeof **mine);
-    return *mine ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for %zu floats", floats);
-}
-
-static gs_status gather_vector(gs_worker *w, int i, float *whole) {
-    const int tensors = w->model->param_count;
-    float *mine;
-    GS_TRY(own(most_floats(w->model, tensors), &mine));
-    gs_status status = gs_optimizer_read_vector(w->optimizer, i, mine);
-    if (status == GS_OK) status = put_together(w, mine, tensors, whole);
-    free(mine);
-    return status;
-}
-
-static gs_status read_weights(gs_worker *w, float *host) {
-    const gs_model *m = w->model;
-    float *mine;
-    GS_TRY(own(most_floats(m, m->saved_count), &mine));
-    gs_status status = gs_model_read_weights(w->model, mine);
-    if (status == GS_OK) status = put_together(w, mine, m->saved_count, host);
-    free(mine);
-    return status;
-}
-
-/* Before create. */
-static gs_status scatter_vector(gs_worker *w, int i, const float *whole) {
-    const gs_model *m = w->model;
-    float *mine;
-    GS_TRY(own(m->params, &mine));
-    for (int k = 0; k < m->param_count; k++)
-        gs_tensor_take(m->param[k], m->tensor.rank, m->tensor.size, mine + m->param[k]->at,
-                       whole + m->undivided->param[k]->at);
-    const gs_status status = gs_optimizer_write_vector(w->optimizer, i, mine);
-    free(mine);
-    return status;
-}
-
-static gs_status report(gs_worker *w, gs_result *result) {
-    const gs_model *m = w->model;
+    if (inner && inner->report) GS_TRY(inner->report(w, result));
     const double steps = (double)(w->step - w->begun_at);
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
                                         .held = (double)m->params * sizeof(float),
@@ -304,8 +219,8 @@ static gs_status report(gs_worker *w, gs_result *result) {
 
 /* ---- what it goes with ---- */
 
-static int stages(const gs_settings *s) {
-    return s->tensor;
+int gs_tensor_stages(const gs_settings *s) {
+    return gs_tensor_workers(s) * (s->pipeline > 1 ? s->pipeline : 1);
 }
 
 /* What all of a group compute must be the same on all of them. */
@@ -324,25 +239,16 @@ static gs_status check_devices(const gs_settings *s) {
     return GS_OK;
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (!chosen) return GS_OK;
-    if (s->exact) GS_TRY(gs_way_exact.check(s, true));
-    if (s->pipeline > 1 || s->zero)
-        return gs_fail(
-            GS_E_USAGE,
-            "--tensor %d divides the layers among the workers, and so does --%s %d in another way; "
-            "use only one of them",
-            s->tensor, s->zero ? "zero" : "pipeline", s->zero ? s->zero : s->pipeline);
+gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
+    const gs_way *inner = gs_tensor_inner(s);
+    if (!chosen || s->tensor < 2) return GS_OK;
+    if (inner) GS_TRY(inner->check(s, true));
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(
             GS_E_USAGE,
             "--tensor sums gradients among the workers that have the same part, in an order of its own: "
             "it does not work with --sync %s",
             s->sync);
-    if (s->digest)
-        return gs_fail(GS_E_USAGE,
-                       "--digest has numbers of whole tensors: it does not work with --tensor, whose workers "
-                       "hold parts of them");
     return check_devices(s);
 }
 
@@ -364,14 +270,16 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
-static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+    const gs_way *inner = gs_tensor_inner(s);
     if (workers % s->tensor != 0)
         return gs_fail(
             GS_E_USAGE,
             "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for each "
             "part of a batch (--devices, or launch -n)",
             s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    const int groups = workers / s->tensor;
+    if (s->pipeline > 1) GS_TRY(inner->check_workers(s, set, workers));
+    const int groups = workers / gs_tensor_stages(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
             GS_E_USAGE,
@@ -382,19 +290,15 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);
 }
 
-static void describe(const gs_settings *s, char *text, size_t size) {
-    snprintf(text, size, "%sgroups of %d share each pair of linear layers",
-             s->exact ? "one fixed tree; " : "", s->tensor);
+void gs_tensor_describe(const gs_settings *s, char *text, size_t size) {
+    char others[80] = "";
+    const gs_way *inner = gs_tensor_inner(s);
+    if (s->pipeline > 1 || s->zero) inner->describe(s, others, sizeof others);
+    snprintf(text, size, "%sgroups of %d share each pair of linear layers%s%s",
+             s->exact && !s->zero ? "one fixed tree; " : "", s->tensor, *others ? "; " : "", others);
 }
 
-#define SHARED                                                                                               \
-    .option = "--tensor",                                                                                    \
-    .no_bucket = "sums within a group during backward, and other sums would come in between",                \
-    .no_wire = "sends activations too, which are not rounded", .stages = stages, .check = check,             \
-    .check_workers = check_workers, .describe = describe, .no_gradient = true /* but a part */,              \
-    .create = create, .free = free_tensor, .step = step, .update = update, .gather = gather_vector,          \
-    .scatter = scatter_vector, .weights = read_weights, .report = report
+const gs_way gs_way_tensor = {.name = "tensor", GS_TENSOR_SHARED, .update = update};
 
-const gs_way gs_way_tensor = {.name = "tensor", SHARED};
-
-const gs_way gs_way_tensor_exact = {.name = "tensor, exact", .own_sums = true, SHARED};
+const gs_way gs_way_tensor_exact = {
+    .name = "tensor, exact", GS_TENSOR_SHARED, .own_sums = true, .update = update};

@@ -1,7 +1,28 @@
-/* --tensor T: what of it the worker needs before it has met the others, and what tells of it. See tensor.c. */
+/* --tensor T, alone and with the other layouts: what the files share. The way itself is tensor.c; ../tensor/ has
+ *
+ *     inner.c     the ways to train that a group goes with: stages of a pipeline, ZeRO
+ *     whole.c     whole tensors, put together of the parts, and cut again
+ *     held.c      what of the parts that a worker updates counts in norms over all workers
+ */
 #pragma once
 
+#include "optim/optimizer.h"
 #include "train/train.h"
+
+struct gs_way;
+
+/* How many workers share each pair of layers: 1 without --tensor. */
+static inline int gs_tensor_workers(const gs_settings *s) {
+    return s->tensor > 1 ? s->tensor : 1;
+}
+
+/* This worker's rank in w->replicas, and their number, also before these have met. */
+static inline int gs_tensor_replica(const gs_worker *w) {
+    return w->comm->rank / gs_tensor_workers(w->settings);
+}
+static inline int gs_tensor_replicas(const gs_worker *w) {
+    return w->comm->size / gs_tensor_workers(w->settings);
+}
 
 /* This worker's place in its group, for gs_model_create_tensor; with --exact without --tensor it is alone, and its sums
  * have the order of those that are divided. size 0: neither of the two. */
@@ -9,3 +30,48 @@ gs_tensor_group gs_tensor_place(gs_worker *);
 
 /* The same of worker `rank`, for a plan: nothing can be summed. */
 gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
+
+/* ---- inner.c ---- */
+
+/* How these settings would train without --tensor, if that is another way than the synchronous one; else NULL. It takes
+ * w->replicas for all workers. */
+const struct gs_way *gs_tensor_inner(const gs_settings *);
+
+/* ---- whole.c: of gs_way ---- */
+
+gs_status gs_tensor_gather(gs_worker *, int i, float *whole);
+gs_status gs_tensor_scatter(gs_worker *, int i, const float *whole);
+gs_status gs_tensor_weights(gs_worker *, float *host);
+
+/* Must the sums of gradients over replicas have one order for all elements, wherever they lie in the array? Where a
+ * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
+ * the same bits. Of two replicas any sum has. */
+bool gs_tensor_needs_order(const gs_worker *);
+
+/* ---- held.c ---- */
+
+/* The list *part of what this worker updates, as it would be without --tensor, is replaced by one whose parts do not
+ * reach over the border between a tensor that the group divides and one that all of it hold; of the latter the first of
+ * the group counts. Without a group nothing changes. *part was made by malloc. GS_E_MEMORY. */
+gs_status gs_tensor_cut_held(const gs_model *, gs_held_part **part, int *parts);
+
+/* ---- tensor.c: of gs_way ---- */
+
+int gs_tensor_stages(const gs_settings *);
+gs_status gs_tensor_create(gs_worker *);
+void gs_tensor_free(gs_worker *);
+gs_status gs_tensor_step(gs_worker *, gs_score *);
+gs_status gs_tensor_check(const gs_settings *, bool chosen);
+gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *, int workers);
+void gs_tensor_describe(const gs_settings *, char *text, size_t size);
+gs_status gs_tensor_tell(gs_worker *, gs_result *);
+
+/* What all ways of a group have in common. */
+#define GS_TENSOR_SHARED                                                                                     \
+    .option = "--tensor",                                                                                    \
+    .no_bucket = "sums within a group during backward, and other sums would come in between",                \
+    .no_wire = "sends activations too, which are not rounded", .stages = gs_tensor_stages,                   \
+    .check = gs_tensor_check, .check_workers = gs_tensor_check_workers, .describe = gs_tensor_describe,      \
+    .no_gradient = true /* but a part */, .create = gs_tensor_create, .free = gs_tensor_free,                \
+    .step = gs_tensor_step, .gather = gs_tensor_gather, .scatter = gs_tensor_scatter,                        \
+    .weights = gs_tensor_weights, .report = gs_tensor_tell

@@ -10,6 +10,8 @@ static const gs_way *const ways[] = {&gs_way_synchronous,
                                      &gs_way_exact,
                                      &gs_way_tensor,
                                      &gs_way_tensor_exact,
+                                     &gs_way_tensor_pipeline,
+                                     &gs_way_tensor_zero,
                                      &gs_way_pipeline,
                                      &gs_way_zero,
                                      &gs_way_zero_exact,
@@ -17,13 +19,15 @@ static const gs_way *const ways[] = {&gs_way_synchronous,
                                      &gs_way_local,
                                      &gs_way_async,
                                      NULL};
-static const gs_way *const *const by_name = &ways[7];
+static const gs_way *const *const by_name = &ways[9];
 
 const gs_way *const *gs_ways(void) {
     return ways;
 }
 
 const gs_way *gs_way_of(const gs_settings *s) {
+    if (s->tensor > 1 && s->pipeline > 1) return &gs_way_tensor_pipeline; /* with --exact too, */
+    if (s->tensor > 1 && s->zero) return &gs_way_tensor_zero;             /* as this */
     if (s->tensor > 1) return s->exact ? &gs_way_tensor_exact : &gs_way_tensor;
     if (s->pipeline > 1) return &gs_way_pipeline; /* with --exact too */
     if (s->zero) return s->exact ? &gs_way_zero_exact : &gs_way_zero;
@@ -44,7 +48,7 @@ int gs_parts_of(const gs_settings *s, int workers) {
 }
 
 gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
-    const int size = s->tensor > 1 ? s->tensor : s->exact ? 1 : 0;
+    const int size = s->tensor > 1 || s->exact ? gs_tensor_workers(s) : 0;
     return (gs_tensor_group){.size = size,
                              .rank = size > 0 ? rank % size : 0,
                              .leaves = s->exact ? GS_EXACT_SHARDS : 0,

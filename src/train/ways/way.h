@@ -2,7 +2,7 @@
  *
  *     ../step.c         synchronous: gradients are summed over the workers by a scheme, and all make the same update
  *     exact.c           the same, with the same bits for any number of workers
- *     tensor.c          groups of workers share the work of linear layers
+ *     tensor.c          groups of workers share the work of linear layers, also with pipeline.c and zero.c
  *     zero.c            the same, each worker holding its part of the vectors, of the gradients, of the weights
  *     local_sgd.c       each worker trains on its own, and the weights are averaged now and then
  *     async.c           nobody waits for everybody
@@ -100,8 +100,9 @@ typedef struct gs_way {
     gs_status (*report)(gs_worker *, gs_result *);
 } gs_way;
 
-extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tensor_exact, gs_way_pipeline,
-    gs_way_zero, gs_way_zero_exact, gs_way_sharded_update, gs_way_local, gs_way_async;
+extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tensor_exact,
+    gs_way_tensor_pipeline, gs_way_tensor_zero, gs_way_pipeline, gs_way_zero, gs_way_zero_exact,
+    gs_way_sharded_update, gs_way_local, gs_way_async;
 
 /* All ways, then NULL. */
 const gs_way *const *gs_ways(void);
@@ -109,7 +110,8 @@ const gs_way *const *gs_ways(void);
 /* The one that these settings choose. */
 const gs_way *gs_way_of(const gs_settings *);
 
-/* How many workers share a part of each batch: 1, the stages of a pipeline, or a tensor group. Which ones: layout.h. */
+/* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group. Which
+ * ones: layout.h. */
 int gs_stages_of(const gs_settings *);
 
 /* How many parts a batch is cut into: as the way says, or one for each group. */

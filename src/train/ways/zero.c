@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/shard.h"
-#include "optim/norm.h"
 #include "train/internal.h"
+#include "train/ways/tensor.h"
 
 /* --sync sharded-update is the older name of stage 1. */
 static int stage_of(const gs_settings *s) {
@@ -14,7 +14,7 @@ static int stage_of(const gs_settings *s) {
 }
 
 static gs_status cut(const gs_worker *w, gs_units *units) {
-    return gs_units_cut(w->model, w->comm->size, stage_of(w->settings) == 1, units);
+    return gs_units_cut(w->model, gs_tensor_replicas(w), stage_of(w->settings) == 1, units);
 }
 
 /* ---- making and freeing ---- */
@@ -36,15 +36,15 @@ static size_t largest_part(const gs_zero *z) {
 static gs_status make_tree(gs_zero *z) {
     const gs_model *m = z->worker->model;
     const size_t common = z->units.rest + gs_model_tail(m), part = largest_part(z);
-    z->parts = z->worker->schedule.mine;
+    if (z->worker->settings->exact) z->parts = z->worker->schedule.mine;
     for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
-    return floats(z, (part > common ? part : common) * (size_t)z->worker->comm->size, &z->arrived);
+    return floats(z, (part > common ? part : common) * (size_t)z->worker->replicas->size, &z->arrived);
 }
 
 /* With it a window would hold the gradients of several pieces, added in another order than those of one. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    const size_t shard = (s->batch + (size_t)s->parts - 1) / (size_t)s->parts;
+    const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
     if (shard <= s->most) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
@@ -56,13 +56,14 @@ static gs_status check_shards(const gs_worker *w) {
 /* May a step have more than one pass? */
 static bool has_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    return s->passes > 1 || gs_shard_of(s->batch, 0, s->parts).count > s->most;
+    return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* Between errands the worker must make no collective of its own, and where its device has memory of its own, no thread
- * but the worker's may call it. */
+/* Between errands the worker must make no collective of its own, nor may its layers; and where its device has memory of
+ * its own, no thread but the worker's may call it. */
 static bool may_have_thread(const gs_worker *w) {
-    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->settings->rehearses;
+    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor &&
+           !w->settings->rehearses;
 }
 
 /* What the norms of whole tensors need (optim/tensors.h). */
@@ -76,24 +77,28 @@ static gs_status reduce_norms(void *zero, int64_t *x, size_t count, bool largest
 /* This worker's own part of each unit, and the rests. */
 static gs_status list_parts(gs_zero *z) {
     const bool weights = z->stage > 2, gradients = z->stage > 1;
-    gs_held_part *part = z->part_list = calloc(2 * (size_t)z->units.count + 1, sizeof *part);
+    const size_t rank = (size_t)z->worker->replicas->rank;
+    int parts = 2 * z->units.count;
+    gs_held_part *part = z->part_list = calloc((size_t)parts + 1, sizeof *part);
     if (!part) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
     for (int i = 0; i < z->units.count; i++) {
         const gs_unit *u = &z->units.unit[i];
-        *part++ = (gs_held_part){u->first + u->own * (size_t)z->worker->comm->rank,
-                                 u->own,
-                                 gs_zero_own(z, z->weights, weights, u),
-                                 gs_zero_own(z, z->gradients, gradients, u),
-                                 u->own_at,
-                                 false};
-        *part++ = (gs_held_part){u->first + u->count - u->rest,
-                                 u->rest,
-                                 gs_zero_rest(z, z->weights, weights, u),
-                                 gs_zero_rest(z, z->gradients, gradients, u),
-                                 z->units.own + u->rest_at,
-                                 true};
+        *part++ = (gs_held_part){.first = u->first + u->own * rank,
+                                 .count = u->own,
+                                 .weights = gs_zero_own(z, z->weights, weights, u),
+                                 .gradients = gs_zero_own(z, z->gradients, gradients, u),
+                                 .vector_at = u->own_at,
+                                 .counted = true};
+        *part++ = (gs_held_part){.first = u->first + u->count - u->rest,
+                                 .count = u->rest,
+                                 .weights = gs_zero_rest(z, z->weights, weights, u),
+                                 .gradients = gs_zero_rest(z, z->gradients, gradients, u),
+                                 .vector_at = z->units.own + u->rest_at,
+                                 .common = true,
+                                 .counted = rank == 0};
     }
-    z->held = (gs_held){z->part_list, 2 * z->units.count, z->worker->comm->rank == 0, reduce_norms, z};
+    GS_TRY(gs_tensor_cut_held(z->worker->model, &z->part_list, &parts));
+    z->held = (gs_held){z->part_list, parts, reduce_norms, z};
     return GS_OK;
 }
 
@@ -106,11 +111,11 @@ static gs_status create(gs_worker *w) {
     z->gradients = w->model->gradients;
     z->parts = 1;
     GS_TRY(cut(w, &z->units));
-    if (w->settings->exact) GS_TRY(make_tree(z));
+    if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     if (z->stage < 3) z->held_weights = w->model->saved;
     if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
     if (z->stage == 1) return list_parts(z);
-    if (z->arrived) GS_TRY(check_shards(w));
+    if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
     GS_TRY(gs_errands_create(may_have_thread(w), gs_zero_run, z, &z->errands));
     GS_TRY(gs_zero_divide(z));
@@ -145,48 +150,6 @@ static gs_status sum_gradients(gs_zero *z) {
     return gs_zero_sum_common(z);
 }
 
-/* The norm of all gradients, of which each worker has its own part and what is common to all. The units that suit the
- * largest of them all make the parts' sums whole numbers that can be added. */
-static gs_status clip(const gs_zero *z, double samples) {
-    const gs_worker *w = z->worker;
-    const gs_backend *ops = w->device->ops;
-    const gs_unit *first = z->units.unit;
-    const gs_mem mine = gs_zero_own(z, z->gradients, z->stage > 1, first),
-                 rest = gs_zero_rest(z, z->gradients, z->stage > 1, first);
-    gs_squares own, common;
-    if (!(w->optimizer->clip > 0)) return GS_OK;
-    GS_TRY(ops->squares(w->device, mine, z->units.own, 0, &own));
-    GS_TRY(ops->squares(w->device, rest, z->units.rest, own.top, &common));
-    int64_t largest = own.largest > common.largest ? own.largest : common.largest;
-    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
-    const uint32_t top = (uint32_t)(largest >> 23);
-    GS_TRY(ops->squares(w->device, mine, z->units.own, top, &own));
-    GS_TRY(ops->squares(w->device, rest, z->units.rest, top, &common));
-    int64_t sums[2] = {(int64_t)own.high, (int64_t)own.low};
-    GS_TRY(gs_comm_all_reduce(w->comm, sums, 2, GS_I64, GS_SUM));
-    const gs_squares all = {(uint32_t)largest, common.top, (uint64_t)sums[0] + common.high,
-                            (uint64_t)sums[1] + common.low};
-    gs_optimizer_clip(w->optimizer, gs_norm_of(&all), samples);
-    return GS_OK;
-}
-
-/* With a loss scale: are all gradients finite, those of the other workers' parts too? */
-static gs_status may_update(const gs_zero *z, bool *may) {
-    const gs_worker *w = z->worker;
-    const gs_backend *ops = w->device->ops;
-    const gs_unit *first = z->units.unit;
-    gs_squares own, common;
-    *may = true;
-    if (!(w->optimizer->loss_scale.scale > 0)) return GS_OK;
-    GS_TRY(ops->squares(w->device, gs_zero_own(z, z->gradients, z->stage > 1, first), z->units.own, 0, &own));
-    GS_TRY(ops->squares(w->device, gs_zero_rest(z, z->gradients, z->stage > 1, first), z->units.rest, 0,
-                        &common));
-    int64_t largest = own.largest > common.largest ? own.largest : common.largest;
-    GS_TRY(gs_comm_all_reduce(w->comm, &largest, 1, GS_I64, GS_MAX));
-    *may = gs_optimizer_may_update(w->optimizer, (uint32_t)largest);
-    return GS_OK;
-}
-
 static gs_status update(const gs_zero *z, double samples) {
     GS_TRY(gs_optimizer_update_held(z->worker->optimizer, samples, &z->held));
     return gs_optimizer_end_update(z->worker->optimizer, samples);
@@ -207,8 +170,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     bool may;
-    GS_TRY(may_update(z, &may));
-    if (may) GS_TRY(clip(z, score->samples));
+    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &z->held, &may));
     if (may) GS_TRY(update(z, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
@@ -237,7 +199,7 @@ static gs_status gather_vector(gs_worker *w, int i, float *whole) {
         void *mine;
         GS_TRY(ops->map(w->device, own, u->own * sizeof(float), &mine));
         gs_status status =
-            u->own > 0 ? gs_comm_gather(w->comm, mine, whole ? whole + u->first : NULL, u->own, GS_F32, 0)
+            u->own > 0 ? gs_comm_gather(w->replicas, mine, whole ? whole + u->first : NULL, u->own, GS_F32, 0)
                        : GS_OK;
         gs_status unmapped = ops->unmap(w->device, own, mine);
         if (status == GS_OK) status = unmapped;
@@ -257,9 +219,9 @@ static gs_status scatter_vector(gs_worker *w, int i, const float *whole) {
     gs_status status = GS_OK;
     for (int k = 0; k < z.units.count && status == GS_OK; k++) {
         const gs_unit *u = &z.units.unit[k];
-        status =
-            w->device->ops->write(w->device, gs_zero_own(&z, vector, true, u),
-                                  whole + u->first + u->own * (size_t)w->comm->rank, u->own * sizeof(float));
+        status = w->device->ops->write(w->device, gs_zero_own(&z, vector, true, u),
+                                       whole + u->first + u->own * (size_t)gs_tensor_replica(w),
+                                       u->own * sizeof(float));
         if (status == GS_OK)
             status = w->device->ops->write(w->device, gs_zero_rest(&z, vector, true, u),
                                            whole + u->first + u->count - u->rest, u->rest * sizeof(float));
@@ -275,11 +237,11 @@ static gs_status read_weights(gs_worker *w, float *host) {
     if (!m->weights_apart) return gs_model_read_weights(w->model, host);
     for (int k = 0; k < z->units.count; k++) {
         const gs_unit *u = &z->units.unit[k];
-        float *all = host + u->first, *own = all + u->own * (size_t)w->comm->rank;
+        float *all = host + u->first, *own = all + u->own * (size_t)w->replicas->rank;
         GS_TRY(ops->read(w->device, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float)));
         GS_TRY(ops->read(w->device, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
                          u->rest * sizeof(float)));
-        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->comm, own, all, u->own, GS_F32));
+        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->replicas, own, all, u->own, GS_F32));
     }
     return ops->read(w->device, host + m->params, gs_at(m->weights, m->params),
                      (m->saved - m->params) * sizeof(float));
@@ -293,7 +255,7 @@ static gs_status attend_evaluation(gs_worker *w) {
 static gs_status report(gs_worker *w, gs_result *result) {
     const gs_zero *z = w->way_state;
     const gs_optimizer *o = w->optimizer;
-    const double workers = w->comm->size, model = (double)w->model->params * sizeof(float);
+    const double workers = w->replicas->size, model = (double)w->model->params * sizeof(float);
     result->zero = (gs_zero_report){.stage = z->stage,
                                     .weights = (double)z->held_weights * sizeof(float),
                                     .gradients = (double)z->held_gradients * sizeof(float),

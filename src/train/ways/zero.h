@@ -88,10 +88,11 @@ typedef struct gs_zero {
     gs_held held;
     gs_errands *errands;
     gs_turns turns;
-    int passes;      /* that are over in this step */
-    double sent;     /* bytes of this step */
-    float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
-    float *arrived;  /* --exact: the parts of all workers */
+    int passes;  /* that are over in this step */
+    double sent; /* bytes of this step */
+    float *sum;  /* the largest part of a unit, where passes add to those before them; else NULL */
+    float
+        *arrived; /* of sums in the order of a tree, those of --exact: the parts of all workers; else NULL */
     int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
     float *partial[GS_ZERO_LEVELS]; /* sums of virtual shards, in the order of the flat array */
 } gs_zero;
@@ -108,7 +109,7 @@ static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
 
 /* This worker's part of a unit, in an array that is divided, or in a whole one; and the rest of the unit. */
 static inline gs_mem gs_zero_own(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
-    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->comm->rank);
+    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->replicas->rank);
 }
 static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
     return gs_at(array, divided ? z->units.own + u->rest_at : u->first + u->count - u->rest);

@@ -218,7 +218,7 @@ static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
 }
 
 static gs_status take_gradients(gs_zero *z, int unit) {
-    const bool exact = z->arrived != NULL;
+    const bool exact = z->worker->settings->exact;
     const gs_errand errand = {.what = GS_ZERO_REDUCE,
                               .unit = unit,
                               .part = z->part,
@@ -285,10 +285,10 @@ gs_status gs_zero_attend_forward(gs_zero *z) {
 /* Of the largest part of this batch, which the first workers have. */
 static int most_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    const size_t part = gs_shard_of(w->piece.batch, 0, s->parts).count;
+    const size_t part = gs_schedule_cut(w->piece.batch, 0, s->parts, s->together).count;
     size_t passes = 0;
     for (int i = 0; i < s->passes; i++)
-        passes += (gs_shard_of(part, i, s->passes).count + s->most - 1) / s->most;
+        passes += (gs_schedule_cut(part, i, s->passes, s->together).count + s->most - 1) / s->most;
     return (int)passes;
 }
 

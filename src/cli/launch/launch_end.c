@@ -1,0 +1,103 @@
+/* How a launch has ended: what is said of it, and its exit status. */
+#include "cli/launch/launch_state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/cli.h"
+
+void gs_launch_say_status(const gs_launch_state *s, int rank) {
+    int status = s->child[rank].status;
+    fprintf(stderr, "gradsum launch: rank %d ", s->rank[rank]);
+    if (WIFSIGNALED(status) && s->told && rank != s->failed)
+        fprintf(stderr, "failed"); /* by its own account; the signal was the launcher's */
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        fprintf(stderr, "failed with exit status %d", WEXITSTATUS(status));
+}
+
+/* -1: the rank is another launcher's. */
+static int child_of(const gs_launch_state *s, int rank) {
+    for (int i = 0; i < s->launch->size; i++)
+        if (s->rank[i] == rank) return i;
+    return -1;
+}
+
+/* "gradsum launch: rank 2 hangs: process 4711 is stopped; rank 0: ..." */
+static void say_why(const gs_launch_state *s, const gs_launch_why *why) {
+    fprintf(stderr, "gradsum launch: ");
+    for (int r = 0; r < s->launch->size; r++)
+        if (s->child[r].hangs[0]) fprintf(stderr, "rank %d hangs: %s; ", s->rank[r], s->child[r].hangs);
+    fprintf(stderr, "%s", why->message);
+}
+
+/* Why it failed. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
+ * another one, the message of the first says which. */
+static void say_failure(const gs_launch_state *s) {
+    gs_launch_why why;
+    if (s->hung >= 0) {
+        fprintf(stderr, "gradsum launch: rank %d hangs: %s", s->rank[s->hung], s->child[s->hung].hangs);
+        if (s->failed_others > 0) fprintf(stderr, "; ended the other %d that still ran", s->failed_others);
+        return;
+    }
+    bool told = WIFEXITED(s->child[s->failed].status) && gs_launch_why_first(s->why, &why);
+    const int reporter = told ? child_of(s, why.rank) : -1;
+    if (told && why.code == GS_E_PEER)
+        say_why(s, &why);
+    else
+        gs_launch_say_status(s, reporter >= 0 ? reporter : s->failed);
+    if (s->failed_others > 0)
+        fprintf(stderr, s->told ? "; ended the other %d" : "; the other %d ended too", s->failed_others);
+}
+
+static gs_launch_failure failure_of(const gs_launch_state *s) {
+    gs_launch_why why;
+    const bool told = gs_launch_why_first(s->why, &why);
+    const bool killed = s->hung >= 0 || WIFSIGNALED(s->child[s->failed].status);
+    return (gs_launch_failure){.lost = killed || (told && why.code == GS_E_PEER),
+                               .code = told ? why.code : GS_OK,
+                               .stepped = gs_launch_why_stepped(s->why)};
+}
+
+/* The last line of the attempt, and whether there is another. */
+static bool say_what_follows(const gs_launch_state *s, gs_restarts *restarts) {
+    const gs_launch_failure failure = failure_of(s);
+    char what[1400];
+    const bool again = gs_restarts_next(restarts, &failure, what, sizeof what);
+    say_failure(s);
+    fprintf(stderr, "%s\n", what);
+    return again;
+}
+
+/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
+static int stopped_itself(const gs_launch_state *s) {
+    for (int r = 0; r < s->launch->size && !s->told; r++) {
+        int status = s->child[r].status;
+        if (WIFEXITED(status) && WEXITSTATUS(status) > 128) return WEXITSTATUS(status) - 128;
+    }
+    return 0;
+}
+
+int gs_launch_outcome(const gs_launch_state *s, gs_restarts *restarts, bool *again) {
+    int usage = 0, ended = 0; /* ended by us before they could say the same */
+    for (int r = 0; r < s->launch->size; r++) {
+        int status = s->child[r].status;
+        usage += WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
+        ended += s->told && WIFSIGNALED(status);
+    }
+    if (s->failed < 0) return GS_EXIT_OK;
+    int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
+    if (signal_number) {
+        fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", signal_number,
+                strsignal(signal_number));
+        return 128 + signal_number;
+    }
+    if (usage < s->launch->size) {
+        *again = say_what_follows(s, restarts);
+        return usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+    }
+    if (usage > 1) fprintf(stderr, "gradsum launch: all %d processes failed with this error\n", usage);
+    return GS_EXIT_USAGE;
+}

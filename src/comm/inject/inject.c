@@ -1,0 +1,179 @@
+/* A comm whose rank fails where GRADSUM_FAULT says: see inject.h. */
+#include "comm/inject/inject.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "comm/transports.h"
+#include "core/clock.h"
+
+typedef struct injected {
+    gs_comm comm, *inner;
+    gs_transport ops; /* those below, under the name of the inner one */
+    gs_faults faults; /* of this rank */
+    /* Several threads may send and receive at once, each with its own peer (async.c). */
+    _Atomic uint64_t operations;
+    atomic_bool cut;
+    atomic_int corrupts;           /* messages that are still to be changed */
+    atomic_bool struck[GS_FAULTS]; /* of each fault */
+} injected;
+
+/* ---- striking ---- */
+
+static void strike(injected *k, int i, const gs_call *call) {
+    const gs_fault *f = &k->faults.fault[i];
+    atomic_store(&k->struck[i], true);
+    fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: %s at operation %" PRIu64 ", %s\n", f->rank,
+            gs_fault_name(f->kind), f->operation, gs_call_text(call, true));
+    switch (f->kind) {
+    case GS_FAULT_KILL:
+        raise(SIGKILL);
+        break;
+    case GS_FAULT_STOP:
+        raise(SIGSTOP);
+        break;
+    case GS_FAULT_DELAY:
+        gs_sleep_until(gs_seconds() + f->seconds);
+        break;
+    case GS_FAULT_DROP:
+        atomic_store(&k->cut, true);
+        break;
+    default:
+        atomic_fetch_add(&k->corrupts, 1);
+    }
+}
+
+/* Every operation of the rank begins here. */
+static gs_comm *begin(const gs_comm *c, const gs_call *call) {
+    injected *k = c->state;
+    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
+    const uint64_t operation = atomic_fetch_add(&k->operations, 1) + 1;
+    for (int i = 0; i < k->faults.count; i++)
+        if (k->faults.fault[i].operation == operation) strike(k, i, call);
+    return k->inner;
+}
+
+static bool is_to_be_changed(injected *k) {
+    int left = atomic_load(&k->corrupts);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&k->corrupts, &left, left - 1)) return true;
+    return false;
+}
+
+static gs_status send_changed(gs_comm *inner, const gs_envelope *e, const void *data, size_t bytes) {
+    unsigned char *other = malloc(bytes);
+    if (!other) return gs_fail(GS_E_MEMORY, "no memory to change a message of %zu bytes", bytes);
+    memcpy(other, data, bytes);
+    other[bytes / 2] ^= 0x10;
+    gs_status status = inner->ops->send(inner, e, other, bytes);
+    free(other);
+    return status;
+}
+
+/* ---- operations ---- */
+
+static gs_status injected_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    injected *k = c->state;
+    gs_comm *inner = begin(c, e->call);
+    if (atomic_load(&k->cut)) return GS_OK;
+    if (bytes > 0 && is_to_be_changed(k)) return send_changed(inner, e, data, bytes);
+    return inner->ops->send(inner, e, data, bytes);
+}
+
+static gs_status injected_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    gs_comm *inner = begin(c, e->call);
+    return inner->ops->recv(inner, e, data, bytes);
+}
+
+static gs_status injected_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    return gs_call_run(begin(c, call), call, in, out);
+}
+
+static void injected_abort(gs_comm *c, const char *message) {
+    const injected *k = c->state;
+    k->inner->ops->abort(k->inner, message);
+}
+
+static void injected_free(gs_comm *c) {
+    injected *k = c->state;
+    for (int i = 0; i < k->faults.count; i++) {
+        const gs_fault *f = &k->faults.fault[i];
+        if (atomic_load(&k->struck[i])) continue;
+        fprintf(stderr,
+                "gradsum: GRADSUM_FAULT: rank %d made %" PRIu64 " operations: no %s at operation %" PRIu64
+                "\n",
+                f->rank, atomic_load(&k->operations), gs_fault_name(f->kind), f->operation);
+    }
+    if (atomic_load(&k->corrupts) > 0)
+        fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: no message was left to be changed\n", c->rank);
+    gs_comm_free(k->inner);
+    free(k);
+}
+
+static const gs_transport transport_injected = {
+    .send = injected_send,
+    .recv = injected_recv,
+    .collective = injected_collective,
+    .abort = injected_abort,
+    .free = injected_free,
+};
+
+/* ---- making them ---- */
+
+static const char *value(void) {
+    const char *text = getenv("GRADSUM_FAULT");
+    return text ? text : "";
+}
+
+static bool needs_messages(const gs_faults *all) {
+    bool needs = false;
+    for (int i = 0; i < all->count; i++)
+        needs |= all->fault[i].kind == GS_FAULT_DROP || all->fault[i].kind == GS_FAULT_CORRUPT;
+    return needs;
+}
+
+static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
+    injected *k = calloc(1, sizeof *k);
+    if (!k) return gs_fail(GS_E_MEMORY, "no memory for the faults of rank %d", inner->rank);
+    for (int i = 0; i < all->count; i++)
+        if (all->fault[i].rank == inner->rank) k->faults.fault[k->faults.count++] = all->fault[i];
+    k->inner = inner;
+    k->ops = transport_injected;
+    k->ops.name = inner->ops->name;
+    if (needs_messages(all)) k->ops.collective = gs_collective_by_messages;
+    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
+    *out = &k->comm;
+    return GS_OK;
+}
+
+gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms) {
+    gs_faults all;
+    GS_TRY(gs_faults_read(value(), &all));
+    for (int i = 0; i < all.count && count > 0; i++)
+        if (all.fault[i].rank >= comms[0]->size)
+            return gs_fail(GS_E_USAGE, "GRADSUM_FAULT names rank %d; there %s %d, from 0 on",
+                           all.fault[i].rank, comms[0]->size > 1 ? "are" : "is", comms[0]->size);
+    for (int i = 0; i < count && all.count > 0; i++) GS_TRY(create(&all, comms[i], &comms[i]));
+    return GS_OK;
+}
+
+gs_status gs_comm_agree_on_faults(gs_comm *processes) {
+    const char *text = value();
+    gs_faults faults;
+    int32_t mine = (int32_t)crc32_z(0, (const void *)text, strlen(text));
+    int32_t *all = calloc((size_t)processes->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the faults of %d processes", processes->size);
+    gs_status status = gs_comm_all_gather(processes, &mine, all, 1, GS_I32);
+    if (status == GS_OK) status = gs_faults_read(text, &faults);
+    for (int p = 1; p < processes->size && status == GS_OK; p++)
+        if (all[p] != all[0])
+            status = gs_fail(GS_E_USAGE,
+                             "process %d and process 0 differ in GRADSUM_FAULT: set it for all alike", p);
+    free(all);
+    return status;
+}

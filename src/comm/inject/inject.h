@@ -1,0 +1,66 @@
+/* Faults made on purpose, for tests only: what a run does when a rank is killed, hangs, is slow, is cut off, or sends
+ * wrong bytes, at a place that is the same in each run. Not for training: whoever sets the variable loses the run.
+ *
+ *     GRADSUM_FAULT="kill:rank=1,operation=57"
+ *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;corrupt:rank=2,operation=40"
+ *
+ *     kill      SIGKILL to the rank's process
+ *     stop      SIGSTOP to it
+ *     delay     the rank sleeps so many seconds before the operation
+ *     drop      from this operation on nothing that the rank sends arrives, as if its line out were cut
+ *     corrupt   one bit of the next message that the rank sends changes on its way
+ *
+ * Operations are counted from 1 on each rank, as they go to the transport: messages sent or received, and collectives.
+ * Those before and after training count too. With --link and GRADSUM_CHECK there are more of them, since notes go ahead
+ * of messages. If drop or corrupt is among the faults, all ranks make collectives of messages (collectives.c), so that
+ * there are some to lose.
+ *
+ * Each fault says on standard error that it has struck, and at the end each that has not says so, with the number of
+ * operations that its rank made:
+ *
+ *     gradsum: GRADSUM_FAULT: rank 1: kill at operation 57, all_reduce of 5000 f32
+ *     gradsum: GRADSUM_FAULT: rank 1 made 40 operations: no kill at operation 57
+ *
+ * All operations of a rank pass inject.c, which is around the transport and below everything else. Without the variable
+ * it is not there. read.c reads the variable. */
+#pragma once
+
+#include <stdint.h>
+#include "comm/comm.h"
+
+typedef enum gs_fault_kind {
+    GS_FAULT_KILL,
+    GS_FAULT_STOP,
+    GS_FAULT_DELAY,
+    GS_FAULT_DROP,
+    GS_FAULT_CORRUPT,
+    GS_FAULT_KINDS
+} gs_fault_kind;
+
+typedef struct gs_fault {
+    gs_fault_kind kind;
+    int rank;
+    uint64_t operation; /* from 1 */
+    double seconds;     /* of a delay: above 0, 1000 at most */
+} gs_fault;
+
+enum { GS_FAULTS = 16 /* at most */ };
+
+typedef struct gs_faults {
+    int count;
+    gs_fault fault[GS_FAULTS];
+} gs_faults;
+
+const char *gs_fault_name(gs_fault_kind); /* "kill" */
+
+/* GS_E_USAGE: the message names what is wrong with the value of GRADSUM_FAULT. */
+gs_status gs_faults_read(const char *text, gs_faults *);
+
+/* Do all processes have the same GRADSUM_FAULT, and does it make sense? One collective on the comm between the
+ * processes, before it becomes part of a world. GS_E_USAGE on every process. */
+gs_status gs_comm_agree_on_faults(gs_comm *processes);
+
+/* Put each of the comms, which are the workers of this process, behind the faults of GRADSUM_FAULT; without it they
+ * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that does not exist. On failure the comms are
+ * still to be freed by the caller. */
+gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms);

@@ -1,0 +1,64 @@
+#include "train/digest/places.h"
+
+#include "layer/tensor.h"
+
+/* ---- arrays of samples ---- */
+
+static const gs_layer *find(const gs_layer *l, int number) {
+    const gs_layer *found = l->number == number ? l : NULL;
+    for (int i = 0; i < l->children && !found; i++) found = find(l->child[i], number);
+    return found;
+}
+
+/* What comes out of a pair's first layer, and goes into what is between, may have q, k and v one after the other. */
+static int blocks_of(const gs_layer *l, bool input) {
+    if (l->role == GS_TENSOR_COLUMNS) return input ? 1 : l->blocks;
+    return l->ops->tensor == GS_TENSOR_HEADS && l->pair && input ? l->pair->blocks : 1;
+}
+
+gs_digest_vector gs_digest_vector_of(const gs_model *m, const gs_layer *l, bool input) {
+    const gs_shape here = input ? l->in : l->out;
+    const size_t each = gs_shape_size(here);
+    gs_digest_vector v = {.each = each, .whole = each, .runs = 1, .floats = each, .blocks = 1};
+    if (!m->undivided) return v;
+    const gs_layer *of_all = find(m->undivided->net, l->number);
+    const gs_shape all = input ? of_all->in : of_all->out;
+    v.elsewhere = all.c == here.c && m->tensor.rank > 0;
+    if (all.c == here.c) return v;
+    const size_t plane = (size_t)here.h * (size_t)here.w;
+    const int blocks = blocks_of(l, input);
+    const gs_share share = gs_tensor_share(&m->tensor, all.c / blocks);
+    v.whole = gs_shape_size(all);
+    v.blocks = (size_t)blocks;
+    v.runs = (size_t)gs_shape_tokens(here) * v.blocks;
+    v.floats = (size_t)here.c / v.blocks * plane;
+    v.whole_step = (size_t)all.c / v.blocks * plane;
+    v.first = (size_t)gs_share_first(&share) * plane;
+    return v;
+}
+
+void gs_digest_add_vector(gs_numbers *to, const gs_digest_vector *v, const float *x, uint64_t sample) {
+    for (size_t i = 0; i < v->runs && !v->elsewhere; i++)
+        gs_numbers_add(to, x + i * v->floats, v->floats, sample * v->whole + i * v->whole_step + v->first);
+}
+
+/* ---- parameters ---- */
+
+bool gs_digest_add_param(gs_numbers *to, const gs_model *m, int p, const float *x, size_t from,
+                         size_t count) {
+    const gs_param *part = m->param[p];
+    if (!m->undivided) {
+        gs_numbers_add(to, x, count, part->at + from);
+        return true;
+    }
+    const size_t at = m->undivided->param[p]->at;
+    if (part->cut == GS_UNCUT && m->tensor.rank > 0) return false;
+    const gs_tensor_rows r = gs_tensor_rows_of(part, m->tensor.rank, m->tensor.size);
+    for (size_t done = 0; done < count;) {
+        const size_t run = (from + done) / r.floats, inside = (from + done) % r.floats,
+                     rest = r.floats - inside, n = rest < count - done ? rest : count - done;
+        gs_numbers_add(to, x + done, n, at + r.whole_first + run * r.whole_step + inside);
+        done += n;
+    }
+    return true;
+}

@@ -1,0 +1,248 @@
+#include "train/elastic/carry.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/nettle.h"
+#include "io/file.h"
+#include "train/internal.h"
+
+enum { COPIES = 2, HASH = 65 };
+
+typedef struct copy {
+    bool valid;
+    gs_state state;
+    float *weights;
+    size_t saved; /* floats in them */
+} copy;
+
+struct gs_carry {
+    copy copy[COPIES]; /* the newest first */
+    bool settled;      /* the newest is what this generation began with, or a later step of it */
+};
+
+/* What a process tells the others of each of its copies. */
+typedef struct card {
+    uint64_t valid, step, updates, good, samples, saved, params, vectors;
+    float loss_scale;
+    char hash[HASH];
+} card;
+
+/* ---- memory ---- */
+
+static void free_copy(copy *c) {
+    for (int i = 0; i < c->state.vectors; i++) free(c->state.vector[i]);
+    free(c->weights);
+    *c = (copy){0};
+}
+
+static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
+    if (c->weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
+        return GS_OK;
+    free_copy(c);
+    c->weights = malloc(saved * sizeof(float) + 1);
+    bool made = c->weights != NULL;
+    for (int i = 0; i < vectors && made; i++) {
+        c->state.vector[i] = malloc(params * sizeof(float) + 1);
+        made = c->state.vector[i] != NULL;
+        c->state.vectors = i + 1;
+    }
+    c->saved = saved;
+    c->state.params = params;
+    return made ? GS_OK : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
+}
+
+gs_status gs_carry_create(gs_carry **out) {
+    *out = calloc(1, sizeof **out);
+    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
+}
+
+void gs_carry_free(gs_carry *c) {
+    if (!c) return;
+    for (int i = 0; i < COPIES; i++) free_copy(&c->copy[i]);
+    free(c);
+}
+
+const float *gs_carry_weights(const gs_carry *c) {
+    return c->settled ? c->copy[0].weights : NULL;
+}
+
+/* ---- what it goes with ---- */
+
+gs_status gs_carry_check(const gs_settings *s) {
+    const gs_way *way = gs_way_of(s);
+    const char *why = NULL;
+    if (way != &gs_way_synchronous && way != &gs_way_exact)
+        return gs_fail(GS_E_USAGE,
+                       "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
+                       "or --exact",
+                       way->option);
+    if (way == &gs_way_synchronous && strcmp(s->sync, gs_sync_allreduce.name) != 0)
+        return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
+                       s->sync);
+    if (gs_devices_count(s->devices) != 1) why = "--devices: --elastic has one worker in each process";
+    if (s->checkpoint) why = "--checkpoint: use launch --restarts with it, or launch --elastic without it";
+    if (s->keep.best) why = "--keep best: the epoch that it keeps would be lost with the rank that has it";
+    if (s->offload) why = "--offload: --elastic copies in each step what would be put away";
+    if (s->digest || s->record)
+        why = "--log and --digest record one group of ranks, and --elastic has several";
+    return why ? gs_fail(GS_E_USAGE, "%s", why) : GS_OK;
+}
+
+/* ---- kept ---- */
+
+gs_status gs_carry_book(gs_worker *w) {
+    gs_carry *c = w->settings->carry;
+    const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
+    if (!c) return GS_OK;
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], COPIES * w->model->saved * sizeof(float)));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], COPIES * vectors * sizeof(float));
+}
+
+gs_status gs_carry_keep(gs_worker *w) {
+    gs_carry *c = w->settings->carry;
+    gs_optimizer *o = w->optimizer;
+    if (!c || w->settings->rehearses) return GS_OK;
+    copy older = c->copy[1];
+    c->copy[1] = c->copy[0];
+    c->copy[0] = older;
+    copy *new = &c->copy[0];
+    new->valid = false;
+    GS_TRY(make_copy(new, w->model->saved, w->model->params, o->vectors));
+    GS_TRY(gs_model_read_weights(w->model, new->weights));
+    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, new->state.vector[i]));
+    new->state.step = w->step;
+    new->state.updates = o->updates;
+    new->state.loss_scale = o->loss_scale.scale;
+    new->state.good = o->loss_scale.good;
+    new->state.samples = w->train_set->count;
+    new->valid = true;
+    return GS_OK;
+}
+
+/* ---- settled ---- */
+
+static void hash_copy(const copy *c, char hash[HASH]) {
+    const uint64_t numbers[] = {c->state.step, c->state.updates, c->state.good, c->state.samples};
+    struct sha256_ctx h;
+    sha256_init(&h);
+    sha256_update(&h, sizeof numbers, (const void *)numbers);
+    sha256_update(&h, sizeof c->state.loss_scale, (const void *)&c->state.loss_scale);
+    sha256_update(&h, c->saved * sizeof(float), (const void *)c->weights);
+    for (int i = 0; i < c->state.vectors; i++)
+        sha256_update(&h, c->state.params * sizeof(float), (const void *)c->state.vector[i]);
+    gs_sha256_end(&h, hash);
+}
+
+static void fill_card(const copy *c, card *to) {
+    memset(to, 0, sizeof *to); /* it is sent whole */
+    if (!c->valid) return;
+    to->valid = 1;
+    to->step = c->state.step;
+    to->updates = c->state.updates;
+    to->good = c->state.good;
+    to->samples = c->state.samples;
+    to->saved = c->saved;
+    to->params = c->state.params;
+    to->vectors = (uint64_t)c->state.vectors;
+    to->loss_scale = c->state.loss_scale;
+    hash_copy(c, to->hash);
+}
+
+/* The newest of a process's cards; NULL: it has none. */
+static const card *newest(const card *of) {
+    const card *found = NULL;
+    for (int i = 0; i < COPIES; i++)
+        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
+    return found;
+}
+
+static const card *of_step(const card *of, uint64_t step) {
+    for (int i = 0; i < COPIES; i++)
+        if (of[i].valid && of[i].step == step) return &of[i];
+    return NULL;
+}
+
+/* The last step that all survivors have, and the first of them; -1: there is none. */
+static int find_step(const card *all, int size, uint64_t *step) {
+    int first = -1;
+    for (int r = 0; r < size; r++) {
+        const card *its = newest(all + r * COPIES);
+        if (!its) continue;
+        if (first < 0 || its->step < *step) *step = its->step;
+        if (first < 0) first = r;
+    }
+    return first;
+}
+
+static gs_status compare(const card *all, int size, int first, uint64_t step) {
+    const card *wanted = of_step(all + first * COPIES, step);
+    for (int r = 0; r < size; r++) {
+        const card *its = of_step(all + r * COPIES, step);
+        if (!newest(all + r * COPIES)) continue;
+        if (!wanted || !its)
+            return gs_fail(GS_E_DIFFER, "--elastic: rank %d has no copy of step %" PRIu64, its ? first : r,
+                           step);
+        if (strncmp(its->hash, wanted->hash, HASH) != 0)
+            return gs_fail(GS_E_DIFFER,
+                           "--elastic: after step %" PRIu64 " the states of ranks %d and %d differ (SHA-256 "
+                           "%.12s... and %.12s...)",
+                           step, first, r, wanted->hash, its->hash);
+    }
+    return GS_OK;
+}
+
+/* The copy of this step comes first, and the other one is void. A newcomer makes room for it. */
+static gs_status take_up(gs_carry *c, const card *wanted) {
+    if (!c->copy[0].valid || c->copy[0].state.step != wanted->step) {
+        copy other = c->copy[1];
+        c->copy[1] = c->copy[0];
+        c->copy[0] = other;
+    }
+    copy *now = &c->copy[0];
+    c->copy[1].valid = false;
+    GS_TRY(make_copy(now, (size_t)wanted->saved, (size_t)wanted->params, (int)wanted->vectors));
+    now->state.step = wanted->step;
+    now->state.updates = wanted->updates;
+    now->state.good = wanted->good;
+    now->state.samples = wanted->samples;
+    now->state.loss_scale = wanted->loss_scale;
+    now->valid = true;
+    return GS_OK;
+}
+
+static gs_status receive(const gs_carry *c, gs_comm *processes, int from) {
+    const copy *now = &c->copy[0];
+    GS_TRY(gs_comm_broadcast(processes, now->weights, now->saved, GS_F32, from));
+    for (int i = 0; i < now->state.vectors; i++)
+        GS_TRY(gs_comm_broadcast(processes, now->state.vector[i], now->state.params, GS_F32, from));
+    return GS_OK;
+}
+
+static gs_status settle(gs_carry *c, gs_comm *processes, card *all, int size, const gs_state **begin) {
+    card mine[COPIES];
+    uint64_t step = 0;
+    for (int i = 0; i < COPIES; i++) fill_card(&c->copy[i], &mine[i]);
+    memcpy(all, mine, sizeof mine);
+    if (processes) GS_TRY(gs_comm_all_gather(processes, mine, all, sizeof mine, GS_U8));
+    const int first = find_step(all, size, &step);
+    if (first < 0) return GS_OK;
+    GS_TRY(compare(all, size, first, step));
+    GS_TRY(take_up(c, of_step(all + first * COPIES, step)));
+    if (processes) GS_TRY(receive(c, processes, first));
+    c->settled = true;
+    *begin = &c->copy[0].state;
+    return GS_OK;
+}
+
+gs_status gs_carry_settle(gs_carry *c, gs_comm *processes, const gs_state **begin) {
+    const int size = processes ? processes->size : 1;
+    if (!c) return GS_OK;
+    c->settled = false;
+    card *all = calloc((size_t)size * COPIES, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
+    gs_status status = settle(c, processes, all, size, begin);
+    free(all);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* A worker's share of a model, as its layout cuts it, without a run. */
+#pragma once
+
+#include "train/ways/pipeline.h"
+
+/* A worker as far as gs_stage_cut looks at it. */
+typedef struct gs_layout_cut {
+    gs_worker worker;
+    gs_comm comm;
+    gs_pipeline_worker cut;
+} gs_layout_cut;
+
+/* Of worker `rank`, with --pipeline. plan: of that worker's part, where a tensor group divides the model. GS_E_USAGE: it
+ * cannot be cut so; GS_E_MEMORY. */
+gs_status gs_layout_cut_create(const gs_settings *, const gs_model *plan, int workers, int rank,
+                               gs_layout_cut **);
+void gs_layout_cut_free(gs_layout_cut *);
+
+/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_SHAPE, GS_E_MEMORY. */
+gs_status gs_layout_part(const gs_settings *, const gs_model *plan, int rank, gs_model **part);

@@ -1,0 +1,242 @@
+#!/usr/bin/env bash
+# failures.sh PROGRAM: draws a run (workers, transport, way to train), a fault, a rank and an operation, has the program
+# make that fault there (GRADSUM_FAULT, src/comm/inject/inject.h), and checks what must hold of every run:
+#   - where it can finish, it ends with the weights of the undisturbed run;
+#   - else with exit status 1 and the right sentence: which rank, on which host, in which operation;
+#   - in time: 2 s after a kill or a changed message; the time-out and 2 s after a rank hangs, is slow or is cut off;
+#   - nothing is left: no process, no folder, no file in /dev/shm;
+#   - what has failed goes on from its checkpoints, and ends with the weights of the undisturbed run.
+#   DRAWS=N           how many draws (200)
+#   FAILURES_SEED=S   of the draws; it is printed
+#   FAILURES_ONLY=P   only draws that hold the text P, such as "stop" or "gloo:3 --zero"
+#   FAILURES_COUNT=1  count wrong draws and go on, instead of ending at the first
+#   FAILURES_JOBS=1   all draws one after the other; else half of them at a time, with a seed of their own
+set -u
+program=$(realpath "$1")
+draws=${DRAWS:-200} seed=${FAILURES_SEED:-$((RANDOM * 32768 + RANDOM))} only=${FAILURES_ONLY:-}
+if [ "${FAILURES_JOBS:-2}" != 1 ]; then # who waits for a time-out needs no core: two halves at once
+    FAILURES_JOBS=1 DRAWS=$((draws / 2)) FAILURES_SEED=$seed "$0" "$@" &
+    FAILURES_JOBS=1 DRAWS=$((draws - draws / 2)) FAILURES_SEED=$((seed + 7919)) "$0" "$@"
+    half=$?
+    wait $! && [ $half -eq 0 ]
+    exit
+fi
+TIMEOUT=1 STEPS=6
+for name in $(compgen -e GRADSUM_); do unset "$name"; done
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+export FAILURES_DRAW=$work
+RANDOM=$((seed % 32768))
+host=$(uname -n)
+echo "failures: seed $seed (FAILURES_SEED)"
+
+# ---- what is drawn ----
+
+kinds=(kill kill kill delay delay corrupt corrupt stop slow drop)
+places=(shm:2 shm:3 shm:4 gloo:2 gloo:3 gloo:4 threads:2 threads:3 threads:4 shm:2x2 gloo:2x2)
+ways=("--sync allreduce" "--sync ring" "--sync tree" "--sync ps" "--sync sharded_ps" "--sync recursive_doubling"
+      "--sync halving_doubling" "--sync ring --bucket 1" "--sync ring --wire bf16" "--sync allreduce --verify 1"
+      "--sync allreduce --accumulate 3" "--zero 1" "--zero 2" "--zero 3" "--sync local --every 2"
+      "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact" "--pipeline 2 --pipeline-cut flops"
+      "--pipeline 2 --pipeline-cut flops --exact")
+
+# Into `run`: the words of a run; `size`: how many workers it has.
+make_run() { # place way
+    local transport=${1%:*} shape=${1#*:} processes threads devices=cpu i
+    processes=${shape%x*} threads=1
+    [ "$transport" != threads ] || { threads=$processes; processes=1; }
+    [ "${shape#*x}" = "$shape" ] || threads=${shape#*x}
+    for ((i = 1; i < threads; i++)); do devices=$devices,cpu; done
+    size=$((processes * threads)) per=$threads
+    run=(train)
+    [ "$transport" = threads ] || run=(launch -n $processes --transport $transport --timeout $TIMEOUT -- train)
+    run+=(--model "flatten, linear 16, tanh, linear 10" --batch 96 --epochs 1 --steps $STEPS --threads 1 --bind none
+          --devices $devices $2)
+    [ "$transport" != threads ] || run+=(--timeout $TIMEOUT)
+}
+
+# ---- running ----
+
+sha256_of() { sed -n 's/^weights *sha256 *//p' "$1"; }
+
+# Run with the value of GRADSUM_FAULT and further options: $work/out, and $work/err, where each line has its time.
+start() { # fault options
+    local fault=$1
+    shift
+    rm -rf "$work/tmp" && mkdir "$work/tmp"
+    GRADSUM_FAULT=$fault TMPDIR="$work/tmp" timeout -k 2 40 "$program" "${run[@]}" "$@" 2>&1 >"$work/out" |
+        while IFS= read -r line; do echo "$EPOCHREALTIME $line"; done >"$work/err"
+    status=${PIPESTATUS[0]} ended=$EPOCHREALTIME
+}
+
+# The undisturbed run: once for each of its kind. It counts each rank's operations, up to which no fault comes.
+declare -A hash_of=() operations_of=()
+undisturbed() { # key kind
+    local counting= r
+    [ -z "${hash_of[$1]:-}" ] || return 0
+    for ((r = 0; r < size; r++)); do counting+="${counting:+;}$2:rank=$r,operation=1000000000"; done
+    start "$counting"
+    hash_of[$1]=$(sha256_of "$work/out")
+    for ((r = 0; r < size; r++)); do
+        operations_of[$1 $r]=$(sed -n "s/.*: rank $r made \([0-9]*\) operations: .*/\1/p" "$work/err")
+    done
+    [ $status = 0 ] && [ -n "${hash_of[$1]}" ]
+}
+
+# ---- judging: each prints what is wrong ----
+
+says() { sed -n -E 's/^[0-9.]+ (gradsum train: )/\1/p' "$work/err"; }
+
+# Every message of a rank names one of the victim's names, and holds the pattern; one at least must be there.
+each_says() { # pattern
+    local line
+    [ -n "$(says)" ] || echo "no rank says anything"
+    says | while read -r line; do
+        [[ $line =~ $named ]] || echo "does not name the rank: $line"
+        [[ $line =~ $1 ]] || echo "does not say '$1': $line"
+    done
+}
+
+last_line() { tail -1 "$work/err" | cut -d' ' -f2-; }
+
+judge_time() { # limit in s
+    local took
+    took=$(awk -v limit="$1" -v end="$ended" -v kind="$kind" '
+        / GRADSUM_FAULT: / && !struck { struck = $1 }
+        / gradsum train: / { last = $1 }
+        END { took = (kind == "slow" ? last : end) - struck; if (struck && took > limit) print took }' "$work/err")
+    [ -z "$took" ] || echo "it took $took s until all others had ended"
+}
+
+judge_finished() {
+    [ "$status" = 0 ] || { echo "exit status $status"; cat "$work/err"; }
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "other weights"
+}
+
+judge() {
+    local process="(rank $rank|process $((rank / per)))([^0-9]|\$)" named finished=false
+    named=$process
+    [ "$status" != 0 ] || finished=true
+    [ $status != 124 ] && [ $status != 137 ] || [ "$kind $per" = "kill $size" ] || echo "it did not end by itself"
+    case $kind in
+        delay) judge_finished ;;
+        kill)
+            judge_time 2
+            if [ $per = "$size" ]; then
+                [ $status = 137 ] || echo "exit status $status of a killed process"
+            else
+                [[ $(last_line) == "gradsum launch: rank $((rank / per)) was killed by signal 9"* ]] ||
+                    echo "last: $(last_line)"
+                [ -z "$(says)" ] || each_says "lost .*on host $host"
+            fi ;;
+        stop)
+            judge_time $((TIMEOUT + 2))
+            [[ $(last_line) == *"rank $((rank / per)) hangs: process "*" is stopped"* ]] || echo "last: $(last_line)"
+            [ -z "$(says)" ] || each_says "is stopped\) on host $host; .* (last began|was last heard of in) " ;;
+        slow | drop)
+            judge_time $((TIMEOUT + 2))
+            if $finished; then
+                judge_finished
+            else
+                each_says "(no answer within|sent nothing within|did not arrive within)"
+            fi ;;
+        corrupt)
+            judge_time 2
+            if $finished; then
+                ! grep -q ': corrupt at operation' "$work/err" || grep -q ': no message was left' "$work/err" ||
+                    echo "nobody has noticed"
+                judge_finished
+            else
+                each_says "from rank $rank to rank [0-9]+ changed on the way: CRC-32"
+            fi ;;
+    esac
+    if [ "$kind" != delay ] && ! $finished; then
+        [ "$status" = 1 ] || [ $per = "$size" ] || echo "exit status $status"
+    fi
+}
+
+left_behind() {
+    local one pid
+    for one in $(grep -lsz "^FAILURES_DRAW=$work\$" /proc/[0-9]*/environ); do
+        pid=${one#/proc/} pid=${pid%/environ}
+        [ "$pid" = $$ ] || [ "$pid" = $BASHPID ] || [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = $$ ] ||
+            ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left"
+    done
+    ls -A "$work/tmp" | sed 's/^/in TMPDIR: /'
+    comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort) | sed 's,^,in /dev/shm: ,'
+}
+
+# From the checkpoints, without a fault, to the weights of the undisturbed run.
+judge_resumed() {
+    [[ $way != *async* ]] || return
+    start "" --checkpoint "$work/kept" --resume "$work/kept"
+    [ $status = 0 ] || { echo "the resumed run has exit status $status: $(last_line)"; return; }
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the resumed run has other weights"
+    ls "$work/kept" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' | sed 's/^/in the folder of checkpoints: /'
+}
+
+# ---- draws ----
+
+one_of() { local -n from=$1; drawn=${from[RANDOM % ${#from[@]}]}; }
+
+# Runs to be struck, each way to train once before one comes again: an undisturbed run of each is made for comparison.
+runs=()
+while [ ${#runs[@]} -lt $((draws < 30 ? draws : draws < 600 ? 30 : draws / 20)) ]; do
+    one_of places && place=$drawn
+    way=${ways[${#runs[@]} % ${#ways[@]}]}
+    make_run "$place" "$way"
+    case "$way" in *--tensor* | *--exact* | *--pipeline*) [ $size != 3 ] || continue ;; esac
+    runs+=("$place $way")
+done
+
+draw() {
+    while :; do
+        one_of kinds && kind=$drawn
+        one_of runs && place=${drawn%% *} way=${drawn#* }
+        case "$kind $place" in "stop threads"*) continue ;; esac # nobody is left who could tell
+        [[ "$kind $place $way" == *"$only"* ]] || continue
+        break
+    done
+    make_run "$place" "$way"
+    rank=$((RANDOM % size)) fault=$kind seconds= counts=kill
+    export GRADSUM_CHECK=0
+    case $kind in
+        delay) seconds=,seconds=0.2 ;;
+        slow) fault=delay seconds=,seconds=$((TIMEOUT * 2)).2 ;;
+        drop | corrupt) export GRADSUM_CHECK=wire; counts=drop ;;
+    esac
+    key="$place $way $GRADSUM_CHECK"
+    what="$kind $place $way: rank $rank"
+    undisturbed "$key" $counts || { echo "the undisturbed run failed: $(last_line)" >"$work/wrong"; return; }
+    operation=$((1 + (RANDOM * 32768 + RANDOM) % operations_of[$key $rank]))
+    what+=" of $size, operation $operation of ${operations_of[$key $rank]}"
+    ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort >"$work/shm"
+    rm -rf "$work/kept"
+    local keep=(--checkpoint "$work/kept" --checkpoint-every 1 --keep 2)
+    [[ $way != *async* ]] || keep=()
+    start "$fault:rank=$rank,operation=$operation$seconds" "${keep[@]}"
+    judge >"$work/wrong"
+    left_behind >>"$work/wrong"
+    cp "$work/err" "$work/messages"
+    [ $status = 0 ] || judge_resumed >>"$work/wrong"
+}
+
+declare -A right=()
+wrong=0 began=$SECONDS
+for ((k = 0; k < draws; k++)); do
+    for try in 1 2 3; do # a busy machine may be too slow for so short a time-out where nobody hangs
+        draw
+        grep -q '^the undisturbed run failed' "$work/wrong" || break
+    done
+    if [ -s "$work/wrong" ]; then
+        wrong=$((wrong + 1))
+        echo "failures: WRONG: $what"
+        sed 's/^/    /' "$work/wrong"
+        [ "${FAILURES_COUNT:-0}" = 1 ] || { echo "failures: all messages:"; cat "$work/messages"; exit 1; }
+    else
+        right[$kind]=$((${right[$kind]:-0} + 1))
+    fi
+done
+for kind in kill stop slow drop corrupt delay; do printf '%s %d, ' $kind "${right[$kind]:-0}"; done >"$work/counts"
+counts=$(sed 's/, $//' "$work/counts")
+echo "failures: $((draws - wrong)) of $draws draws were met as they should be ($counts); $((SECONDS - began)) s"
+[ $wrong -eq 0 ]

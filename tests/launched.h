@@ -1,0 +1,17 @@
+/* The processes of `gradsum launch`, seen from outside: a test finds them, kills them, and looks if they live. */
+#pragma once
+
+#include <sys/types.h>
+#include "tests/test.h"
+
+/* The variable's value in the environment of another process; false if it is not there. */
+bool gs_test_variable_of(pid_t pid, const char *name, char *value, size_t size);
+
+/* The process that is this rank of the launcher's; 0: there is none. */
+pid_t gs_test_rank_of(pid_t launcher, int rank);
+
+/* Is there such a process, and is it more than what waits to be reaped? */
+bool gs_test_lives(pid_t pid);
+
+/* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 60 s. */
+int gs_test_launcher_end(pid_t launcher);

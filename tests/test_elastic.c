@@ -1,0 +1,170 @@
+/* launch --elastic: ranks are killed, those that are left go on, and with --exact or as many new ones the weights are
+ * those of a run that was never disturbed. Nothing is left. tests/restarts.sh has random moments, and ranks that hang.
+ */
+#include "tests/disturbed.h"
+#include "tests/files.h"
+#include "tests/ranks.h"
+#include "tests/training.h"
+
+#include <signal.h>
+
+#include "train/elastic/carry.h"
+
+#define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"
+#define NORMED                                                                                               \
+    "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10' "       \
+    "--threads 1 --batch 600 --epochs 9"
+
+/* In the middle of the second epoch. */
+static void kill_in_epoch_2(disturbed *d, const char *options, int rank) {
+    gs_test_disturbed_start(d, options);
+    gs_test_disturbed_wait(d->out, "epoch 1/9");
+    gs_test_disturbed_send(d, rank, SIGKILL);
+}
+
+/* Rank 0, which writes what is printed: the new rank 0 is another process. */
+static void a_new_one_takes_its_place(void **state) {
+    (void)state;
+    disturbed d;
+    kill_in_epoch_2(&d, "-n 3 --elastic 1:3 -- train " SMALL " --steps 16 --optimizer adam --slow 1:30", 0);
+    gs_test_disturbed_end(&d, 0);
+    gs_test_disturbed_said(&d, "rank 0 was killed by signal 9 (Killed); generation 2: 2 go on, 1 new\n");
+    gs_test_disturbed_printed(&d, "elastic  3 workers go on after step 1");
+    gs_test_disturbed_sha256(&d, "launch -n 3 -- train " SMALL " --steps 16 --optimizer adam");
+    free(d.said);
+}
+
+/* 4, 2 and 1 workers; the second loss leaves one process, which has nobody to meet. */
+static void exact_until_one_is_left(void **state) {
+    (void)state;
+    disturbed d;
+    kill_in_epoch_2(
+        &d, "-n 4 --transport gloo --elastic 1 -- train --exact " NORMED " --steps 18 --slow 0:40", 3);
+    gs_test_disturbed_wait(d.out, "elastic  2 workers go on after step 1");
+    gs_test_disturbed_send(&d, 1, SIGKILL);
+    gs_test_disturbed_end(&d, 0);
+    gs_test_disturbed_said(
+        &d, "rank 3 was killed by signal 9 (Killed); generation 2: 2 go on, 1 let go, for --exact");
+    gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 3: 1 goes on\n");
+    gs_test_disturbed_sha256(&d, "train --exact " NORMED " --steps 18");
+    free(d.said);
+}
+
+static void too_few_are_left(void **state) {
+    (void)state;
+    disturbed d;
+    kill_in_epoch_2(&d, "-n 2 --elastic 2 -- train " SMALL " --slow 1:30", 1);
+    gs_test_disturbed_end(&d, 1);
+    gs_test_disturbed_said(
+        &d, "rank 1 was killed by signal 9 (Killed); the others do not go on: they are too few\n");
+    free(d.said);
+}
+
+static void ctrl_c_is_no_loss(void **state) {
+    (void)state;
+    disturbed d;
+    gs_test_disturbed_start(&d, "-n 2 --elastic 1 -- train " SMALL " --slow 1:30");
+    gs_test_disturbed_wait(d.out, "epoch 1/9");
+    kill(d.launcher, SIGINT);
+    gs_test_disturbed_end(&d, 130);
+    assert_null(strstr(d.said, "generation"));
+    free(d.said);
+}
+
+/* What a process carries is all that a run needs: a second one goes on from it. */
+static void a_carried_state_is_whole(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings("cpu");
+    s.optimizer = &gs_adam;
+    gs_result whole = gs_test_train(&s), both;
+    s.steps = GS_TEST_STEPS - 7;
+    assert_ok(gs_carry_create(&s.carry));
+    assert_null(gs_carry_weights(s.carry));
+    assert_ok(gs_train(&s, NULL, &both));
+    gs_result_free(&both);
+    s.steps = GS_TEST_STEPS;
+    assert_ok(gs_train(&s, NULL, &both));
+    assert_same_bits(&whole, &both, "carried");
+    gs_carry_free(s.carry);
+    gs_result_free(&whole);
+    gs_result_free(&both);
+}
+
+/* The copies of a run of so many steps. */
+static gs_carry *carry_of(uint64_t steps, uint64_t seed, size_t *params) {
+    gs_settings s = gs_test_settings("cpu");
+    gs_result r;
+    s.steps = steps;
+    s.seed = seed;
+    assert_ok(gs_carry_create(&s.carry));
+    assert_ok(gs_train(&s, NULL, &r));
+    *params = r.params;
+    gs_result_free(&r);
+    return s.carry;
+}
+
+static gs_status settle_after_step_5(gs_comm *c, void *context) {
+    gs_carry **carry = context;
+    const gs_state *begin = NULL;
+    GS_TRY(gs_carry_settle(carry[c->rank], c, &begin));
+    RANK_CHECK(begin && begin->step == 5, "rank %d does not begin after step 5", c->rank);
+    return GS_OK;
+}
+
+/* Rank 0 has ended a step more than rank 1, and rank 2 is new. */
+static void the_last_step_that_all_have(void **state) {
+    (void)state;
+    static const gs_test_layout layout = {"3 threads", 0, {3}};
+    size_t params;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    gs_carry *carry[3] = {carry_of(6, 1, &params), carry_of(5, 1, &params), NULL};
+    assert_ok(gs_carry_create(&carry[2]));
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, carry, outcome);
+    for (int r = 0; r < 3; r++) {
+        if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
+        assert_memory_equal(gs_carry_weights(carry[r]), gs_carry_weights(carry[1]), params * sizeof(float));
+    }
+    for (int r = 0; r < 3; r++) gs_carry_free(carry[r]);
+}
+
+static void other_weights_are_found(void **state) {
+    (void)state;
+    static const gs_test_layout layout = {"2 threads", 0, {2}};
+    size_t params;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    gs_carry *carry[2] = {carry_of(5, 1, &params), carry_of(5, 2, &params)};
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, carry, outcome);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(outcome[r].status, GS_E_DIFFER);
+        assert_non_null(
+            strstr(outcome[r].message, "after step 5 the states of ranks 0 and 1 differ (SHA-256 "));
+        gs_carry_free(carry[r]);
+    }
+}
+
+static void what_it_goes_with(void **state) {
+    (void)state;
+    static const struct {
+        const char *options, *says;
+    } wrong[] = {
+        {"--elastic x -- train", "--elastic: 'x' is not MIN or MIN:MAX"},
+        {"--elastic 2: -- train", "--elastic: '2:' is not MIN or MIN:MAX"},
+        {"--elastic 0 -- train", "--elastic: '0' is not MIN or MIN:MAX"},
+        {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX"},
+        {"--elastic 1:3 -- train", "--elastic 1:3: more than the 2 processes of -n"},
+        {"--elastic 1 --restarts 2 -- train", "use only one of them"},
+        {"--elastic 1 --meet file:/no/such -- train", "leave --nodes and --meet out"},
+        {"--elastic 1 -- eval", "--elastic is for train; 'eval' has nothing to go on with"},
+        {"--elastic 1 -- train --zero 1", "--elastic needs workers that each hold the whole state"},
+        {"--elastic 1 -- train --sync ring", "--elastic works with --sync allreduce, and with --exact"},
+        {"--elastic 1 -- train --devices cpu,cpu", "--elastic has one worker in each process"},
+        {"--elastic 1 -- train --checkpoint x", "use launch --restarts with it"},
+        {"--elastic 1 -- train --log x", "--log and --digest record one group of ranks"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        gs_test_program_prints(2, wrong[i].says, "launch -n 2 %s", wrong[i].options);
+}
+
+GS_TESTS(elastic, cmocka_unit_test(a_new_one_takes_its_place), cmocka_unit_test(exact_until_one_is_left),
+         cmocka_unit_test(too_few_are_left), cmocka_unit_test(ctrl_c_is_no_loss),
+         cmocka_unit_test(a_carried_state_is_whole), cmocka_unit_test(the_last_step_that_all_have),
+         cmocka_unit_test(other_weights_are_found), cmocka_unit_test(what_it_goes_with))

@@ -1,0 +1,227 @@
+/* Faults made on purpose (comm/inject/), and the checksums that find changed bytes (comm/sealed.c). What a whole run
+ * does when it is struck: tests/failures.sh. */
+#include "tests/program.h"
+#include "tests/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/inject/inject.h"
+#include "comm/transports.h"
+
+static const gs_test_layout layouts[] = {
+    {"2 threads", 0, {2}}, {"3 processes", 3, {1, 1, 1}}, {"processes of 1 and 2 threads", 2, {1, 2}}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* ---- the variable ---- */
+
+static void faults_are_read(void **state) {
+    (void)state;
+    gs_faults f;
+    assert_ok(gs_faults_read("", &f));
+    assert_int_equal(f.count, 0);
+    assert_ok(gs_faults_read("kill:rank=1,operation=57", &f));
+    assert_int_equal(f.count, 1);
+    assert_int_equal(f.fault[0].kind, GS_FAULT_KILL);
+    assert_int_equal(f.fault[0].rank, 1);
+    assert_int_equal(f.fault[0].operation, 57);
+    assert_ok(gs_faults_read("delay:seconds=.5,operation=3,rank=0;corrupt:rank=2,operation=40;", &f));
+    assert_int_equal(f.count, 2);
+    assert_near(f.fault[0].seconds, 0.5, 0, 1e-12);
+    assert_int_equal(f.fault[1].kind, GS_FAULT_CORRUPT);
+    assert_int_equal(f.fault[1].rank, 2);
+}
+
+static void other_values_are_refused(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"kill", "has 'kill', which has no ':'"},
+        {"burn:rank=1,operation=5", "has 'burn:rank=1,operation=5', which is none of its kinds"},
+        {"kill:operation=5", "which has no rank"},
+        {"kill:rank=1", "which has no operation"},
+        {"kill:rank=1,operation=0", "whose operation is no number from 1 on"},
+        {"kill:rank=1,operation=99999999999999999999", "whose operation is no number from 1 on"},
+        {"kill:rank=-1,operation=5", "whose rank is no number"},
+        {"kill:rank=99999999999,operation=5", "whose rank is no number"},
+        {"kill:rank,operation=5", "where a name has no value"},
+        {"kill:rank=1,operation=5,step=3", "which has a name that it does not take"},
+        {"kill:rank=1,operation=5,seconds=3", "which has a name that it does not take"},
+        {"delay:rank=1,operation=5", "which has no seconds"},
+        {"delay:rank=1,operation=5,seconds=nan", "whose seconds are not above 0"},
+        {"delay:rank=1,operation=5,seconds=1001", "whose seconds are not above 0"},
+        {"kill:rank=1,operation=5;;", "which has no ':'"},
+        {"kill:rank=1,operation=5,rank="
+         "00000000000000000000000000000000000000000000000000000000000000000000000000000"
+         "000000000000000000000000000000",
+         "which is too long"},
+    };
+    gs_faults f;
+    char many[17 * 26 + 1] = "";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(GS_E_USAGE, cases[i][1], gs_faults_read(cases[i][0], &f));
+    for (int i = 0; i < 17; i++) strcat(many, "kill:rank=1,operation=100;");
+    assert_fails(GS_E_USAGE, "one more than the 16", gs_faults_read(many, &f));
+}
+
+static void run(int wanted, const char *environment, const char *arguments, const char *text) {
+    char *output;
+    int status = gs_test_shell(&output, "%s %s/gradsum %s", environment, GS_BUILD_DIR, arguments);
+    if (status != wanted || !strstr(output, text))
+        fail_msg("%s gradsum %s: exit status %d, wanted %d and '%s': %s", environment, arguments, status,
+                 wanted, text, output);
+    free(output);
+}
+
+static void every_rank_refuses_them(void **state) {
+    (void)state;
+    const char *two = "launch -n 2 -- train --model softmax --steps 1 --threads 1";
+    run(2, "GRADSUM_FAULT=kill", two, "all 2 processes failed with this error");
+    run(2, "GRADSUM_FAULT=kill:rank=2,operation=1", two,
+        "GRADSUM_FAULT names rank 2; there are 2, from 0 on");
+}
+
+static void all_processes_have_the_same(void **state) {
+    (void)state;
+    char *output;
+    int status = gs_test_shell(&output,
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "G='%s/gradsum train --model softmax --steps 1 --threads 1'; "
+                               "GRADSUM_RANK=0 $G & GRADSUM_FAULT=drop:rank=0,operation=9 GRADSUM_RANK=1 $G; "
+                               "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
+                               gs_test_folder(), GS_BUILD_DIR);
+    if (status != 2 || !strstr(output, "process 1 and process 0 differ in GRADSUM_FAULT"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+/* ---- striking ---- */
+
+static void keep(gs_comm *c) {
+    (void)c;
+}
+
+/* The comm belongs to the caller; what is made around it does not free it. */
+typedef struct borrowed {
+    gs_comm comm;
+    gs_transport ops;
+} borrowed;
+
+static gs_comm *borrow(const gs_comm *c, borrowed *b) {
+    *b = (borrowed){*c, *c->ops};
+    b->ops.free = keep;
+    b->comm.ops = &b->ops;
+    return &b->comm;
+}
+
+/* Of three messages from rank 1 the third is dropped. */
+static gs_status two_of_three_arrive(gs_comm *c, void *context) {
+    (void)context;
+    borrowed b;
+    int number = 0;
+    gs_comm *k = borrow(c, &b);
+    gs_status status = gs_comm_inject_if_wanted(1, &k);
+    for (int i = 1; i <= 3 && status == GS_OK && c->rank == 1; i++)
+        status = gs_comm_send(k, &(int){i}, sizeof i, 0);
+    while (c->rank == 1 && status == GS_OK)
+        status = gs_comm_recv(k, &number, sizeof number, 0); /* until 0 fails */
+    while (c->rank == 0 && status == GS_OK && number < 3) {
+        const int before = number;
+        status = gs_comm_recv(k, &number, sizeof number, 1);
+        RANK_CHECK(status != GS_OK || number == before + 1, "after %d comes %d", before, number);
+    }
+    gs_comm_free(k);
+    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages came", number);
+    return status;
+}
+
+static void a_rank_is_cut_off_from_an_operation_on(void **state) {
+    (void)state;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    setenv("GRADSUM_FAULT", "drop:rank=1,operation=3", 1);
+    gs_test_run_ranks(&layouts[0], 0.3, two_of_three_arrive, NULL, outcome);
+    unsetenv("GRADSUM_FAULT");
+    for (int r = 0; r < 2; r++)
+        if (outcome[r].status != GS_E_PEER) fail_msg("rank %d: %s", r, outcome[r].message);
+}
+
+static void a_fault_comes_at_its_operation(void **state) {
+    (void)state;
+    run(137, "GRADSUM_FAULT=kill:rank=1,operation=7",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu; exit $?",
+        "rank 1: kill at operation 7, ");
+    run(1, "GRADSUM_FAULT=kill:rank=1,operation=7",
+        "launch -n 2 -- train --model softmax --steps 3 --threads 1", "rank 1 was killed by signal 9");
+    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu", "rank 0: delay at operation 7, ");
+    run(0, "GRADSUM_FAULT='delay:rank=0,operation=7,seconds=0.01;kill:rank=1,operation=9999'",
+        "train --model softmax --steps 3 --threads 1 --devices cpu,cpu",
+        " operations: no kill at operation 9999");
+}
+
+/* ---- messages with a checksum ---- */
+
+static const gs_test_check *checked; /* by all ranks */
+
+static gs_status check_collective(gs_comm *c, void *context) {
+    borrowed b;
+    gs_comm *k = borrow(c, &b);
+    GS_TRY(gs_comm_sealed_create(k, &k));
+    gs_status status = checked->body(k, context);
+    if (status == GS_OK) status = gs_comm_barrier(k);
+    gs_comm_free(k);
+    return status;
+}
+
+static void sealed_collectives_are_right(void **state) {
+    (void)state;
+    for (checked = gs_test_collective_checks; checked->name; checked++)
+        gs_test_ranks_ok(&layouts[1], check_collective, (void *)&layouts[1]);
+}
+
+/* Rank 1 sends something that changes: each rank fails, with the same sentence. */
+static gs_status sum_until_it_fails(gs_comm *c, void *context) {
+    (void)context;
+    borrowed b;
+    float data[500] = {0};
+    gs_comm *k = borrow(c, &b);
+    gs_status status = gs_comm_inject_if_wanted(1, &k);
+    if (status == GS_OK) status = gs_comm_sealed_create(k, &k);
+    for (int i = 0; i < 100 && status == GS_OK; i++)
+        status = gs_comm_all_reduce(k, data, 500, GS_F32, GS_SUM);
+    gs_comm_free(k);
+    return status;
+}
+
+static void every_rank_names_the_two_ends_of_a_changed_message(void **state) {
+    (void)state;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    const char *wanted =
+        "rank 0: all_reduce of 500 f32: the 2000 bytes from rank 1 to rank 0 changed on the way: ";
+    setenv("GRADSUM_FAULT", "corrupt:rank=1,operation=5", 1);
+    for (int i = 0; i < 2 * LAYOUTS; i++) {
+        const gs_test_layout *l = &layouts[i / 2];
+        gs_test_transport = i % 2 ? "shm" : NULL;
+        gs_test_run_ranks(l, 10, sum_until_it_fails, NULL, outcome);
+        for (int r = 0; r < gs_test_layout_size(l); r++)
+            if (outcome[r].status != GS_E_PEER || !strstr(outcome[r].message, wanted))
+                fail_msg("%s: rank %d: %s", l->name, r, outcome[r].message);
+    }
+    gs_test_transport = NULL;
+    unsetenv("GRADSUM_FAULT");
+}
+
+static void a_run_checks_its_messages(void **state) {
+    (void)state;
+    const char *three = "launch -n 3 -- train --model softmax --steps 3 --threads 1 --sync ring";
+    run(0, "GRADSUM_CHECK=wire", three, "sha256");
+    run(1, "GRADSUM_CHECK=wire GRADSUM_FAULT=corrupt:rank=2,operation=40", three,
+        "changed on the way: CRC-32 ");
+}
+
+GS_TESTS(inject, cmocka_unit_test(faults_are_read), cmocka_unit_test(other_values_are_refused),
+         cmocka_unit_test(every_rank_refuses_them), cmocka_unit_test(all_processes_have_the_same),
+         cmocka_unit_test(a_fault_comes_at_its_operation),
+         cmocka_unit_test(a_rank_is_cut_off_from_an_operation_on),
+         cmocka_unit_test(sealed_collectives_are_right),
+         cmocka_unit_test(every_rank_names_the_two_ends_of_a_changed_message),
+         cmocka_unit_test(a_run_checks_its_messages))

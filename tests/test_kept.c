@@ -1,0 +1,352 @@
+/* What layers keep in 16 bits (layer/kept.h), on the devices that can: the bits of operators and of whole runs stay as
+ * they are without, and it takes less memory. */
+#include <math.h>
+#include <string.h>
+#include "cpu/round16.h"
+#include "tests/devices.h"
+#include "tests/operators.h"
+#include "tests/test.h"
+#include "tests/training.h"
+
+static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
+
+static int to_f32(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
+    return 0;
+}
+
+static void on_each(void (*test)(gs_device *, gs_precision)) {
+    int count, tried = 0;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int p = 0; p < 2 && devices[d]->ops->narrow; p++, tried++) {
+            devices[d]->precision = precisions[p];
+            test(devices[d], precisions[p]);
+            devices[d]->precision = GS_PRECISION_F32;
+        }
+    if (tried == 0) gs_test_need_opencl();
+}
+
+/* ---- narrow ---- */
+
+static float number_of(gs_precision p, uint16_t bits) {
+    if (p == GS_PRECISION_BF16) return gs_float_of((uint32_t)bits << 16);
+    const int exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    const float size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                       : exponent == 0 ? ldexpf((float)fraction, -24)
+                                       : ldexpf((float)(fraction + 1024), exponent - 25);
+    return bits & 0x8000 ? -size : size;
+}
+
+static void check_bits(gs_precision p, uint16_t got, float x, bool relu) {
+    const float want = p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x), is = number_of(p, got);
+    if (relu && x == 0) assert_int_equal(got, 0x8000);
+    if (relu && x == 0) return;
+    if (isnan(x) ? !isnan(is) : gs_bits_of(is) != gs_bits_of(want))
+        fail_msg("%a becomes %04x, which is %a; wanted %a", (double)x, got, (double)is, (double)want);
+}
+
+/* `count` numbers, between others that stay. */
+static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t count, bool relu) {
+    enum { OTHER = 0xabcd, AROUND = 8 };
+    const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
+    uint16_t *halves = malloc(bytes);
+    float *later = calloc(count + 3, sizeof *later); /* Oclgrind 21.10 loses count of writes to the middle */
+    gs_mem from, to;
+    assert_true(halves && later);
+    memcpy(later + 3, x, count * sizeof *x);
+    for (size_t i = 0; i < all; i++) halves[i] = OTHER;
+    assert_ok(d->ops->alloc(d, (count + 3) * sizeof *x, &from));
+    assert_ok(d->ops->alloc(d, bytes, &to));
+    assert_ok(d->ops->write(d, from, later, (count + 3) * sizeof *x));
+    assert_ok(d->ops->write(d, to, halves, bytes));
+    gs_mem place = gs_at(to, AROUND / 2);
+    place.half = true;
+    assert_ok(d->ops->narrow(d, place, gs_at(from, 3), count, relu));
+    assert_ok(d->ops->read(d, halves, to, bytes));
+    for (size_t i = 0; i < all; i++)
+        if (i >= AROUND && i < AROUND + count)
+            check_bits(p, halves[i], x[i - AROUND], relu);
+        else
+            assert_int_equal(halves[i], OTHER);
+    d->ops->free(d, from);
+    d->ops->free(d, to);
+    free(halves);
+    free(later);
+}
+
+/* Upper halves of a float, with lower halves at, beside and between ties; and all lengths of what is left over. */
+static void as_rounded_on(gs_device *d, gs_precision p) {
+    static const uint32_t lower[] = {0, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { LOWER = sizeof lower / sizeof *lower };
+    const uint32_t step = gs_test_small() ? 509 : 1;
+    float *x = malloc(((size_t)1 << 16) * LOWER * sizeof *x);
+    size_t count = 0;
+    assert_non_null(x);
+    for (uint32_t upper = 0; upper < 1u << 16; upper += step)
+        for (int i = 0; i < LOWER; i++) x[count++] = gs_float_of(upper << 16 | lower[i]);
+    narrow_some(d, p, x, count, false);
+    for (size_t i = 0; i < count; i++) x[i] = fabsf(x[i]);
+    narrow_some(d, p, x, count, true);
+    for (size_t few = 0; few < 35; few++) narrow_some(d, p, x + count / 3, few, false);
+    free(x);
+}
+
+static void as_rounded(void **state) {
+    (void)state;
+    on_each(as_rounded_on);
+}
+
+/* ---- operators ---- */
+
+static gs_mem narrowed(gs_device *d, gs_mem x, size_t count, bool relu) {
+    gs_mem m;
+    assert_ok(d->ops->alloc(d, (count + 1) / 2 * sizeof(float), &m));
+    m.half = true;
+    assert_ok(d->ops->narrow(d, m, x, count, relu));
+    return m;
+}
+
+static void same(const instance *a, const instance *b, tensor which) {
+    for (size_t i = 0; i < a->count[which]; i++)
+        if (gs_bits_of(a->host[which][i]) != gs_bits_of(b->host[which][i]))
+            fail_msg("%s on %s%s: %s[%zu] is %.9g from 16 bits, and %.9g from f32", operator_case_name(a->c),
+                     a->device->name, a->relu ? " with relu" : "", tensor_names[which], i,
+                     (double)b->host[which][i], (double)a->host[which][i]);
+}
+
+/* x in f32 beside x in 16 bits; with a relu its y, too. */
+static void one_case(gs_device *d, const operator_case *c, bool relu) {
+    static const tensor gradients[] = {DX, DW, DB};
+    instance a, b;
+    instance_open(&a, d, c, 3);
+    instance_open(&b, d, c, 3);
+    a.relu = b.relu = relu;
+    const gs_mem x = b.place[X] = narrowed(d, b.place[X], b.count[X], false);
+    gs_mem y = GS_NONE;
+    instance_forward(&a);
+    instance_forward(&b);
+    instance_read(&a, Y);
+    instance_read(&b, Y);
+    same(&a, &b, Y);
+    if (relu) y = b.place[Y] = narrowed(d, b.place[Y], b.count[Y], true);
+    instance_backward(&a);
+    instance_backward(&b);
+    for (int i = 0; i < 3; i++) {
+        if (!a.place[gradients[i]].base) continue;
+        instance_read(&a, gradients[i]);
+        instance_read(&b, gradients[i]);
+        same(&a, &b, gradients[i]);
+    }
+    d->ops->free(d, x);
+    d->ops->free(d, y);
+    instance_close(&a);
+    instance_close(&b);
+}
+
+static const char *operator_tried;
+
+static void same_operators_on(gs_device *d, gs_precision p) {
+    size_t number = p; /* under a slow checker each case in one precision, with or without relu */
+    const bool has_relu = strcmp(operator_tried, "linear") == 0 || strcmp(operator_tried, "conv2d") == 0;
+    for (const operator_case *c = next_case(operator_tried, NULL); c; c = next_case(operator_tried, c)) {
+        if (c->arg[0] == 0 || (gs_test_small() && number++ % 2)) continue;
+        if (!gs_test_small() || !has_relu || number % 4 < 2) one_case(d, c, false);
+        if (has_relu && (!gs_test_small() || number % 4 >= 2)) one_case(d, c, true);
+    }
+}
+
+static void operators_give_the_same_bits(void **state) {
+    operator_tried = *state;
+    on_each(same_operators_on);
+}
+
+/* A positive y that 16 bits round to 0 passes dy; 0 and NaN do not. */
+static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
+    enum { COUNT = 37 };
+    static const float values[] = {0, 1e-30f, 0x1p-30f, NAN, 2, 0x1p-140f, INFINITY};
+    float y[COUNT], dy[COUNT], want[COUNT], got[COUNT];
+    gs_mem on_device[2];
+    (void)p;
+    for (int i = 0; i < COUNT; i++) {
+        y[i] = values[i % 7];
+        dy[i] = (float)(i + 1);
+        want[i] = y[i] > 0 ? dy[i] : 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(d->ops->alloc(d, sizeof y, &on_device[i]));
+        assert_ok(d->ops->write(d, on_device[i], i ? dy : y, sizeof y));
+    }
+    const gs_mem half = narrowed(d, on_device[0], COUNT, true);
+    assert_ok(d->ops->relu_backward(d, on_device[1], on_device[1], half, COUNT));
+    assert_ok(d->ops->read(d, got, on_device[1], sizeof got));
+    assert_memory_equal(got, want, sizeof want);
+    d->ops->free(d, half);
+    d->ops->free(d, on_device[0]);
+    d->ops->free(d, on_device[1]);
+}
+
+static void signs_of_a_relu(void **state) {
+    (void)state;
+    on_each(signs_of_a_relu_on);
+}
+
+/* ---- whole runs ---- */
+
+static const char mlp[] = "flatten, linear 60, relu, linear 50, relu, linear 10";
+static const char lenet[] =
+    "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, flatten, "
+    "linear 20, relu, linear 12, dropout 0.2, relu, linear 10";
+/* what joins what, and lies over what, in all ways */
+static const char mixed[] =
+    "conv 4 3x3 stride 2 pad 1, batch_norm, relu, conv 6 3x3 pad 1, gelu, "
+    "residual (conv 8 3x3 pad 1, batch_norm, relu, conv 6 3x3 pad 1, batch_norm | conv 6 1x1), relu, "
+    "conv 4 3x3 pad 1 groups 2, tanh, avg_pool 2, conv 5 1x1, relu, residual (conv 5 3x3 pad 1, relu), "
+    "flatten, linear 30, "
+    "linear 20, relu, linear 10";
+
+static gs_settings settings_of(const char *model, const char *devices, gs_precision p) {
+    gs_settings s = gs_test_settings(devices);
+    s.model = model;
+    s.precision = p;
+    s.batch = 48;
+    s.steps = 6;
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    return s;
+}
+
+/* --recompute keeps f32, and lenet has no segment: so that is how it would be without. */
+static void runs_give_the_same_bits(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    static const char *const models[] = {mlp, lenet, mixed};
+    gs_test_need_opencl();
+    for (size_t m = 0; m < 3; m++)
+        for (int p = 0; p < 2; p++) {
+            gs_settings s = settings_of(models[m], "cl", precisions[p]);
+            gs_result kept = gs_test_train(&s);
+            s.recompute = 1000;
+            gs_result f32 = gs_test_train(&s);
+            assert_same_bits(&f32, &kept, models[m]);
+            assert_true(gs_memory_total(&kept.worker[0].memory[GS_ON_DEVICE]) > 0);
+            gs_result_free(&f32);
+            gs_result_free(&kept);
+        }
+}
+
+/* ---- when it is needed ---- */
+
+static int keepers;
+
+/* f32 until the keeper's forward has ended; 16 bits from then on, to the backward of both. */
+static gs_status needed_long_enough(gs_layer *l, void *context) {
+    const gs_lives *lives = &l->root->arena->lives;
+    const gs_layer *keeper = l->keeper;
+    (void)context;
+    if (!keeper) return GS_OK;
+    keepers++;
+    const gs_life *kept = &lives->life[keeper->kept_place];
+    const int step = keeper->number - (int)gs_layer_count(l->root);
+    assert_true(keeper->kept.half && keeper->kept.base);
+    assert_int_equal(kept->born, step);
+    assert_true(kept->dies >= l->backward_step && kept->dies >= keeper->backward_step);
+    if (l->y_place >= 0) assert_int_equal(lives->life[l->y_place].dies, step);
+    return GS_OK;
+}
+
+static void needed_on(gs_device *d, gs_precision p) {
+    static const struct {
+        const char *model;
+        int keepers;
+    } cases[] = {{mlp, 2}, {lenet, 4}, {mixed, 5}};
+    (void)p;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_model *m;
+        assert_ok(
+            gs_model_create(d, cases[i].model, (gs_shape){2, 28, 28, 0}, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+        keepers = 0;
+        assert_ok(gs_layer_walk(m->net, needed_long_enough, NULL));
+        if (keepers != cases[i].keepers)
+            fail_msg("%s: %d layers' y are kept in 16 bits, wanted %d", cases[i].model, keepers,
+                     cases[i].keepers);
+        gs_model_free(m);
+    }
+}
+
+static void needed_to_the_end(void **state) {
+    (void)state;
+    on_each(needed_on);
+}
+
+/* ---- what it costs and saves ---- */
+
+static const char gpt[] = "block layer = residual (layer_norm, linear 96, attention 2 causal, linear 32), "
+                          "residual (layer_norm, linear 128, gelu, linear 32); "
+                          "embedding 40 32 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied";
+
+static gs_settings long_run(const char *model, char data[700]) {
+    gs_settings s = settings_of(model, "cl", GS_PRECISION_F32);
+    snprintf(data, 700, "text:%s", gs_test_text_file());
+    s.steps = model == lenet ? 150 : 60;
+    s.lr = model == lenet ? 0.05f : 0.01f;
+    if (model == lenet)
+        s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
+    if (model != gpt) return s;
+    s.data = data;
+    s.context = 16;
+    s.steps = 60;
+    s.batch = 12;
+    s.optimizer = &gs_adamw;
+    s.lr = 0.003f;
+    s.weight_decay = 0;
+    return s;
+}
+
+static double activations_of(const gs_result *r) {
+    return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
+}
+
+/* Of 16 W numbers that a block of gpt keeps for each token, with W its width, 9 W become half as large: the y of both
+ * norms, q, k and v, and what gelu gives. dx and the rest stay, and a y in f32 is there for a moment. */
+static void near_the_loss_of_f32_in_less_memory(void **state) {
+    (void)state;
+    gs_test_need_whole();
+    static const struct {
+        const char *model;
+        double memory; /* as a share of that in f32, at most */
+        double loss;   /* what it may differ by, as a share: about twice what was measured on PoCL */
+    } runs[] = {{mlp, 1, 0.01}, {lenet, 1, 0.05}, {gpt, 0.82, 0.02}};
+    gs_test_need_opencl();
+    for (size_t m = 0; m < 3; m++) {
+        char data[700];
+        gs_settings s = long_run(runs[m].model, data);
+        gs_result f32 = gs_test_train(&s);
+        for (int p = 0; p < 2; p++) {
+            s.precision = precisions[p];
+            gs_result r = gs_test_train(&s);
+            print_message("%.30s: loss %.4f, in f32 %.4f; activations %.0f, %.0f\n", s.model, r.test_loss,
+                          f32.test_loss, activations_of(&r), activations_of(&f32));
+            assert_near(r.test_loss, f32.test_loss, 0, runs[m].loss);
+            assert_true(activations_of(&r) < runs[m].memory * activations_of(&f32));
+            gs_result_free(&r);
+        }
+        gs_result_free(&f32);
+    }
+}
+
+GS_TESTS(kept, cmocka_unit_test_setup_teardown(as_rounded, to_f32, to_f32),
+         {"operators_give_the_same_bits of linear", operators_give_the_same_bits, to_f32, to_f32,
+          (void *)(uintptr_t) "linear"},
+         {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, to_f32, to_f32,
+          (void *)(uintptr_t) "conv2d"},
+         {"operators_give_the_same_bits of conv2d_groups", operators_give_the_same_bits, to_f32, to_f32,
+          (void *)(uintptr_t) "conv2d_groups"},
+         {"operators_give_the_same_bits of attention", operators_give_the_same_bits, to_f32, to_f32,
+          (void *)(uintptr_t) "attention"},
+         cmocka_unit_test_setup_teardown(signs_of_a_relu, to_f32, to_f32),
+         cmocka_unit_test(runs_give_the_same_bits),
+         cmocka_unit_test_setup_teardown(needed_to_the_end, to_f32, to_f32),
+         cmocka_unit_test(near_the_loss_of_f32_in_less_memory))

@@ -1,0 +1,208 @@
+/* --tensor with --pipeline and --zero: up to rounding the weights of one worker, with --exact its bits (also
+ * test_layouts.c); files are whole; and copies stay alike. */
+#include <unistd.h>
+
+#include "layer/layer.h"
+#include "tests/training.h"
+#include "train/internal.h"
+
+static const char four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
+                  eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
+                  twelve[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";
+
+typedef struct division {
+    const char *devices, *layout;
+} division;
+
+static gs_result train_with(gs_settings s, const division *d) {
+    s.devices = d->devices;
+    s.layout = d->layout;
+    s.pipeline_cut = strstr(d->layout, "pp") ? "flops" : NULL;
+    s.micro_batches = s.pipeline_cut && !s.exact ? 2 : 0;
+    return gs_test_train(&s);
+}
+
+#define CHAIN                                                                                                \
+    "flatten, linear 24, relu, linear 12, tanh, linear 12 no_bias, sigmoid, linear 36 no_bias, linear 10"
+#define CONVOLUTIONS                                                                                         \
+    "conv 5 3x3 pad 1, batch_norm, relu, max_pool 2, conv 6 3x3, relu, flatten, linear 16, tanh, linear 10"
+
+/* Of 43 words, which two do not divide: what all of a group hold lies at other places on each, and where three replicas
+ * divide it, at other replicas. positions are in the middle. */
+#define WORDS                                                                                                \
+    "embedding 43 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "          \
+    "layer_norm, tied"
+
+static gs_settings words(char data[700]) {
+    gs_settings s = gs_test_settings("cpu");
+    snprintf(data, 700, "text:%s", gs_test_text_file());
+    s.model = WORDS;
+    s.data = data;
+    s.context = 32;
+    s.batch = 24;
+    s.steps = 6;
+    s.verify = 1;
+    return s;
+}
+
+/* ---- up to rounding ---- */
+
+static void same_within_rounding(const gs_settings *s, const division *of, int count) {
+    gs_result one = gs_test_train(s);
+    for (int i = 0; i < count; i++) {
+        gs_result r = train_with(*s, &of[i]);
+        assert_same_within_rounding(&one, &r, of[i].layout);
+        gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, of[i].layout, __FILE__, __LINE__);
+        gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, of[i].layout, __FILE__, __LINE__);
+        gs_result_free(&r);
+    }
+    gs_result_free(&one);
+}
+
+static void the_weights_of_one_worker(void **state) {
+    (void)state;
+    static const division all[] = {
+        {four, "tp2,pp2"},      {eight, "dp2,tp2,pp2"},  {eight, "dp2,tp2,pp2,zero1"},
+        {six, "tp3,dp2,zero1"}, {four, "dp2,tp2,zero2"}, {four, "dp2,tp2,zero3"}};
+    gs_settings s = gs_test_settings("cpu");
+    s.model = CHAIN;
+    s.clip = 0.5f;
+    s.verify = 3;
+    same_within_rounding(&s, all, 6);
+    s.optimizer = &gs_lamb;
+    s.lr = 0.001f;
+    s.clip = 0;
+    s.steps = 4;
+    same_within_rounding(&s, &all[2], 4);
+    s = gs_test_settings("cpu");
+    s.model = CONVOLUTIONS;
+    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 4};
+    s.batch = 32;
+    s.steps = 4;
+    same_within_rounding(&s, all, 2);
+    same_within_rounding(&s, &all[4], 2);
+}
+
+/* ---- copies ---- */
+
+static void words_that_do_not_divide(void **state) {
+    (void)state;
+    static const division all[] = {
+        {six, "dp3,tp2"}, {six, "dp3,tp2,zero1"}, {six, "dp3,tp2,zero3"}, {twelve, "dp3,tp2,pp2,zero1"}};
+    char data[700];
+    gs_settings s = words(data);
+    gs_result first = train_with(s, &all[0]);
+    for (int i = 1; i < 4; i++) {
+        gs_result r = train_with(s, &all[i]);
+        if (i < 3) assert_same_bits(&first, &r, all[i].layout);
+        gs_result_free(&r);
+    }
+    gs_result_free(&first);
+}
+
+/* A worker changes a number of its stage. */
+static int spoiler;
+static bool spoils_what_is_cut;
+
+static void spoil(gs_worker *w) {
+    const float other = 7;
+    const gs_model *m = w->model;
+    if (w->comm->rank != spoiler || w->step != 2) return;
+    for (int i = 0; i < m->param_count; i++) {
+        size_t at;
+        if ((m->param[i]->cut != GS_UNCUT) != spoils_what_is_cut || !w->way->place(w, m->param[i], &at))
+            continue;
+        assert_ok(w->device->ops->write(w->device, gs_at(m->weights, at), &other, sizeof other));
+        return;
+    }
+    fail_msg("no such tensor on worker %d", spoiler);
+}
+
+/* Of a divided tensor, the same part of the other replica; of another one, all of them. */
+static void verify_finds_what_is_not_alike(void **state) {
+    (void)state;
+    gs_settings s = gs_test_settings(eight);
+    gs_result r;
+    s.model = CHAIN;
+    s.layout = "dp2,tp2,pp2";
+    s.pipeline_cut = "flops";
+    s.verify = 1;
+    s.test_hook = spoil;
+    spoiler = 5;
+    spoils_what_is_cut = true;
+    assert_fails(GS_E_DIFFER, "worker 7's 3.weight differs from worker 5's", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    s.devices = four;
+    s.layout = "tp2,pp2";
+    spoiler = 3;
+    spoils_what_is_cut = false;
+    assert_fails(GS_E_DIFFER, "worker 3's", gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+}
+
+/* ---- files ---- */
+
+static void saved_and_resumed(void **state) {
+    (void)state;
+    static const struct {
+        division first, then;
+    } runs[] = {{{eight, "dp2,tp2,pp2,zero1"}, {four, "dp2,tp2,zero3"}},
+                {{four, "dp2,tp2,zero2"}, {four, "tp2,pp2"}},
+                {{four, "tp2,pp2"}, {"cpu", "dp1"}},
+                {{"cpu", "dp1"}, {eight, "dp2,tp2,pp2,zero1"}}};
+    char path[600], data[700];
+    snprintf(path, sizeof path, "%s/layouts.safetensors", gs_test_folder());
+    gs_settings s = words(data);
+    s.exact = true;
+    s.optimizer = &gs_adam;
+    s.lr = 0.001f;
+    gs_result never_stopped = gs_test_train(&s);
+    for (int i = 0; i < 4; i++) {
+        gs_settings part = s;
+        part.steps = 4;
+        part.save = path;
+        part.save_state = true;
+        gs_result first = train_with(part, &runs[i].first);
+        gs_result_free(&first);
+        part = s;
+        part.resume = path;
+        gs_result resumed = train_with(part, &runs[i].then);
+        assert_same_bits(&never_stopped, &resumed, runs[i].then.layout);
+        gs_result_free(&resumed);
+    }
+    gs_result_free(&never_stopped);
+    unlink(path);
+}
+
+/* ---- memory ---- */
+
+static void memory_is_as_rehearsed(void **state) {
+    (void)state;
+    static const division all[] = {{four, "tp2,pp2"},
+                                   {eight, "dp2,tp2,pp2,zero1"},
+                                   {four, "dp2,tp2,zero1"},
+                                   {four, "dp2,tp2,zero3"},
+                                   {six, "dp3,tp2,zero1"}};
+    char data[700];
+    gs_settings s = words(data);
+    s.optimizer = &gs_adam;
+    s.lr = 0.001f;
+    s.verify = 0;
+    for (int i = 0; i < 10; i++) {
+        const division *d = &all[i % 5];
+        gs_memory_plan plan;
+        s.exact = i >= 5 && i < 9; /* not of three replicas */
+        s.layout = d->layout;
+        s.devices = d->devices;
+        s.pipeline_cut = strstr(d->layout, "pp") ? "flops" : NULL;
+        assert_ok(gs_memory_plan_create(&s, &plan));
+        gs_result r = gs_test_train(&s);
+        assert_same_memory(&plan, &r, d->layout);
+        gs_result_free(&r);
+        gs_memory_plan_free(&plan);
+    }
+}
+
+GS_TESTS(tensor_layouts, cmocka_unit_test(the_weights_of_one_worker),
+         cmocka_unit_test(words_that_do_not_divide), cmocka_unit_test(verify_finds_what_is_not_alike),
+         cmocka_unit_test(saved_and_resumed), cmocka_unit_test(memory_is_as_rehearsed))
