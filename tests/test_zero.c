@@ -314,7 +314,7 @@ static void what_does_not_go_with_it(void **state) {
                            "train --zero 2 --exact --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "only cpu is known to give the same bits",
                            "train --zero 1 --exact --devices cl");
-    gs_test_program_prints(2, "8 virtual shards of a batch one after the other",
+    gs_test_program_prints(2, "8 virtual shards are computed one after the other",
                            "train --zero 1 --exact --model \"conv 2 3x3, batch_norm, flatten, linear 10\"");
 }
 
