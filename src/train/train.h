@@ -129,8 +129,8 @@ typedef struct gs_settings {
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_carry *carry;       /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
-    gs_names names;               /* of the tensors in `save` */
+    struct gs_carry *carry; /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
+    gs_names names;         /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;
