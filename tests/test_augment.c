@@ -329,8 +329,8 @@ static void bad_values(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         gs_test_program_prints(
             2,
-            "' is not none, or some of crop:PIXELS, flip and cutout:PIXELS with commas, each once, "
-            "such as crop:4,flip,cutout:8",
+            "' is not a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of "
+            "these with commas, each once, such as crop:4,flip",
             "train --augment '%s'", wrong[i]);
     gs_test_program_prints(2, "--augment needs a value: LIST", "train --augment");
     gs_test_program_prints(
@@ -343,7 +343,8 @@ static void bad_values(void **state) {
     gs_settings s = tiny("cpu");
     gs_result r;
     s.augment.crop = -1;
-    assert_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not none, or", gs_train(&s, NULL, &r));
+    assert_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not a list: wanted none, or",
+                 gs_train(&s, NULL, &r));
     const float x[6] = {1, 2, 3, 4, 5, 6};
     const int32_t y[2] = {0, 1};
     static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};

@@ -358,11 +358,11 @@ static void no_text(void **state) {
     assert_fails(GS_E_USAGE, "--tokens bpe needs a list of byte pairs: --tokenizer DIR",
                  gs_vocabulary_of(GS_TOKENS_BPE, "a", 1, "a file", &v));
     assert_ok(gs_vocabulary_load(golden(), &v));
-    assert_fails(GS_E_FORMAT, "a file: byte 4 (line 2) is 0xff, which begins no whole character of UTF-8",
+    assert_fails(GS_E_FORMAT, "a file: byte 5 (line 2) is 0xff, which begins no whole character of UTF-8",
                  gs_vocabulary_encode(&v, "abc\n\xff", 5, "a file", &tokens, &count));
-    assert_fails(GS_E_FORMAT, "a file: byte 2 (line 1) is 0xc3",
+    assert_fails(GS_E_FORMAT, "a file: byte 3 (line 1) is 0xc3",
                  gs_vocabulary_encode(&v, "ab\xc3", 3, "a file", &tokens, &count));
-    assert_fails(GS_E_FORMAT, "a file: byte 1 (line 1) is 0, which no text has",
+    assert_fails(GS_E_FORMAT, "a file: byte 2 (line 1) is 0, which no text has",
                  gs_vocabulary_encode(&v, "a\0b", 3, "a file", &tokens, &count));
     assert_ok(gs_vocabulary_encode(&v, "", 0, "a file", &tokens, &count));
     assert_int_equal(count, 0);

@@ -286,7 +286,7 @@ static void a_model_carries_its_pairs(void **state) {
         gs_test_program(&output, "generate --load %s --prompt caf\xc3\xa9 --length 1 2>/dev/null", path), 0);
     assert_int_equal(strncmp(output, "caf\xc3\xa9", 5), 0);
     free(output);
-    gs_test_program_prints(2, "--prompt: byte 0 (line 1) is 0xff, which begins no whole character",
+    gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character",
                            "generate --load %s --prompt \"$(printf '\\377')\" --length 1", path);
 }
 

@@ -66,7 +66,7 @@ static void check(const char *where, gs_split split, gs_labels labels, int first
     }
     assert_int_equal(d->classes, classes);
     assert_non_null(
-        strstr(d->kind, hundred ? "CIFAR-100's format, other content" : "CIFAR-10's format, other"));
+        strstr(d->kind, hundred ? "CIFAR-100's format, other images" : "CIFAR-10's format, other"));
     gs_dataset_free(d);
 }
 
@@ -301,7 +301,7 @@ static void program(void **state) {
     const char *ten = kept(gs_test_folder(), "."), *hundred = kept(gs_test_folder(), ".");
     write_ten(ten);
     write_hundred(hundred);
-    gs_test_program_prints(0, "(CIFAR-10's format, other content): 10 images to train on, 3 to test",
+    gs_test_program_prints(0, "(CIFAR-10's format,",
                            "train --data %s --model lenet --epochs 1 --batch 4 --devices cpu,cpu --save %s/w",
                            ten, ten);
     gs_test_program_prints(0, "test accuracy", "eval --data %s --load %s/w", ten, ten);
@@ -313,12 +313,28 @@ static void program(void **state) {
                            "eval --load %s/w", ten);
     gs_test_program_prints(0, "12 images to train on",
                            "train --data %s --epochs 1 --batch 4 --labels coarse --model "
-                           "'conv 4 3x3 stride 4, relu, flatten, linear 20'",
+                           "'conv 4 3x3 stride 4, relu, flatten, linear 20' --save %s/w",
+                           hundred, hundred);
+    gs_test_program_prints(1, "has 100 fine classes, but the model has 20; wanted --labels coarse",
+                           "eval --data %s --load %s/w", hundred, hundred);
+    gs_test_program_prints(0, "top-5", "eval --data %s --load %s/w --labels coarse", hundred, hundred);
+    gs_test_program_prints(0, "saved",
+                           "train --data %s --epochs 1 --batch 4 --model 'softmax 100' --save %s/f", hundred,
                            hundred);
+    gs_test_program_prints(2, "holds a model of the 100 fine classes; leave --labels out",
+                           "eval --data %s --load %s/f --labels coarse", hundred, hundred);
     assert_int_equal(
         gs_test_program(&output, "train --data %s --epochs 1 --batch 4 --model softmax", hundred), 1);
     assert_non_null(strstr(output, "but the model has 10 classes (0 to 9)"));
     free(output);
+    const char *python = kept(gs_test_folder(), ".");
+    write_bytes(python, "data_batch_1", "x", 1);
+    write_bytes(python, "test_batch", "x", 1);
+    gs_test_program_prints(
+        1,
+        "has the Python version of CIFAR-10; wanted the binary version, which is published "
+        "beside it: cifar-10-binary.tar.gz",
+        "train --data %s", python);
     gs_test_program_prints(2, "CIFAR-10, which has one label", "train --data %s --labels coarse", ten);
     gs_test_program_prints(2, "unknown --labels 'rough'; choose one of: fine, coarse",
                            "train --labels rough");

@@ -318,7 +318,7 @@ static void the_program(void **state) {
                            run);
     gs_test_program_prints(2, "--clip: '0' is not a number from 1e-06 to 1000000", "%s --clip 0", run);
     gs_test_program_prints(1, "diverged at step",
-                           "train --model mlp --lr 1e6 --momentum 1 --loss squared_error --clip 1e6 "
+                           "train --model mlp --lr 1e6 --momentum 0.9999 --loss squared_error --clip 1e6 "
                            "--weight-decay 1e5");
 }
 

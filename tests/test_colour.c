@@ -50,7 +50,7 @@ static void the_same_bytes_everywhere(void **state) {
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
         assert_fails(
             GS_E_FILE,
-            "colour-fashion is made of fashion-mnist (colour-fashion-small of what comes with gradsum): "
+            "colour-fashion is made of fashion-mnist (colour-fashion-small, of what comes with gradsum): "
             "fashion-mnist is not installed (no folder /usr/share/datasets/fashion-mnist): apt-get install "
             "dataset-fashion-mnist",
             gs_colour_make("colour-fashion", GS_TRAIN, 1, &d));

@@ -183,7 +183,7 @@ static void a_table_or_a_list(void **state) {
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    assert_int_equal(lines, 1 + 2 + 10);
+    assert_in_range(lines, 1 + 2 + 10, 2 + 2 + 10); /* a fast machine's rate wraps the first one */
     free(output);
     assert_int_equal(
         gs_test_shell(&output, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path), 0);

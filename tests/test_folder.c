@@ -32,6 +32,7 @@ static const char *make_set(void) {
     write_bytes(folder, "train/ant/.hidden.jpg", "x", 1);
     write_bytes(folder, "train/ant/notes.txt", "x", 1);
     write_bytes(folder, "train/list.txt", "x", 1);
+    write_bytes(folder, "train/__MACOSX/._x", "x", 1);
     return folder;
 }
 
@@ -354,7 +355,7 @@ static void broken_runs(void **state) {
     gs_test_program_prints(1, wanted, RUN "%s", folder);
     gs_test_program_prints(1, wanted, RUN "%s --devices cpu,cpu", folder);
     gs_test_program_prints(1, wanted, "launch -n 2 -- " RUN "%s", folder);
-    gs_test_program_prints(0, "1 file could not be decoded, and others took its place: cow/x.PNG",
+    gs_test_program_prints(0, "1 file could not be decoded, and another took its place: val/cow/x.PNG",
                            "launch -n 2 -- " RUN "%s --skip-broken", folder);
 }
 

@@ -264,19 +264,18 @@ static void what_is_wrong_is_said(void **state) {
                            file);
     gs_test_program_prints(
         2,
-        "--prompt: byte 1 (line 1) is the character 'b' (U+0062), which is not among the 4 that the model "
+        "--prompt: byte 2 (line 1) is the character 'b' (U+0062), which is not among the 4 that the model "
         "has seen",
         "generate --load %s --prompt ab", file);
-    gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character of UTF-8\n",
+    gs_test_program_prints(2, "--prompt: byte 2 (line 1) is 0xff, which begins no whole character of UTF-8\n",
                            "generate --load %s --prompt \"$(printf 'a\\377')\"", file);
-    gs_test_program_prints(2, "--prompt: byte 0 (line 1) is 0xc3, which begins no whole character of UTF-8\n",
+    gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xc3, which begins no whole character of UTF-8\n",
                            "generate --load %s --prompt \"$(printf '\\303')\"", file);
-    gs_test_program_prints(1, "prompt.txt: byte 2 (line 2) is the character 'z' (U+007A)",
+    gs_test_program_prints(1, "prompt.txt: byte 3 (line 2) is the character 'z' (U+007A)",
                            "generate --load %s --prompt-file %s", file, prompt_file("a\nz"));
     gs_test_program_prints(2, "the prompt has 6 tokens, and the model sees 5: shorten it",
                            "generate --load %s --prompt aaaaaa", file);
-    gs_test_program_prints(2, "--prompt: '' is not a value: it is empty", "generate --load %s --prompt ''",
-                           file);
+    gs_test_program_prints(2, "--prompt is empty; wanted TEXT", "generate --load %s --prompt ''", file);
     gs_test_program_prints(2, "--temperature: '-1' is not", "generate --load %s --temperature -1", file);
     gs_test_program_prints(2, "--top-k: '-1' is not", "generate --load %s --top-k -1", file);
     gs_test_program_prints(2, "--length: '0' is not", "generate --load %s --length 0", file);

@@ -111,7 +111,7 @@ static void it_must_fit_the_workers_and_the_model(void **state) {
         {"--model softmax --devices cpu,cpu --layout tp2", "the model has nothing to divide"},
         {"--devices cpu,cpu --layout pp2 --pipeline 3", "has pp2, and --pipeline is 3; use only one of them"},
         {"--devices cpu,cpu --layout dp2 --zero 1", "has zero0, and --zero is 1; use only one of them"},
-        {"--devices cpu,cpu --layout ''", "'' is not a value"},
+        {"--devices cpu,cpu --layout ''", "--layout is empty; wanted LIST"},
         {"--model mlp --devices cpu,cpu,cpu,cpu --layout pp4", "has 3 layers with parameters"},
         {"--model mlp --devices cpu,cpu --layout pp2,zero3", "wanted --zero 1, or no --pipeline"},
         {"--devices cpu,cpu --layout dp2,zero1 --sync ring", "does not work with --sync ring"},

@@ -224,7 +224,7 @@ static void bad_texts(void **state) {
          "aaa",
          "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...', column 1)"},
         {"3 x", "the end (column 4): expected one of " LAYERS},
-        {"0 x relu", "word 1 ('0', column 1): unknown layer"},
+        {"0 x relu", "word 1 ('0', column 1): expected how many times, a whole number from 1 up"},
         {"3 x (relu", "the end (column 10): expected ',' or ')'"},
         {"2 x (relu) tanh", "word 4 ('tanh', column 12): expected ',' or the end"},
         {"3x relu", "word 1 ('3x', column 1): unknown layer"},
@@ -244,7 +244,7 @@ static void bad_texts(void **state) {
         {"block a = ; a", "';' after word 2 (column 11): expected a layer"},
         {"block a = relu = tanh; a", "'=' after word 3 (column 16): expected ',' or ';'"},
         {"block a = relu; tanh", "block a is not used"},
-        {"block a = a; a", "word 3 ('a', column 11): unknown layer"}, /* no block holds itself ... */
+        {"block a = a; a", "word 3 ('a', column 11): a block cannot use itself"}, /* no block holds itself ... */
         {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* or a later one */
         {"relu; block a = relu; a", "';' after word 1 (column 5): expected ',' or the end"},
         {"relu, block a = relu; a", "word 2 ('block', column 7): blocks are defined before the model"},

@@ -272,6 +272,7 @@ static void sets_that_do_not_load(void **state) {
     static const int64_t numbers[6] = {1, -1, 256, INT64_MIN, 2, 3};
     static const uint64_t large[5] = {1, 2, UINT64_MAX, 3, 4};
     static const float bad[5] = {1, 2, NAN, 3, 4};
+    static const unsigned char pictures[90];
     static const struct {
         const char *file, *type, *shape;
         const void *data;
@@ -293,6 +294,9 @@ static void sets_that_do_not_load(void **state) {
         {"train-images.npy", "<i8", "(5, 1)", numbers, 40,
          "train-images.npy is int64 (5,1); wanted uint8 or float32 (in Python: x.astype('float32'))"},
         {"train-images.npy", "<f8", "(1, 5)", numbers, 40, "is float64 (1,5); wanted uint8 or float32"},
+        {"train-images.npy", "|u1", "(1, 6, 5, 3)", pictures, 90,
+         "train-images.npy is uint8 (1,6,5,3), which looks like (n,h,w,c); wanted the channels first, "
+         "(n,c,h,w)"},
         {"train-images.npy", "<f4", "(5, 1)", bad, 20, "train-images.npy: a number of sample 2 is "},
         {"train-images.npy", "|u1", "(4, 5)", bad, 20, "train-labels.npy has 5 labels, but "},
     };

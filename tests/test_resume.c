@@ -233,6 +233,13 @@ static void what_does_not_go_together(void **state) {
         gs_test_program_prints(strstr(wrong[i].arguments, "colour") ? 1 : 2, wrong[i].message,
                                "train --resume %s --epochs 2 %s", path, wrong[i].arguments);
     }
+    const char *adam = file("adam.st");
+    gs_test_program_prints(
+        0, "saved", "train --model softmax --threads 1 --steps 1 --optimizer adam --save %s --save-state",
+        adam);
+    gs_test_program_prints(2,
+                           "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd",
+                           "train --resume %s --epochs 2 --momentum 0.9", adam);
     gs_test_program_prints(2, "it does not work with --save-state",
                            "train --sync async --staleness 1 --save x.st --save-state");
     char *output;
@@ -288,7 +295,7 @@ static void damaged_files(void **state) {
         {"\"state\"", "options", "option_", "has no proper 'options'", 1},
         {"\"state\"", "\\\"data\\\":\\\"", "\\\"data\\\":  ", "is no JSON object", 1},
         {"\"state\"", "6000", "6001", "has 6000 samples to train on, but the run in ", 2},
-        {"\"state\"", "0.5", "-.5", "--momentum: '-.5' is not a number from 0 to 1", 2},
+        {"\"state\"", "0.5", "-.5", "--momentum: '-.5' is not a number from 0 to 0.999999", 2},
         {"\"optimizer.velocity.1.weight\"", "velocity", "velocite",
          "optimizer.velocity.1.weight is missing in ", 1},
         {"\"optimizer.velocity.1.weight\"", "F32", "I32", "optimizer.velocity.1.weight is I32; wanted F32",

@@ -1,6 +1,7 @@
 /* Signals lose nothing and leave nothing: weights are saved, folders are removed, and the exit status is the shell's,
  * 128 + N. */
 #include "tests/program.h"
+#include "train/train.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -81,6 +82,32 @@ static void schemes_leaves_no_folder(void **state) {
     }
 }
 
-GS_TESTS(signals, cmocka_unit_test(a_terminal_that_goes_saves_weights),
+static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    (void)context, (void)epoch, (void)done, (void)of, (void)score;
+    gs_stop_requested = SIGTERM;
+}
+
+/* The request comes after the last step, so that the test is the next thing. Where workers need each other in it, it
+ * goes on to its end. */
+static void a_test_is_stopped(void **state) {
+    (void)state;
+    static const gs_observer observer = {.step = ask_to_stop};
+    for (int zero = 0; zero <= 3; zero += 3) {
+        gs_settings s = gs_settings_default();
+        gs_result r;
+        s.model = "softmax";
+        s.devices = "cpu,cpu,cpu";
+        s.steps = 1;
+        s.zero = zero;
+        assert_ok(gs_train(&s, &observer, &r));
+        gs_stop_requested = 0;
+        assert_int_equal(r.interrupted, zero == 0);
+        assert_int_equal(r.tested_epoch, zero == 0 ? 0 : 1);
+        assert_int_equal(r.steps, 1);
+        gs_result_free(&r);
+    }
+}
+
+GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_terminal_that_goes_saves_weights),
          cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
          cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder))

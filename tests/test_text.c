@@ -144,10 +144,10 @@ static void files_that_are_no_text(void **state) {
     write_file(path, "", 0);
     assert_fails(GS_E_FORMAT, "some.txt is empty", load_file(path, 5));
     write_file(path, "\x7f\x45LF\2\1\1\0\0", 9);
-    assert_fails(GS_E_FORMAT, "byte 7 (line 1) is 0, which no text has; --tokens bytes takes any file",
+    assert_fails(GS_E_FORMAT, "byte 8 (line 1) is 0, which no text has; --tokens bytes takes any file",
                  load_file(path, 5));
     write_file(path, "\x89PNG", 4);
-    assert_fails(GS_E_FORMAT, "byte 0 (line 1) is 0x89, which begins no whole character of UTF-8",
+    assert_fails(GS_E_FORMAT, "byte 1 (line 1) is 0x89, which begins no whole character of UTF-8",
                  load_file(path, 5));
     assert_int_equal(truncate(path, (off_t)3 << 30), 0); /* it has no blocks */
     assert_fails(GS_E_FILE, "some.txt has more than 1073741824 bytes, the most that can be read",

@@ -76,6 +76,11 @@ static void values_that_are_nearly_right(void **state) {
                                        "squared_error; did you mean cross_entropy?"},
         {"train --wire fp16", "unknown --wire 'fp16'; choose one of: f32, f16, bf16; did you mean f16?"},
         {"train --bind core", "unknown --bind 'core'; choose one of: cores, none; did you mean cores?"},
+        {"train --exact --sync sharded-update", "wanted --exact --zero 1, which is the same"},
+        {"train --momentum 1", "a number from 0 to 0.999999"},
+        {"train --seed -1", "a whole number from 0 to 1000000000000000000"},
+        {"model '0 x relu'", "expected how many times, a whole number from 1 up"},
+        {"model 'block a = a; a, linear 10'", "a block cannot use itself"},
         {"train --lr-rule liner", "; did you mean linear?"},
         {"train --keep bets --save x",
          "unknown --keep 'bets'; choose one of: last, best; did you mean best?"},
@@ -195,7 +200,10 @@ static void language_models_are_shown(void **state) {
     free(output);
     gs_test_program_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
                            "model 'gpt 96' --text");
-    gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model gpt");
+    gs_test_program_prints(2,
+                           "has images, but the model (gpt) takes a text: wanted --data jargon, or --data "
+                           "text:FILE",
+                           "train --model gpt");
 }
 
 /* The language of models is where one looks for it; a file is not taken for a name. */

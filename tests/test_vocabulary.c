@@ -108,15 +108,15 @@ static void what_is_no_text(void **state) {
     static const struct {
         const char *text, *message;
     } wrong[] = {
-        {"ab\n\xff", "a file: byte 3 (line 2) is 0xff, which begins no whole character of UTF-8; "
+        {"ab\n\xff", "a file: byte 4 (line 2) is 0xff, which begins no whole character of UTF-8; "
                      "--tokens bytes takes any file"},
-        {"\x80", "byte 0 (line 1) is 0x80"},                 /* in the middle of a character */
-        {"abc\xc3", "byte 3 (line 1) is 0xc3"},              /* cut off at the end */
-        {"a\xe2\x82z", "byte 1 (line 1) is 0xe2"},           /* or earlier */
-        {"\xc0\xaf", "byte 0 (line 1) is 0xc0"},             /* longer than it need be */
-        {"\n\n\xed\xa0\x80", "byte 2 (line 3) is 0xed"},     /* half of a pair of UTF-16 */
-        {"a\xf4\x90\x80\x80", "byte 1 (line 1) is 0xf4"},    /* above U+10FFFF */
-        {"\xf8\x88\x80\x80\x80", "byte 0 (line 1) is 0xf8"}, /* of five bytes */
+        {"\x80", "byte 1 (line 1) is 0x80"},                 /* in the middle of a character */
+        {"abc\xc3", "byte 4 (line 1) is 0xc3"},              /* cut off at the end */
+        {"a\xe2\x82z", "byte 2 (line 1) is 0xe2"},           /* or earlier */
+        {"\xc0\xaf", "byte 1 (line 1) is 0xc0"},             /* longer than it need be */
+        {"\n\n\xed\xa0\x80", "byte 3 (line 3) is 0xed"},     /* half of a pair of UTF-16 */
+        {"a\xf4\x90\x80\x80", "byte 2 (line 1) is 0xf4"},    /* above U+10FFFF */
+        {"\xf8\x88\x80\x80\x80", "byte 1 (line 1) is 0xf8"}, /* of five bytes */
         {"", "a file is empty"},
     };
     gs_vocabulary v, bytes;
@@ -125,11 +125,11 @@ static void what_is_no_text(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(GS_E_FORMAT, wrong[i].message, of(GS_TOKENS_CHARS, wrong[i].text, &v));
     assert_fails(GS_E_FORMAT,
-                 "a file: byte 2 (line 2) is 0, which no text has; --tokens bytes takes any file",
+                 "a file: byte 3 (line 2) is 0, which no text has; --tokens bytes takes any file",
                  gs_vocabulary_of(GS_TOKENS_CHARS, "a\n\0b", 4, "a file", &v));
     assert_fails(GS_E_FORMAT, "a file is empty", of(GS_TOKENS_BYTES, "", &bytes));
     assert_ok(of(GS_TOKENS_CHARS, "abc\n", &v));
-    assert_fails(GS_E_FORMAT, "b: byte 3 (line 1) is 0xff, which begins no whole character of UTF-8",
+    assert_fails(GS_E_FORMAT, "b: byte 4 (line 1) is 0xff, which begins no whole character of UTF-8",
                  gs_vocabulary_encode(&v, "abc\xff", 4, "b", &tokens, &count));
     assert_null(strstr(gs_message(), "--tokens bytes")); /* the vocabulary is there, and has characters */
     assert_null(tokens);
@@ -144,12 +144,12 @@ static void characters_that_were_not_seen(void **state) {
     size_t count;
     assert_ok(of(GS_TOKENS_CHARS, "abc\n", &v));
     assert_fails(GS_E_FORMAT,
-                 "b: byte 5 (line 2) is the character '\xe2\x82\xac' (U+20AC), which is not among the 4 "
+                 "b: byte 6 (line 2) is the character '\xe2\x82\xac' (U+20AC), which is not among the 4 "
                  "that the model has seen",
                  gs_vocabulary_encode(&v, "abc\na\xe2\x82\xacx", 9, "b", &tokens, &count));
-    assert_fails(GS_E_FORMAT, "byte 0 (line 1) is the character '\\x1b' (U+001B)", /* a terminal obeys it */
+    assert_fails(GS_E_FORMAT, "byte 1 (line 1) is the character '\\x1b' (U+001B)", /* a terminal obeys it */
                  gs_vocabulary_encode(&v, "\x1b", 1, "b", &tokens, &count));
-    assert_fails(GS_E_FORMAT, "byte 2 (line 1) is 0",
+    assert_fails(GS_E_FORMAT, "byte 3 (line 1) is 0",
                  gs_vocabulary_encode(&v, "ab\0", 3, "b", &tokens, &count));
     gs_vocabulary_free(&v);
 }

@@ -302,8 +302,11 @@ static void what_does_not_go_with_it(void **state) {
     gs_test_program_prints(2, "does not work with --wire f16", "train --zero 2 --wire f16");
     gs_test_program_prints(2, "does not work with --bucket", "train --sync sharded-update --bucket 10");
     gs_test_program_prints(2, "does not work with --wire bf16", "train --sync sharded-update --wire bf16");
-    gs_test_program_prints(2, "does not work with --sync sharded-update",
+    gs_test_program_prints(2, "wanted --exact --zero 1, which is the same",
                            "train --sync sharded-update --exact");
+    gs_test_program_prints(
+        2, "--batch-norm global does not work with --exact --zero: a batch's 8 virtual shards",
+        "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");
     gs_test_program_prints(2, "auto, sharded-update, local, async", "train --sync nobody --steps 1");
     gs_test_program_prints(2, "wanted a batch of at most 2048",
                            "train --zero 2 --exact --batch 3000 --steps 1");
@@ -311,7 +314,7 @@ static void what_does_not_go_with_it(void **state) {
                            "train --zero 2 --exact --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "only cpu is known to give the same bits",
                            "train --zero 1 --exact --devices cl");
-    gs_test_program_prints(2, "8 virtual shards of a batch one after the other",
+    gs_test_program_prints(2, "8 virtual shards are computed one after the other",
                            "train --zero 1 --exact --model \"conv 2 3x3, batch_norm, flatten, linear 10\"");
 }
 

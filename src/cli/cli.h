@@ -139,6 +139,12 @@ void gs_tell_place(const char *sentence);
  * is assumed of a file that does not load interests nobody. */
 void gs_tell_scaling(const char *command, const gs_settings *);
 
+/* What is no error of the data and the model, but hardly meant. */
+void gs_tell_of_data(const char *command, const gs_worker *);
+
+/* A model for photographs, with images of Fashion-MNIST's size, which is the default. */
+void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
+
 /* On standard error, of rank 0: how many files were skipped (--skip-broken). */
 void gs_tell_skipped(const char *command, const gs_result *);
 

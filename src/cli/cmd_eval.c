@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/draw/confusion.h"
 #include "cli/draw/eval_page.h"
+#include "cli/draw/wrapped.h"
 #include "io/file.h"
 #include "io/json.h"
 
@@ -29,11 +30,12 @@ static void add_text(const gs_settings *s, const gs_result *r, cJSON *o) {
 }
 
 static void print_images(const gs_result *r) {
-    printf("test accuracy %.2f %%", 100 * r->test_accuracy);
-    /* Of 10 classes, 5 are half. */
-    if (r->top_accuracy >= 0 && r->classes > 10) printf(", top-%d %.2f %%", GS_TOP, 100 * r->top_accuracy);
-    printf(", loss %.6f, %d worker%s, %s samples/s\n", gs_shown(r->test_loss), r->workers,
-           r->workers == 1 ? "" : "s", gs_thousands(r->samples_per_s));
+    char top[32] = "", text[200];
+    if (r->top_accuracy >= 0) snprintf(top, sizeof top, ", top-%d %.2f %%", GS_TOP, 100 * r->top_accuracy);
+    snprintf(text, sizeof text, "test accuracy %.2f %%%s, loss %.6f, %d worker%s, %s samples/s",
+             100 * r->test_accuracy, top, gs_shown(r->test_loss), r->workers, gs_s((unsigned)r->workers),
+             gs_thousands(r->samples_per_s));
+    gs_print_wrapped(0, text);
 }
 
 /* matrix: show the confusion matrix too. */
@@ -87,13 +89,14 @@ int gs_cmd_eval(int argc, char **argv) {
     processes.tell = gs_tell_place;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
-    const gs_help help = {"eval --load FILE [options]",
-                          "Print accuracy, top-5 accuracy (is the label among the 5 likeliest classes?) and\n"
-                          "loss on the test set, which is split over the workers. For a text: the loss per\n"
-                          "token, its perplexity, exp(loss), and bits per character.\n"
-                          "Inference needs no synchronisation except for the final count, and gives the\n"
-                          "same result for any number of workers and threads.",
-                          "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
+    const gs_help help = {
+        "eval --load FILE [options]",
+        "Print accuracy, top-5 accuracy (is the label among the 5 likeliest of more than 5\n"
+        "classes?) and loss on the test set, which is split over the workers. For a text:\n"
+        "the loss per token, its perplexity, exp(loss), and bits per character.\n"
+        "Inference needs no synchronisation except for the final count, and gives the\n"
+        "same result for any number of workers and threads.",
+        "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     status = check_own(&s, page);
     if (status != GS_OK) return gs_failed("eval", status);

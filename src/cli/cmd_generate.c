@@ -200,6 +200,16 @@ static gs_status load_weights(const job *j) {
     return status;
 }
 
+/* Positions that are learned are as many as the model was trained with: weights then do not fit another context. */
+static gs_status check_weights_fit(const job *j, const gs_model *m) {
+    const int asked = j->ask->context, trained = gs_shape_tokens(j->saved.in);
+    const gs_status status = gs_safetensors_check(j->ask->settings.load, m);
+    if (status == GS_OK || !j->saved.has_in || !asked || asked == trained) return status;
+    return gs_fail(GS_E_USAGE,
+                   "--context %d: the model in %s was trained with %d tokens; leave --context out", asked,
+                   j->ask->settings.load, trained);
+}
+
 /* What can be wrong is found before anything large is made. */
 static gs_status check(job *j, gs_settings *s, gs_shape *in) {
     gs_model *m;
@@ -208,10 +218,13 @@ static gs_status check(job *j, gs_settings *s, gs_shape *in) {
     *in = m->in;
     const int tokens = gs_layer_vocabulary(m->net), context = gs_model_context(m);
     gs_status status = gs_generator_check(m);
-    if (status == GS_OK) status = gs_safetensors_check(s->load, m);
+    if (status == GS_OK) status = check_weights_fit(j, m);
     gs_model_free(m);
     GS_TRY(status);
     GS_TRY(find_vocabulary(j, tokens));
+    if (j->ask->sampling.top_k > tokens)
+        return gs_fail(GS_E_USAGE, "--top-k %d: the model has %d different tokens; wanted at most %d",
+                       j->ask->sampling.top_k, tokens, tokens);
     GS_TRY(read_prompt(j));
     if (j->prompt_count <= (size_t)context) return GS_OK;
     return gs_fail(GS_E_USAGE, "the prompt has %zu tokens, and the model sees %d: shorten it",

@@ -151,6 +151,8 @@ static int tell(gs_settings *s, bool layers, bool json) {
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_text(&plan, &options, layers);
     gs_memory_plan_free(&plan);
+    if (status == GS_OK && strcmp(s->data, gs_settings_default().data) == 0)
+        gs_tell_usual_images("memory", s->model, (gs_shape){1, 28, 28, 0});
     return status == GS_OK ? GS_EXIT_OK : gs_failed("memory", status);
 }
 

@@ -177,5 +177,6 @@ int gs_cmd_model(int argc, char **argv) {
     printf("\nbackward: %s FLOPs per sample, without the first layer's input gradient\n",
            gs_thousands(model->flops_backward));
     gs_model_free(model);
+    if (!gs_option_is_given("input", argc, argv)) gs_tell_usual_images("model", argv[1], in);
     return GS_EXIT_OK;
 }

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "core/text.h"
 #include "io/json.h"
 #include "io/mapped.h"
 #include "layer/recompute.h"
@@ -17,14 +18,18 @@ const char *gs_modes_sum(const gs_settings *s) {
 }
 
 /* What follows the warm-up. */
-static void print_schedule(const gs_lr_course *c) {
+static void add_schedule(const gs_lr_course *c, char *text, size_t size) {
     const gs_lr_schedule *s = &c->schedule;
     if (gs_lr_schedule_falls(s))
-        printf("; %s to %g at step %.0f", s->kind == GS_SCHEDULE_COSINE ? "along a cosine" : "linearly",
-               c->final_lr, c->steps);
+        gs_append(text, size, "; %s to %g at step %.0f",
+                  s->kind == GS_SCHEDULE_COSINE ? "along a cosine" : "linearly", c->final_lr, c->steps);
     for (int i = 0; i < s->drops; i++)
-        printf("%s %g", i > 0 ? "," : s->drops > 1 ? "; after epochs" : "; after epoch", s->drop[i]);
-    if (s->drops > 0) printf(" x %g", s->factor);
+        gs_append(text, size, "%s %g",
+                  i > 0          ? ","
+                  : s->drops > 1 ? "; after epochs"
+                                 : "; after epoch",
+                  s->drop[i]);
+    if (s->drops > 0) gs_append(text, size, " x %g", s->factor);
 }
 
 void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
@@ -32,16 +37,20 @@ void gs_modes_print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_plan *p = &c->plan;
     const bool ruled = s->lr_rule != GS_LR_NONE, root = s->lr_rule == GS_LR_SQRT;
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
+    char text[400] = "";
+    const size_t size = sizeof text;
     if (!ruled && !(c->warmup > 0) && s->schedule.kind == GS_SCHEDULE_CONSTANT) return;
-    printf("rate     lr %.4g", p->scaled);
+    gs_append(text, size, "lr %.4g", p->scaled);
     if (ruled)
-        printf(" (%s rule: %g x %s%zu/%" PRIu64 "%s)", gs_lr_rule_name(s->lr_rule),
-               (double)gs_settings_numbers(s).lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
-    if (p->warmup > 0) printf(", after a warm-up from %.4g over %g steps", p->first, p->warmup);
-    if (!ruled && c->warmup > 0) printf(", after a warm-up over %g steps", c->warmup);
-    if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0)) printf("; not higher: no warm-up");
-    print_schedule(c);
-    printf("\n");
+        gs_append(text, size, " (%s rule: %g x %s%zu/%" PRIu64 "%s)", gs_lr_rule_name(s->lr_rule),
+                  (double)gs_settings_numbers(s).lr, root ? "sqrt(" : "", w->batch, base, root ? ")" : "");
+    if (p->warmup > 0)
+        gs_append(text, size, ", after a warm-up from %.4g over %g steps", p->first, p->warmup);
+    if (!ruled && c->warmup > 0) gs_append(text, size, ", after a warm-up over %g steps", c->warmup);
+    if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0))
+        gs_append(text, size, "; not higher: no warm-up");
+    add_schedule(c, text, size);
+    gs_print_fact("rate", "%s", text);
 }
 
 static void print_offload(const gs_settings *s) {

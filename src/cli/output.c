@@ -16,34 +16,6 @@
 #include "data/text_set.h"
 #include "model/model_text.h"
 
-static void stop(int signal_number) {
-    gs_stop_requested = signal_number;
-    signal(signal_number, SIG_DFL); /* the second one ends the program at once */
-}
-
-void gs_stop_on_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction now;
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
-            signal(numbers[i], stop);
-    }
-    signal(SIGPIPE, SIG_IGN); /* gs_flush_output sees it too, and the weights are not lost */
-}
-
-static void ask(int signal_number) {
-    (void)signal_number;
-    gs_checkpoint_requested = (gs_checkpoint_requested + 1) & 0xffff;
-}
-
-void gs_checkpoint_on_signal(void) {
-    signal(SIGUSR1, ask);
-}
-
-void gs_flush_output(void) {
-    if (fflush(stdout) != 0 && errno == EPIPE && !gs_stop_requested) gs_stop_requested = SIGPIPE;
-}
-
 /* ---- JSON: one object a line ---- */
 
 void gs_json_print(cJSON *o) {
@@ -128,13 +100,6 @@ void gs_json_failed(gs_status status, const gs_result *r) {
 
 /* ---- text ---- */
 
-static bool is_constant(const gs_dataset *set) {
-    size_t bytes = set->count * gs_shape_size(set->shape);
-    for (size_t i = 1; i < bytes && !set->source; i++)
-        if (set->images[i] != set->images[0]) return false;
-    return !set->source;
-}
-
 typedef struct short_text {
     char text[80];
 } short_text;
@@ -174,19 +139,26 @@ static void print_step(const gs_settings *s, const gs_worker *w) {
         const char *name;
         float value;
     } number[] = {{"momentum", n.momentum}, {"beta1", n.beta1}, {"beta2", n.beta2}, {"epsilon", n.epsilon}};
-    printf("step     global batch %zu, %s lr %g", w->batch, ops->title ? ops->title : ops->name,
-           (double)n.lr);
+    char numbers[160] = "";
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        if (!isnan(number[i].value)) printf(", %s %g", number[i].name, (double)number[i].value);
-    printf(", weight decay %g, seed %llu\n", (double)n.weight_decay, (unsigned long long)s->seed);
+        if (!isnan(number[i].value))
+            gs_append(numbers, sizeof numbers, ", %s %g", number[i].name, (double)number[i].value);
+    gs_print_fact("step", "global batch %zu, %s lr %g%s, weight decay %g, seed %llu", w->batch,
+                  ops->title ? ops->title : ops->name, (double)n.lr, numbers, (double)n.weight_decay,
+                  (unsigned long long)s->seed);
 }
 
-static void print_what(const gs_dataset *set) {
-    const gs_text *t = set->text;
+static void print_data(const gs_settings *s, const gs_worker *w) {
+    char what[64] = "images", numbers[2][32];
+    const char *kind = w->train_set->kind;
+    const gs_text *t = w->train_set->text;
     if (t)
-        printf("windows of %d %s", t->context, gs_tokens_word(t->vocabulary.kind, (size_t)t->context));
-    else
-        printf("images");
+        snprintf(what, sizeof what, "windows of %d %s", t->context,
+                 gs_tokens_word(t->vocabulary.kind, (size_t)t->context));
+    snprintf(numbers[0], sizeof numbers[0], "%s", gs_thousands((double)w->train_set->count));
+    snprintf(numbers[1], sizeof numbers[1], "%s", gs_thousands((double)w->test_set->count));
+    gs_print_fact("data", "%s%s%s%s: %s %s to train on, %s to test", s->data, *kind ? " (" : "", kind,
+                  *kind ? ")" : "", numbers[0], what, numbers[1]);
 }
 
 static const char *device_of(const void *worker, int rank) {
@@ -196,13 +168,9 @@ static const char *device_of(const void *worker, int rank) {
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
     bool named = s->model && gs_model_is_name(s->model);
-    printf("model    %s, %s parameters\n", named ? s->model : w->model->text,
-           gs_thousands((double)gs_model_whole(w->model)->params));
-    const char *kind = w->train_set->kind;
-    printf("data     %s%s%s%s: %s ", s->data, *kind ? " (" : "", kind, *kind ? ")" : "",
-           gs_thousands((double)w->train_set->count));
-    print_what(w->train_set);
-    printf(" to train on, %s to test\n", gs_thousands((double)w->test_set->count));
+    gs_print_fact("model", "%s, %s parameters", named ? s->model : w->model->text,
+                  gs_thousands((double)gs_model_whole(w->model)->params));
+    print_data(s, w);
     print_scaling(w);
     if (w->comm->size == 1)
         printf("worker   %s: %s\n", s->devices, w->device->description);
@@ -233,21 +201,6 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
     gs_flush_output();
 }
 
-/* What is no error, but hardly meant. */
-static void tell_of_data(const char *command, const gs_worker *w) {
-    const gs_dataset *set = w->train_set;
-    int outputs = w->model->out.c;
-    if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
-        fprintf(stderr,
-                "gradsum %s: note: %s has labels 0 to %d, but the model has %d outputs: it learns that the "
-                "rest are never right\n",
-                command, set->name, set->classes - 1, outputs);
-    if (w->input.scales && is_constant(set))
-        fprintf(stderr,
-                "gradsum %s: note: all bytes of %s are %d: nothing can be learned from these images\n",
-                command, set->name, set->images[0]);
-}
-
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
@@ -256,7 +209,7 @@ static void on_start(void *context, const gs_worker *w) {
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
     p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
     if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
-    if (p->tells_scaling) tell_of_data(p->tells_scaling, w);
+    if (p->tells_scaling) gs_tell_of_data(p->tells_scaling, w);
     const gs_state *begin = w->settings->begin;
     if (!begin || !gs_state_has_ended(begin, w->settings, p->ended, sizeof p->ended)) *p->ended = 0;
     if (p->json)
@@ -427,27 +380,4 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     else if (r->kept_epoch)
         printf(": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch, 100 * r->kept_accuracy);
     printf("\n");
-}
-
-void gs_tell_skipped(const char *command, const gs_result *r) {
-    if (r->skipped == 0 || r->rank != 0) return;
-    fprintf(stderr, "gradsum %s: note: %zu file%s could not be decoded, and others took %s place: %s%s\n",
-            command, r->skipped, gs_s(r->skipped), r->skipped == 1 ? "its" : "their",
-            r->skipped == 1 ? "" : "first ", gs_printable(r->skipped_first));
-}
-
-void gs_tell_scaling(const char *command, const gs_settings *s) {
-    gs_saved saved;
-    if (!s->load || (s->processes && s->processes->rank != 0)) return;
-    if (gs_safetensors_about(s->load, &saved) == GS_OK && !saved.vocabulary && !gs_text_is_at(s->data)) {
-        bool mean = saved.has_mean || s->mean.count, std = saved.has_std || s->std.count;
-        if (!mean || !std)
-            fprintf(stderr,
-                    "gradsum %s: %s does not say how its training images were scaled (no %s%s%s); "
-                    "assuming%s%s, in "
-                    "(byte / 255 - mean) / std\n",
-                    command, gs_printable(s->load), mean ? "" : "mean", mean || std ? "" : ", no ",
-                    std ? "" : "std", mean ? "" : " --mean 0", std ? "" : " --std 1");
-    }
-    gs_saved_free(&saved);
 }

@@ -111,6 +111,26 @@ bool gs_cifar_is_at(const char *where) {
     return find(where, path, &of);
 }
 
+/* Python's pickles of the same images have these names: not even the files of CIFAR-100 have an end of their own. */
+static gs_status is_python(const char *where, const family *f) {
+    return gs_fail(
+        GS_E_FORMAT,
+        "%s has the Python version of %s; wanted the binary version, which is published beside it: %s", where,
+        f->name, f->archive);
+}
+
+gs_status gs_cifar_explain(const char *where) {
+    static const struct {
+        const char *folder, *archive, *file[2];
+    } python[FAMILIES] = {{"cifar-10-batches-py", "cifar-10-python.tar.gz", {"data_batch_1", "test_batch"}},
+                          {"cifar-100-python", "cifar-100-python.tar.gz", {"meta", "test"}}};
+    for (int i = 0; i < FAMILIES; i++)
+        if (is_there(where, python[i].folder) || is_there(where, python[i].archive) ||
+            (is_there(where, python[i].file[0]) && is_there(where, python[i].file[1])))
+            return is_python(where, &families[i]);
+    return GS_OK;
+}
+
 /* ---- read ---- */
 
 static gs_status read_folder(const char *folder, content *c) {
@@ -177,6 +197,8 @@ static gs_status read_entries(gs_tar *tar, const char *path, gs_split split, con
     size_t bytes;
     do {
         GS_TRY(gs_tar_next(tar, &name, &bytes));
+        if (name && strcmp(name, "data_batch_1") == 0) return is_python(path, &families[0]);
+        if (name && strcmp(name, "meta") == 0) return is_python(path, &families[1]);
         if (name) GS_TRY(take(tar, path, name, bytes, split, c));
     } while (name);
     if (!c->of)
@@ -263,7 +285,7 @@ static gs_status make_samples(const char *path, const content *c, gs_labels labe
         for (size_t r = 0; r < c->bytes[i] / ((size_t)c->of->labels + PIXELS); r++)
             GS_TRY(copy_record(path, c, i, r, labels, d));
     snprintf(d->kind, sizeof d->kind, "%s%s%s", c->of->name,
-             is_as_published(c) ? ", as published" : "'s format, other content",
+             is_as_published(c) ? ", as published" : "'s format, other images",
              labels == GS_LABELS_COARSE ? ", coarse labels" : "");
     return GS_OK;
 }

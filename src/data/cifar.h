@@ -19,6 +19,9 @@
  * file with ".tar" in its name)? */
 bool gs_cifar_is_at(const char *where);
 
+/* GS_E_FORMAT: there is the Python version of such a set, which is not read; the message names the archive that is. */
+gs_status gs_cifar_explain(const char *where);
+
 /* Load one split: images, labels, and d->kind, which says whether all its files are those that were published (by their
  * SHA-256). GS_E_FILE: a file is missing or cannot be read. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file
  * that is not a row of whole records, a label out of range (the sample is named), an archive that is damaged (tar.h) or

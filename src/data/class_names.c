@@ -27,6 +27,18 @@ gs_class_names gs_class_names_of_lines(const char *text, size_t bytes, int class
     return n;
 }
 
+gs_class_names gs_class_names_of_tokens(const gs_vocabulary *v) {
+    if (v->kind != GS_TOKENS_CHARS) return (gs_class_names){0};
+    gs_class_names n = {.name = calloc((size_t)v->size + 1, sizeof *n.name)};
+    for (int k = 0; k < v->size && n.name; k++, n.count++) {
+        char text[5];
+        gs_utf8_write(v->character[k], text);
+        if (!(n.name[k] = strdup(v->character[k] == ' ' ? "' '" : text))) break;
+    }
+    if (n.count < v->size) gs_class_names_free(&n);
+    return n;
+}
+
 const char *gs_class_name(const gs_class_names *n, int k, char room[GS_CLASS_NAME]) {
     if (k < n->count) return gs_printable_into(room, GS_CLASS_NAME, n->name[k], "");
     snprintf(room, GS_CLASS_NAME, "%d", k);

@@ -77,8 +77,9 @@ gs_status gs_colour_make(const char *name, gs_split split, uint64_t seed, gs_dat
     gs_dataset *grey;
     gs_status status = gs_dataset_load(made_of[number], split, &grey);
     if (status != GS_OK)
-        return gs_context(status, "%s is made of %s (%s of what comes with gradsum)", name, made_of[number],
-                          gs_colour_names[1]);
+        return number == 1 ? gs_context(status, "%s is made of %s", name, made_of[number])
+                           : gs_context(status, "%s is made of %s (%s, of what comes with gradsum)", name,
+                                        made_of[number], gs_colour_names[1]);
     status = colour(grey, split, seed, d);
     gs_dataset_free(grey);
     return status;

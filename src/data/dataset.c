@@ -59,6 +59,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
     if (is_mnist(folder))
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     GS_TRY(gs_folder_explain(folder));
+    GS_TRY(gs_cifar_explain(folder));
     return gs_fail(GS_E_FILE, "%s has none of these files, gzipped (.gz) or not: %s, %s, %s, %s", folder,
                    file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
                    file_names[GS_TEST][LABELS]);
@@ -216,6 +217,9 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
     if (d->source && d->classes > classes)
         return gs_fail(GS_E_FORMAT, "%s has %d class folders, but the model has %d class%s", d->name,
                        d->classes, classes, gs_es(classes));
+    if (strncmp(d->kind, "CIFAR-100", 9) == 0 && classes == 20 && !strstr(d->kind, "coarse"))
+        return gs_fail(GS_E_FORMAT, "%s has 100 fine classes, but the model has 20; wanted --labels coarse",
+                       d->name);
     for (size_t i = 0; !d->source && i < d->count * each; i++)
         if (d->labels[i] >= classes)
             return gs_fail(GS_E_FORMAT,

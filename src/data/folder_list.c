@@ -54,7 +54,8 @@ static gs_status read_entries(DIR *d, const char *folder, bool folders, entries 
         const struct dirent *e = readdir(d);
         if (!e && errno) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
         if (!e) return GS_OK;
-        if (e->d_name[0] == '.') continue;
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0)
+            continue; /* a .zip's, with no pictures */
         if (folders ? !entry_is_folder(folder, e) : !is_picture(e->d_name)) continue;
         if (!gs_grow(&all->name, all->count, &all->room, sizeof *all->name) ||
             !(all->name[all->count] = strdup(e->d_name)))

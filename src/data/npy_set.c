@@ -77,6 +77,12 @@ static gs_status files_of_list(const char *where, gs_split split, pair *p) {
 
 /* ---- images ---- */
 
+/* Pictures in the order that most programs read them in: 3 or 4 columns, or one beside a square. */
+static bool channels_are_last(const gs_npy *a) {
+    if (a->sizes != 4 || a->size[1] <= 4 || a->size[2] <= 4) return false;
+    return a->size[3] == 3 || a->size[3] == 4 || (a->size[3] == 1 && a->size[1] == a->size[2]);
+}
+
 static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
     const bool known = a->sizes >= 2 && a->sizes <= 4;
     bool fits = known && a->size[0] <= UINT32_MAX;
@@ -87,6 +93,12 @@ static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
         s[i - skip] = fits ? (int)a->size[i] : 1;
     }
     *shape = (gs_shape){s[0], s[1], s[2], 0};
+    if (channels_are_last(a))
+        return gs_fail(
+            GS_E_FORMAT,
+            "%s is %s, which looks like (n,h,w,c); wanted the channels first, (n,c,h,w) (in Python: "
+            "x.transpose(0, 3, 1, 2))",
+            path, gs_npy_describe(a).text);
     if (!known)
         return gs_fail(GS_E_FORMAT, "%s is %s; wanted (n,h,w), (n,c,h,w) or (n,features)", path,
                        gs_npy_describe(a).text);

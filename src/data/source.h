@@ -21,7 +21,8 @@ struct gs_source {
     gs_status (*read)(gs_source *, const gs_dataset *, const gs_wanted *, unsigned char *inputs,
                       int32_t *answers);
     void (*free)(gs_source *);
-    const char *(*name)(const gs_source *, size_t sample); /* of its file */
+    const char *(*name)(const gs_source *, size_t sample); /* of its file, within */
+    const char *folder;                                    /* train, val or test */
     gs_scaling scaling;                                    /* of a training set: gs_dataset_scaling */
     uint32_t checksum;                                     /* of what must be the same on all ranks */
     unsigned char

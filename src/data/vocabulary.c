@@ -48,17 +48,17 @@ static size_t line_of(const char *text, size_t at) {
     return line;
 }
 
-/* The character at `at`, and its bytes. `advice` ends the message if there is none. */
+/* The character at `at`, and its bytes. Messages count bytes and lines from 1; `advice` ends that of a failure. */
 static gs_status read_character(const char *text, size_t at, const char *where, const char *advice,
                                 uint32_t *code, int *length) {
     *length = gs_utf8_read(text + at, code);
     if (*length > 0 && *code > 0) return GS_OK;
     if (*length > 0)
-        return gs_fail(GS_E_FORMAT, "%s: byte %zu (line %zu) is 0, which no text has%s", where, at,
+        return gs_fail(GS_E_FORMAT, "%s: byte %zu (line %zu) is 0, which no text has%s", where, at + 1,
                        line_of(text, at), advice);
     return gs_fail(GS_E_FORMAT,
-                   "%s: byte %zu (line %zu) is 0x%02x, which begins no whole character of UTF-8%s", where, at,
-                   line_of(text, at), (unsigned char)text[at], advice);
+                   "%s: byte %zu (line %zu) is 0x%02x, which begins no whole character of UTF-8%s", where,
+                   at + 1, line_of(text, at), (unsigned char)text[at], advice);
 }
 
 /* seen: a bit for each code. */
@@ -124,7 +124,7 @@ static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, c
     return gs_fail(GS_E_FORMAT,
                    "%s: byte %zu (line %zu) is the character '%s' (U+%04X), which is not among the %d "
                    "that the model has seen",
-                   where, at, line_of(text, at), gs_printable(name), code, v->size);
+                   where, at + 1, line_of(text, at), gs_printable(name), code, v->size);
 }
 
 /* token[code] is the character's token + 1; 0: it has none, as have those above the last one. */

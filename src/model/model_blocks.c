@@ -100,6 +100,8 @@ static gs_status parse_item(gs_parser *p, const char *end, list *a) {
     gs_words_advance(&next);
     if (gs_words_at_count(&p->words, &times) && gs_word_is(next.here, "x"))
         return parse_repeated(p, end, times, a);
+    if (gs_word_is(p->words.here, "0") && gs_word_is(next.here, "x"))
+        return gs_words_wrong(&p->words, "expected how many times, a whole number from 1 up");
     for (int i = 0; i < p->blocks; i++)
         if (gs_word_same(p->block[i].name, p->words.here)) return parse_block(p, end, i, a);
     GS_TRY(gs_parse_layer(p, &kind, &l));

@@ -174,6 +174,8 @@ static gs_status no_such_layer(const gs_parser *p) {
     if (gs_word_is_sign(here)) return gs_words_wrong(&p->words, "expected a layer, one of %s", list);
     if (gs_word_is(here, "block"))
         return gs_words_wrong(&p->words, "blocks are defined before the model, and each ends with ';'");
+    if (p->words.block && gs_word_same(p->words.block->name, here))
+        return gs_words_wrong(&p->words, "a block cannot use itself");
     gs_words_suggest(&p->words, v.names, hint, sizeof hint);
 
     /* A text of one word may have been meant as the name of a model. */

@@ -73,8 +73,9 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     if (way->parts && !way->share)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global: this %s computes %d virtual shards of a batch one after the other, and "
-            "statistics of the global batch need all of them at once; %s",
+            "--batch-norm global does not work with %s: a batch's %d virtual shards are computed one after "
+            "the "
+            "other, and statistics of the global batch need all of them at once; %s; or --exact alone",
             way->option, way->parts, advice);
     if (way->split || (s->exact && way->stages))
         return gs_fail(

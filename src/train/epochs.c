@@ -15,6 +15,7 @@ typedef struct stopwatch {
     double started; /* when this one began, moved on by each evaluation */
 } stopwatch;
 
+/* score->stop: a signal has ended it, and its numbers are those of a part of the test set. */
 static gs_status test(gs_worker *w, stopwatch *watch, const gs_observer *observer, gs_score *score) {
     GS_TRY(w->device->ops->finish(w->device));
     double paused = gs_seconds(), seconds = watch->before + paused - watch->started;
@@ -23,6 +24,7 @@ static gs_status test(gs_worker *w, stopwatch *watch, const gs_observer *observe
     double now = gs_seconds();
     watch->started += now - paused;
     gs_step_times_begin(&w->measured.times, now);
+    if (score->stop) return GS_OK;
     gs_test_report report = {w->step, seconds, score->loss / score->samples, score->correct / score->samples};
     if (observer->test) observer->test(observer->context, &report);
     return gs_check_test_loss(w, score->loss);
@@ -60,8 +62,10 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);
         gs_step_times_ended(&w->measured.times, gs_seconds(), w->piece.batch == w->batch);
-        if (!total->stop && !diverged && is_test_due(w, i + 1, steps))
+        if (!total->stop && !diverged && is_test_due(w, i + 1, steps)) {
             GS_TRY(test(w, watch, observer, &score));
+            total->stop = score.stop;
+        }
     }
     if (w->way->end_epoch) GS_TRY(gs_context(w->way->end_epoch(w, total), "end of epoch %d", epoch));
     gs_watch_loss(w, total->loss, w->step);
@@ -121,6 +125,8 @@ static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result
     stopwatch watch = {.started = gs_seconds()};
     GS_TRY(test(w, &watch, observer, &score));
     result->train_loss = NAN;
+    result->interrupted = score.stop;
+    if (score.stop) return GS_OK;
     result->test_loss = score.loss / score.samples;
     result->test_accuracy = score.correct / score.samples;
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
@@ -175,14 +181,15 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         seconds += took;
         double trained = train.samples / gs_model_answers(w->model);
         samples += trained;
-        result->interrupted = train.stop;
         result->train_loss = train.loss / train.samples;
         double norms = w->measured.norms - before.norms, steps = (double)(w->step - done_before);
-        if (train.stop) {
+        score.stop = train.stop;
+        if (!train.stop) GS_TRY(test(w, &watch, observer, &score));
+        result->interrupted = score.stop;
+        if (score.stop) {
             GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, true));
             break;
         }
-        GS_TRY(test(w, &watch, observer, &score));
         result->test_loss = score.loss / score.samples;
         result->test_accuracy = score.correct / score.samples;
         result->tested_epoch = epoch;

@@ -111,6 +111,20 @@ gs_shard gs_eval_blocks(const gs_worker *w, size_t blocks) {
     return gs_shard_of(blocks, w->replicas->rank, w->replicas->size);
 }
 
+volatile sig_atomic_t gs_test_has_no_stop;
+
+/* Workers need each other within a block: stages, shares of a layer, and owners of weights. */
+static bool has_no_stop(const gs_worker *w) {
+    return has_stage(w) || w->group || w->settings->zero > 2;
+}
+
+/* At a signal a worker leaves out the rest of its blocks, and says so in the sum of all workers. */
+static bool stops_before(const gs_worker *w, float *stats) {
+    if (!gs_stop_requested || has_no_stop(w)) return false;
+    stats[GS_STAT_STOP] = 1;
+    return true;
+}
+
 gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
     size_t blocks = blocks_of(w, set);
     const bool in_stages = has_stage(w);
@@ -118,9 +132,13 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
     float *stats = calloc(blocks, GS_STATS * sizeof(float));
     if (!stats) return gs_fail(GS_E_MEMORY, "no memory for the scores of %zu blocks", blocks);
     gs_status status = GS_OK;
-    for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++)
+    if (w->comm->rank == 0 && has_no_stop(w)) gs_test_has_no_stop = 1;
+    for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++) {
+        if (stops_before(w, stats + b * GS_STATS)) break;
         status = in_stages ? score_block_in_stages(w, set, b, stats + b * GS_STATS)
                            : score_block(w, set, b, stats + b * GS_STATS, ranking);
+    }
+    if (w->comm->rank == 0) gs_test_has_no_stop = 0;
     const bool one_less = mine.count < gs_shard_of(blocks, 0, w->replicas->size).count;
     if (status == GS_OK && one_less && w->way->attend && w->way_state) status = w->way->attend(w);
 
@@ -139,6 +157,7 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
         score->loss += stats[b * GS_STATS + GS_STAT_LOSS];
         score->correct += stats[b * GS_STATS + GS_STAT_CORRECT];
         score->samples += stats[b * GS_STATS + GS_STAT_SAMPLES];
+        score->stop |= stats[b * GS_STATS + GS_STAT_STOP] > 0;
     }
     free(stats);
     return status;

@@ -171,6 +171,9 @@ static inline bool gs_are_divided(const gs_model *m) {
 
 /* ---- settings.c ---- */
 
+/* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
+gs_status gs_check_optimizer(const gs_settings *);
+
 /* GS_E_USAGE: with --exact, --accumulate asks for more passes than a worker has virtual shards. */
 gs_status gs_exact_check_passes(const gs_settings *, int workers);
 

@@ -188,6 +188,8 @@ static void take_result(gs_run *run, gs_result *result) {
         result->names = run->loaded[GS_TEST]->names;
         run->loaded[GS_TEST]->names = (gs_class_names){0};
     }
+    if (run->test_set->text && result->confusion)
+        result->names = gs_class_names_of_tokens(&run->test_set->text->vocabulary);
     if (run->test_set->source) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;

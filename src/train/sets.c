@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* They would have no effect. */
 static gs_status check_folder_options(const gs_settings *s, const gs_dataset *set) {
@@ -49,12 +50,21 @@ gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded,
     return check_folder_options(s, *set);
 }
 
+/* Not an archive, which may be a set of images. */
+static bool is_one_file(const char *path) {
+    struct stat s;
+    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode) && !strstr(path, ".tar");
+}
+
 gs_status gs_load_set(const gs_settings *s, gs_split split, gs_dataset **set) {
     const gs_text_options text = {s->tokens, s->context, s->vocabulary, s->tokenizer};
     const char *of_text = s->context > 0                  ? "context"
                           : s->tokens != GS_TOKENS_UNSAID ? "tokens"
                           : s->tokenizer                  ? "tokenizer"
                                                           : NULL;
+    if (!gs_text_is_at(s->data) && of_text && is_one_file(s->data))
+        return gs_fail(GS_E_USAGE, "--%s is for a text, but the data are %s; wanted --data text:%s", of_text,
+                       s->data, s->data);
     if (!gs_text_is_at(s->data) && of_text)
         return gs_fail(GS_E_USAGE, "--%s is for a text (--data text:FILE), but the data are %s", of_text,
                        s->data);
@@ -99,8 +109,18 @@ static gs_status check_text(const gs_settings *s, const gs_dataset *set, int voc
 
 /* ---- the model and the loss ---- */
 
+/* The opposite mistake: the layers would only speak of shapes. */
+static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
+    if (set->text || set->inputs || !gs_model_is_language(s->model)) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "%s has images, but the model (%s) takes a text: wanted --data jargon, or --data text:FILE",
+        set->name, s->model);
+}
+
 gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
+    GS_TRY(check_images(s, set));
     GS_TRY(gs_model_plan(s->model, set->shape, &plan));
     int outputs = (int)gs_shape_size(plan->out), answers = gs_model_answers(plan);
     int vocabulary = gs_layer_vocabulary(plan->net);
@@ -144,12 +164,15 @@ gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
     gs_status status = gs_comm_all_reduce(comm, broken, set->count, GS_U8, GS_MAX);
     for (size_t i = 0; i < set->count && status == GS_OK; i++)
         if (broken[i] && r->skipped++ == 0)
-            snprintf(r->skipped_first, sizeof r->skipped_first, "%s", set->source->name(set->source, i));
+            snprintf(r->skipped_first, sizeof r->skipped_first, "%s/%s", set->source->folder,
+                     set->source->name(set->source, i));
     free(broken);
     return status;
 }
 
 /* ---- weights in a file, and data ---- */
+
+enum { FINE_CLASSES = 100 }; /* of CIFAR-100 */
 
 /* Image folders can be read in any size: the model says which. Where its images are not square, none suits. */
 static gs_status take_size(gs_settings *s, const gs_saved *saved) {
@@ -214,6 +237,11 @@ gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_d
     if (status != GS_OK)
         return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
     status = gs_safetensors_check(s->load, plan);
+    const int outputs = (int)gs_shape_size(plan->out);
     gs_model_free(plan);
+    if (status == GS_OK && s->labels == GS_LABELS_COARSE && outputs == FINE_CLASSES)
+        return gs_fail(GS_E_USAGE,
+                       "--labels coarse: %s holds a model of the %d fine classes; leave --labels out",
+                       s->load, outputs);
     return status;
 }

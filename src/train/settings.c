@@ -136,7 +136,7 @@ gs_optimizer_numbers gs_settings_numbers(const gs_settings *s) {
     return in_use;
 }
 
-static gs_status check_optimizer(const gs_settings *s) {
+gs_status gs_check_optimizer(const gs_settings *s) {
     for (int i = 0; i < NUMBERS; i++) {
         char takers[80] = "";
         const float set = *(const float *)((const char *)s + numbers[i].at);
@@ -220,7 +220,7 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(check_loss(s));
     GS_TRY(check_state(s, chosen));
     GS_TRY(check_digest(s, chosen));
-    GS_TRY(check_optimizer(s));
+    GS_TRY(gs_check_optimizer(s));
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
     GS_TRY(gs_check_offload(s));

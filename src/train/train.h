@@ -129,8 +129,8 @@ typedef struct gs_settings {
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_carry *carry;       /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
-    gs_names names;               /* of the tensors in `save` */
+    struct gs_carry *carry; /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
+    gs_names names;         /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;
@@ -349,6 +349,9 @@ gs_status gs_devices_name(const char *list, int i, char name[48]);
 
 /* A signal handler may set it: then every worker of every process ends after its current step. */
 extern volatile sig_atomic_t gs_stop_requested;
+
+/* Not 0 while rank 0 makes a test that goes on to its end all the same: workers need each other in it. */
+extern volatile sig_atomic_t gs_test_has_no_stop;
 
 /* A signal handler may change it, to any other value: then a run with settings->checkpoint makes one soon. */
 extern volatile sig_atomic_t gs_checkpoint_requested;

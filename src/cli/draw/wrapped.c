@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COLUMNS = 80 };
@@ -30,11 +31,12 @@ void gs_print_name(FILE *to, const char *name, int width) {
 
 void gs_print_fact(const char *label, const char *format, ...) {
     enum { MARGIN = 9 };
-    char text[1000];
+    char *text; /* that of a model has any length */
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    const int length = vasprintf(&text, format, args);
     va_end(args);
     printf("%-*s", MARGIN, label);
-    gs_print_wrapped(MARGIN, text);
+    gs_print_wrapped(MARGIN, length < 0 ? "(no memory)" : text);
+    if (length >= 0) free(text);
 }

@@ -149,7 +149,8 @@ static gs_status parse_value(const gs_option *o, const char *text) {
     double number;
     switch (o->kind) {
     case GS_OPTION_TEXT:
-        if (!*text) return is_not(o, text, "a value: it is empty");
+        if (!*text)
+            return gs_fail(GS_E_USAGE, "%s%s is empty; wanted %s", gs_option_dashes(o), o->name, o->argument);
         *(const char **)o->value = text;
         return GS_OK;
     case GS_OPTION_BATCH:

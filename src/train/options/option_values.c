@@ -169,8 +169,8 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_SEGMENTS)
         return "all, blocks, none, or a whole number of layers from 1 to 1000000, such as 4";
     if (kind == GS_OPTION_AUGMENT)
-        return "none, or some of crop:PIXELS, flip and cutout:PIXELS with commas, each once, such as "
-               "crop:4,flip,cutout:8";
+        return "a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of "
+               "these with commas, each once, such as crop:4,flip";
     if (kind == GS_OPTION_OFFLOAD)
         return "none, or some of optimizer, activations and weights with commas, each once, such as "
                "optimizer,activations";
@@ -184,6 +184,8 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
     if (kind == GS_OPTION_CHANNELS)
         snprintf(text, size, "a number from %.12g to %.12g, or up to %d with commas, one for each channel",
                  min, max, GS_CHANNELS);
+    else if (isfinite(max) && *whole && max > 1e12)
+        snprintf(text, size, "a whole number from %.0f to %.0f", min, max);
     else if (isfinite(max))
         snprintf(text, size, "a %snumber from %.12g to %.12g", whole, min, max);
     else
