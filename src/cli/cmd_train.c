@@ -60,13 +60,13 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
     static gs_rendezvous processes; /* what is said after the run asks for it too */
     processes = *s->processes;
     *let_go = false;
-    if (!gs_board_is_there()) return train(s, r, progress, result, logged);
+    if (!gs_elastic_board_is_there()) return train(s, r, progress, result, logged);
     GS_TRY(gs_carry_create(&s->carry));
     s->processes = &processes;
     gs_status status;
-    gs_board_answer answer = GS_BOARD_GOES_ON;
+    gs_elastic_board_answer answer = GS_BOARD_GOES_ON;
     while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_BOARD_GOES_ON) {
-        answer = gs_board_next(&processes);
+        answer = gs_elastic_board_next(&processes);
         if (answer != GS_BOARD_GOES_ON) break;
         gs_result_free(result);
     }
@@ -269,7 +269,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_result result = {0};
     bool logged, let_go;
     s->record = log->folder != NULL;
-    gs_status status = gs_board_is_there() ? gs_carry_check(s) : GS_OK;
+    gs_status status = gs_elastic_board_is_there() ? gs_carry_check(s) : GS_OK;
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();

@@ -233,7 +233,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
     gs_launch_why_step();
-    gs_board_has_stepped();
+    gs_elastic_board_has_stepped();
     if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;

@@ -18,7 +18,7 @@ enum { MEET = 3010 };
 static const double LOOK = 0.005,
                     MARGIN = 60; /* seconds; more than the launcher takes to decide, beyond time-outs */
 
-struct gs_board {
+struct gs_elastic_board {
     atomic_int generation, stepped, over;
     int file; /* the launcher's */
     int size;
@@ -31,10 +31,10 @@ struct gs_board {
 
 /* ---- the launcher ---- */
 
-gs_board *gs_board_create(void) {
+gs_elastic_board *gs_elastic_board_create(void) {
     const int file = memfd_create(NAME, 0);
     if (file < 0) return NULL;
-    gs_board *b = MAP_FAILED;
+    gs_elastic_board *b = MAP_FAILED;
     if (ftruncate(file, sizeof *b) == 0)
         b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (b == MAP_FAILED) {
@@ -46,46 +46,46 @@ gs_board *gs_board_create(void) {
     return b;
 }
 
-void gs_board_free(gs_board *b) {
+void gs_elastic_board_free(gs_elastic_board *b) {
     if (!b) return;
     close(b->file);
     munmap(b, sizeof *b);
 }
 
-int gs_board_generation(const gs_board *b) {
+int gs_elastic_board_generation(const gs_elastic_board *b) {
     return atomic_load(&b->generation);
 }
 
-int gs_board_stepped(const gs_board *b) {
+int gs_elastic_board_stepped(const gs_elastic_board *b) {
     return atomic_load(&b->stepped);
 }
 
-bool gs_board_asks(const gs_board *b, int seat) {
+bool gs_elastic_board_asks(const gs_elastic_board *b, int seat) {
     return atomic_load(&b->seat[seat].asks) > atomic_load(&b->generation);
 }
 
-void gs_board_begin(gs_board *b, int size, const int *rank, const char *meet) {
+void gs_elastic_board_begin(gs_elastic_board *b, int size, const int *rank, const char *meet) {
     b->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) b->seat[i].rank = rank[i];
     snprintf(b->meet, sizeof b->meet, "%s", meet);
     atomic_fetch_add(&b->generation, 1); /* last: who sees it finds the rest */
 }
 
-void gs_board_end(gs_board *b) {
+void gs_elastic_board_end(gs_elastic_board *b) {
     atomic_store(&b->over, 1);
 }
 
-bool gs_board_set(const gs_board *b, int seat) {
+bool gs_elastic_board_set(const gs_elastic_board *b, int seat) {
     char file[16], number[40];
     snprintf(file, sizeof file, "%d", b->file);
-    snprintf(number, sizeof number, "%d %d", seat, gs_board_generation(b));
+    snprintf(number, sizeof number, "%d %d", seat, gs_elastic_board_generation(b));
     return setenv(VARIABLE, file, 1) == 0 && setenv(SEAT, number, 1) == 0;
 }
 
 /* ---- a process ---- */
 
 typedef struct place {
-    gs_board *board; /* NULL: there is none */
+    gs_elastic_board *board; /* NULL: there is none */
     int seat, generation;
 } place;
 
@@ -96,7 +96,7 @@ static place find_place(void) {
     if (!number || !seat || sscanf(seat, "%d %d", &p.seat, &p.generation) != 2) return p;
     const int file = gs_launch_inherited(VARIABLE, NAME);
     if (file < 0 || p.seat < 0 || p.seat >= GS_LAUNCH_MOST) return p;
-    gs_board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    gs_elastic_board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (b != MAP_FAILED) p.board = b;
     return p;
 }
@@ -109,11 +109,11 @@ static place *here(void) {
     return &p;
 }
 
-bool gs_board_is_there(void) {
+bool gs_elastic_board_is_there(void) {
     return here()->board != NULL;
 }
 
-static gs_board_answer take(const place *p, gs_rendezvous *r) {
+static gs_elastic_board_answer take(const place *p, gs_rendezvous *r) {
     static char meet[MEET];
     char number[16];
     const int rank = p->board->seat[p->seat].rank;
@@ -127,7 +127,7 @@ static gs_board_answer take(const place *p, gs_rendezvous *r) {
     return GS_BOARD_GOES_ON;
 }
 
-gs_board_answer gs_board_next(gs_rendezvous *r) {
+gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r) {
     place *p = here();
     if (!p->board) return GS_BOARD_ENDS;
     const double until = gs_seconds() + 2 * r->timeout + MARGIN;
@@ -140,7 +140,7 @@ gs_board_answer gs_board_next(gs_rendezvous *r) {
     return take(p, r);
 }
 
-void gs_board_has_stepped(void) {
+void gs_elastic_board_has_stepped(void) {
     const place *p = here();
     if (p->board) atomic_store(&p->board->stepped, p->generation);
 }

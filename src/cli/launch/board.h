@@ -12,38 +12,42 @@
 #include "cli/launch/launch.h"
 #include "comm/comm.h"
 
-typedef struct gs_board gs_board;
+typedef struct gs_elastic_board gs_elastic_board;
 
 /* ---- the launcher ---- */
 
 /* Processes that it starts inherit it. NULL: it cannot be made. */
-gs_board *gs_board_create(void);
-void gs_board_free(gs_board *); /* NULL is allowed */
+gs_elastic_board *gs_elastic_board_create(void);
+void gs_elastic_board_free(gs_elastic_board *); /* NULL is allowed */
 
-int gs_board_generation(const gs_board *);
+int gs_elastic_board_generation(const gs_elastic_board *);
 /* The last generation that has made a step. */
-int gs_board_stepped(const gs_board *);
+int gs_elastic_board_stepped(const gs_elastic_board *);
 /* Has the process that is child `seat` of the launcher asked for the generation after this one? */
-bool gs_board_asks(const gs_board *, int seat);
+bool gs_elastic_board_asks(const gs_elastic_board *, int seat);
 
 /* Begin the next generation. rank[seat]: -1: this process is let go. meet: a folder. */
-void gs_board_begin(gs_board *, int size, const int *rank, const char *meet);
+void gs_elastic_board_begin(gs_elastic_board *, int size, const int *rank, const char *meet);
 
 /* There will be no other. */
-void gs_board_end(gs_board *);
+void gs_elastic_board_end(gs_elastic_board *);
 
 /* Put into the environment what the process that is started next finds there. */
-bool gs_board_set(const gs_board *, int seat);
+bool gs_elastic_board_set(const gs_elastic_board *, int seat);
 
 /* ---- a process ---- */
 
 /* Was it started by an elastic launch? */
-bool gs_board_is_there(void);
+bool gs_elastic_board_is_there(void);
 
-typedef enum gs_board_answer { GS_BOARD_ENDS, GS_BOARD_GOES_ON, GS_BOARD_LETS_GO } gs_board_answer;
+typedef enum gs_elastic_board_answer {
+    GS_BOARD_ENDS,
+    GS_BOARD_GOES_ON,
+    GS_BOARD_LETS_GO
+} gs_elastic_board_answer;
 
 /* It has lost a rank. GS_BOARD_GOES_ON: *r is what it is in the next generation; its texts are static. */
-gs_board_answer gs_board_next(gs_rendezvous *r);
+gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r);
 
 /* Rank 0 has made a step. */
-void gs_board_has_stepped(void);
+void gs_elastic_board_has_stepped(void);

@@ -59,7 +59,7 @@ gs_status gs_elastic_check(const gs_launch *l) {
 gs_status gs_elastic_create(gs_launch_state *s) {
     if (!s->launch->elastic) return GS_OK;
     s->elastic = calloc(1, sizeof *s->elastic);
-    s->board = gs_board_create();
+    s->board = gs_elastic_board_create();
     if (!s->elastic || !s->board) return gs_fail(GS_E_MEMORY, "no memory for --elastic");
     s->elastic->lost = -1;
     return GS_OK;
@@ -68,7 +68,7 @@ gs_status gs_elastic_create(gs_launch_state *s) {
 void gs_elastic_free(gs_launch_state *s) {
     if (s->elastic && s->elastic->placed) gs_launch_place_remove(&s->elastic->place, 0);
     free(s->elastic);
-    gs_board_free(s->board);
+    gs_elastic_board_free(s->board);
     s->elastic = NULL;
     s->board = NULL;
 }
@@ -110,7 +110,7 @@ static gs_status begin(gs_launch_state *s, int size, int *more) {
     GS_TRY(gs_launch_place_create(s->launch, &e->place));
     gs_launch_why_clear(s->why);
     number(s, size, more);
-    gs_board_begin(s->board, size, s->rank, e->place.meet);
+    gs_elastic_board_begin(s->board, size, s->rank, e->place.meet);
     for (int i = 0; i < s->launch->size; i++)
         if (s->child[i].pid == 0 && s->rank[i] >= 0) GS_TRY(gs_launch_start_one(s, &e->place, i, size));
     return GS_OK;
@@ -130,7 +130,7 @@ static void say_lost(const gs_launch_state *s) {
 static void end(gs_launch_state *s, const char *why) {
     gs_elastic *e = s->elastic;
     e->over = true;
-    gs_board_end(s->board);
+    gs_elastic_board_end(s->board);
     if (why && s->running > 0) {
         say_lost(s);
         fprintf(stderr, "; the others do not go on: %s\n", why);
@@ -141,7 +141,7 @@ static void end(gs_launch_state *s, const char *why) {
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
     const int size = next_size(s->launch, s->running);
-    const bool idle = gs_board_stepped(s->board) < gs_board_generation(s->board);
+    const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
     const int before = s->running;
     int more = 0;
     if (idle && e->idle) {
@@ -155,7 +155,7 @@ static void go_on(gs_launch_state *s) {
     say_lost(s);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        fprintf(stderr, "; generation %d: %d go%s on", gs_board_generation(s->board), size - more,
+        fprintf(stderr, "; generation %d: %d go%s on", gs_elastic_board_generation(s->board), size - more,
                 size - more == 1 ? "es" : "");
     if (more > 0) fprintf(stderr, ", %d new", more);
     if (size < before) fprintf(stderr, ", %d let go, for --exact", before - size);
@@ -195,7 +195,7 @@ static bool wait_for_all(gs_launch_state *s) {
     bool waits = false;
     for (int i = 0; i < s->launch->size; i++) {
         gs_launch_child *c = &s->child[i];
-        if (c->pid <= 0 || gs_board_asks(s->board, i)) continue;
+        if (c->pid <= 0 || gs_elastic_board_asks(s->board, i)) continue;
         waits = true;
         if (!late && !gs_process_is_stopped(c->pid)) continue;
         if (s->elastic->lost < 0) s->elastic->lost = i;
@@ -215,7 +215,8 @@ bool gs_elastic_look(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
     int asking = 0;
     if (!e || e->over || s->stopped_by || s->failed >= 0 || s->running == 0) return false;
-    for (int i = 0; i < s->launch->size; i++) asking += s->child[i].pid > 0 && gs_board_asks(s->board, i);
+    for (int i = 0; i < s->launch->size; i++)
+        asking += s->child[i].pid > 0 && gs_elastic_board_asks(s->board, i);
     if (asking == 0 && e->lost < 0) return false;
     if (e->since <= 0) e->since = gs_seconds();
     if (gs_elastic_is_ending(s)) {

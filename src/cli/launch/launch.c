@@ -58,7 +58,7 @@ static gs_status set_environment(const gs_launch_state *s, const gs_launch_place
     GS_TRY(gs_launch_place_for(place, s->launch, seat));
     if (!s->board) return GS_OK;
     const bool set = set_number("GRADSUM_RANK", s->rank[seat]) && set_number("GRADSUM_WORLD_SIZE", size) &&
-                     gs_board_set(s->board, seat);
+                     gs_elastic_board_set(s->board, seat);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
 }
 

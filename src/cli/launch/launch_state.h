@@ -7,7 +7,7 @@
 
 #include "cli/launch/restarts.h"
 
-struct gs_board;
+struct gs_elastic_board;
 struct gs_elastic;
 
 typedef struct gs_launch_child {
@@ -23,8 +23,8 @@ typedef struct gs_launch_state {
     gs_launch_place place;
     double timeout; /* seconds that a rank may be stopped once others have ended */
     gs_launch_child child[GS_LAUNCH_MOST];
-    int rank[GS_LAUNCH_MOST]; /* of each in the world; -1: it was let go (elastic.h) */
-    struct gs_board *board;   /* of an elastic launch, as is the next; else NULL */
+    int rank[GS_LAUNCH_MOST];       /* of each in the world; -1: it was let go (elastic.h) */
+    struct gs_elastic_board *board; /* of an elastic launch, as is the next; else NULL */
     struct gs_elastic *elastic;
     int running;
     int why;           /* what they say of their failures (launch/launch_why.c) */
