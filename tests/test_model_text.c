@@ -244,7 +244,8 @@ static void bad_texts(void **state) {
         {"block a = ; a", "';' after word 2 (column 11): expected a layer"},
         {"block a = relu = tanh; a", "'=' after word 3 (column 16): expected ',' or ';'"},
         {"block a = relu; tanh", "block a is not used"},
-        {"block a = a; a", "word 3 ('a', column 11): a block cannot use itself"}, /* no block holds itself ... */
+        {"block a = a; a",
+         "word 3 ('a', column 11): a block cannot use itself"}, /* no block holds itself ... */
         {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* or a later one */
         {"relu; block a = relu; a", "';' after word 1 (column 5): expected ',' or the end"},
         {"relu, block a = relu; a", "word 2 ('block', column 7): blocks are defined before the model"},

@@ -223,9 +223,7 @@ static void perplexity_is_printed(void **state) {
     snprintf(where, sizeof where, "%s", text_file());
     snprintf(model, sizeof model, "%s", in_folder(gs_test_folder(), "m.safetensors"));
 #define RUN "--model 'embedding 28 28' --context 10 --batch 7 --epochs 2 --threads 1"
-    gs_test_program_prints(
-        0, "some.txt",
-        "train " RUN " --data %s --save %s", where, model);
+    gs_test_program_prints(0, "some.txt", "train " RUN " --data %s --save %s", where, model);
     gs_test_program_prints(0, " tokens/s", "train " RUN " --data %s", where);
     gs_test_program_prints(
         0, "(bytes): 77 windows of",

@@ -234,9 +234,9 @@ const char *gs_comm_gloo_version(void);
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size);
 
 /* The same processes, where some machines hold several of them: in shared memory within each machine, over `gloo`
- * between them. It is taken over; but where no machine holds several, or the ranks of one do not follow each other, *out
- * is NULL on all ranks, and gloo still belongs to the caller, as after a failure. place: the name of this machine, for
- * tests; NULL: the machine's own. */
+ * between them. It is taken over; but where no machine holds several, or the ranks of one do not follow each other,
+ * *out is NULL on all ranks, and gloo still belongs to the caller, as after a failure. place: the name of this machine,
+ * for tests; NULL: the machine's own. */
 gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out);
 
 /* The processes are those that Open MPI's mpirun started; no folder is needed. Call it once per process: after a

@@ -14,7 +14,7 @@ typedef struct gs_links gs_links;
 gs_links *gs_links_create(int lines, int size, const int *socket);
 void gs_links_free(gs_links *); /* NULL is allowed */
 
-/* True if nothing gets through to `rank` on one of the lines: neither what is being sent to it, nor TCP's own probes. */
+/* True if nothing gets through to `rank` on one of the lines: neither what is sent to it, nor TCP's own probes. */
 bool gs_links_is_silent(const gs_links *, int rank);
 
 /* Is a line to `rank` closed, at either end? */

@@ -51,7 +51,7 @@ typedef struct gs_launch_why {
 /* Memory that the processes inherit: its descriptor, or -1. */
 int gs_launch_why_create(void);
 
-/* The descriptor that the variable names, if it is that of memory of this name; -1: it may be left over from elsewhere. */
+/* The descriptor that the variable names, if it is that of memory of this name; -1: it may be left from elsewhere. */
 int gs_launch_inherited(const char *variable, const char *name);
 
 /* In a process of a launch: report why it fails; *said: another one has reported the same before. Elsewhere nothing

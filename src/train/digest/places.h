@@ -1,7 +1,6 @@
-/* Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/tensor.h) each member records its part
- * of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a group
- * add up to those of a worker alone.
- */
+/* Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/tensor.h) each member records its
+ * part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a
+ * group add up to those of a worker alone. */
 #pragma once
 
 #include "model/model.h"

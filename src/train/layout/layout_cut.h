@@ -10,8 +10,8 @@ typedef struct gs_layout_cut {
     gs_pipeline_worker cut;
 } gs_layout_cut;
 
-/* Of worker `rank`, with --pipeline. plan: of that worker's part, where a tensor group divides the model. GS_E_USAGE: it
- * cannot be cut so; GS_E_MEMORY. */
+/* Of worker `rank`, with --pipeline. plan: of that worker's part, where a tensor group divides the model. GS_E_USAGE:
+ * it cannot be cut so; GS_E_MEMORY. */
 gs_status gs_layout_cut_create(const gs_settings *, const gs_model *plan, int workers, int rank,
                                gs_layout_cut **);
 void gs_layout_cut_free(gs_layout_cut *);

@@ -18,8 +18,8 @@
  *
  * Update, data and messages take N / C times as long where that is more than 1. With tensor parallelism of T on N = D x
  * P x T workers T_s is that of whole layers times the share of FLOPs that a worker has, which has 1/T of the pairs of
- * linear layers and all else; W_s is that of its part. It sends besides 2 (T - 1) / T times (with --exact log2(T) times) the arrays that a group
- * sums: of each pair y, and dx if a layer before it learns.
+ * linear layers and all else; W_s is that of its part. It sends besides 2 (T - 1) / T times (with --exact log2(T)
+ * times) the arrays that a group sums: of each pair y, and dx if a layer before it learns.
  *
  * Not in it: waits for slower workers, latencies, several passes of --zero 2 and 3. `gradsum layout --run` shows how
  * far the formulas are from what runs take.

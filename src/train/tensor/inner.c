@@ -5,9 +5,9 @@
  *     stage 0, replica 0, 1       worker 0, 2       worker 1, 3       sums of layers go along a row,
  *     stage 1, replica 0, 1       worker 4, 6       worker 5, 7       activations and gradients' sums stay in a column
  *
- * So part i of a stage sends what it computed to part i of the next one; and with ZeRO the replicas of a part divide its
- * vectors, gradients and weights. A stage may even end between the two layers of a pair: then a message is a part, too.
- */
+ * So part i of a stage sends what it computed to part i of the next one; and with ZeRO the replicas of a part divide
+ * its vectors, gradients and weights. A stage may even end between the two layers of a pair: then a message is a part,
+ * too. */
 #include "train/ways/pipeline.h"
 #include "train/ways/tensor.h"
 #include "train/ways/way.h"

@@ -1,6 +1,6 @@
-/* Whole tensors of those that a tensor group divides: for files, --verify and checkpoints. Each member of the group gets
- * its part whole first, where stages or replicas have parts of that (gs_tensor_inner), and then they exchange them.
- */
+/* Whole tensors of those that a tensor group divides: for files, --verify and checkpoints. Each member of the group
+ * gets its part whole first, where stages or replicas have parts of that (gs_tensor_inner), and then they exchange
+ * them. */
 #include <stdlib.h>
 
 #include "layer/tensor.h"

@@ -84,8 +84,8 @@ typedef struct gs_pipeline_worker {
 
 /* ---- pipeline_cut.c: who holds what ---- */
 
-/* Of worker `rank`, which has the same part of the layers as this one: its place, the cut, and the ranges of its chunks. gs_stage_cut_free frees what is made, even after
- * a failure. */
+/* Of worker `rank`, which has the same part of the layers as this one: its place, the cut, and the ranges of its
+ * chunks. gs_stage_cut_free frees what is made, even after a failure. */
 gs_status gs_stage_cut(const gs_worker *, int rank, gs_pipeline_worker *);
 void gs_stage_cut_free(gs_pipeline_worker *);
 

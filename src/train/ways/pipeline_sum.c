@@ -118,8 +118,8 @@ gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
 
 /* ---- the score ---- */
 
-/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact. And everyone can ask to
- * stop. */
+/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact.
+ * And everyone can ask to stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
     const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;

@@ -110,8 +110,8 @@ const gs_way *const *gs_ways(void);
 /* The one that these settings choose. */
 const gs_way *gs_way_of(const gs_settings *);
 
-/* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group. Which
- * ones: layout.h. */
+/* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group.
+ * Which ones: layout.h. */
 int gs_stages_of(const gs_settings *);
 
 /* How many parts a batch is cut into: as the way says, or one for each group. */
