@@ -4,7 +4,7 @@
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 
-/* But for host_memory, and on OpenCL for the sums that --exact needs. */
+/* But for host_memory, on OpenCL the sums that --exact needs, and on cpu numbers in 16 bits. */
 static void no_slot_is_empty_on(gs_device *d) {
     const size_t first = offsetof(gs_backend, alloc), size = sizeof(void (*)(void));
     for (size_t at = first; at < sizeof(gs_backend); at += size) {
@@ -13,6 +13,7 @@ static void no_slot_is_empty_on(gs_device *d) {
         const bool tree = at == offsetof(gs_backend, linear_tree_forward) ||
                           at == offsetof(gs_backend, linear_tree_backward);
         if (tree && strcmp(d->ops->name, "cpu") != 0) continue;
+        if (at == offsetof(gs_backend, narrow) && strcmp(d->ops->name, "cpu") == 0) continue;
         memcpy(&slot, (const char *)d->ops + at, size);
         if (!slot) fail_msg("%s: slot %zu of the table is empty", d->name, (at - first) / size);
     }

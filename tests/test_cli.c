@@ -54,7 +54,7 @@ static void wrong_usage_exits_with_2(void **state) {
     gs_test_program_prints(2, "--epochs: '1.5' is not a whole number", "train --epochs 1.5");
     gs_test_program_prints(2, "--epochs: '0' is not a whole number from 1", "train --epochs 0");
     gs_test_program_prints(2, "--seed: '-1' is not a whole number", "train --seed -1");
-    gs_test_program_prints(2, "--momentum: '2' is not a number from 0 to 1", "train --momentum 2");
+    gs_test_program_prints(2, "--momentum: '2' is not a number from 0 to 0.999999", "train --momentum 2");
     gs_test_program_prints(2, "--json takes no value", "train --json=yes");
     gs_test_program_prints(2, "--load FILE is required", "eval");
     gs_test_program_prints(2, "-o FILE is required", "predict --load x");

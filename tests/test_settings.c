@@ -31,7 +31,7 @@ static void numbers_out_of_range(void **state) {
     (void)state;
     REFUSED(epochs, 0, "--epochs: '0' is not a whole number from 1 to 1000000");
     REFUSED(epochs, -1, "--epochs: '-1' is not a whole number");
-    REFUSED(momentum, 7, "--momentum: '7' is not a number from 0 to 1");
+    REFUSED(momentum, 7, "--momentum: '7' is not a number from 0 to 0.999999");
     REFUSED(momentum, -1, "--momentum: '-1' is not");
     REFUSED(lr, -1, "--lr: '-1' is not a number from 0 to 1000000");
     REFUSED(beta1, 1, "--beta1: '1' is not a number from 0 to 0.999999");

@@ -91,9 +91,9 @@ int gs_cmd_eval(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {
         "eval --load FILE [options]",
-        "Print accuracy, top-5 accuracy (is the label among the 5 likeliest of more than 5\n"
-        "classes?) and loss on the test set, which is split over the workers. For a text:\n"
-        "the loss per token, its perplexity, exp(loss), and bits per character.\n"
+        "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
+        "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"
+        "text: the loss per token, its perplexity, exp(loss), and bits per character.\n"
         "Inference needs no synchronisation except for the final count, and gives the\n"
         "same result for any number of workers and threads.",
         "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};

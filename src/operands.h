@@ -1,0 +1,153 @@
+/* What the operators of a backend (backend.h) are called with: places in a device's memory, and sizes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/scaling.h"
+
+/* A place in a device's memory: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is
+ * the float pointer itself, for cl it is the cl_mem: only the backend looks inside. Passed by value. */
+typedef struct gs_mem {
+    void *base;
+    size_t at;
+    bool half; /* two numbers of 16 bits lie in each element (`narrow`) */
+} gs_mem;
+
+#define GS_NONE ((gs_mem){NULL, 0, false})
+
+/* The place `elements` further on: how one flat array holds the parameters of all layers. */
+static inline gs_mem gs_at(gs_mem m, size_t elements) {
+    m.at += elements;
+    return m;
+}
+
+/* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
+ * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
+ * The channels of x and of y are cut into `groups` equal parts, and part g of y sees part g of x alone. The pixels
+ * under a kernel lie `dilation` apart. Of the last three numbers 0 means 1: they may be left out. */
+typedef struct gs_conv2d_sizes {
+    int in_c, in_h, in_w, out_c, out_h, out_w;
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int groups, dilation_h, dilation_w;
+} gs_conv2d_sizes;
+
+/* Has it more than one group, or gaps in its kernel? Backends have files of their own for that. */
+static inline bool gs_conv2d_is_grouped(const gs_conv2d_sizes *s) {
+    return s->groups > 1 || s->dilation_h > 1 || s->dilation_w > 1;
+}
+
+/* The same sizes, with a 1 for each 0 that means it. */
+static inline gs_conv2d_sizes gs_conv2d_full(const gs_conv2d_sizes *s) {
+    gs_conv2d_sizes full = *s;
+    if (full.groups == 0) full.groups = 1;
+    if (full.dilation_h == 0) full.dilation_h = 1;
+    if (full.dilation_w == 0) full.dilation_w = 1;
+    return full;
+}
+
+/* The sizes of a 2-d pooling; x is (n, c, in_h, in_w), y is (n, c, out_h, out_w), out as for convolution. */
+typedef struct gs_pool2d_sizes {
+    int c, in_h, in_w, out_h, out_w;
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+} gs_pool2d_sizes;
+
+/* How many floats an image of x has, the weights, and an image of y, or of what a pooling (NULL: none) makes of it. */
+static inline size_t gs_conv2d_x(const gs_conv2d_sizes *s) {
+    return (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
+}
+
+static inline size_t gs_conv2d_w(const gs_conv2d_sizes *s) {
+    const int in_c = s->in_c / gs_conv2d_full(s).groups;
+    return (size_t)s->out_c * (size_t)in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+}
+
+static inline size_t gs_conv2d_y(const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool) {
+    const int h = pool ? pool->out_h : s->out_h, w = pool ? pool->out_w : s->out_w;
+    return (size_t)s->out_c * (size_t)h * (size_t)w;
+}
+
+/* Batch normalisation: x is (n, c, plane), where a plane is the h w pixels of a channel, or 1 of a vector. m: how many
+ * numbers of a channel its statistics are taken over. */
+typedef struct gs_batch_norm_sizes {
+    int c, plane;
+    float eps;      /* added to each variance */
+    float momentum; /* how far running statistics move towards those of a batch */
+} gs_batch_norm_sizes;
+
+/* Attention: x is (n, length, 3, heads, d): of each token q, k and v; y is (n, length, heads, d); d = width / heads. */
+typedef struct gs_attention_sizes {
+    int length, width, heads; /* width: numbers of a token in y; a multiple of heads */
+    int causal;               /* 1: a token attends to itself and those before it; 0: to all */
+} gs_attention_sizes;
+
+/* Are the windows 2x2, side by side, and cover x exactly? */
+static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
+    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
+           p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
+}
+
+/* What linear and conv2d do to their y before they write it: the work of the layers that follow, fused into one
+ * operator, so that no value between the layers goes to memory and back. NULL, or one that says nothing: y as it is.
+ * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. A convolution with
+ * groups or dilation takes none. */
+typedef struct gs_epilogue {
+    bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
+    const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */
+    gs_mem index;                /* of the pooling: forward writes it, backward reads it */
+    gs_mem y;                    /* backward: the y that forward wrote */
+} gs_epilogue;
+
+/* What one rank of a group has of `whole` things, such as the words of a vocabulary: those from
+ * floor(rank whole / ranks) on. A sum over all of them is cut into leaves x ranks parts; the first of this rank's
+ * `leaves` is number rank x leaves. */
+typedef struct gs_share {
+    int rank, ranks, whole, leaves;
+} gs_share;
+
+/* Where leaf i of this rank begins, counted from the rank's first thing; leaf `leaves`: where the rank's end. */
+static inline int gs_share_leaf(const gs_share *s, int i) {
+    const int64_t whole = s->whole, first = whole * s->rank / s->ranks;
+    return (int)(whole * ((int64_t)s->rank * s->leaves + i) / ((int64_t)s->ranks * s->leaves) - first);
+}
+
+static inline int gs_share_first(const gs_share *s) {
+    return (int)((int64_t)s->whole * s->rank / s->ranks);
+}
+
+static inline int gs_share_count(const gs_share *s) {
+    return gs_share_leaf(s, s->leaves);
+}
+
+/* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
+ * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
+typedef struct gs_dropout_draw {
+    float p;          /* chance that an element becomes 0; 0 <= p < 1 */
+    uint64_t key, hi; /* see core/philox.h */
+    uint64_t first;   /* index of this batch's first element in the global batch */
+} gs_dropout_draw;
+
+/* How bytes become numbers: scale and shift of each channel. One channel: of all bytes, whatever they are. */
+typedef struct gs_byte_scale {
+    int channels; /* 1 to GS_CHANNELS */
+    size_t plane; /* numbers of a channel that lie together, at least 1; not looked at for one channel */
+    float scale[GS_CHANNELS], shift[GS_CHANNELS];
+} gs_byte_scale;
+
+/* The numbers of one step of Adam (optim/adam.c), for the kernels as well: all floats, in this order. */
+typedef struct gs_adam_step {
+    float scale;        /* 1 / (global number of samples) */
+    float rate;         /* lr / (1 - beta1^t) */
+    float beta1, rest1; /* rest: 1 - beta */
+    float beta2, rest2;
+    float root; /* 1 / sqrt(1 - beta2^t) */
+    float epsilon;
+    float l2, keep; /* weight decay: as a part of the gradient; or of each weight what is kept, 1: all */
+} gs_adam_step;
+
+/* Of an array: the bits of its largest |x|, and the sum of its squares in fixed point (high 2^32 + low, in units that
+ * follow from `top`): optim/norm.h. */
+typedef struct gs_squares {
+    uint32_t largest, top; /* top: the exponent bits that the units are made for */
+    uint64_t high, low;
+} gs_squares;
