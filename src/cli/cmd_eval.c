@@ -89,14 +89,13 @@ int gs_cmd_eval(int argc, char **argv) {
     processes.tell = gs_tell_place;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
-    const gs_help help = {
-        "eval --load FILE [options]",
-        "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
-        "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"
-        "text: the loss per token, its perplexity, exp(loss), and bits per character.\n"
-        "Inference needs no synchronisation except for the final count, and gives the\n"
-        "same result for any number of workers and threads.",
-        "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
+    const gs_help help = {"eval --load FILE [options]",
+                          "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
+                          "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"
+                          "text: the loss per token, its perplexity, exp(loss), and bits per character.\n"
+                          "Inference needs no synchronisation except for the final count, and gives the\n"
+                          "same result for any number of workers and threads.",
+                          "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     status = check_own(&s, page);
     if (status != GS_OK) return gs_failed("eval", status);
