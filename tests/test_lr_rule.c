@@ -182,8 +182,9 @@ static void wrong_usage(void **state) {
 static void start_says_the_rates(void **state) {
     (void)state;
     static const char run[] = "train --model softmax --steps 2 --threads 1 --batch 512 --warmup 0.5";
-    gs_test_program_prints(0, "lr 0.2 (linear rule: 0.05 x 512/128), after a warm-up from 0.05 over 6 steps",
-                           "%s --lr-rule linear", run);
+    gs_test_program_prints(
+        0, "lr 0.2 (linear rule: 0.05 x 512/128), after a warm-up from 0.05 over 6\n         steps",
+        "%s --lr-rule linear", run);
     gs_test_program_prints(0, "lr 0.1 (sqrt rule: 0.05 x sqrt(512/128))", "%s --lr-rule sqrt", run);
     gs_test_program_prints(0, "lr 0.05 (linear rule: 0.05 x 512/512); not higher: no warm-up",
                            "%s --lr-rule linear --base-batch 512", run);

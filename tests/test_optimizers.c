@@ -271,13 +271,15 @@ static void usual_numbers(void **state) {
     static const char run[] = "train --model softmax --steps 1 --optimizer";
     gs_test_program_prints(0, "SGD lr 0.05, momentum 0.9, weight decay 0,", "%s sgd", run);
     gs_test_program_prints(0, "Nesterov lr 0.05, momentum 0.9, weight decay 0,", "%s nesterov", run);
-    gs_test_program_prints(0, "Adam lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08, weight decay 0,",
-                           "%s adam", run);
-    gs_test_program_prints(0, "AdamW lr 0.002, beta1 0.9, beta2 0.99, epsilon 1e-08, weight decay 0.01,",
-                           "%s adamw --lr 0.002 --beta2 0.99", run);
+    gs_test_program_prints(
+        0, "Adam lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08,\n         weight decay 0,", "%s adam", run);
+    gs_test_program_prints(
+        0, "AdamW lr 0.002, beta1 0.9, beta2 0.99, epsilon 1e-08,\n         weight decay 0.01,",
+        "%s adamw --lr 0.002 --beta2 0.99", run);
     gs_test_program_prints(0, "LARS lr 0.01, momentum 0.9, weight decay 0,", "%s lars", run);
-    gs_test_program_prints(0, "LAMB lr 0.01, beta1 0.9, beta2 0.999, epsilon 1e-06, weight decay 0.01,",
-                           "%s lamb", run);
+    gs_test_program_prints(
+        0, "LAMB lr 0.01, beta1 0.9, beta2 0.999, epsilon 1e-06,\n         weight decay 0.01,", "%s lamb",
+        run);
     gs_test_program_prints(0, "\"optimizer\":\"adam\",\"lr\":0.001", "%s adam --json", run);
 }
 
