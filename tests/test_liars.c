@@ -119,11 +119,9 @@ static void spans_that_cannot_be(void **state) {
     (void)state;
     assert_ok(gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model));
     assert_ok(gs_dataset_from_labels("one", 1, model->in, (float[]){1, 2, 3}, (int32_t[]){1}, &set));
-    assert_ok(gs_loader_create(
-        set,
-        &(gs_schedule){
-            .count = 1, .batch = 1, .parts = 1, .mine = 1, .passes = 1, .most = 1, .epochs = 1, .steps = 1},
-        NULL, 1, 0, &loader));
+    const gs_schedule schedule = {
+        .count = 1, .batch = 1, .parts = 1, .mine = 1, .passes = 1, .most = 1, .epochs = 1, .steps = 1};
+    assert_ok(gs_loader_create(set, &schedule, NULL, 1, 0, &loader));
     for (size_t i = 0; i <= sizeof spans / sizeof *spans; i++) {
         struct {
             uint64_t head[3];

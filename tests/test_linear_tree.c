@@ -9,8 +9,12 @@ enum { N = 71, IN = 48, OUT = 36, BLOCK = OUT / 3 };
 
 static float numbers[4][N * IN + N * OUT + IN * OUT];
 
+static gs_mem on_cpu(float *floats) {
+    return (gs_mem){.base = floats};
+}
+
 static gs_mem number_at(int i) {
-    return (gs_mem){.base = numbers[i]};
+    return on_cpu(numbers[i]);
 }
 
 /* dx of the outputs that rank r of `ranks` has, as it would compute it. */
@@ -23,9 +27,8 @@ static void dx_of_rank(gs_device *d, const float *dy, const float *w, int r, int
             for (int i = 0; i < N; i++) part_dy[i * own + to] = dy[i * OUT + from];
             memcpy(part_w + (size_t)to * IN, w + (size_t)from * IN, IN * sizeof(float));
         }
-    assert_ok(d->ops->linear_tree_backward(d, (gs_mem){.base = dx}, (gs_mem){.base = dw}, GS_NONE,
-                                           (gs_mem){.base = part_dy}, number_at(0), (gs_mem){.base = part_w},
-                                           N, IN, own, false, 8 / ranks, 3, NULL));
+    assert_ok(d->ops->linear_tree_backward(d, on_cpu(dx), on_cpu(dw), GS_NONE, on_cpu(part_dy), number_at(0),
+                                           on_cpu(part_w), N, IN, own, false, 8 / ranks, 3, NULL));
 }
 
 static void y_of_rank(gs_device *d, const float *x, const float *w, int r, int ranks, float *y) {
@@ -33,8 +36,8 @@ static void y_of_rank(gs_device *d, const float *x, const float *w, int r, int r
     const int own = IN / ranks;
     for (int i = 0; i < N; i++) memcpy(part_x + i * own, x + i * IN + r * own, (size_t)own * sizeof(float));
     for (int o = 0; o < OUT; o++) memcpy(part_w + o * own, w + o * IN + r * own, (size_t)own * sizeof(float));
-    assert_ok(d->ops->linear_tree_forward(d, (gs_mem){.base = y}, (gs_mem){.base = part_x},
-                                          (gs_mem){.base = part_w}, N, own, OUT, 8 / ranks));
+    assert_ok(
+        d->ops->linear_tree_forward(d, on_cpu(y), on_cpu(part_x), on_cpu(part_w), N, own, OUT, 8 / ranks));
 }
 
 static void near(const float *x, const double *wanted, size_t count) {
@@ -64,10 +67,9 @@ static void sums_do_not_depend_on_the_ranks(void **state) {
             }
     for (int i = 0; i < OUT * IN; i++) wanted[2][i] += (double)(dw[i] = 1);
     for (int i = 0; i < OUT; i++) wanted[3][i] += (double)(db[i] = 2);
-    assert_ok(d->ops->linear_tree_forward(d, (gs_mem){.base = y}, number_at(0), number_at(1), N, IN, OUT, 8));
-    assert_ok(d->ops->linear_tree_backward(d, (gs_mem){.base = dx}, (gs_mem){.base = dw},
-                                           (gs_mem){.base = db}, number_at(2), number_at(0), number_at(1), N,
-                                           IN, OUT, true, 8, 3, NULL));
+    assert_ok(d->ops->linear_tree_forward(d, on_cpu(y), number_at(0), number_at(1), N, IN, OUT, 8));
+    assert_ok(d->ops->linear_tree_backward(d, on_cpu(dx), on_cpu(dw), on_cpu(db), number_at(2), number_at(0),
+                                           number_at(1), N, IN, OUT, true, 8, 3, NULL));
     near(y, wanted[0], N * OUT);
     near(dx, wanted[1], N * IN);
     near(dw, wanted[2], OUT * IN);

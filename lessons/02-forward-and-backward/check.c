@@ -106,6 +106,10 @@ static gs_status check_case(linear_case c, bool dx) {
     return status;
 }
 
+static gs_mem on_cpu(float *floats) {
+    return (gs_mem){.base = floats};
+}
+
 /* Against the library's operator, where difference quotients would take long. */
 static gs_status check_large(gs_device *ours, bool dx) {
     const linear_case c = {size(SIZES, 0, 20, 30), size(SIZES, 1, 40, 50), size(SIZES, 2, 10, 20), true,
@@ -113,10 +117,8 @@ static gs_status check_large(gs_device *ours, bool dx) {
     linear_arrays a = linear_make(c), b = linear_make(c);
     gs_status status = run(&a, dx);
     if (status == GS_OK)
-        status =
-            ours->ops->linear_backward(ours, (gs_mem){.base = b.dx}, (gs_mem){.base = b.dw},
-                                       (gs_mem){.base = b.db}, (gs_mem){.base = b.dy}, (gs_mem){.base = b.x},
-                                       (gs_mem){.base = b.w}, c.n, (int)c.in, (int)c.out, true, NULL);
+        status = ours->ops->linear_backward(ours, on_cpu(b.dx), on_cpu(b.dw), on_cpu(b.db), on_cpu(b.dy),
+                                            on_cpu(b.x), on_cpu(b.w), c.n, (int)c.in, (int)c.out, true, NULL);
     const float *got[] = {a.dx, a.dw, a.db}, *wanted[] = {b.dx, b.dw, b.db};
     const size_t count[] = {c.n * c.in, c.out * c.in, c.out};
     static const char *const names[] = {"dx", "dw", "db"};
