@@ -54,7 +54,7 @@ static gs_settings alone(gs_settings s) {
     s.bucket = 0;
     s.wire = GS_WIRE_F32;
     s.sync = gs_settings_default().sync;
-    s.pipeline_schedule = NULL;
+    s.pipeline_schedule = s.pipeline_cut = NULL;
     return s;
 }
 

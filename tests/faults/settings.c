@@ -116,6 +116,7 @@ void settings_tied_pipeline(gs_settings *s) {
     workers(s, 2);
     of_tokens(s);
     s->pipeline = 2;
+    s->pipeline_cut = "flops"; /* to measure, layers run where there is no worker yet */
     s->micro_batches = 4;
 }
 void settings_two_rounded(gs_settings *s) {
