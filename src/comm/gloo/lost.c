@@ -40,16 +40,19 @@ long gs_gloo_process(const gs_gloo_state *s, int rank) {
     return pid > 0 ? pid : 0;
 }
 
-/* Keep as lost only the ranks whose processes have ended, and those of other machines. If no process has ended, all
- * stay lost. A process loses its connections a moment before it ends, hence the wait. */
+/* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be seen from here: of other
+ * machines, or gone before anyone looked. If all are alive, all stay lost. A process loses its connections a moment
+ * before it ends, hence the wait. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
-    int ended = 0, losses = 0;
+    int ended = 0, unseen = 0, losses = 0;
+    for (int r = 0; r < size; r++) unseen += lost[r] && s->process[r] < 0;
     for (int ms = 0; ended == 0 && ms < 100; ms++) {
         for (int r = 0; r < size; r++) ended += lost[r] && gs_process_watched_has_ended(s->process[r]);
         if (ended == 0) gs_nap(1e-3);
     }
     for (int r = 0; r < size; r++) {
-        lost[r] = lost[r] && (ended == 0 || s->process[r] < 0 || gs_process_watched_has_ended(s->process[r]));
+        lost[r] = lost[r] && ((ended == 0 && unseen == 0) || s->process[r] < 0 ||
+                              gs_process_watched_has_ended(s->process[r]));
         losses += lost[r];
     }
     return losses;
