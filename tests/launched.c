@@ -1,5 +1,8 @@
 #include "tests/launched.h"
 
+#include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -65,4 +68,22 @@ int gs_test_launcher_end(pid_t launcher) {
     if (ended == 0) kill(launcher, SIGKILL);
     assert_int_equal(ended, launcher);
     return status;
+}
+
+int gs_test_free_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
+    close(s);
+    return ntohs(at.sin_port);
+}
+
+void gs_test_hash_of(const char *output, char hash[65]) {
+    const char *at = strstr(output, "sha256 ");
+    if (!at || strlen(at) < 7 + 64) fail_msg("no hash in: %s", output);
+    memcpy(hash, at + 7, 64);
+    hash[64] = '\0';
 }

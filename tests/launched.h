@@ -15,3 +15,9 @@ bool gs_test_lives(pid_t pid);
 
 /* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 60 s. */
 int gs_test_launcher_end(pid_t launcher);
+
+/* A port of this machine at which nobody listens. */
+int gs_test_free_port(void);
+
+/* The hash of the weights in what `train` printed. */
+void gs_test_hash_of(const char *output, char hash[65]);

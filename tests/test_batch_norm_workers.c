@@ -109,6 +109,24 @@ static void local_is_that_of_each_worker(void **state) {
     gs_result_free(&one);
 }
 
+/* Who computes which samples of a batch, and in how many passes and pieces. */
+typedef struct cut {
+    const char *devices;
+    int accumulate;
+    size_t micro_batch;
+    bool exact;
+} cut;
+
+static void assert_cut_changes_nothing(gs_settings s, const cut *c, const gs_result *one) {
+    s.devices = c->devices;
+    s.accumulate = c->accumulate;
+    s.micro_batch = c->micro_batch;
+    s.exact = c->exact;
+    gs_result r = gs_test_train(&s);
+    assert_within(&r, one, ROUNDING, c->devices);
+    gs_result_free(&r);
+}
+
 /* Groups of 10 samples: batches of 240, cut for workers, passes and pieces. */
 static void ghosts_do_not_depend_on_the_cut(void **state) {
     (void)state;
@@ -122,25 +140,12 @@ static void ghosts_do_not_depend_on_the_cut(void **state) {
     s.batch_norm.group = 10;
     gs_result one = gs_test_train(&s);
     assert_apart(&one, &global, "groups of 10");
-    const struct {
-        const char *devices;
-        int accumulate;
-        size_t micro_batch;
-        bool exact;
-    } cuts[] = {{"cpu,cpu", 0, 0, false},
-                {"cpu,cpu,cpu", 2, 0, false},
-                {"cpu,cpu", 0, 30, false},
-                {"cpu", 3, 0, false},
-                {"cpu", 0, 0, true}};
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        s.devices = cuts[i].devices;
-        s.accumulate = cuts[i].accumulate;
-        s.micro_batch = cuts[i].micro_batch;
-        s.exact = cuts[i].exact;
-        gs_result r = gs_test_train(&s);
-        assert_within(&r, &one, ROUNDING, cuts[i].devices);
-        gs_result_free(&r);
-    }
+    static const cut cuts[] = {{"cpu,cpu", 0, 0, false},
+                               {"cpu,cpu,cpu", 2, 0, false},
+                               {"cpu,cpu", 0, 30, false},
+                               {"cpu", 3, 0, false},
+                               {"cpu", 0, 0, true}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
     gs_result_free(&one);
     gs_result_free(&whole);
     gs_result_free(&global);
@@ -149,30 +154,17 @@ static void ghosts_do_not_depend_on_the_cut(void **state) {
 /* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch has 60 samples, in 4 groups. */
 static void groups_are_dealt_out_whole(void **state) {
     (void)state;
-    static const struct {
-        const char *devices;
-        int accumulate;
-        size_t micro_batch;
-        bool exact;
-    } cuts[] = {{"cpu,cpu,cpu", 0, 0, false},
-                {"cpu,cpu,cpu,cpu,cpu", 2, 0, false},
-                {"cpu", 5, 0, false},
-                {"cpu,cpu", 0, 48, false},
-                {"cpu,cpu", 0, 0, true}};
+    static const cut cuts[] = {{"cpu,cpu,cpu", 0, 0, false},
+                               {"cpu,cpu,cpu,cpu,cpu", 2, 0, false},
+                               {"cpu", 5, 0, false},
+                               {"cpu,cpu", 0, 48, false},
+                               {"cpu,cpu", 0, 0, true}};
     gs_settings s = settings("cpu");
     s.steps = 20; /* 19 in the first epoch */
     s.batch = 330;
     s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
     gs_result one = gs_test_train(&s);
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        s.devices = cuts[i].devices;
-        s.accumulate = cuts[i].accumulate;
-        s.micro_batch = cuts[i].micro_batch;
-        s.exact = cuts[i].exact;
-        gs_result r = gs_test_train(&s);
-        assert_within(&r, &one, ROUNDING, cuts[i].devices);
-        gs_result_free(&r);
-    }
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
     gs_result_free(&one);
 }
 

@@ -1,22 +1,10 @@
 /* `gradsum doctor`: what is right with this machine, and with the machines of a run (several of them are this one, as
  * tests/net.sh has hosts of their own).
  */
+#include "tests/launched.h"
 #include "tests/program.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-static int free_port(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t length = sizeof at;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
-    close(s);
-    return ntohs(at.sin_port);
-}
 
 /* prefix: what the test has put before each line */
 static void fits_80_columns(const char *output, size_t prefix) {
@@ -36,7 +24,8 @@ static char *run(const char *script) {
         "M2='--meet tcp://127.0.0.1:%d --nodes 2'\n"
         "doctor() { r=$1; shift; { timeout 40 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
         "echo exit $?; } | sed \"s/^/$L$r: /\"; }\n%s\nwait",
-        gs_test_folder(), free_port(), free_port(), free_port(), GS_BUILD_DIR, script);
+        gs_test_folder(), gs_test_free_port(), gs_test_free_port(), gs_test_free_port(), GS_BUILD_DIR,
+        script);
     fits_80_columns(output, strlen("n0: "));
     return output;
 }

@@ -1,22 +1,10 @@
 /* Several machines from one: `launch --hosts`, over an `ssh` in PATH that runs the command here, as if on a machine of
  * its own; and processes that share memory inside of each machine.
  */
+#include "tests/launched.h"
 #include "tests/program.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-static int free_port(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t length = sizeof at;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
-    close(s);
-    return ntohs(at.sin_port);
-}
 
 /* In the script $G is the program, $T a short training, $M a free place to meet. ssh notes its words in $HOME/words. It
  * does not reach "nowhere". (tests/net.sh has hosts of their own.) */
@@ -33,18 +21,11 @@ static int run(char **output, const char *script) {
                          "GRADSUM_MACHINE=$1; export GRADSUM_MACHINE; shift; exec sh -c \"$*\"\n"
                          "end\n"
                          "chmod +x ssh\n%s",
-                         gs_test_folder(), gs_test_folder(), GS_BUILD_DIR, free_port(), script);
+                         gs_test_folder(), gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(), script);
 }
 
 static void has(const char *output, const char *part) {
     if (!strstr(output, part)) fail_msg("wanted '%s' in: %s", part, output);
-}
-
-static void hash_of(const char *output, char hash[65]) {
-    const char *at = strstr(output, "sha256 ");
-    if (!at || strlen(at) < 7 + 64) fail_msg("no hash in: %s", output);
-    memcpy(hash, at + 7, 64);
-    hash[64] = '\0';
 }
 
 /* One process here, two on one other machine, one on the third. The secret is on no command line. */
@@ -52,13 +33,13 @@ static void machines_are_started_over_ssh(void **state) {
     (void)state;
     char *output, one[65], many[65];
     assert_int_equal(run(&output, "$G $T 2>&1"), 0);
-    hash_of(output, one);
+    gs_test_hash_of(output, one);
     free(output);
     assert_int_equal(run(&output,
                          "$G launch --hosts 127.0.0.1,berta:2,carl -n 1 $M -- $T --save 'a b' 2>&1; s=$?\n"
                          "[ -f 'a b' ] && echo saved; grep -cE '[0-9a-f]{64}' words; exit $s"),
                      0);
-    hash_of(output, many);
+    gs_test_hash_of(output, many);
     assert_string_equal(one, many);
     has(output, "gradsum launch: ssh berta cd ");
     has(output, " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:");

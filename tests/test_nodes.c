@@ -1,26 +1,13 @@
 /* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names.
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
+#include "tests/launched.h"
 #include "tests/program.h"
 #include "comm/meet/engines.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
-
-/* A port at which nobody listens. */
-static int free_port(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t length = sizeof at;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &length), 0);
-    close(s);
-    return ntohs(at.sin_port);
-}
 
 /* Run the lines of a shell script, in which $G is the program, $T a short training, and $M "--meet tcp://..." at a free
  * port. `launch R ...` is a launch of node rank R, whose output begins its lines with "nR: ". All have a secret. */
@@ -31,7 +18,8 @@ static int free_port(void) {
     "sed \"s/^/n$r: /\"; }\n"
 
 static int run_script(char **output, const char *script) {
-    return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, free_port(), script);
+    return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
+                         script);
 }
 
 /* Several of them at once: most of their time they wait. output[i] is to be freed. */
@@ -42,7 +30,7 @@ static void run_scripts(int count, const char *const *script, char **output) {
         snprintf(path, sizeof path, "%s/script%d", folder, i);
         FILE *f = fopen(path, "w");
         assert_non_null(f);
-        fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, free_port(), script[i]);
+        fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, gs_test_free_port(), script[i]);
         fclose(f);
     }
     gs_test_shell(&all, "cd %s; for s in script*; do sh $s >$s.out 2>&1 & done; wait", folder);
@@ -58,14 +46,6 @@ static void assert_says(const char *script, const char *const *wanted) {
     free(output);
 }
 
-/* The hash of the weights in what `train` prints. */
-static void hash_of(const char *output, char hash[65]) {
-    const char *at = strstr(output, "sha256 ");
-    if (!at || strlen(at) < 7 + 64) fail_msg("no hash in: %s", output);
-    memcpy(hash, at + 7, 64);
-    hash[64] = '\0';
-}
-
 static void nodes_train_as_one_machine_does(void **state) {
     (void)state;
     static const char *const scripts[] = {
@@ -79,7 +59,7 @@ static void nodes_train_as_one_machine_does(void **state) {
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
-        hash_of(output, i == 0 ? first : hash);
+        gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
         free(output);
@@ -291,7 +271,7 @@ static void a_faked_torchrun_and_slurm_train(void **state) {
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
-        hash_of(output, i == 0 ? first : hash);
+        gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         free(output);
     }
