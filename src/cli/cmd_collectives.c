@@ -6,7 +6,7 @@
  *
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
-#include "cli/collectives.h"
+#include "cli/collectives/collectives.h"
 #include "cli/launch/ranks.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* gradsum simulate: a training step on a cluster that is not there. */
 #include "cli/cli.h"
-#include "cli/simulate.h"
+#include "cli/simulate/simulate.h"
 #include "core/units.h"
 #include "io/file.h"
 

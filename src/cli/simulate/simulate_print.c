@@ -1,6 +1,6 @@
 /* What `gradsum simulate` prints: a table in 80 columns, or JSON. */
 #include "cli/cli.h"
-#include "cli/simulate.h"
+#include "cli/simulate/simulate.h"
 #include "io/json.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The page of `gradsum simulate -o FILE`: what --json says, drawn by simulate.js. */
 #include <cjson/cJSON.h>
 
-#include "cli/simulate.h"
+#include "cli/simulate/simulate.h"
 #include "io/json.h"
 #include "page/page.h"
 #include "page/strings.h"

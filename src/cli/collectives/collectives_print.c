@@ -1,5 +1,5 @@
 /* The table of collectives: what stands in it. */
-#include "cli/collectives.h"
+#include "cli/collectives/collectives.h"
 #include "io/json.h"
 
 #include <stdio.h>

@@ -1,0 +1,164 @@
+/* --pipeline as a user meets it: what is refused, where the model is cut, and what a run says of the bubble. */
+#include "tests/devices.h"
+#include "tests/logs.h"
+#include "tests/training.h"
+#include <math.h>
+#include <unistd.h>
+
+#define GPT                                                                                                  \
+    "embedding 155 16 std 0.02, positions std 0.02, residual (layer_norm, linear 48 std 0.02, attention 2 "  \
+    "causal, linear "                                                                                        \
+    "16), dropout 0.1, residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied"
+
+/* ---- what cannot be ---- */
+
+static void bad_use_is_told(void **state) {
+    (void)state;
+    gs_test_program_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2",
+                           "train --pipeline 2");
+    gs_test_program_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",
+                           "launch -n 3 -- train --pipeline 2");
+    gs_test_program_prints(
+        2, "has 3 layers with parameters, and each stage (with interleaved: each chunk) needs one",
+        "train --model mlp --devices cpu,cpu,cpu,cpu --pipeline 4");
+    gs_test_program_prints(2, "has 3 layers with parameters",
+                           "launch -n 4 -- train --model mlp --pipeline 4");
+    gs_test_program_prints(
+        2, "5 micro-batches for 2 stages: interleaved",
+        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved "
+        "--micro-batches 5");
+    gs_test_program_prints(
+        2, "--micro-batches 70: more passes than the 64 samples in a pipeline's part of the batch",
+        "train --model lenet --devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 70");
+    gs_test_program_prints(
+        2, "one of them has 500 samples, and at most 256 are computed at once; wanted more",
+        "train --model lenet --devices cpu,cpu --pipeline 2 --batch 1000 --micro-batches 2");
+    gs_test_program_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
+                           "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
+    gs_test_program_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, interleaved",
+                           "train --pipeline 2 --pipeline-schedule ring:2");
+    gs_test_program_prints(2, "'gpipe:2' is not a schedule",
+                           "train --pipeline 2 --pipeline-schedule gpipe:2");
+    gs_test_program_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
+    gs_test_program_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
+    gs_test_program_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
+    gs_test_program_prints(2, "'3;7' is no cut; wanted measured, flops, or",
+                           "train --pipeline 2 --pipeline-cut '3;7'");
+    gs_test_program_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",
+                           "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 3,7");
+    gs_test_program_prints(
+        2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
+        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
+    gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
+                           "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
+    gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
+    gs_test_program_prints(2, "does not work with --sync ring", "train --pipeline 2 --sync ring");
+    gs_test_program_prints(2, "does not work with --bucket", "train --pipeline 2 --bucket 10");
+    gs_test_program_prints(2, "does not work with --wire f16", "train --pipeline 2 --wire f16");
+    gs_test_program_prints(2, "wanted --micro-batches", "train --pipeline 2 --accumulate 4");
+    gs_test_program_prints(2, "wanted 8, or no --micro-batches",
+                           "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");
+    gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --pipeline 2 --exact --devices cpu,cl:0.0");
+    gs_test_program_prints(
+        2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
+        "train --model \"conv 4 3x3, batch_norm, relu, flatten, linear 10\" --devices cpu,cpu --pipeline 2");
+    gs_test_program_prints(2, "both wait for ever; wanted gpipe or 1f1b",
+                           "train --exact --model \"" GPT
+                           "\" --data jargon --context 16 --devices cpu,cpu --pipeline 2 "
+                           "--pipeline-schedule interleaved");
+}
+
+/* Each process finds it by itself: none takes another one for lost. */
+static void bad_use_is_told_on_every_rank(void **state) {
+    (void)state;
+    static const char *const runs[] = {
+        "launch -n 2 -- train --model softmax --pipeline 2",
+        "launch -n 3 -- train --model lenet --pipeline 2",
+        "launch -n 2 -- train --model lenet --pipeline 2 --micro-batches 1 --batch 900"};
+    static const char *const sentences[] = {"has 1 layer with parameters", "there are 3 workers",
+                                            "at most 256"};
+    for (int i = 0; i < 3; i++) {
+        char *output, all[60];
+        assert_int_equal(gs_test_program(&output, "%s", runs[i]), 2);
+        snprintf(all, sizeof all, "all %d processes failed with this error", i == 1 ? 3 : 2);
+        if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
+        free(output);
+    }
+}
+
+/* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
+static void the_cut_changes_no_bit(void **state) {
+    (void)state;
+    static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
+    static const char run[] =
+        "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
+    char one[65], sha256[65], command[300];
+    gs_test_sha256("train --exact --model lenet --batch 96 --steps 5", one);
+    for (int i = 0; i < 6; i++) {
+        snprintf(command, sizeof command, "%s %s --exact", run, cuts[i]);
+        gs_test_sha256(command, sha256);
+        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits", cuts[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        snprintf(command, sizeof command, "%s %s --micro-batches 3", run, cuts[i]);
+        gs_test_sha256(command, i > 0 ? sha256 : one);
+        if (i > 0 && strcmp(one, sha256) != 0)
+            fail_msg("--pipeline-cut %s gives other bits without --exact", cuts[i]);
+    }
+}
+
+/* The number after `name` in the first line that has it. */
+static int number_after(const char *output, const char *name) {
+    const char *at = strstr(output, name);
+    if (!at) fail_msg("no '%s' in: %s", name, output);
+    return atoi(at + strlen(name));
+}
+
+/* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
+ * with that cut, it is not measured again. */
+static void a_measured_cut_is_told(void **state) {
+    (void)state;
+    static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
+    for (int i = 0; i < 2; i++) {
+        char *output, folder[400], path[440], wanted[60];
+        size_t length;
+        snprintf(folder, sizeof folder, "%s/cut%d", gs_test_folder(), i);
+        snprintf(path, sizeof path, "%s/run.json", folder);
+        assert_int_equal(
+            gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder), 0);
+        const int cut = number_after(output, "--pipeline-cut ");
+        assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
+        snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
+        assert_non_null(strstr(output, "forward ms"));
+        assert_non_null(strstr(output, wanted));
+        free(output);
+        char *record = gs_test_text(path, &length);
+        snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
+        if (!strstr(record, wanted)) fail_msg("no %s in %s", wanted, record);
+        free(record);
+        assert_int_equal(gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d",
+                                         runs[i], cut),
+                         0);
+        assert_null(strstr(output, "forward ms"));
+        free(output);
+    }
+}
+
+static void the_bubble_is_shown(void **state) {
+    (void)state;
+    static const char run[] =
+        "train --model lenet --steps 3 --devices cpu,cpu --pipeline 2 --micro-batches 3";
+    gs_test_program_prints(0, "25.0 % by the formula", run);
+    gs_test_program_prints(0, "pipelines of 2 stages, 1F1B", run);
+    char *output, folder[400];
+    assert_int_equal(gs_test_program(&output, "%s --json", run), 0);
+    assert_non_null(strstr(output, "\"bubble_formula\":0.25"));
+    assert_non_null(strstr(output, "\"pipeline\":2"));
+    free(output);
+    snprintf(folder, sizeof folder, "%s/log", gs_test_folder());
+    gs_test_program_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
+}
+
+GS_TESTS(pipeline_use, cmocka_unit_test(bad_use_is_told), cmocka_unit_test(bad_use_is_told_on_every_rank),
+         cmocka_unit_test(the_cut_changes_no_bit), cmocka_unit_test(a_measured_cut_is_told),
+         cmocka_unit_test(the_bubble_is_shown))
