@@ -11,12 +11,12 @@
 
 /* ---- the boxes of the lessons ---- */
 
-/* Blanks become one, and a quotation loses its marks. */
+/* Blanks become one, and a quotation loses its marks, a command of several lines the backslashes at their ends. */
 static char *as_words(const char *text) {
     char *words = malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
     for (; *text; text++) {
-        bool skip = *text == ' ' || *text == '\n' || (begins && *text == '>');
+        bool skip = *text == ' ' || *text == '\n' || (begins && *text == '>') || strncmp(text, "\\\n", 2) == 0;
         begins = *text == '\n' || (begins && skip);
         if (skip) {
             blank = true;
