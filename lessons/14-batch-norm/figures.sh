@@ -49,8 +49,8 @@ wanted workers && {
     echo "# largest difference of a weight from that of one worker, seeds 1, 2, 3, 4, 5"
     for over in global local ghost:4; do
         for seed in 1 2 3 4 5; do
-            $gradsum compare --devices-list "cpu; cpu,cpu; cpu,cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu" $run --model "$smooth" \
-                --batch 24 --lr 0.01 --steps 20 --seed $seed --batch-norm $over --json |
+            $gradsum compare --devices-list "cpu; cpu,cpu; cpu,cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu" $run \
+                --model "$smooth" --batch 24 --lr 0.01 --steps 20 --seed $seed --batch-norm $over --json |
                 sed -n 's/.*"workers":\([0-9]*\).*"largest_difference":\([0-9.e+-]*\).*/\1 \2/p'
         done | awk -v over=$over '$1 > 1 { line[$1] = line[$1] sprintf("  %.0e", $2) }
             END { for (n = 2; n <= 6; n++) if (n in line) printf "%-8s %d workers %s\n", over, n, line[n] }'
