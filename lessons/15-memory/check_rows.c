@@ -1,5 +1,5 @@
-/* Lesson 15: the checks of rows of layers, and of the scale of the loss. What is wanted is found by going through a step
- * as it would run, and not by formulas. */
+/* Lesson 15: the checks of rows of layers, and of the scale of the loss. What is wanted is found by going through a
+ * step as it would run, and not by formulas. */
 #include "check.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, in about a minute and a half. All but the two last ones are rehearsals (gradsum memory).
-# sh figures.sh [ledger] [recompute] [precision] [offload]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# The figures of this lesson, in about a minute and a half. The first two are rehearsals (gradsum memory).
+# sh figures.sh [ledger] [recompute] [precision] [offload]: only these. $GRADSUM: the program, if not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/15-memory
 words=$*
@@ -58,7 +58,7 @@ wanted precision && {
 # 4. kept elsewhere: the file lies in the system's memory, so this is the speed of copying.
 wanted offload && {
     echo "# gradsum train --model MODEL --threads 1 --batch B --steps 8 --offload activations, three runs each"
-    echo "# model           B  peak of the ledger, MB: without, with    brought in a step, MB   hidden %"
+    echo "# model           B  peak of the ledger, MB: without, with    hidden %"
     for run in "$deep:256" "resnet20:64"; do
         model=${run%:*} batch=${run##*:} data= name=deep
         [ "$model" = resnet20 ] && data="--data colour-fashion-small" name=resnet20
@@ -71,8 +71,7 @@ wanted offload && {
             $gradsum train "$@" --steps 8 --offload activations >"$work/out" || exit 1
             hidden="$hidden $(tr -s ' \n' '  ' <"$work/out" | sed -n 's/.*; \([0-9]*\) % of the time to bring.*/\1/p')"
         done
-        brought=$(tr -s ' \n' '  ' <"$work/out" | sed -n 's/.*per step: \([0-9.]*\) MB brought.*/\1/p')
-        printf '%-12s %6d %20s %10s %31s       %s\n' "$name" "$batch" "$without" "$with" "$brought" "$hidden"
+        printf '%-12s %6d %27s %7s         %s\n' "$name" "$batch" "$without" "$with" "$hidden"
     done
 } >"$here/figure-offload.txt"
 exit 0

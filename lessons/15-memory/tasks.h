@@ -1,8 +1,8 @@
 /* What lesson 15 asks for, in lab.c: where the memory of a training run goes, and four ways to need less.
  *
- * From src/layer/arena.h: a gs_life is a buffer of `floats` floats. It is needed in the steps from `born` to `away` and in
- * those from `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is in it
- * is made twice (--recompute). A buffer without a gap has away = back = born. */
+ * From src/layer/arena.h: a gs_life is a buffer of `floats` floats. It is needed in the steps from `born` to `away` and
+ * in those from `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
+ * in it is made twice (--recompute). A buffer without a gap has away = back = born. */
 #pragma once
 
 #include "lab.h"
@@ -20,7 +20,7 @@ static inline bool meet_in_time(const gs_life *a, const gs_life *b) {
            overlap(a->back, a->dies, b->born, b->away) || overlap(a->back, a->dies, b->back, b->dies);
 }
 
-/* Task 15.1, src/layer/arena.h: the most floats that are needed in the same step. No memory smaller than that will do. */
+/* Task 15.1, src/layer/arena.h: the most floats that are needed in the same step. No smaller memory will do. */
 size_t gs_lives_least(const gs_lives *l);
 
 /* Task 15.2. `count` buffers have their places: placed[i]->at is where buffer i begins, in floats. The lowest place at
@@ -48,9 +48,9 @@ size_t recompute_peak(const row *r, int k, double *again);
 int best_segment(const row *r);
 
 /* Task 15.4. Forward of a row of layers, whose y leave for a slower memory (--offload activations). Layer i takes
- * seconds[i], and then its y of bytes[i] bytes is copied at `bandwidth` bytes a second. Copies go one after the other, in
- * the order of the layers, while the next layers are computed. There are `buffers` buffers for y: layer i writes y to
- * that of layer i - buffers, so it begins when layer i - 1 is done and that copy too. */
+ * seconds[i], and then its y of bytes[i] bytes is copied at `bandwidth` bytes a second. Copies go one after the other,
+ * in the order of the layers, while the next layers are computed. There are `buffers` buffers for y: layer i writes y
+ * to that of layer i - buffers, so it begins when layer i - 1 is done and that copy too. */
 typedef struct offload {
     int layers, buffers;
     const double *seconds, *bytes;
