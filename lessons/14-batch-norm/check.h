@@ -17,7 +17,7 @@ typedef struct batch {
 /* Samples of the workers before this one; of all of them. */
 size_t lab_before(const batch *, int worker);
 size_t lab_samples(const batch *);
-/* "samples 1, 2, 0; 3 channels of 4 numbers" */
+/* "3 workers, samples 1, 2, 0; of 3 channels, plane 4" */
 const char *lab_batch_text(const batch *);
 /* Case i of a row of cases: 1 to 4 workers, some of them without samples. */
 batch lab_drawn_batch(size_t i);
@@ -28,7 +28,7 @@ typedef struct counted {
     gs_transport ops;
 } counted;
 void lab_count_calls(counted *, const gs_comm *);
-/* Has this rank made one call since? */
+/* Has this rank made one call since? (Alone it need not.) */
 gs_status lab_check_one_call(const gs_comm *);
 
 /* check_backward.c: task 14.3. */

@@ -124,7 +124,8 @@ static gs_status the_lowest_place(void) {
         {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(5, 4, 9)}}, /* in a hole that suits */
         {4,
          {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(6, 4, 9)}}, /* in none, as it is too small */
-        {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                          /* in a gap */
+        {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* behind two of them */
+        {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i]));
     for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lives(PLACE_ROW, i)));
