@@ -3,19 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The newest of a process's cards; NULL: it has none. */
-static const gs_card *newest(const gs_card *of) {
-    const gs_card *found = NULL;
-    for (int i = 0; i < GS_COPIES; i++)
-        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
-    return found;
-}
-
 /* The last step that all survivors have, and the first of them; -1: there is none. */
 static int find_step(const gs_card *all, int size, uint64_t *step) {
     int first = -1;
     for (int r = 0; r < size; r++) {
-        const gs_card *its = newest(all + (size_t)r * GS_COPIES);
+        const gs_card *its = gs_card_newest(all + (size_t)r * GS_COPIES);
         if (!its) continue;
         if (first < 0 || its->step < *step) *step = its->step;
         if (first < 0) first = r;
@@ -27,7 +19,7 @@ static gs_status compare(const gs_card *all, int size, int first, uint64_t step)
     const gs_card *wanted = gs_card_of_step(all + (size_t)first * GS_COPIES, step);
     for (int r = 0; r < size; r++) {
         const gs_card *its = gs_card_of_step(all + (size_t)r * GS_COPIES, step);
-        if (!newest(all + (size_t)r * GS_COPIES)) continue;
+        if (!gs_card_newest(all + (size_t)r * GS_COPIES)) continue;
         if (!wanted || !its)
             return gs_fail(GS_E_DIFFER, "--elastic: rank %d has no copy of step %" PRIu64, its ? first : r,
                            step);

@@ -15,7 +15,8 @@ typedef struct gs_card {
     char hash[GS_CARD_HASH]; /* SHA-256 of the state */
 } gs_card;
 
-/* A process's card of this step; NULL: it has none. */
+/* Of a process's GS_COPIES cards that of its last step, or that of this step; NULL: it has none (card.c). */
+const gs_card *gs_card_newest(const gs_card *of);
 const gs_card *gs_card_of_step(const gs_card *of, uint64_t step);
 
 /* all[size * GS_COPIES]: the cards of process 0, those of process 1, ...; a new one has none that is valid. *step: the
