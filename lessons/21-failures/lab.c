@@ -28,7 +28,7 @@ double lab_mtbf(size_t kinds, const lab_things *kind) {
 }
 
 double lab_expected(const gs_failures *f, double mtbf, double every) {
-    /* task 21.3 (lab_expected): segment by segment. How long is the last one? */
+    /* task 21.3: segment by segment. How long is the last one? */
     (void)f, (void)mtbf, (void)every;
     lab_blank("21.3 (lab_expected)");
     return 0;
@@ -36,7 +36,7 @@ double lab_expected(const gs_failures *f, double mtbf, double every) {
 }
 
 double lab_interval(double checkpoint, double mtbf) {
-    /* task 21.3 (lab_interval): a formula, or a search. With longer segments the cost falls, then rises. */
+    /* task 21.3: a formula, or a search. With longer segments the cost falls, then rises. */
     (void)checkpoint, (void)mtbf;
     lab_blank("21.3 (lab_interval)");
     return 0;

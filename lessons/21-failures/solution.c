@@ -38,7 +38,7 @@ double lab_mtbf(size_t kinds, const lab_things *kind) {
 }
 
 double lab_expected(const gs_failures *f, double mtbf, double every) {
-    /* task 21.3 (lab_expected): segment by segment. How long is the last one? */
+    /* task 21.3: segment by segment. How long is the last one? */
     double time = 0;
     for (double rest = f->work; rest > 0; rest -= every) {
         double length = rest > every ? every + f->checkpoint : rest;
@@ -49,7 +49,7 @@ double lab_expected(const gs_failures *f, double mtbf, double every) {
 }
 
 double lab_interval(double checkpoint, double mtbf) {
-    /* task 21.3 (lab_interval): a formula, or a search. With longer segments the cost falls, then rises. */
+    /* task 21.3: a formula, or a search. With longer segments the cost falls, then rises. */
     double less = 0, more = mtbf;
     for (int i = 0; i < 100; i++) {
         double tau = (less + more) / 2;
