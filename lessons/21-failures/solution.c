@@ -39,10 +39,11 @@ double lab_mtbf(size_t kinds, const lab_things *kind) {
 
 double lab_expected(const gs_failures *f, double mtbf, double every) {
     /* task 21.3: segment by segment. How long is the last one? */
-    double time = 0;
-    for (double rest = f->work; rest > 0; rest -= every) {
+    double time = 0, rest = f->work;
+    while (rest > 0) {
         double length = rest > every ? every + f->checkpoint : rest;
         time += mtbf * exp(f->restart / mtbf) * expm1(length / mtbf);
+        rest -= every;
     }
     return time;
     /* end of task 21.3 */
