@@ -144,7 +144,7 @@ static gs_status check_job_drawn(size_t i) {
         row[k] = (lab_row){1 << k, each * (1 << k),
                            compute + 0.02 * k * (double)(1 + lab_pick(ROWS_ROW, ROWS * i + (size_t)k, 6))};
     const double hours = hours_of(&j, &row[rows - 1]);
-    return check_job_of(&j, rows, row, hours * (double)(1 + lab_pick(JOBS_ROW, 8 * i + 5, 40)) / 8,
+    return check_job_of(&j, rows, row, hours * (1.5 + (double)lab_pick(JOBS_ROW, 8 * i + 5, 40)) / 8,
                         j.price * (double)(1 + lab_pick(JOBS_ROW, 8 * i + 6, 60)) / 4);
 }
 
