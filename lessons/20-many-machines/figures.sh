@@ -1,7 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in half a minute. sh figures.sh [meet] [schemes] [cost]: only
-# these. $GRADSUM: the program, if it is not build/gradsum. The scheme "hierarchical" is that of the solution, or, with
-# LAB=FILE, of that file.
+# The figures of this lesson, from runs on this machine, in less than a minute. sh figures.sh [meet] [schemes] [cost]
+# [curves]: only these. $GRADSUM: the program, if it is not build/gradsum. The scheme "hierarchical" is that of the
+# solution, or, with LAB=FILE, of that file.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/20-many-machines
 work=$(mktemp -d) || exit 1
@@ -84,4 +84,20 @@ wanted cost && {
                printf "%9d %7d %9.1f %9.2f %10.0f %15.2f %10.0f\n",
                       $1, batch, 1e3 * $2, hours, hours * $1, more, more * $1 }'
 } > "$here/figure-cost.txt"
-exit 0
+
+wanted curves || exit 0
+command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curve"; exit 0; }
+gnuplot << PLOT
+set terminal svg size 640,400 font "sans-serif,13" background "white"
+set output "$here/figure-cost.svg"
+set grid lc rgb "#dddddd"
+set logscale x
+set xlabel "hours"
+set ylabel "money"
+set yrange [0:3500]
+set key top right
+plot "$here/figure-cost.txt" using 4:5 with linespoints lc rgb "#0072B2" lw 2 pt 7 ps 0.6 \
+         title "every batch is as good", \
+     "" using 6:7 with linespoints lc rgb "#D55E00" lw 2 pt 5 ps 0.6 title "critical batch of 16,384", \
+     "" using 6:7:(\$1 >= 256 ? sprintf("%d", \$1) : "") with labels offset 3,0 notitle
+PLOT

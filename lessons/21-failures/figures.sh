@@ -1,6 +1,6 @@
 #!/bin/sh
 # The figures of this lesson, from runs on this machine, in about a minute and a half. sh figures.sh [bits] [damage]
-# [detector] [hosts] [interval]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# [detector] [hosts] [interval] [curves]: only these. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/21-failures
 work=$(mktemp -d) || exit 1
@@ -91,4 +91,24 @@ wanted interval && {
         echo "# a checkpoint takes $c: Daly $(field 'Daly (2006)' | tr -s ' ')"
     done
 } > "$here/figure-interval.txt"
-exit 0
+
+wanted curves || exit 0
+command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curve"; exit 0; }
+grep -v '^#' "$here/figure-interval.txt" | sed 's/min//; s/%//g' > "$work/curve"
+gnuplot << PLOT
+set terminal svg size 640,400 font "sans-serif,13" background "white"
+set output "$here/figure-interval.svg"
+set grid lc rgb "#dddddd"
+set logscale x
+set xlabel "minutes of work between two checkpoints"
+set ylabel "more time than without failures, %"
+set xtics (2, 5, 10, 20, 45, 90, 180)
+set xrange [1.5:240]
+set yrange [0:120]
+set key top center
+m = 264 * 24 * 60.0 / 2048
+more(t) = 100 * (m * exp(10 / m) * (exp((t + 1) / m) - 1) / t - 1)
+plot more(x) with lines lc rgb "#0072B2" lw 2 title "by Daly's formula", \
+     "$work/curve" using 1:3 with points lc rgb "#D55E00" pt 7 ps 0.7 title "drawn: the mean of 1000 runs", \
+     100 * (1 / x + x / (2 * m)) with lines lc rgb "#009E73" lw 1 dt 2 title "delta / tau + tau / 2 M, as Young has it"
+PLOT
