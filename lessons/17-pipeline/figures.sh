@@ -50,16 +50,19 @@ step() {
     done
 }
 
+# Others on the machine only add to what stages wait: of three runs the one that waited least.
 measured() {
     echo "\$ gradsum train --model \"$small\" --devices cpu,cpu --threads 1 --pipeline 2 \\"
-    echo "      --pipeline-cut flops --micro-batches M --batch 1024 --steps 24          for each M"
+    echo "      --pipeline-cut flops --micro-batches M --batch 1024 --steps 6          for each M, three times"
     echo
     echo "   M   waited in the run   in virtual time, with the times of these stages   formula"
     for m in 4 8 16 32; do
-        "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
-            --micro-batches $m --batch 1024 --steps 24 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
-            awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
-                printf "%4d %17s %% %47s %% %7s %%\n", m, v[1], v[2], v[3] }'
+        for run in 1 2 3; do
+            "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
+                --micro-batches $m --batch 1024 --steps 6 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
+                awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
+                    printf "%4d %17s %% %47s %% %7s %%\n", m, v[1], v[2], v[3] }'
+        done | sort -k 2 -n | head -n 1
     done
 }
 
