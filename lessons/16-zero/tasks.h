@@ -34,8 +34,8 @@ int fewest_ranks(int stage, double params, const parameter_bytes *, double memor
  *     velocity = momentum x velocity + scale x gradient
  *     weight   = weight - rate x velocity
  *
- * At the end all ranks have all new weights. `gradients` may be overwritten. `velocity` has count / c->size floats. Send
- * no more than an all-reduce would. You need
+ * At the end all ranks have all new weights. `gradients` may be overwritten. `velocity` has count / c->size floats.
+ * Send no more than an all-reduce would. You need
  *
  *     gs_comm_reduce_scatter(c, all, mine, count, GS_F32, GS_SUM)
  *                                   mine = this rank's part of the sum of all ranks' `all`, an array of `count` floats
@@ -83,9 +83,9 @@ static inline void then(plan *p, deed d, int unit) {
     p->count++;
 }
 
-/* Forward goes from unit 0 to the last one, backward from the last to unit 0. There are two windows: from GATHER to DROP
- * a unit has one of them. While a unit computes, the weights of the unit that computes next are already being gathered,
- * so that nobody waits for any but the first one if a gather takes no longer than a computation. Gathers follow each
- * other; each takes its turn. Gather no unit more often than it must be: the last one computes twice in a row. At the
- * end no window is taken. */
+/* Forward goes from unit 0 to the last one, backward from the last to unit 0. There are two windows: from GATHER to
+ * DROP a unit has one of them. While a unit computes, the weights of the unit that computes next are already being
+ * gathered, so that only the first one is waited for, if a gather takes no longer than a computation. (One gather at a
+ * time: each begins when the one before it has ended.) Gather no unit more often than it must be: the last one computes
+ * twice in a row. At the end no window is taken. */
 void zero3_pass(plan *, int units);

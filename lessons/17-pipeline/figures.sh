@@ -57,7 +57,7 @@ measured() {
     echo
     echo "   M   waited in the run   in virtual time, with the times of these stages   formula"
     for m in 4 8 16 32; do
-        for run in 1 2 3; do
+        for _ in 1 2 3; do
             "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
                 --micro-batches $m --batch 1024 --steps 6 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
                 awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
