@@ -11,13 +11,13 @@
 
 /* ---- the boxes of the lessons ---- */
 
-/* Blanks become one, and a quotation loses its marks, a command of several lines the backslashes at their ends. */
+/* Blanks become one; a quotation loses its marks, a command the backslashes that lead to its next line. */
 static char *as_words(const char *text) {
     char *words = malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
     for (; *text; text++) {
         bool skip =
-            *text == ' ' || *text == '\n' || (begins && *text == '>') || strncmp(text, "\\\n", 2) == 0;
+            *text == ' ' || *text == '\n' || (begins && *text == '>') || (*text == '\\' && text[1] == '\n');
         begins = *text == '\n' || (begins && skip);
         if (skip) {
             blank = true;
