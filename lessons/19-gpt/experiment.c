@@ -3,8 +3,8 @@
  *     make build/lessons/19/experiment && build/lessons/19/experiment
  *
  * Two workers have WINDOWS windows of the text each. On worker 0 all tokens count, on worker 1 the last of each window
- * alone, as where a model learns to answer, and the question does not count. Both are computed one after the other here:
- * what differs is what a token weighs in the gradient.
+ * alone, as where a model learns to answer, and the question does not count. Both are computed here one after the
+ * other: what differs is what a token weighs in the gradient.
  *
  *     over all tokens     1 / (tokens of both)
  *     mean of means       1 / 2 x 1 / (tokens of its worker)

@@ -56,7 +56,8 @@ clipped() {
     echo "\$ gradsum eval --load small.safetensors --data jargon"
     "$gradsum" eval --load "$made/small.safetensors" --data jargon | sed 's/, 1 worker.*//'
     echo "\$ gradsum generate --load small.safetensors --prompt \"The hacker \" --length 300 --temperature 0.7"
-    "$gradsum" generate --load "$made/small.safetensors" --prompt "The hacker " --length 300 --temperature 0.7 2>/dev/null
+    "$gradsum" generate --load "$made/small.safetensors" --prompt "The hacker " --length 300 \
+        --temperature 0.7 2>/dev/null
     echo
 } >"$here/figure-text.txt"
 
@@ -65,6 +66,6 @@ clipped() {
     for batch in 1 8 64; do
         "$gradsum" train --load "$made/small.safetensors" --data jargon --threads 1 --lr 0 --steps 20 --batch $batch \
             --clip 1 --json | sed -n 's/.*"event":"epoch".*"gradient_norm":\([0-9.]*\).*/\1/p' |
-            awk -v b=$batch '{ printf "%3d windows   %.2f\n", b, $1 }'
+            awk -v b=$batch '{ printf "%3d window%s   %.2f\n", b, b > 1 ? "s" : " ", $1 }'
     done
 } >"$here/figure-norms.txt"
