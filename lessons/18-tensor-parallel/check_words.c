@@ -29,7 +29,7 @@ static double log_sum(const words_case *k, size_t i) {
     double largest = -INFINITY, sum = 0;
     for (size_t w = 0; w < k->words; w++) largest = fmax(largest, (double)x_of(k, i, w));
     for (size_t w = 0; w < k->words; w++) sum += exp((double)x_of(k, i, w) - largest);
-    return largest + log(sum);
+    return largest + log(sum > 1 ? sum : 1); /* one of them is exp(0) */
 }
 
 static const char *describe(const words_case *k, const lab_words *w, size_t i, char text[300]) {

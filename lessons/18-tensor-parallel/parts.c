@@ -1,5 +1,5 @@
-/* Tensor parallelism with lab 18's functions in it: linked before src/layer/tensor.c. given.c has those of its functions
- * that call the student's. */
+/* Tensor parallelism with lab 18's functions in it: linked before src/layer/tensor.c. given.c has those of its
+ * functions that call the student's. */
 #include "layer/tensor.h"
 
 /* The library's own, which nobody calls under these names. */
