@@ -74,9 +74,16 @@ static lab_layer layer_of(const gs_layer *l, const gs_pass *pass) {
                        .b = l->params > 1 ? floats_of(l->param[1].w) : NULL};
 }
 
+static gs_status check_device(const gs_device *d) {
+    if (!d->ops->host_memory) return gs_fail(GS_E_USAGE, "lab 18 trains on the CPU: --device cpu");
+    if (d->precision == GS_PRECISION_F32) return GS_OK;
+    return gs_fail(GS_E_USAGE, "lab 18 computes in f32; wanted no --precision");
+}
+
 gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y,
                                    const gs_epilogue *then) {
     (void)then; /* always empty: no activation is fused into the student's layers */
+    GS_TRY(check_device(l->device));
     const lab_layer mine = layer_of(l, pass);
     l->x = x;
     *y = l->y;
