@@ -66,6 +66,6 @@ clipped() {
     for batch in 1 8 64; do
         "$gradsum" train --load "$made/small.safetensors" --data jargon --threads 1 --lr 0 --steps 20 --batch $batch \
             --clip 1 --json | sed -n 's/.*"event":"epoch".*"gradient_norm":\([0-9.]*\).*/\1/p' |
-            awk -v b=$batch '{ printf "%3d window%s   %.2f\n", b, b > 1 ? "s" : " ", $1 }'
+            awk -v b=$batch '{ printf "%3d window%s   %.2f\n", b, (b > 1 ? "s" : " "), $1 }'
     done
 } >"$here/figure-norms.txt"
