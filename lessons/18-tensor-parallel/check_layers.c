@@ -90,11 +90,12 @@ static const char *describe(const layer_case *k, char text[200]) {
     return text;
 }
 
-static gs_status check_number(const layer_case *k, const char *what, size_t i, size_t j, double wanted,
-                              float got) {
+/* Element i, j of the whole; `held` is "", or what it had before. */
+static gs_status check_number(const layer_case *k, const char *what, size_t i, size_t j, const char *held,
+                              double wanted, float got) {
     char text[200];
-    LAB_CHECK(fabs((double)got - wanted) < 1e-3, "%s: %s[%zu][%zu] of the whole expected %g, got %g",
-              describe(k, text), what, i, j, wanted, (double)got);
+    LAB_CHECK(fabs((double)got - wanted) < 1e-3, "%s: %s[%zu][%zu] of the whole%s expected %g, got %g",
+              describe(k, text), what, i, j, held, wanted, (double)got);
     return GS_OK;
 }
 
@@ -119,7 +120,7 @@ static gs_status forward_of(gs_comm *c, const layer_case *k, mine *m) {
             double wanted = (double)b_of(k, m->out.first + o);
             for (size_t i = 0; i < k->in; i++)
                 wanted += (double)x_of(k, a, i) * (double)w_of(k, m->out.first + o, i);
-            GS_TRY(check_number(k, "y", a, m->out.first + o, wanted, m->y[a * m->out.count + o]));
+            GS_TRY(check_number(k, "y", a, m->out.first + o, "", wanted, m->y[a * m->out.count + o]));
         }
     return check_calls(k, "forward", c, k->second ? k->n * k->out : 0);
 }
@@ -140,7 +141,7 @@ static gs_status check_dx(const layer_case *k, const mine *m) {
             double wanted = 0;
             for (size_t o = 0; o < k->out; o++)
                 wanted += (double)dy_of(k, a, o) * (double)w_of(k, o, m->in.first + i);
-            GS_TRY(check_number(k, "dx", a, m->in.first + i, wanted, m->dx[a * m->in.count + i]));
+            GS_TRY(check_number(k, "dx", a, m->in.first + i, "", wanted, m->dx[a * m->in.count + i]));
         }
     return GS_OK;
 }
@@ -149,12 +150,12 @@ static gs_status check_gradients(const layer_case *k, const mine *m) {
     for (size_t o = 0; o < m->out.count; o++) {
         double db = 0.5;
         for (size_t a = 0; a < k->n; a++) db += (double)dy_of(k, a, m->out.first + o);
-        if (k->bias) GS_TRY(check_number(k, "db, which held 0.5,", 0, m->out.first + o, db, m->db[o]));
+        if (k->bias) GS_TRY(check_number(k, "db", 0, m->out.first + o, ", which held 0.5,", db, m->db[o]));
         for (size_t i = 0; i < m->in.count; i++) {
             double dw = 0.25;
             for (size_t a = 0; a < k->n; a++)
                 dw += (double)dy_of(k, a, m->out.first + o) * (double)x_of(k, a, m->in.first + i);
-            GS_TRY(check_number(k, "dw, which held 0.25,", m->out.first + o, m->in.first + i, dw,
+            GS_TRY(check_number(k, "dw", m->out.first + o, m->in.first + i, ", which held 0.25,", dw,
                                 m->dw[o * m->in.count + i]));
         }
     }
