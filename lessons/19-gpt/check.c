@@ -72,6 +72,7 @@ typedef struct attended {
     double reach; /* of the scores, about */
     double shift; /* all scores are higher by this */
     bool backwards;
+    size_t turn; /* the tile that comes first */
     float q[MOST_D], k[MOST_LENGTH * MOST_D], v[MOST_LENGTH * MOST_D];
     bool seen[MOST_LENGTH];
 } attended;
@@ -166,7 +167,7 @@ static gs_status check_attended(attended *a, size_t i) {
     draw(a, i);
     memset(a->seen, 0, sizeof a->seen);
     for (size_t t = 0; t < tiles; t++) {
-        const size_t first = (a->backwards ? tiles - 1 - t : t) * a->tile;
+        const size_t next = (t + a->turn) % tiles, first = (a->backwards ? tiles - 1 - next : next) * a->tile;
         const size_t count = a->length - first < a->tile ? a->length - first : a->tile;
         lab_attend(&r, a->d, a->q, a->token, a->k + first * a->d, a->v + first * a->d, first, count);
         for (size_t j = first; j < first + count; j++) a->seen[j] = true;
@@ -180,7 +181,7 @@ static gs_status check_attention(void) {
     static const size_t sizes[][4] = {/* d, length, token, tile */
                                       {1, 1, 0, 1}, {2, 2, 1, 2}, {4, 3, 1, 3},
                                       {4, 4, 3, 2}, {8, 6, 2, 2}, {3, 9, 8, 4}};
-    static const double reaches[] = {1, 4, 0, 8}, shifts[] = {0, 200, -200, 1000};
+    static const double reaches[] = {1, 4, 0, 400}, shifts[] = {0, 200, -200, 1000};
     const size_t always = sizeof sizes / sizeof *sizes;
     for (size_t i = 0; i < 60; i++) {
         const size_t length = 1 + lab_pick(SIZES_ROW, 4 * i, MOST_LENGTH);
@@ -193,9 +194,11 @@ static gs_status check_attention(void) {
         a.reach = i < always ? 1 : reaches[lab_pick(TILES_ROW, 3 * i, 4)];
         a.shift = i < always ? 0 : shifts[lab_pick(TILES_ROW, 3 * i + 1, 4)];
         a.backwards = i >= always && lab_pick(TILES_ROW, 3 * i + 2, 2) == 1;
+        a.turn = i < always ? 0 : lab_pick(TURNS_ROW, i, MOST_LENGTH);
         if (i == always) a.shift = 200; /* whatever is drawn */
         if (i == always + 1) a.shift = -200;
-        if (i == always + 2) a.token = 0, a.backwards = true;
+        if (i == always + 2) a.length = 20, a.tile = 4, a.token = a.turn = 0, a.backwards = true;
+        if (i == always + 3) a.length = 20, a.token = 19, a.reach = 400; /* jumps up above 88 */
         GS_TRY(check_attended(&a, i));
     }
     return GS_OK;

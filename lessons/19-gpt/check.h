@@ -18,7 +18,8 @@ enum {
     LOSS_ROW,
     GRADIENT_ROW,
     PIECES_ROW,
-    SCORES_ROW
+    SCORES_ROW,
+    TURNS_ROW
 };
 
 /* check_sums.c: tasks 19.3 and 19.4 */

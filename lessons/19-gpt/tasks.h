@@ -57,14 +57,16 @@ typedef struct lab_part {
 
 /* Task 19.3. This rank has computed `parts` of them, perhaps 0; other ranks more or fewer. dw[0 .. count - 1] and *loss
  * become the gradient and the loss of the mean over all tokens of all parts of all ranks, on all ranks. Some rank has a
- * token that counts. What dw and *loss hold before means nothing. */
+ * token that counts. What dw and *loss hold before means nothing. Where a part has tokens, and its loss or gradient is
+ * not a number, the mean is not a number either: a run that has diverged must show it. */
 gs_status lab_mean_gradient(gs_comm *c, size_t parts, const lab_part *part, size_t count, float *dw,
                             double *loss);
 
 /* ---- clipping ---- */
 
 /* A piece of the gradient that this rank has: `count` floats. Together the ranks have all of it, each piece `copies`
- * times: on one rank alone (1), on all of them (c->size), or on some. Copies have the same numbers. */
+ * times: on one rank alone (1), on all of them (c->size), or on some; which ones is not said. Copies have the same
+ * numbers. */
 typedef struct lab_piece {
     const float *dw;
     size_t count;
