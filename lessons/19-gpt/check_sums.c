@@ -62,10 +62,9 @@ static gs_status check_diverged(const mean_case *m, const float *dw, double loss
     char text[300];
     LAB_CHECK_HINT(
         isnan(dw[0]) && isnan(loss),
-        "a part without tokens is left out because it has none; a part that has some is not left "
-        "out because its numbers are nan.",
-        "%s; loss and gradient of the last rank's are nan: the run has diverged, and the mean is nan too; "
-        "got loss %.6g, dw[0] %.6g",
+        "a part is left out where it has no token, and not where its numbers are none.",
+        "%s; the last rank's loss and gradient are not numbers, so the run has diverged, and the mean is "
+        "not a number either; got loss %.6g, dw[0] %.6g",
         parts_of(m, text), loss, (double)dw[0]);
     return GS_OK;
 }
@@ -121,12 +120,9 @@ static mean_case draw_mean(size_t i) {
 
 gs_status lab_check_mean(void) {
     static const mean_case always[] = {
-        {1, {1}, {{2}}, 1, 0, false},
-        {1, {2}, {{1, 3}}, 1, 1, false},
-        {2, {1, 1}, {{2}, {2}}, 2, 2, false},
-        {2, {1, 1}, {{3}, {1}}, 2, 3, false},
-        {2, {2, 0}, {{4, 1}}, 3, 4, false},
-        {3, {2, 1, 1}, {{2, 0}, {0}, {5}}, 3, 5, false},
+        {1, {1}, {{2}}, 1, 0, false},         {1, {2}, {{1, 3}}, 1, 1, false},
+        {2, {1, 1}, {{2}, {2}}, 2, 2, false}, {2, {1, 1}, {{3}, {1}}, 2, 3, false},
+        {2, {2, 0}, {{4, 1}}, 3, 4, false},   {3, {2, 1, 1}, {{2, 0}, {0}, {5}}, 3, 5, false},
         {2, {1, 1}, {{3}, {1}}, 2, 6, true},
     };
     enum { ALWAYS = sizeof always / sizeof *always, CASES = 22 };
@@ -171,8 +167,9 @@ static double norm_of(const clip_case *k) {
 static const char *pieces_of(const clip_case *k, char text[300]) {
     *text = '\0';
     for (size_t t = 0; t < k->tensors; t++)
-        snprintf(text + strlen(text), 300 - strlen(text), "%sa tensor of %zu float%s in %d piece%s",
-                 t > 0 ? ", " : "", k->count[t], gs_s(k->count[t]), k->shards[t], gs_s(k->shards[t]));
+        snprintf(text + strlen(text), 300 - strlen(text), "%sa tensor of %zu float%s in %d piece%s%s",
+                 t > 0 ? ", " : "", k->count[t], gs_s(k->count[t]), k->shards[t], gs_s(k->shards[t]),
+                 k->neighbours[t] && k->shards[t] < k->ranks ? " with copies on neighbours" : "");
     if (k->simple) snprintf(text + strlen(text), 300 - strlen(text), " (numbers 3, 4, 12, 84, ...)");
     return text;
 }
