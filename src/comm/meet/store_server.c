@@ -31,7 +31,7 @@ typedef struct visitor {
     int socket, told;        /* how many of the entries */
     double since;            /* its coming; of a member: since when it does not read */
     bool bye, greets;        /* greets: it has said a hello of this version */
-    char rank[GS_STORE_KEY]; /* "rank-1", which it has put; "" */
+    char rank[GS_STORE_KEY]; /* "rank-1" or "2/rank-1", which it has put; "" */
     gs_hello mine, theirs;
     gs_frames frames;
     size_t in_bytes, out_bytes;
@@ -81,6 +81,12 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
 /* How a visitor's conversation goes on. */
 typedef enum verdict { STAYS, LEAVES, IS_WRONG } verdict;
 
+/* Behind the corner of an attempt (store_tcp.c). */
+static const char *name_in(const char *key) {
+    const char *slash = strchr(key, '/');
+    return slash ? slash + 1 : key;
+}
+
 static void drop(gs_store_server *s, visitor *v) {
     if (v->stage == HELLO || v->stage == PROOF) {
         atomic_fetch_add(&s->strangers, 1);
@@ -89,7 +95,8 @@ static void drop(gs_store_server *s, visitor *v) {
     if (v->stage == MEMBER) {
         char key[GS_STORE_KEY + 8];
         if (v->rank[0] && !v->bye) {
-            snprintf(key, sizeof key, "gone-%s", v->rank + 5);
+            const char *name = name_in(v->rank); /* "2/rank-1" -> "2/gone-1" */
+            snprintf(key, sizeof key, "%.*sgone-%s", (int)(name - v->rank), v->rank, name + 5);
             if (!find(s, key)) add(s, key, "");
         }
         atomic_fetch_sub(&s->present, 1);
@@ -115,7 +122,7 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
         return STAYS;
     }
     if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
-    if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    if (strncmp(name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
 }
