@@ -366,6 +366,17 @@ end
     grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
         fail "it does not say what it runs" "$work/err0"
 
+    ( from_host0 $hosts_of -n 2 --bind none --timeout $timeout -- $train --steps $steps ) >"$work/out1" 2>"$work/err1"
+    ( export GRADSUM_FAULT=kill:rank=5,operation=9
+      from_host0 $hosts_of -n 2 --bind none --timeout $timeout --restarts 9 -- $train --steps $steps --slow 0:100 \
+          --checkpoint "$work/kept" --checkpoint-every 1 ) >"$work/out0" 2>"$work/err0" ||
+        fail "launch --hosts --restarts" "$work/err0"
+    [ "$(grep -h '^weights .*sha256' "$work/out0")" = "$(grep -h '^weights .*sha256' "$work/out1")" ] ||
+        fail "launch --hosts --restarts: other weights" "$work/out0" "$work/err0"
+    [ "$(grep -c 'restart 1 of 9: it goes on after step' "$work/err0")" = 3 ] ||
+        fail "launch --hosts --restarts: not all launches have started again" "$work/err0"
+    echo "net: right: launch --hosts --restarts, of which a rank was killed"
+
     ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
         fail "a machine that is not there" "$work/err0"
     grep -q "node rank 1 (host7) failed with exit status 255: ssh could not reach it" "$work/err0" ||
