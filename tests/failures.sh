@@ -132,6 +132,7 @@ judge_finished() {
 judge_killed() {
     judge_time 2
     if is_mpi; then
+        named="$named|ranks [0-9, and]*$rank([^0-9]|\$)" # mpirun may have ended others before anyone looked
         [ $status = 137 ] || echo "exit status $status of mpirun"
         grep -q "rank $rank with PID .* on node $host exited on signal 9" "$work/err" || echo "mpirun names no signal"
         [ -z "$(says)" ] || each_says "(lost|no answer within|has ended) .*on host $host"

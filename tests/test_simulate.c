@@ -220,6 +220,10 @@ static void layouts_send_what_their_formulas_say(void **state) {
     gs_simulation s = lenet(4, fabric);
     s.settings.layout = "dp4,zero1";
     assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp4,zero2";
+    assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp4,zero3";
+    assert_near(simulated(s).sent_most, 3 * 3 / 4.0 * weights, 0, 2e-3);
     s.settings.layout = "dp2,tp2";
     assert_true(simulated(s).sent_most > 0.5 * weights);
     s.settings.layout = "dp1,pp4";
@@ -228,6 +232,73 @@ static void layouts_send_what_their_formulas_say(void **state) {
     const gs_simulated pipeline = simulated(s);
     assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
     assert_true(pipeline.efficiency > 0.2);
+}
+
+/* What a worker waits for is computed by its thread that works; the other one has the messages. */
+static void two_threads_wait_for_each_other(void **state) {
+    (void)state;
+    enum { ITEMS = 11 };
+    const gs_virtual_cluster cluster = {2, 2, {10, 1e12}, none, 0}; /* every message takes 10 s */
+    gs_virtual_item mine[ITEMS] = {
+        {.what = GS_VIRTUAL_BEGIN},
+        {.what = GS_VIRTUAL_ASK},
+        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 0 .. 10 */
+        {.what = GS_VIRTUAL_NOTE, .base = 1},
+        {.what = GS_VIRTUAL_WORK, .seconds = 4}, /* 0 .. 4 */
+        {.what = GS_VIRTUAL_AWAIT, .base = 1},
+        {.what = GS_VIRTUAL_WORK, .seconds = 7}, /* 10 .. 17 */
+        {.what = GS_VIRTUAL_ASK},
+        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 17, as it has come at 10 */
+        {.what = GS_VIRTUAL_WORK, .seconds = 2},  /* 17 .. 19 */
+        {.what = GS_VIRTUAL_JOIN},
+    };
+    const gs_virtual_item its[2] = {{.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4},
+                                    {.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4}};
+    const gs_virtual_script scripts[] = {{mine, ITEMS}, {its, 2}};
+    gs_virtual *v;
+    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_play(v, scripts));
+    assert_near(gs_virtual_accounts(v)[0].ended, 19, 0, 1e-9);
+    assert_near(gs_virtual_accounts(v)[0].passed, 13, 0, 1e-12);
+    gs_virtual_free(v);
+}
+
+/* With links so fast that they cost nothing, sums beside the work take no time either; with slow ones a step is as long
+ * as its messages, and stage 3 has half as many again. */
+static void zero_hides_what_it_can(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, none);
+    for (int stage = 1; stage <= 3; stage++) {
+        char layout[20];
+        snprintf(layout, sizeof layout, "dp4,zero%d", stage);
+        s.settings.layout = layout;
+        const gs_simulated r = simulated(s);
+        assert_near(r.step, r.compute, 1e-10, 0);
+    }
+    s.settings.link = (gs_link){0, 1e6};
+    s.settings.layout = "dp4,zero2";
+    const double two = simulated(s).step;
+    s.settings.layout = "dp4,zero3";
+    assert_near(simulated(s).step, 1.5 * two, 0, 0.02);
+    s.flops = 1e8; /* compute hides more of them */
+    s.settings.layout = "dp4,zero1";
+    const double one = simulated(s).step;
+    s.settings.layout = "dp4,zero2";
+    assert_true(simulated(s).step < one);
+}
+
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
+ * no dx to compute. */
+static void interleaved_pipelines_wait_less(void **state) {
+    (void)state;
+    gs_simulation s = lenet(2, none);
+    s.settings.model = "linear 64, relu, linear 64, relu, linear 64, relu, linear 64";
+    s.input = (gs_shape){64, 1, 1, 0};
+    s.settings.layout = "pp2";
+    s.settings.micro_batches = 4;
+    assert_near(simulated(s).efficiency, 4 / 5.0, 0, 0.06);
+    s.settings.pipeline_schedule = "interleaved:2";
+    assert_near(simulated(s).efficiency, 8 / 9.0, 0, 0.06);
 }
 
 /* ---- failures ---- */
@@ -301,7 +372,8 @@ static void bad_use_is_told(void **state) {
         {"--workers: '100000000' is not", "--workers 100000000 --link 5us,1GB/s"},
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
-        {"simulate knows --zero 1, not 3", "--workers 8 --link 5us,1GB/s --layout dp8,zero3"},
+        {"simulate knows --zero with replicas alone", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero1"},
+        {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"it has 4 x 1 = 4 workers", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
         {"--mtbf: '30' is not a number with us",
@@ -326,6 +398,8 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
-         cmocka_unit_test(layouts_send_what_their_formulas_say), cmocka_unit_test(the_optimum_is_one),
+         cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
+         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
          cmocka_unit_test(bad_use_is_told))

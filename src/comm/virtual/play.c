@@ -45,19 +45,47 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
     return DONE;
 }
 
+/* Of a rank with two threads. */
+static void play_work(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item) {
+    const double began = k->work;
+    switch (item->what) {
+    case GS_VIRTUAL_WORK:
+        k->work += gs_ps(item->seconds * PS);
+        k->account.passed += item->seconds;
+        if (v->watch && k->work > began) v->watch(v->context, r, item, began / PS, k->work / PS);
+        return;
+    case GS_VIRTUAL_NOTE:
+        k->noted[item->base] = k->clock;
+        return;
+    case GS_VIRTUAL_AWAIT:
+        if (k->work < k->noted[item->base]) k->work = k->noted[item->base];
+        return;
+    default: /* ASK, JOIN */
+        if (k->clock < k->work) k->clock = k->work;
+        if (item->what == GS_VIRTUAL_JOIN) k->work = k->clock;
+    }
+}
+
 static outcome play_item(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     switch (item->what) {
     case GS_VIRTUAL_BEGIN:
     case GS_VIRTUAL_PASS:
         k->clock += gs_ps(item->seconds * PS);
         k->account.passed += item->seconds;
-        if (item->what == GS_VIRTUAL_BEGIN) k->step_began = k->clock;
+        if (item->what == GS_VIRTUAL_BEGIN) k->step_began = k->work = k->clock;
         return DONE;
     case GS_VIRTUAL_UNTIL: {
         const double moment = k->step_began + gs_ps(item->seconds * PS);
         if (k->clock < moment) k->clock = moment;
         return DONE;
     }
+    case GS_VIRTUAL_WORK:
+    case GS_VIRTUAL_ASK:
+    case GS_VIRTUAL_NOTE:
+    case GS_VIRTUAL_AWAIT:
+    case GS_VIRTUAL_JOIN:
+        play_work(v, k, r, item);
+        return DONE;
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
     case GS_VIRTUAL_SEND_ONE:
@@ -87,7 +115,7 @@ static outcome play_rank(gs_virtual *v, int r) {
             if (k->account.first_sum < 0) k->account.first_sum = k->item_began / PS;
             k->account.communicating += (k->clock - k->item_began) / PS;
         }
-        if (v->watch && k->clock > k->item_began)
+        if (v->watch && k->clock > k->item_began && (communicates(item) || item->what <= GS_VIRTUAL_UNTIL))
             v->watch(v->context, r, item, k->item_began / PS, k->clock / PS);
         k->item_began = -1;
     }

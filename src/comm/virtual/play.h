@@ -37,6 +37,13 @@ typedef enum gs_virtual_what {
     GS_VIRTUAL_BEGIN, /* of a step: `seconds` pass, and its clock starts after them */
     GS_VIRTUAL_PASS,  /* `seconds` pass */
     GS_VIRTUAL_UNTIL, /* wait until so many seconds after BEGIN have passed, if they have not yet */
+    /* Of a rank with two threads: one works, the other has the messages, and does them in the order in which the first
+     * one asks for them. */
+    GS_VIRTUAL_WORK, /* `seconds` pass for the thread that works */
+    GS_VIRTUAL_ASK, /* what follows is asked for now: it begins when this moment of the working thread has come */
+    GS_VIRTUAL_NOTE,  /* what came before is done: noted in slot `base`, below GS_VIRTUAL_SLOTS */
+    GS_VIRTUAL_AWAIT, /* the working thread waits for what slot `base` notes */
+    GS_VIRTUAL_JOIN,  /* each thread waits for the other */
     GS_VIRTUAL_LIST,  /* a list, in which rank i is rank base + i * stride of the cluster */
     GS_VIRTUAL_SEND_ONE,
     GS_VIRTUAL_RECV_ONE, /* one message to or from rank `base`, of `bytes` */
@@ -51,6 +58,8 @@ typedef struct gs_virtual_item {
     int kind; /* the caller's: what it is, for who watches */
 } gs_virtual_item;
 
+enum { GS_VIRTUAL_SLOTS = 8 };
+
 /* What a rank does in a step. */
 typedef struct gs_virtual_script {
     const gs_virtual_item *item;
@@ -61,7 +70,7 @@ typedef struct gs_virtual_script {
 typedef struct gs_virtual_account {
     double began, ended;  /* since the very beginning */
     double first_sum;     /* when its first list or message began */
-    double passed;        /* BEGIN and PASS */
+    double passed;        /* BEGIN, PASS and WORK */
     double communicating; /* in lists and messages */
     double sent[2];       /* bytes: to other hosts, inside its own */
 } gs_virtual_account;

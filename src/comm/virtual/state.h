@@ -50,7 +50,9 @@ typedef struct gs_virtual_rank {
     bool ready;                    /* it is in the queue of those that can go on */
     gs_inbox inbox;
     gs_virtual_account account;
-    double step_began, item_began; /* ps; item_began below 0: it has not */
+    double step_began, item_began;  /* ps; item_began below 0: it has not */
+    double work;                    /* ps: the clock of the thread that works, */
+    double noted[GS_VIRTUAL_SLOTS]; /* and what it may wait for */
     gs_port in_inside, in;
 } gs_virtual_rank;
 

@@ -22,7 +22,7 @@ typedef struct gs_scripts {
 gs_status gs_scripts_create(const gs_simulation *, const gs_simulated_work *, gs_scripts *out);
 void gs_scripts_free(gs_scripts *);
 
-/* ---- used by scripts.c and scripts_pipeline.c ---- */
+/* ---- used by scripts.c and scripts_*.c ---- */
 
 /* One more item of a worker; compute: it is counted as that. */
 gs_status gs_scripts_add(gs_scripts *, int rank, gs_virtual_item, bool compute);
@@ -35,6 +35,12 @@ typedef struct gs_sim_group {
     int base, stride, size;
 } gs_sim_group;
 gs_status gs_scripts_add_sum(gs_scripts *, const gs_sim_group *, int place, const gs_lists_key *);
+
+/* The whole forward, and then the whole backward. */
+gs_status gs_scripts_add_compute(gs_scripts *, int rank);
+
+/* --zero: the rest of the step, for all workers. */
+gs_status gs_scripts_add_zero(gs_scripts *, const gs_simulation *, const gs_simulated_work *, int stage);
 
 /* --layout with pp: the rest of the step, for all workers. */
 gs_status gs_scripts_add_pipeline(gs_scripts *, const gs_simulation *, const gs_simulated_work *,
