@@ -57,7 +57,8 @@ typedef struct sum {
 
 static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_array a, gs_link link,
                   gs_link inside) {
-    const gs_virtual_cluster cluster = {ranks, hosts, link, inside, GAMMA};
+    const gs_virtual_cluster cluster = {
+        .ranks = ranks, .hosts = hosts, .between = link, .inside = inside, .gamma = GAMMA};
     const gs_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
     const gs_virtual_list *list;
     gs_lists lists = {0};
@@ -150,7 +151,7 @@ static void a_host_has_one_line(void **state) {
 
 static void what_waits_for_ever_is_told(void **state) {
     (void)state;
-    const gs_virtual_cluster cluster = {2, 2, fabric, none, 0};
+    const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
     const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = 4};
     const gs_virtual_script scripts[] = {{&waits, 1}, {NULL, 0}};
     gs_virtual *v;
@@ -238,7 +239,8 @@ static void layouts_send_what_their_formulas_say(void **state) {
 static void two_threads_wait_for_each_other(void **state) {
     (void)state;
     enum { ITEMS = 11 };
-    const gs_virtual_cluster cluster = {2, 2, {10, 1e12}, none, 0}; /* every message takes 10 s */
+    const gs_virtual_cluster cluster = {
+        .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
     gs_virtual_item mine[ITEMS] = {
         {.what = GS_VIRTUAL_BEGIN},
         {.what = GS_VIRTUAL_ASK},
@@ -285,6 +287,27 @@ static void zero_hides_what_it_can(void **state) {
     const double one = simulated(s).step;
     s.settings.layout = "dp4,zero2";
     assert_true(simulated(s).step < one);
+}
+
+/* Workers that compute alone: each core has its share of them, in turns. */
+static void workers_share_cores(void **state) {
+    (void)state;
+    gs_simulation s = lenet(8, none);
+    s.flops = 1e9;
+    const double alone = simulated(s).step;
+    for (s.cores = 1; s.cores <= 8; s.cores *= 2) {
+        s.one_machine = true;
+        assert_near(simulated(s).step, alone * 8 / s.cores, 0, 1e-3);
+        s.one_machine = false; /* each on a host of its own */
+        assert_near(simulated(s).step, alone, 0, 1e-9);
+    }
+    s.hosts = 2;
+    s.inside = fabric;
+    s.settings.link = fabric;
+    s.cores = 2;
+    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
+    s.settings.bucket = 1; /* and where sums are hidden */
+    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
 }
 
 /* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
@@ -373,6 +396,8 @@ static void bad_use_is_told(void **state) {
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
         {"simulate knows --zero with replicas alone", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero1"},
+        {"--cores: '0' is not a number of cores", "--workers 8 --link 5us,1GB/s --cores 0"},
+        {"--cores: '2/x' is not", "--workers 8 --link 5us,1GB/s --cores 2/x"},
         {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"it has 4 x 1 = 4 workers", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
@@ -400,6 +425,6 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
          cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
-         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(the_optimum_is_one),
-         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
-         cmocka_unit_test(bad_use_is_told))
+         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores),
+         cmocka_unit_test(the_optimum_is_one), cmocka_unit_test(a_second_run_says_the_same),
+         cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))

@@ -10,9 +10,7 @@ typedef struct gs_scripts {
     int *room;
     int workers;
     gs_lists lists;
-    /* where sums begin during backward (--bucket) its compute is in no item: all workers' is this */
-    bool overlaps;
-    double forward, backward;
+    double forward, backward; /* seconds of a worker's compute */
     int buckets;
     double *compute; /* [workers]: seconds */
     double formula;  /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
@@ -29,6 +27,8 @@ gs_status gs_scripts_add(gs_scripts *, int rank, gs_virtual_item, bool compute);
 static inline gs_virtual_item gs_item_pass(double seconds, gs_simulated_kind kind) {
     return (gs_virtual_item){.what = GS_VIRTUAL_PASS, .seconds = seconds, .kind = (int)kind};
 }
+
+gs_virtual_item gs_item_work(double seconds, gs_simulated_kind);
 
 /* Workers base + i * stride, i < size, do what the key says; the lists are those of a group of that size. */
 typedef struct gs_sim_group {

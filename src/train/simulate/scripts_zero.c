@@ -107,9 +107,8 @@ static gs_status compute(zero *z, bool backward) {
         const int i = backward ? layers - 1 - k : k, entered = unit_entered(z, i, backward),
                   left = backward ? unit_entered(z, i, false) : -1;
         const gs_simulated_layer *l = &z->work->layer[i];
-        const gs_virtual_item pass = {.what = GS_VIRTUAL_WORK,
-                                      .seconds = backward ? l->backward : l->forward,
-                                      .kind = backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD};
+        const gs_virtual_item pass =
+            gs_item_work(backward ? l->backward : l->forward, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD);
         if (entered >= 0) GS_TRY(enter(z, entered, backward));
         GS_TRY(gs_scripts_add(z->scripts, z->rank, pass, true));
         if (left >= 0) GS_TRY(take_gradients(z, left));
