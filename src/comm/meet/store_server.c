@@ -71,8 +71,7 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
     if (!pair) return false;
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);
-    s->entry[s->entries].pair = pair;
-    s->entry[s->entries++].bytes = k + v;
+    s->entry[s->entries++] = (entry){pair, k + v};
     return true;
 }
 
@@ -81,21 +80,15 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
 /* How a visitor's conversation goes on. */
 typedef enum verdict { STAYS, LEAVES, IS_WRONG } verdict;
 
-/* Behind the corner of an attempt (store_tcp.c). */
-static const char *name_in(const char *key) {
-    const char *slash = strchr(key, '/');
-    return slash ? slash + 1 : key;
-}
-
 static void drop(gs_store_server *s, visitor *v) {
     if (v->stage == HELLO || v->stage == PROOF) {
         atomic_fetch_add(&s->strangers, 1);
         if (v->greets) atomic_fetch_add(&s->unknowing, 1);
     }
     if (v->stage == MEMBER) {
-        char key[GS_STORE_KEY + 8];
         if (v->rank[0] && !v->bye) {
-            const char *name = name_in(v->rank); /* "2/rank-1" -> "2/gone-1" */
+            char key[GS_STORE_KEY + 8];
+            const char *name = gs_store_name_in(v->rank);
             snprintf(key, sizeof key, "%.*sgone-%s", (int)(name - v->rank), v->rank, name + 5);
             if (!find(s, key)) add(s, key, "");
         }
@@ -122,7 +115,7 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
         return STAYS;
     }
     if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
-    if (strncmp(name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
 }
