@@ -2,7 +2,8 @@
  *
  *     museum                      what hangs where, and how each exhibit is trained
  *     museum N FOLDER             train exhibit N, and the same training without its mistake; FOLDER/exhibit and
- *                                 FOLDER/right are the records that gradsum explain compares
+ *                                 FOLDER/right are the records that gradsum explain compares. 0: the one at the
+ *                                 entrance, of which the README tells
  *     museum --losses             train all of them for longer: does the loss show anything?
  *     museum ... --draw SEED      another order of the exhibits
  *
@@ -27,7 +28,8 @@ enum { EXHIBITS = 10, SEEDS = 5, LONGER = 120 };
 static const struct {
     fault fault;
     void (*settings)(gs_settings *);
-} exhibits[EXHIBITS] = {
+} exhibits[EXHIBITS + 1] = {
+    {BUCKET_MISSED, settings_three},
     {RANK_MISSING, settings_three}, {NORM_BY_RANK, settings_clip_zero}, {SAME_PART, settings_two},
     {STALE_WEIGHT, settings_two}, {MEAN_OF_MEANS, settings_three}, {SUMMED_TWICE, settings_three},
     {DROPOUT_RANKS, settings_two_dropout}, {RAGGED, settings_two}, {DECAY_BY_RANK, settings_decay_three},
@@ -36,11 +38,11 @@ static const struct {
 
 /* Fisher and Yates; without --draw they hang as above. */
 static void hang(uint64_t seed, int *place) {
-    for (int i = 0; i < EXHIBITS; i++) place[i] = i;
-    for (int i = EXHIBITS - 1; i > 0 && seed > 0; i--) {
+    for (int i = 0; i <= EXHIBITS; i++) place[i] = i;
+    for (int i = EXHIBITS; i > 1 && seed > 0; i--) {
         uint32_t word[4];
         gs_philox(seed, 22, (uint64_t)i, word);
-        const int other = (int)((uint64_t)word[0] * (uint64_t)(i + 1) >> 32), kept = place[i];
+        const int other = 1 + (int)((uint64_t)word[0] * (uint64_t)i >> 32), kept = place[i];
         place[i] = place[other];
         place[other] = kept;
     }
@@ -172,9 +174,9 @@ static gs_status print_all_losses(const int *place) {
            "# exhibit   ratio of each seed                       higher in\n",
            LONGER, SEEDS);
     int all_higher = 0, all_lower = 0;
-    for (int n = 0; n < EXHIBITS; n++) {
+    for (int n = 1; n <= EXHIBITS; n++) {
         int higher = 0, tenth_higher = 0;
-        printf("%9d  ", n + 1);
+        printf("%9d  ", n);
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             double a, b;
             bool stopped, right_stopped;
@@ -199,14 +201,14 @@ static gs_status print_all_losses(const int *place) {
 
 static int usage(void) {
     fprintf(stderr,
-            "museum: wanted nothing, 'N FOLDER' with an exhibit of 1 to %d, or --losses; and --draw SEED "
+            "museum: wanted nothing, 'N FOLDER' with an exhibit of 0 to %d, or --losses; and --draw SEED "
             "for another order, SEED above 0\n",
             EXHIBITS);
     return 2;
 }
 
 int main(int argc, char **argv) {
-    int place[EXHIBITS], words = argc;
+    int place[EXHIBITS + 1], words = argc;
     uint64_t draw = 0;
     if (argc >= 3 && strcmp(argv[argc - 2], "--draw") == 0) {
         char *end;
@@ -218,14 +220,14 @@ int main(int argc, char **argv) {
     gs_status status = GS_OK;
     gs_cl_choose_settings(true);
     if (words == 1) {
-        for (int n = 0; n < EXHIBITS; n++) print_card(n + 1, place[n]);
+        for (int n = 0; n <= EXHIBITS; n++) print_card(n, place[n]);
     } else if (words == 2 && strcmp(argv[1], "--losses") == 0) {
         status = print_all_losses(place);
     } else {
         char *end = argv[1];
-        const long n = words == 3 ? strtol(argv[1], &end, 10) : 0;
-        if (*end || n < 1 || n > EXHIBITS) return usage();
-        status = show((int)n, place[n - 1], argv[2]);
+        const long n = words == 3 ? strtol(argv[1], &end, 10) : -1;
+        if (*end || n < 0 || n > EXHIBITS) return usage();
+        status = show((int)n, place[n], argv[2]);
     }
     fault_sets_free();
     if (status != GS_OK) fprintf(stderr, "museum: %s\n", gs_message());
