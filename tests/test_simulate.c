@@ -1,6 +1,5 @@
 /* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it. */
-#include "tests/program.h"
-#include "tests/test.h"
+#include "tests/training.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -230,6 +229,34 @@ static void layouts_send_what_their_formulas_say(void **state) {
     assert_true(pipeline.efficiency > 0.2);
 }
 
+/* All together, from the instructions of pipelines: what the worker with most sends is what it sends in train, but for
+ * the counts, which go a way of their own there. And no worker waits for ever. */
+static void layouts_together_send_what_train_sends(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout;
+        int workers;
+    } all[] = {{"dp2,tp2,zero1", 4}, {"dp2,pp2,zero1", 4}, {"dp2,tp2,pp2", 8}, {"dp2,tp2,pp2,zero1", 8}};
+    for (int i = 0; i < 4; i++) {
+        gs_simulation s = lenet(all[i].workers, fabric);
+        s.settings.layout = all[i].layout;
+        s.settings.batch = 64;
+        const gs_simulated virtual = simulated(s);
+        gs_settings run = gs_test_settings("cpu,cpu,cpu,cpu");
+        if (all[i].workers == 8) run.devices = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";
+        run.model = "lenet";
+        run.layout = all[i].layout;
+        run.batch = 64;
+        run.steps = 2;
+        run.pipeline_cut = strstr(run.layout, "pp") ? "flops" : NULL;
+        gs_result r = gs_test_train(&run);
+        assert_near(virtual.sent_most, r.sent_most, 4 * GS_STATS * sizeof(float), 0);
+        gs_result_free(&r);
+        /* a group shares the work, stages and groups wait: less than all of it at once */
+        assert_true(virtual.efficiency > 0 && virtual.efficiency < 1);
+    }
+}
+
 /* ---- failures ---- */
 
 static void the_optimum_is_one(void **state) {
@@ -326,6 +353,7 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
-         cmocka_unit_test(layouts_send_what_their_formulas_say), cmocka_unit_test(the_optimum_is_one),
+         cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(layouts_together_send_what_train_sends), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
          cmocka_unit_test(bad_use_is_told))

@@ -29,12 +29,8 @@ static gs_status check_layout(const gs_simulation *s) {
     if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
         return gs_fail(GS_E_USAGE, "--bucket is of replicas that hold all (--layout dpN), as in train");
     if (l.zero > 1) return gs_fail(GS_E_USAGE, "simulate knows --zero 1, not %d", l.zero);
-    if (l.zero > 0 && (l.pp > 1 || l.tp > 1))
-        return gs_fail(GS_E_USAGE, "simulate knows --zero 1 with replicas alone, not with pp or tp");
     if (s->settings.wire != GS_WIRE_F32 && l.zero > 0)
         return gs_fail(GS_E_USAGE, "--wire is of sums of gradients, which --zero has none of");
-    if (l.pp > 1 && l.tp > 1)
-        return gs_fail(GS_E_USAGE, "simulate knows tp with replicas alone, not with pp");
     return GS_OK;
 }
 

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "layer/tensor.h"
 #include "train/buckets.h"
 
 /* ---- items ---- */
@@ -133,99 +132,33 @@ static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const g
 
 /* ---- --zero 1: zero.c ---- */
 
+gs_status gs_scripts_add_reduce(gs_scripts *s, const gs_sim_group *g, int place, size_t params, size_t tail) {
+    const size_t n = (size_t)g->size, own = params / n, rest = params % n + tail;
+    const gs_lists_key scatter = call_of(GS_REDUCE_SCATTER, own * n, g->size),
+                       common = call_of(GS_ALL_REDUCE, rest, g->size);
+    if (own > 0) GS_TRY(gs_scripts_add_sum(s, g, place, &scatter));
+    return rest > 0 ? gs_scripts_add_sum(s, g, place, &common) : GS_OK;
+}
+
+gs_status gs_scripts_add_own_update(gs_scripts *s, const gs_sim_group *g, int place, size_t params,
+                                    double seconds) {
+    const size_t own = params / (size_t)g->size;
+    const gs_lists_key gather = call_of(GS_ALL_GATHER, own, g->size);
+    GS_TRY(
+        gs_scripts_add(s, g->base + place * g->stride, gs_item_pass(seconds / g->size, GS_SIM_UPDATE), true));
+    return own > 0 ? gs_scripts_add_sum(s, g, place, &gather) : GS_OK;
+}
+
 static gs_status add_zero(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
-    const int n = sim->workers;
-    const gs_sim_group all = {0, 1, n};
-    const size_t own = w->plan->params / (size_t)n,
-                 rest = w->plan->params % (size_t)n + gs_model_tail(w->plan);
-    const gs_lists_key scatter = call_of(GS_REDUCE_SCATTER, own * (size_t)n, n),
-                       common = call_of(GS_ALL_REDUCE, rest, n), gather = call_of(GS_ALL_GATHER, own, n);
-    s->formula = NAN;
-    s->buckets = 1;
-    for (int r = 0; r < n; r++) {
-        GS_TRY(add_compute(s, r));
-        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &scatter));
-        GS_TRY(gs_scripts_add_sum(s, &all, r, &common));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update / n, GS_SIM_UPDATE), true));
-        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &gather));
-    }
-    return GS_OK;
-}
-
-/* ---- --tensor: ways/tensor.c ---- */
-
-typedef struct shared {
-    double flops;
-    double forward, backward; /* floats of a sample that a group sums */
-} shared;
-
-static gs_status add_shared(gs_layer *l, void *context) {
-    shared *to = context;
-    to->flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
-    if (l->role == GS_TENSOR_ROWS) to->forward += (double)gs_shape_size(l->out);
-    if (l->role == GS_TENSOR_COLUMNS && l->needs_dx) to->backward += (double)gs_shape_size(l->in);
-    return GS_OK;
-}
-
-static shared shared_of(gs_layer *l) {
-    shared x = {0};
-    (void)gs_layer_walk(l, add_shared, &x);
-    return x;
-}
-
-static gs_status add_group_sum(gs_scripts *s, const gs_simulation *sim, const gs_layout *l, int rank,
-                               double floats) {
-    const int part = rank % l->tp;
-    const gs_sim_group group = {rank - part, 1, l->tp};
-    const double samples = (double)sim->settings.batch / l->dp;
-    if (!(floats > 0)) return GS_OK;
-    const gs_lists_key key = {
-        .scheme = &gs_sync_ring, .array = {(size_t)ceil(floats * samples), GS_WIRE_F32, 0}, .ranks = l->tp};
-    return gs_scripts_add_sum(s, &group, part, &key);
-}
-
-static gs_status add_tensor_rank(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                                 const gs_layout *l, const gs_model *part, int rank) {
-    const int layers = part->net->children;
-    for (int k = 0; k < 2 * layers; k++) {
-        const bool backward = k >= layers;
-        const int i = backward ? 2 * layers - 1 - k : k;
-        const shared whole = shared_of(w->plan->net->child[i]), mine = shared_of(part->net->child[i]);
-        /* a group has the samples of tp workers, and each of it a part of the work */
-        const double scale = l->tp * (whole.flops > 0 ? mine.flops / whole.flops : 1),
-                     takes = scale * (backward ? w->layer[i].backward : w->layer[i].forward);
-        GS_TRY(
-            gs_scripts_add(s, rank, gs_item_pass(takes, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true));
-        GS_TRY(add_group_sum(s, sim, l, rank, backward ? mine.backward : mine.forward));
-    }
-    return GS_OK;
-}
-
-static gs_status add_tensor_with(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                                 const gs_layout *l, const gs_model *part) {
-    const double share = (double)part->params / (double)w->plan->params;
-    gs_lists_key key;
-    const gs_sync_array array = {part->saved + GS_STATS, sim->settings.wire, gs_model_tail(part)};
-    GS_TRY(scheme_of(sim, array, l->dp, &key));
+    const gs_sim_group all = {0, 1, sim->workers};
     s->formula = NAN;
     s->buckets = 1;
     for (int r = 0; r < sim->workers; r++) {
-        const gs_sim_group beside = {r % l->tp, l->tp, l->dp};
-        GS_TRY(add_tensor_rank(s, sim, w, l, part, r));
-        GS_TRY(gs_scripts_add_sum(s, &beside, r / l->tp, &key));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update * share, GS_SIM_UPDATE), true));
+        GS_TRY(add_compute(s, r));
+        GS_TRY(gs_scripts_add_reduce(s, &all, r, w->plan->params, gs_model_tail(w->plan)));
+        GS_TRY(gs_scripts_add_own_update(s, &all, r, w->plan->params, w->update));
     }
     return GS_OK;
-}
-
-static gs_status add_tensor(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                            const gs_layout *l) {
-    gs_model *part;
-    const gs_tensor_group place = {.size = l->tp};
-    GS_TRY(gs_model_plan_tensor(w->plan->text, w->plan->in, &place, &part));
-    const gs_status status = add_tensor_with(s, sim, w, l, part);
-    gs_model_free(part);
-    return status;
 }
 
 /* ---- all ---- */
@@ -253,7 +186,7 @@ gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w
         GS_TRY(
             gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
     if (l.pp > 1) return gs_scripts_add_pipeline(s, sim, w, &l);
-    if (l.tp > 1) return add_tensor(s, sim, w, &l);
+    if (l.tp > 1) return gs_scripts_add_tensor(s, sim, w, &l);
     if (l.zero > 0) return add_zero(s, sim, w);
     return sim->settings.bucket && sim->workers > 1 ? add_overlapped(s, sim, w) : add_plain(s, sim, w);
 }

@@ -22,7 +22,7 @@ typedef struct gs_scripts {
 gs_status gs_scripts_create(const gs_simulation *, const gs_simulated_work *, gs_scripts *out);
 void gs_scripts_free(gs_scripts *);
 
-/* ---- used by scripts.c and scripts_pipeline.c ---- */
+/* ---- used by scripts.c, scripts_pipeline.c and scripts_tensor.c ---- */
 
 /* One more item of a worker; compute: it is counted as that. */
 gs_status gs_scripts_add(gs_scripts *, int rank, gs_virtual_item, bool compute);
@@ -36,6 +36,19 @@ typedef struct gs_sim_group {
 } gs_sim_group;
 gs_status gs_scripts_add_sum(gs_scripts *, const gs_sim_group *, int place, const gs_lists_key *);
 
-/* --layout with pp: the rest of the step, for all workers. */
+/* --zero 1, of worker `place` of a group that divides the vectors of so many parameters: the sum, with a tail that none
+ * divides; and the update, of which the undivided one takes so many seconds. */
+gs_status gs_scripts_add_reduce(gs_scripts *, const gs_sim_group *, int place, size_t params, size_t tail);
+gs_status gs_scripts_add_own_update(gs_scripts *, const gs_sim_group *, int place, size_t params,
+                                    double seconds);
+
+/* With tp, of a worker's part of the model: one layer of the outermost sequence, of so many samples. */
+gs_status gs_scripts_plan_part(const gs_simulated_work *, const gs_layout *, gs_model **part);
+gs_status gs_scripts_add_part(gs_scripts *, const gs_simulated_work *, const gs_model *part, int rank,
+                              int layer, bool backward, double samples);
+
+/* --layout with tp, without pp; and with pp: the rest of the step, for all workers. */
+gs_status gs_scripts_add_tensor(gs_scripts *, const gs_simulation *, const gs_simulated_work *,
+                                const gs_layout *);
 gs_status gs_scripts_add_pipeline(gs_scripts *, const gs_simulation *, const gs_simulated_work *,
                                   const gs_layout *);

@@ -11,6 +11,7 @@ typedef struct pipelines {
     const gs_simulation *sim;
     const gs_simulated_work *work;
     gs_layout layout;
+    gs_model *part; /* of the model, with tp; else it is the plan of all */
     gs_pipeline shape;
     int first[GS_RUNS + 1];
     gs_tied_runs tied;
@@ -31,7 +32,7 @@ static double takes(const pipelines *p, int stage, bool backward) {
 
 /* Bytes between a stage and the next one, of a micro-batch. */
 static size_t between(const pipelines *p, int stage) {
-    const gs_layer *last = p->work->plan->net->child[p->first[stage + 1] - 1];
+    const gs_layer *last = p->part->net->child[p->first[stage + 1] - 1];
     return (size_t)ceil((double)gs_shape_size(last->out) * micro_samples(p)) * sizeof(float);
 }
 
@@ -49,35 +50,53 @@ static size_t bytes_of(const pipelines *p, const gs_instruction *i, int stage) {
 }
 
 static size_t params_of(const pipelines *p, int stage) {
-    const gs_layer *net = p->work->plan->net;
+    const gs_layer *net = p->part->net;
     const int end = p->first[stage + 1];
     const size_t from = stage == 0 ? 0 : net->child[p->first[stage]]->at,
-                 to = end < net->children ? net->child[end]->at : p->work->plan->params;
+                 to = end < net->children ? net->child[end]->at : p->part->params;
     return to - from;
 }
 
-static gs_status add_instruction(const pipelines *p, int rank, int stage, int replica,
+/* A micro-batch in a stage: at once, or with tp layer by layer, with the sums in the group. */
+static gs_status add_pass(const pipelines *p, int rank, int stage, bool backward) {
+    const int first = p->first[stage], end = p->first[stage + 1];
+    if (p->layout.tp == 1)
+        return gs_scripts_add(
+            p->scripts, rank,
+            gs_item_pass(takes(p, stage, backward), backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true);
+    for (int i = first; i < end; i++)
+        GS_TRY(gs_scripts_add_part(p->scripts, p->work, p->part, rank, backward ? end - 1 - (i - first) : i,
+                                   backward, micro_samples(p)));
+    return GS_OK;
+}
+
+/* Of part `beside.base % tp` of a stage, replica `replica`: train/layout/layout.h has the ranks. */
+static gs_status add_instruction(const pipelines *p, const gs_sim_group *beside, int stage, int replica,
                                  const gs_instruction *i, const gs_lists_key *sum) {
     gs_scripts *s = p->scripts;
-    const int dp = p->layout.dp;
+    const int dp = p->layout.dp, tp = p->layout.tp, rank = beside->base + replica * tp;
+    const bool divided = p->layout.zero > 0 && dp > 1;
     if (gs_action_sends(i->action) || gs_action_receives(i->action)) {
         const gs_virtual_item item = {.what = gs_action_sends(i->action) ? GS_VIRTUAL_SEND_ONE
                                                                          : GS_VIRTUAL_RECV_ONE,
-                                      .base = i->peer * dp + replica,
+                                      .base = (i->peer - stage) * dp * tp + rank,
                                       .bytes = bytes_of(p, i, stage),
                                       .kind = GS_SIM_MESSAGE};
         return gs_scripts_add(s, rank, item, false);
     }
     switch (i->action) {
     case GS_DO_FORWARD:
-        return gs_scripts_add(s, rank, gs_item_pass(takes(p, stage, false), GS_SIM_FORWARD), true);
+        return add_pass(p, rank, stage, false);
     case GS_DO_BACKWARD:
-        return gs_scripts_add(s, rank, gs_item_pass(takes(p, stage, true), GS_SIM_BACKWARD), true);
+        return add_pass(p, rank, stage, true);
     case GS_DO_SUM:
-        return gs_scripts_add_sum(s, &(gs_sim_group){stage * dp, 1, dp}, replica, sum);
+        return divided ? gs_scripts_add_reduce(s, beside, replica, params_of(p, stage), 0)
+                       : gs_scripts_add_sum(s, beside, replica, sum);
     case GS_DO_UPDATE: {
         const double share = (double)params_of(p, stage) / (double)p->work->plan->params;
-        return gs_scripts_add(s, rank, gs_item_pass(p->work->update * share, GS_SIM_UPDATE), true);
+        return divided ? gs_scripts_add_own_update(s, beside, replica, params_of(p, stage),
+                                                   p->work->update * share)
+                       : gs_scripts_add(s, rank, gs_item_pass(p->work->update * share, GS_SIM_UPDATE), true);
     }
     default:
         return GS_OK;
@@ -88,10 +107,12 @@ static gs_status add_stage(pipelines *p, const gs_pipeline_schedule *schedule, i
     gs_lists_key sum = {.array = {params_of(p, stage), p->sim->settings.wire, 0}, .ranks = p->layout.dp};
     GS_TRY(gs_sync_find(p->sim->settings.sync, &sum.scheme));
     GS_TRY(gs_instructions_create(schedule, &p->shape, stage, &p->list));
-    for (int replica = 0; replica < p->layout.dp; replica++)
+    for (int r = 0; r < p->layout.dp * p->layout.tp; r++) {
+        const gs_sim_group beside = {stage * p->layout.dp * p->layout.tp + r % p->layout.tp, p->layout.tp,
+                                     p->layout.dp};
         for (size_t i = 0; i < p->list.count; i++)
-            GS_TRY(
-                add_instruction(p, stage * p->layout.dp + replica, stage, replica, &p->list.list[i], &sum));
+            GS_TRY(add_instruction(p, &beside, stage, r / p->layout.tp, &p->list.list[i], &sum));
+    }
     return GS_OK;
 }
 
@@ -111,11 +132,14 @@ gs_status gs_scripts_add_pipeline(gs_scripts *s, const gs_simulation *sim, const
     GS_TRY(gs_pipeline_check(schedule, &p.shape));
     s->formula = NAN;
     s->buckets = 1;
-    for (int stage = 0; stage < l->pp; stage++) {
-        const gs_status status = add_stage(&p, schedule, stage);
+    p.part = w->plan;
+    if (l->tp > 1) GS_TRY(gs_scripts_plan_part(w, l, &p.part));
+    gs_status status = GS_OK;
+    for (int stage = 0; stage < l->pp && status == GS_OK; stage++) {
+        status = add_stage(&p, schedule, stage);
         gs_instructions_free(&p.list);
         p.list = (gs_instructions){0};
-        GS_TRY(status);
     }
-    return GS_OK;
+    if (l->tp > 1) gs_model_free(p.part);
+    return status;
 }

@@ -11,7 +11,8 @@
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
  * A step is that of train/step.c: with --bucket the sums begin while backward still runs (overlap.h), one after the
- * other. With --layout it is that of ways/zero.c (stage 1), ways/tensor.c and ways/pipeline.c, with their messages.
+ * other. With --layout it is that of ways/zero.c (stage 1), ways/tensor.c and ways/pipeline.c, or of several of them,
+ * with their messages; but for sums over a vocabulary.
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
  * Not in it: what a core needs for a message, workers that share cores, loading, memory, and the switches between
