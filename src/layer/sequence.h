@@ -51,7 +51,8 @@ static inline gs_mem gs_sequence_whole(const gs_layer *l, int which) {
     return l->root->arena->whole[which];
 }
 
-/* whole = all tokens of what the ranks have in `part`, of `shape` for each sample; and part = this rank's of the sum. */
+/* whole = all tokens of what the ranks have in `part`, of `shape` for each sample; and part = this rank's tokens of the
+ * sum. */
 gs_status gs_sequence_gather(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem part, gs_mem whole);
 gs_status gs_sequence_reduce(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem whole, gs_mem part);
 /* part = this rank's tokens of whole. */
