@@ -1,5 +1,5 @@
-/* In 16 bits convolutions and attention on OpenCL read copies in f32, of some samples at a time (cl/round16.h): the bits
- * are those of all at once, and of each alone, and the copies take no memory that grows with the batch. */
+/* In 16 bits convolutions and attention on OpenCL read copies in f32, of some samples at a time (cl/round16.h): the
+ * bits are those of all at once, and of each alone, and the copies take no memory that grows with the batch. */
 #include <stdlib.h>
 #include <string.h>
 

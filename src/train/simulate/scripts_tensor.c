@@ -1,5 +1,5 @@
-/* A step of tensor groups in virtual time: each layer's part of the work, with the sums in its group (ways/tensor.c). In
- * stages of pipelines these are in scripts_pipeline.c's instructions. */
+/* A step of tensor groups in virtual time: each layer's part of the work, with the sums in its group (ways/tensor.c).
+ * In stages of pipelines these are in scripts_pipeline.c's instructions. */
 #include <math.h>
 
 #include "layer/tensor.h"
