@@ -227,8 +227,9 @@ static void what_it_says(void **state) {
     (void)state;
     gs_test_program_prints(
         0, "all-gathers of",
-        "train --model gpt --data jargon --context 8 --batch 4 --steps 1 --devices cpu,cpu "
-        "--tensor 2 --sequence");
+        "train --model \"%s\" --data text:%s --context 8 --batch 4 --steps 1 --devices cpu,cpu "
+        "--tensor 2 --sequence",
+        tied, gs_test_text_file());
 }
 
 GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
