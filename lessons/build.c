@@ -132,7 +132,7 @@ gs_status lab_build(const lab_grading *g, lab_grade *grade) {
     }
     const char *problem = "it does not link with the library (the linker's messages)";
     GS_TRY(step(g, grade, "LAB_LINK", false, problem, &worked));
-    if (!worked || g->sandbox) return GS_OK;
+    if (!worked || g->sandbox || g->no_program) return GS_OK;
     return step(g, grade, "LAB_PROGRAM", false, problem,
                 &worked); /* with which students run what they wrote */
 }

@@ -1,7 +1,7 @@
 /* The grader of one lab: compile the student's file, run each task's checker, and say what came of it.
  *
  *     grader --lab 07 --title all-reduce --source FILE --given FILE --folder DIR --checker PROGRAM --headers DIR
- *            [--kernels] [--json] [--sandbox] [--unchecked] [--seed N]
+ *            [--kernels] [--json] [--sandbox] [--unchecked] [--no-program] [--seed N]
  *
  * It is built for each lab from that lab's check.c, of which it needs the list of tasks: nothing that a student has
  * written is a part of this program, or of the checker. make writes the script that calls it (lessons.mk); from there
@@ -41,6 +41,7 @@ static bool parse(int argc, char **argv, lab_grading *g, bool *sandbox) {
         {"json", no_argument, NULL, 'j'},
         {"sandbox", no_argument, NULL, 'b'},
         {"unchecked", no_argument, NULL, 'u'},
+        {"no-program", no_argument, NULL, 'p'},
         {"seed", required_argument, NULL, 'e'},
         {0},
     };
@@ -56,6 +57,7 @@ static bool parse(int argc, char **argv, lab_grading *g, bool *sandbox) {
         if (c == 'j') g->json = true;
         if (c == 'b') *sandbox = true;
         if (c == 'u') g->unchecked = true;
+        if (c == 'p') g->no_program = true;
         if (c == 'e') g->seed = optarg;
         if (c == '?') return false;
     }

@@ -135,7 +135,7 @@ check_wrong() { # NN SOLUTION PATCH
     [ -n "$wanted" ] || { fail "$3 has no line 'loses: TASKS'"; return; }
     patch -s -o "$file" "$2" <"$3" >"$work/patch" 2>&1 || { cat "$work/patch"; fail "$3 does not fit $2"; return; }
     # shellcheck disable=SC2086
-    LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" $how || { fail "$3 cannot be graded"; return; }
+    LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" --no-program $how || { fail "$3 cannot be graded"; return; }
     lost=$(tasks_of "$json" | awk '$2 < $3 { printf "%s%s", n++ ? " " : "", $1 }')
     [ "$lost" = "$wanted" ] || { tasks_of "$json"; fail "$3 loses '$lost', wanted '$wanted'"; }
     [ -z "$says" ] || grep -qF -- "$says" "$json" || { cat "$json"; fail "$3 does not say '$says'"; }

@@ -24,17 +24,31 @@ check() {
 export -f check
 
 # All families of tiles: those for CPUs, with narrow and wide vectors; those for GPUs; and the kernels for large
-# products (pack=0). Two checks at a time, the longest first.
+# products (pack=0). What has no products knows only whether the device is a GPU. Two checks at a time, the longest
+# first; each operator on its own, so that none of them keeps the others waiting.
 jobs() {
-    local tiles group
-    for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do echo "'$tiles' operators"; done
-    for group in fused backend special_values sgd optimizers clip batch_norm sequences softmax_part; do
+    local tiles group operators
+    operators=$(GRADSUM_TEST_DEVICES=none "$program" operators 2>&1 | sed -n 's/^\[ RUN *\] golden //p' || true)
+    [ "$(wc -w <<<"$operators")" -ge 19 ] ||
+        { echo "oclgrind.sh: these are not all operators: $operators" >&2; exit 1; }
+    for group in conv2d attention linear conv2d_groups; do
+        for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do echo "'$tiles' '* $group'"; done
+    done
+    for group in $operators; do
+        case $group in conv2d | attention | linear | conv2d_groups) continue ;; esac
+        for tiles in cpu16 gpu; do echo "$tiles '* $group'"; done
+    done
+    for group in fused sequences backend softmax_part; do
         for tiles in cpu4 cpu16 gpu; do echo "$tiles $group"; done
+    done
+    for group in special_values sgd optimizers clip batch_norm; do
+        for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
     echo "cpu16 kept" # numbers in 16 bits
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
 }
+jobs >"$folder/jobs"
 # shellcheck disable=SC2016
-jobs | xargs -L 1 -P 2 bash -c 'check "$1" "$2"' check
+xargs -L 1 -P 2 bash -c 'check "$1" "$2"' check <"$folder/jobs"
 [ ! -e "$folder/failed" ] || exit 1
 echo "oclgrind: no findings"

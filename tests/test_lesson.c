@@ -11,12 +11,13 @@
 
 /* ---- the boxes of the lessons ---- */
 
-/* Blanks become one, and a quotation loses its marks. */
+/* Blanks become one; a quotation loses its marks, a command the backslashes that lead to its next line. */
 static char *as_words(const char *text) {
     char *words = malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
     for (; *text; text++) {
-        bool skip = *text == ' ' || *text == '\n' || (begins && *text == '>');
+        bool skip =
+            *text == ' ' || *text == '\n' || (begins && *text == '>') || (*text == '\\' && text[1] == '\n');
         begins = *text == '\n' || (begins && skip);
         if (skip) {
             blank = true;

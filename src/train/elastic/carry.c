@@ -6,9 +6,8 @@
 
 #include "core/nettle.h"
 #include "io/file.h"
+#include "train/elastic/agree.h"
 #include "train/internal.h"
-
-enum { COPIES = 2, HASH = 65 };
 
 typedef struct copy {
     bool valid;
@@ -18,16 +17,9 @@ typedef struct copy {
 } copy;
 
 struct gs_carry {
-    copy copy[COPIES]; /* the newest first */
-    bool settled;      /* the newest is what this generation began with, or a later step of it */
+    copy copy[GS_COPIES]; /* the newest first */
+    bool settled;         /* the newest is what this generation began with, or a later step of it */
 };
-
-/* What a process tells the others of each of its copies. */
-typedef struct card {
-    uint64_t valid, step, updates, good, samples, saved, params, vectors;
-    float loss_scale;
-    char hash[HASH];
-} card;
 
 /* ---- memory ---- */
 
@@ -60,7 +52,7 @@ gs_status gs_carry_create(gs_carry **out) {
 
 void gs_carry_free(gs_carry *c) {
     if (!c) return;
-    for (int i = 0; i < COPIES; i++) free_copy(&c->copy[i]);
+    for (int i = 0; i < GS_COPIES; i++) free_copy(&c->copy[i]);
     free(c);
 }
 
@@ -96,8 +88,8 @@ gs_status gs_carry_book(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
     if (!c) return GS_OK;
-    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], COPIES * w->model->saved * sizeof(float)));
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], COPIES * vectors * sizeof(float));
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], GS_COPIES * w->model->saved * sizeof(float)));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
 }
 
 gs_status gs_carry_keep(gs_worker *w) {
@@ -123,7 +115,7 @@ gs_status gs_carry_keep(gs_worker *w) {
 
 /* ---- settled ---- */
 
-static void hash_copy(const copy *c, char hash[HASH]) {
+static void hash_copy(const copy *c, char hash[GS_CARD_HASH]) {
     const uint64_t numbers[] = {c->state.step, c->state.updates, c->state.good, c->state.samples};
     struct sha256_ctx h;
     sha256_init(&h);
@@ -135,7 +127,7 @@ static void hash_copy(const copy *c, char hash[HASH]) {
     gs_sha256_end(&h, hash);
 }
 
-static void fill_card(const copy *c, card *to) {
+static void fill_card(const copy *c, gs_card *to) {
     memset(to, 0, sizeof *to); /* it is sent whole */
     if (!c->valid) return;
     to->valid = 1;
@@ -150,51 +142,8 @@ static void fill_card(const copy *c, card *to) {
     hash_copy(c, to->hash);
 }
 
-/* The newest of a process's cards; NULL: it has none. */
-static const card *newest(const card *of) {
-    const card *found = NULL;
-    for (int i = 0; i < COPIES; i++)
-        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
-    return found;
-}
-
-static const card *of_step(const card *of, uint64_t step) {
-    for (int i = 0; i < COPIES; i++)
-        if (of[i].valid && of[i].step == step) return &of[i];
-    return NULL;
-}
-
-/* The last step that all survivors have, and the first of them; -1: there is none. */
-static int find_step(const card *all, int size, uint64_t *step) {
-    int first = -1;
-    for (int r = 0; r < size; r++) {
-        const card *its = newest(all + r * COPIES);
-        if (!its) continue;
-        if (first < 0 || its->step < *step) *step = its->step;
-        if (first < 0) first = r;
-    }
-    return first;
-}
-
-static gs_status compare(const card *all, int size, int first, uint64_t step) {
-    const card *wanted = of_step(all + first * COPIES, step);
-    for (int r = 0; r < size; r++) {
-        const card *its = of_step(all + r * COPIES, step);
-        if (!newest(all + r * COPIES)) continue;
-        if (!wanted || !its)
-            return gs_fail(GS_E_DIFFER, "--elastic: rank %d has no copy of step %" PRIu64, its ? first : r,
-                           step);
-        if (strncmp(its->hash, wanted->hash, HASH) != 0)
-            return gs_fail(GS_E_DIFFER,
-                           "--elastic: after step %" PRIu64 " the states of ranks %d and %d differ (SHA-256 "
-                           "%.12s... and %.12s...)",
-                           step, first, r, wanted->hash, its->hash);
-    }
-    return GS_OK;
-}
-
 /* The copy of this step comes first, and the other one is void. A newcomer makes room for it. */
-static gs_status take_up(gs_carry *c, const card *wanted) {
+static gs_status take_up(gs_carry *c, const gs_card *wanted) {
     if (!c->copy[0].valid || c->copy[0].state.step != wanted->step) {
         copy other = c->copy[1];
         c->copy[1] = c->copy[0];
@@ -220,16 +169,16 @@ static gs_status receive(const gs_carry *c, gs_comm *processes, int from) {
     return GS_OK;
 }
 
-static gs_status settle(gs_carry *c, gs_comm *processes, card *all, int size, const gs_state **begin) {
-    card mine[COPIES];
+static gs_status settle(gs_carry *c, gs_comm *processes, gs_card *all, int size, const gs_state **begin) {
+    gs_card mine[GS_COPIES];
     uint64_t step = 0;
-    for (int i = 0; i < COPIES; i++) fill_card(&c->copy[i], &mine[i]);
+    for (int i = 0; i < GS_COPIES; i++) fill_card(&c->copy[i], &mine[i]);
     memcpy(all, mine, sizeof mine);
     if (processes) GS_TRY(gs_comm_all_gather(processes, mine, all, sizeof mine, GS_U8));
-    const int first = find_step(all, size, &step);
+    int first = -1;
+    GS_TRY(gs_cards_agree(all, size, &step, &first));
     if (first < 0) return GS_OK;
-    GS_TRY(compare(all, size, first, step));
-    GS_TRY(take_up(c, of_step(all + first * COPIES, step)));
+    GS_TRY(take_up(c, gs_card_of_step(all + (size_t)first * GS_COPIES, step)));
     if (processes) GS_TRY(receive(c, processes, first));
     c->settled = true;
     *begin = &c->copy[0].state;
@@ -240,7 +189,7 @@ gs_status gs_carry_settle(gs_carry *c, gs_comm *processes, const gs_state **begi
     const int size = processes ? processes->size : 1;
     if (!c) return GS_OK;
     c->settled = false;
-    card *all = calloc((size_t)size * COPIES, sizeof *all);
+    gs_card *all = calloc((size_t)size * GS_COPIES, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
     gs_status status = settle(c, processes, all, size, begin);
     free(all);

@@ -10,16 +10,6 @@ static const double EVENTS = 2e7; /* segments of work, in all runs together at m
 /* Beyond it e^x hides that nothing would ever be done. */
 static const double HOPELESS = 20;
 
-static double expected(const gs_failures *f, double m, double tau) {
-    return m * exp(f->restart / m) * expm1((tau + f->checkpoint) / m) * f->work / tau;
-}
-
-static double daly_of(double delta, double m) {
-    const double x = delta / (2 * m);
-    if (!(delta < 2 * m)) return m;
-    return sqrt(2 * delta * m) * (1 + sqrt(x) / 3 + x / 9) - delta;
-}
-
 /* ---- runs ---- */
 
 typedef struct draws {
@@ -86,7 +76,7 @@ gs_status gs_failures_expect(const gs_failures *f, gs_failures_cost *c) {
     GS_TRY(check(f));
     const double m = f->mtbf / f->hosts;
     *c = (gs_failures_cost){
-        .mtbf = m, .young = sqrt(2 * f->checkpoint * m), .daly = daly_of(f->checkpoint, m)};
+        .mtbf = m, .young = sqrt(2 * f->checkpoint * m), .daly = gs_failures_daly(f->checkpoint, m)};
     c->every = f->every > 0 ? f->every : c->daly;
     if ((c->every + f->checkpoint) / m > HOPELESS || f->restart / m > HOPELESS)
         return gs_fail(
@@ -94,9 +84,9 @@ gs_status gs_failures_expect(const gs_failures *f, gs_failures_cost *c) {
             "%d hosts fail every %.3g s: the run would hardly ever get through %.3g s of work and a "
             "checkpoint of %.3g s, or a restart of %.3g s",
             f->hosts, m, c->every, f->checkpoint, f->restart);
-    c->expected = expected(f, m, c->every);
-    c->expected_young = expected(f, m, c->young);
-    c->expected_daly = expected(f, m, c->daly);
+    c->expected = gs_failures_time(f, m, c->every);
+    c->expected_young = gs_failures_time(f, m, c->young);
+    c->expected_daly = gs_failures_time(f, m, c->daly);
     draw_runs(f, c);
     return GS_OK;
 }

@@ -41,5 +41,10 @@ typedef struct gs_failures_cost {
     int runs;
 } gs_failures_cost;
 
+/* The formulas above, for a cluster that fails every `mtbf` seconds: the expected time, with `every` seconds of work
+ * between two checkpoints; Daly's optimum (interval.c). */
+double gs_failures_time(const gs_failures *, double mtbf, double every);
+double gs_failures_daly(double checkpoint, double mtbf);
+
 /* GS_E_USAGE: a number that makes no sense, or no checkpoint would ever be reached. */
 gs_status gs_failures_expect(const gs_failures *, gs_failures_cost *out);

@@ -1,0 +1,132 @@
+/* 20.1: a store, and each process of a run as a thread. When all that have not returned wait, nobody will ever set what
+ * they wait for: that is known at once, and not after some seconds. */
+#include "check.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NODES = 6, KEYS = 64 };
+
+typedef struct run {
+    int nodes, ranks_of[NODES], all;
+} run;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int keys, waiting, returned, all;
+    bool stuck;
+    char key[KEYS][LAB_ADDRESS], text[KEYS][LAB_ADDRESS];
+} store = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int find(const char *key) {
+    for (int i = 0; i < store.keys; i++)
+        if (strcmp(store.key[i], key) == 0) return i;
+    return -1;
+}
+
+static void look_if_stuck(void) {
+    if (store.waiting > 0 && store.waiting + store.returned >= store.all) store.stuck = true;
+    pthread_cond_broadcast(&store.changed);
+}
+
+gs_status store_set(const char *key, const char *text) {
+    if (strlen(key) >= LAB_ADDRESS || strlen(text) >= LAB_ADDRESS)
+        return gs_fail(GS_E_USAGE, "store_set: a key or a text of more than %d bytes", LAB_ADDRESS - 1);
+    pthread_mutex_lock(&store.lock);
+    const bool taken = find(key) >= 0, full = store.keys == KEYS;
+    if (!taken && !full) {
+        snprintf(store.key[store.keys], LAB_ADDRESS, "%s", key);
+        snprintf(store.text[store.keys++], LAB_ADDRESS, "%s", text);
+        pthread_cond_broadcast(&store.changed);
+    }
+    pthread_mutex_unlock(&store.lock);
+    if (full) return gs_fail(GS_E_USAGE, "store_set: more than %d keys", KEYS);
+    return taken ? gs_fail(GS_E_USAGE, "store_set: the key \"%s\" is there already", key) : GS_OK;
+}
+
+gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
+    pthread_mutex_lock(&store.lock);
+    int at = find(key);
+    while (at < 0 && !store.stuck) {
+        store.waiting++;
+        look_if_stuck();
+        if (!store.stuck) pthread_cond_wait(&store.changed, &store.lock);
+        store.waiting--;
+        at = find(key);
+    }
+    if (at >= 0) memcpy(text, store.text[at], LAB_ADDRESS);
+    pthread_mutex_unlock(&store.lock);
+    return at >= 0
+               ? GS_OK
+               : gs_fail(GS_E_PEER, "it waits for the key \"%s\", and all others wait or have returned", key);
+}
+
+/* ---- a run ---- */
+
+static const char *text_of(const run *r) {
+    static char text[80];
+    *text = '\0';
+    for (int n = 0; n < r->nodes; n++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", n ? ", " : "", r->ranks_of[n]);
+    return text;
+}
+
+static void address_of(int rank, char *address) {
+    snprintf(address, LAB_ADDRESS, "10.0.%zu.%d:%zu", lab_pick(VALUES_ROW, (size_t)rank, 250), rank,
+             1024 + lab_pick(VALUES_ROW, 100 + (size_t)rank, 60000));
+}
+
+static gs_status check_peers(const run *r, int rank, int got, char (*peer)[LAB_ADDRESS]) {
+    char wanted[LAB_ADDRESS];
+    LAB_CHECK(got == rank, "processes on the machines: %s. Expected rank %d, got %d", text_of(r), rank, got);
+    for (int p = 0; p < r->all; p++) {
+        address_of(p, wanted);
+        LAB_CHECK(memcmp(peer[p], wanted, strlen(wanted) + 1) == 0,
+                  "processes on the machines: %s. peer[%d] of rank %d: expected %s, got %.63s", text_of(r), p,
+                  rank, wanted, peer[p]);
+    }
+    return GS_OK;
+}
+
+static gs_status process(gs_comm *c, void *context) {
+    const run *r = context;
+    char address[LAB_ADDRESS], peer[LAB_RANKS][LAB_ADDRESS] = {{0}};
+    int node = 0, local = c->rank, rank = -1;
+    while (local >= r->ranks_of[node]) local -= r->ranks_of[node++];
+    address_of(c->rank, address);
+    gs_status status = lab_rendezvous(r->nodes, r->ranks_of, node, local, address, &rank, peer);
+    if (status != GS_OK)
+        status = gs_context(status, "processes on the machines: %s. Number %d of machine %d", text_of(r),
+                            local, node);
+    pthread_mutex_lock(&store.lock);
+    store.returned++;
+    look_if_stuck();
+    pthread_mutex_unlock(&store.lock);
+    return status == GS_OK ? check_peers(r, c->rank, rank, peer) : status;
+}
+
+static gs_status check_run(run *r) {
+    r->all = 0;
+    for (int n = 0; n < r->nodes; n++) r->all += r->ranks_of[n];
+    store.keys = store.waiting = store.returned = 0;
+    store.stuck = false;
+    store.all = r->all;
+    return lab_run_ranks(r->all, process, r);
+}
+
+gs_status check_rendezvous(void) {
+    static const run few[] = {{1, {1}, 0}, {1, {2}, 0}, {2, {1, 1}, 0}, {2, {1, 2}, 0}, {3, {2, 4, 2}, 0}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        run r = few[i];
+        GS_TRY(check_run(&r));
+    }
+    for (size_t i = 0; i < 6; i++) {
+        run r = {.nodes = 1 + (int)lab_pick(NODES_ROW, 10 * i, 4)};
+        for (int n = 0; n < r.nodes; n++)
+            r.ranks_of[n] = 1 + (int)lab_pick(NODES_ROW, 10 * i + 1 + (size_t)n, 4);
+        GS_TRY(check_run(&r));
+    }
+    return GS_OK;
+}

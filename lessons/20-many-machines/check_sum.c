@@ -1,0 +1,103 @@
+/* 20.2: sums, rounds, and the bytes that go from host to host. */
+#include "check.h"
+
+#include <stdlib.h>
+
+typedef struct sum_case {
+    int hosts, each;
+    size_t count;
+} sum_case;
+
+/* What a rank has sent to other hosts. */
+typedef struct watch {
+    int each;
+    size_t floats;
+} watch;
+
+static void see(void *context, const gs_sync_message *m) {
+    watch *w = context;
+    if (m->from / w->each != m->to / w->each) w->floats += m->count;
+}
+
+static int each_now; /* of the case that is checked */
+
+static gs_status run_theirs(gs_sync *s, float *data, size_t count) {
+    return hierarchical_sum(s, each_now, data, count);
+}
+
+static const gs_sync_scheme theirs = {.name = "hierarchical", .what = "yours", .sum = run_theirs};
+
+/* Whole and small: every order of additions gives the same sum. */
+static float value(int rank, size_t i) {
+    return (float)lab_pick(VALUES_ROW + (unsigned)rank, i, 2000) - 1000;
+}
+
+static gs_status check_data(const gs_comm *c, const sum_case *k, const float *data) {
+    for (size_t i = 0; i < k->count; i++) {
+        float sum = 0;
+        for (int r = 0; r < c->size; r++) sum += value(r, i);
+        LAB_CHECK(data[i] == sum,
+                  "%d host%s of %d, %zu floats: element %zu must be the sum of all ranks, %g; got %g",
+                  k->hosts, gs_s((unsigned)k->hosts), k->each, k->count, i, (double)sum, (double)data[i]);
+    }
+    return GS_OK;
+}
+
+/* Each chunk may be one float larger than a part of its size. */
+static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, float sent) {
+    const size_t most_rounds = 2 * ((size_t)k->each - 1) + 2 * ((size_t)k->hosts - 1);
+    const float H = (float)k->hosts, most = 2 * (H - 1) * ((float)k->count / H + (float)k->each);
+    float of_host = c->rank / k->each == 0 ? sent : 0;
+    GS_TRY(gs_comm_all_reduce(c, &of_host, 1, GS_F32, GS_SUM));
+    LAB_CHECK_HINT(rounds <= most_rounds, "which rounds can two groups not share?",
+                   "%d hosts of %d: at most %zu rounds, got %zu", k->hosts, k->each, most_rounds, rounds);
+    LAB_CHECK_HINT(
+        of_host <= most, "how much of the array is left for a rank when its host has summed inside?",
+        "%d hosts of %d, %zu floats: the first host may send out %.0f floats (and at most one more for "
+        "each message), and sends %.0f",
+        k->hosts, k->each, k->count, (double)(2 * (H - 1) * (float)k->count / H), (double)of_host);
+    return GS_OK;
+}
+
+static gs_status run_case(gs_comm *c, void *context) {
+    const sum_case *k = context;
+    watch w = {k->each, 0};
+    const gs_sync_observer observer = {.context = &w, .message = see};
+    gs_sync *s;
+    float *data = malloc(k->count * sizeof *data);
+    if (!data) return gs_fail(GS_E_MEMORY, "no memory for %zu floats", k->count);
+    for (size_t i = 0; i < k->count; i++) data[i] = value(c->rank, i);
+    gs_status status = gs_sync_create(&theirs, c, k->count, &s);
+    if (status == GS_OK) {
+        s->observer = &observer;
+        status = gs_sync_run(s, data, k->count);
+        if (status != GS_OK)
+            status = gs_context(status, "%d hosts of %d, %zu floats", k->hosts, k->each, k->count);
+        if (status == GS_OK)
+            status = lab_meet(c); /* so that the first rank with a wrong sum is the one that tells */
+        if (status == GS_OK) status = check_data(c, k, data);
+        if (status == GS_OK) status = lab_meet(c);
+        if (status == GS_OK) status = check_traffic(c, k, s->counted.rounds, (float)w.floats);
+        gs_sync_free(s);
+    }
+    free(data);
+    return status;
+}
+
+static gs_status check_case(sum_case k) {
+    each_now = k.each;
+    return lab_run_ranks(k.hosts * k.each, run_case, &k);
+}
+
+gs_status check_sum(void) {
+    static const sum_case few[] = {{2, 1, 4},  {1, 2, 4},   {2, 2, 8},   {2, 2, 9},   {3, 2, 12},
+                                   {2, 3, 31}, {4, 2, 100}, {2, 4, 100}, {3, 4, 500}, {2, 4, 3}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) GS_TRY(check_case(few[i]));
+    for (size_t i = 0; i < 6; i++) {
+        const int each = 1 + (int)lab_pick(COUNTS_ROW, 3 * i, 5), most = 12 / each,
+                  hosts = 1 + (int)lab_pick(COUNTS_ROW, 3 * i + 1, (size_t)most);
+        GS_TRY(check_case(
+            (sum_case){hosts + (hosts * each == 1), each, 1 + lab_pick(COUNTS_ROW, 3 * i + 2, 3000)}));
+    }
+    return GS_OK;
+}

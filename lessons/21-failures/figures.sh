@@ -1,0 +1,114 @@
+#!/bin/sh
+# The figures of this lesson, from runs on this machine, in about a minute and a half. sh figures.sh [bits] [damage]
+# [detector] [hosts] [interval] [curves]: only these. $GRADSUM: the program, if it is not build/gradsum.
+cd "$(dirname "$0")/../.." || exit 1
+gradsum=${GRADSUM:-build/gradsum} here=lessons/21-failures
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+words=$*
+wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+train="train --model mlp --threads 1 --exact --epochs 1"
+weights() { sed -n 's/^weights *sha256 \(.\{12\}\).*/\1/p' "$work/run"; }
+told() { grep -o "$1" "$work/run" | tr '\n' ',' | sed 's/,$//; s/,/, /g'; }
+
+# 1. a run that is not disturbed, one that starts again, two that go on: their weights
+wanted bits && {
+    echo "# gradsum $train --seed S, and where each goes on after a loss"
+    echo "# seed  workers          weights (SHA-256)  goes on after step"
+    for seed in 1 2 3 4 5; do
+        $gradsum $train --seed $seed > "$work/run" 2>&1 || exit 1
+        echo "$seed;1, undisturbed;$(weights);"
+        GRADSUM_FAULT="kill:rank=1,operation=60" $gradsum launch --restarts 3 -n 2 -- $train --seed $seed \
+            --checkpoint "$work/$seed" --checkpoint-every 5 > "$work/run" 2>&1 || exit 1
+        echo "$seed;2, --restarts 3;$(weights);$(told 'after step [0-9]* (' | tr -dc '0-9,')"
+        GRADSUM_FAULT="kill:rank=2,operation=60" $gradsum launch --elastic 2:4 -n 4 -- $train --seed $seed \
+            > "$work/run" 2>&1 || exit 1
+        echo "$seed;4, --elastic 2:4;$(weights);$(told 'go on after step [0-9]*' | tr -dc '0-9, ' | tr -s ' ')"
+        GRADSUM_FAULT="kill:rank=1,operation=80" $gradsum launch --elastic 2 -n 4 -- $train --seed $seed \
+            > "$work/run" 2>&1 || exit 1
+        echo "$seed;4, --elastic 2;$(weights);$(told 'go on after step [0-9]*' | tr -dc '0-9, ' | tr -s ' ')"
+    done | awk -F ';' '{ gsub(/^ +| +$/, "", $4); printf "%6d  %-16s %-18s %s\n", $1, $2, $3, $4 }' | sed 's/ *$//'
+} > "$here/figure-bits.txt"
+
+# 2. a checkpoint that was damaged after it was written
+wanted damage && (
+    program=$(realpath "$gradsum")
+    mkdir "$work/damage" && cd "$work/damage" || exit 1
+    show() { echo "\$ $*"; }
+    short="train --model mlp --threads 1 --exact --epochs 1 --checkpoint run"
+    show gradsum $short --checkpoint-every 10 --steps 30
+    "$program" $short --checkpoint-every 10 --steps 30 > out 2>&1 || exit 1
+    show ls run
+    ls run
+    show truncate -s -1 run/step-000000030.safetensors
+    truncate -s -1 run/step-000000030.safetensors
+    show gradsum $short --resume run
+    "$program" $short --resume run > out 2>&1 || exit 1
+    grep -e damaged -e '^resume' -e '^weights' out | fold -s -w 100 | sed 's/ $//'
+) > "$here/figure-damage.txt"
+
+# 3. a rank that is stopped, and one that is slow, for a detector that waits 1 or 4 seconds
+wanted detector && {
+    echo "# GRADSUM_FAULT=FAULT gradsum launch --timeout S -n 4 -- train --model mlp --threads 1 --sync ring --steps 20"
+    for seconds in 1 4; do
+        for fault in "stop:rank=2,operation=40" "delay:rank=2,operation=40,seconds=2"; do
+            GRADSUM_FAULT="$fault" $gradsum launch --timeout $seconds -n 4 -- train --model mlp --threads 1 \
+                --sync ring --steps 20 > "$work/run" 2>&1
+            echo
+            echo "# --timeout $seconds, $fault"
+            sed -n 's/^gradsum train: //p; s/^\(done  *[0-9]* steps\).*/\1/p' "$work/run" | sort -u | head -1 |
+                sed 's/ (process [0-9]* / (process P /; s/ on host [^ ;]*//' | fold -s -w 100 | sed 's/ $//'
+        done
+    done
+} > "$here/figure-detector.txt"
+
+simulate="simulate --link 5us,12.5GB/s --flops 20TFLOP/s --sync tree --mtbf 264d --restart-cost 10min --work 30d"
+field() { sed -n "s/^$1 *//p" "$work/run"; }
+
+# 4. as many hosts again and again
+wanted hosts && {
+    echo "# gradsum $simulate"
+    echo "#     --checkpoint-cost 1min --workers N"
+    echo "#     N  a failure in    best interval    expected time   more"
+    for n in 1 8 64 512 1024 2048 4096 8192 16384; do
+        $gradsum $simulate --checkpoint-cost 1min --workers $n > "$work/run" || exit 1
+        echo "$n;$(sed -n 's/^failures *one in \(.*\) of the cluster.*/\1/p' "$work/run");$(field 'Daly (2006)' |
+            sed 's/  \+/;/g')"
+    done | awk -F ';' '{ n = split($4, m, " "); printf "%7d  %-13s   %-14s   %-12s %s\n", $1, $2, $3, $4, $5 }'
+} > "$here/figure-hosts.txt"
+
+# 5. the interval
+wanted interval && {
+    echo "# gradsum $simulate"
+    echo "#     --checkpoint-cost 1min --workers 2048 --checkpoint-every T; drawn: the mean of 1000 runs"
+    echo "#      T     more, by formula   more, drawn"
+    for t in 2min 5min 10min 15min 20min 25min 30min 45min 60min 90min 120min 180min; do
+        $gradsum $simulate --checkpoint-cost 1min --workers 2048 --checkpoint-every $t > "$work/run" || exit 1
+        echo "$t $(field 'as given' | awk '{ print $(NF - 1) }') $(field 'drawn' | awk 'NR == 1 { print $(NF - 1) }')"
+    done | awk '{ printf "%8s %15.1f %% %13.1f %%\n", $1, $2, $3 }'
+    for c in 15s 1min 4min; do
+        $gradsum $simulate --checkpoint-cost $c --workers 2048 > "$work/run" || exit 1
+        echo "# a checkpoint takes $c: Daly $(field 'Daly (2006)' | tr -s ' ')"
+    done
+} > "$here/figure-interval.txt"
+
+wanted curves || exit 0
+command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curve"; exit 0; }
+grep -v '^#' "$here/figure-interval.txt" | sed 's/min//; s/%//g' > "$work/curve"
+gnuplot << PLOT
+set terminal svg size 640,400 font "sans-serif,13" background "white"
+set output "$here/figure-interval.svg"
+set grid lc rgb "#dddddd"
+set logscale x
+set xlabel "minutes of work between two checkpoints"
+set ylabel "more time than without failures, %"
+set xtics (2, 5, 10, 20, 45, 90, 180)
+set xrange [1.5:240]
+set yrange [0:120]
+set key top center
+m = 264 * 24 * 60.0 / 2048
+more(t) = 100 * (m * exp(10 / m) * (exp((t + 1) / m) - 1) / t - 1)
+plot more(x) with lines lc rgb "#0072B2" lw 2 title "by Daly's formula", \
+     "$work/curve" using 1:3 with points lc rgb "#D55E00" pt 7 ps 0.7 title "drawn: the mean of 1000 runs", \
+     100 * (1 / x + x / (2 * m)) with lines lc rgb "#009E73" lw 1 dt 2 title "delta / tau + tau / 2 M, as Young has it"
+PLOT

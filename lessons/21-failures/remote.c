@@ -1,0 +1,300 @@
+/* How the calls of lab 21 travel. */
+#include "tasks.h"
+
+#include <string.h>
+
+#include "remote/remote.h"
+
+enum {
+    SAVE,
+    NEWEST,
+    MTBF,
+    EXPECTED,
+    INTERVAL,
+    SUSPECT,
+    AGREE,
+    DISK_WRITE,
+    DISK_SYNC,
+    DISK_RENAME,
+    DISK_REMOVE,
+    DISK_SYNC_FOLDER
+};
+
+static void pass_text(lab_wire *w, const char **text) {
+    size_t size = lab_is_request(w) && *text ? strlen(*text) + 1 : 0;
+    lab_value(w, &size, sizeof size);
+    LAB_IN(w, *text, size);
+}
+
+/* ---- a disk ---- */
+
+/* lab_save, and what it calls. */
+typedef struct disk_call {
+    const char *name, *other;
+    const unsigned char *data;
+    size_t bytes;
+    gs_status status;
+} disk_call;
+
+static void pass_disk(lab_wire *w, void *arguments) {
+    disk_call *a = arguments;
+    pass_text(w, &a->name);
+    pass_text(w, &a->other);
+    LAB_VALUE(w, a->bytes);
+    LAB_IN(w, a->data, a->bytes);
+    lab_status(w, &a->status);
+}
+
+typedef struct newest_call {
+    size_t files;
+    lab_file *file;
+    uint64_t step;
+} newest_call;
+
+static void pass_newest(lab_wire *w, void *arguments) {
+    newest_call *a = arguments;
+    LAB_VALUE(w, a->files);
+    LAB_IN(w, a->file, a->files);
+    for (size_t i = 0; i < a->files; i++) LAB_IN(w, a->file[i].data, a->file[i].bytes);
+    LAB_RESULT(w, a->step);
+}
+
+/* ---- what failures cost ---- */
+
+typedef struct mtbf_call {
+    size_t kinds;
+    const lab_things *kind;
+    double mtbf;
+} mtbf_call;
+
+static void pass_mtbf(lab_wire *w, void *arguments) {
+    mtbf_call *a = arguments;
+    LAB_VALUE(w, a->kinds);
+    LAB_IN(w, a->kind, a->kinds);
+    LAB_RESULT(w, a->mtbf);
+}
+
+typedef struct cost_call { /* of both functions */
+    gs_failures f;
+    double mtbf, every, checkpoint, seconds;
+} cost_call;
+
+static void pass_cost(lab_wire *w, void *arguments) {
+    cost_call *a = arguments;
+    LAB_VALUE(w, a->f.mtbf);
+    LAB_VALUE(w, a->f.hosts);
+    LAB_VALUE(w, a->f.work);
+    LAB_VALUE(w, a->f.checkpoint);
+    LAB_VALUE(w, a->f.restart);
+    LAB_VALUE(w, a->mtbf);
+    LAB_VALUE(w, a->every);
+    LAB_VALUE(w, a->checkpoint);
+    LAB_RESULT(w, a->seconds);
+}
+
+/* ---- those that are left ---- */
+
+typedef struct suspect_call {
+    int me, ranks;
+    const int *waits_for;
+    const double *seconds;
+    double timeout;
+    int rank;
+} suspect_call;
+
+static void pass_suspect(lab_wire *w, void *arguments) {
+    suspect_call *a = arguments;
+    LAB_VALUE(w, a->me);
+    LAB_VALUE(w, a->ranks);
+    LAB_VALUE(w, a->timeout);
+    LAB_IN(w, a->waits_for, (size_t)a->ranks);
+    LAB_IN(w, a->seconds, (size_t)a->ranks);
+    LAB_RESULT(w, a->rank);
+}
+
+typedef struct agree_call {
+    const gs_card *all;
+    int size, first;
+    uint64_t step;
+    bool differ; /* lab_status takes the message along, and not the code */
+    gs_status status;
+} agree_call;
+
+static void pass_agree(lab_wire *w, void *arguments) {
+    agree_call *a = arguments;
+    LAB_VALUE(w, a->size);
+    LAB_IN(w, a->all, (size_t)a->size * GS_COPIES);
+    LAB_RESULT(w, a->step);
+    LAB_RESULT(w, a->first);
+    LAB_RESULT(w, a->differ);
+    lab_status(w, &a->status);
+}
+
+#ifdef LAB_HAND_IN
+
+static void call_save(void *arguments) {
+    disk_call *a = arguments;
+    a->status = lab_save(a->name, a->other, a->data, a->bytes);
+}
+
+static gs_status ask(int index, disk_call a) {
+    lab_remote(index, &a);
+    return a.status;
+}
+
+gs_status disk_write(const char *name, const void *data, size_t bytes) {
+    return ask(DISK_WRITE, (disk_call){.name = name, .data = data, .bytes = bytes});
+}
+
+gs_status disk_sync(const char *name) {
+    return ask(DISK_SYNC, (disk_call){.name = name});
+}
+
+gs_status disk_rename(const char *from, const char *to) {
+    return ask(DISK_RENAME, (disk_call){.name = from, .other = to});
+}
+
+gs_status disk_remove(const char *name) {
+    return ask(DISK_REMOVE, (disk_call){.name = name});
+}
+
+gs_status disk_sync_folder(void) {
+    return ask(DISK_SYNC_FOLDER, (disk_call){0});
+}
+
+static void call_newest(void *arguments) {
+    newest_call *a = arguments;
+    a->step = lab_newest(a->files, a->file);
+}
+
+static void call_mtbf(void *arguments) {
+    mtbf_call *a = arguments;
+    a->mtbf = lab_mtbf(a->kinds, a->kind);
+}
+
+static void call_expected(void *arguments) {
+    cost_call *a = arguments;
+    a->seconds = lab_expected(&a->f, a->mtbf, a->every);
+}
+
+static void call_interval(void *arguments) {
+    cost_call *a = arguments;
+    a->seconds = lab_interval(a->checkpoint, a->mtbf);
+}
+
+static void call_suspect(void *arguments) {
+    suspect_call *a = arguments;
+    a->rank = lab_suspect(a->me, a->ranks, a->waits_for, a->seconds, a->timeout);
+}
+
+static void call_agree(void *arguments) {
+    agree_call *a = arguments;
+    a->status = gs_cards_agree(a->all, a->size, &a->step, &a->first);
+    a->differ = a->status == GS_E_DIFFER;
+}
+
+/* As in src/train/elastic/card.c, so that 21.5 need not ask. */
+const gs_card *gs_card_newest(const gs_card *of) {
+    const gs_card *found = NULL;
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
+    return found;
+}
+
+const gs_card *gs_card_of_step(const gs_card *of, uint64_t step) {
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && of[i].step == step) return &of[i];
+    return NULL;
+}
+
+#else
+
+gs_status lab_save(const char *name, const char *temporary, const void *data, size_t bytes) {
+    disk_call a = {name, temporary, data, bytes, GS_OK};
+    lab_remote(SAVE, &a);
+    return a.status;
+}
+
+static gs_status unnamed(void) {
+    return gs_fail(GS_E_USAGE, "a file has no name (NULL)");
+}
+
+static void call_write(void *arguments) {
+    disk_call *a = arguments;
+    a->status = a->name ? disk_write(a->name, a->data, a->bytes) : unnamed();
+}
+
+static void call_sync(void *arguments) {
+    disk_call *a = arguments;
+    a->status = a->name ? disk_sync(a->name) : unnamed();
+}
+
+static void call_rename(void *arguments) {
+    disk_call *a = arguments;
+    a->status = a->name && a->other ? disk_rename(a->name, a->other) : unnamed();
+}
+
+static void call_remove(void *arguments) {
+    disk_call *a = arguments;
+    a->status = a->name ? disk_remove(a->name) : unnamed();
+}
+
+static void call_sync_folder(void *arguments) {
+    disk_call *a = arguments;
+    a->status = disk_sync_folder();
+}
+
+uint64_t lab_newest(size_t files, const lab_file *file) {
+    newest_call a = {files, (lab_file *)file, 0};
+    lab_remote(NEWEST, &a);
+    return a.step;
+}
+
+double lab_mtbf(size_t kinds, const lab_things *kind) {
+    mtbf_call a = {kinds, kind, 0};
+    lab_remote(MTBF, &a);
+    return a.mtbf;
+}
+
+double lab_expected(const gs_failures *f, double mtbf, double every) {
+    cost_call a = {.f = *f, .mtbf = mtbf, .every = every};
+    lab_remote(EXPECTED, &a);
+    return a.seconds;
+}
+
+double lab_interval(double checkpoint, double mtbf) {
+    cost_call a = {.checkpoint = checkpoint, .mtbf = mtbf};
+    lab_remote(INTERVAL, &a);
+    return a.seconds;
+}
+
+int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, double timeout) {
+    suspect_call a = {me, ranks, waits_for, seconds, timeout, 0};
+    lab_remote(SUSPECT, &a);
+    return a.rank;
+}
+
+gs_status gs_cards_agree(const gs_card *all, int size, uint64_t *step, int *first) {
+    agree_call a = {.all = all, .size = size, .first = *first, .step = *step};
+    lab_remote(AGREE, &a);
+    *step = a.step;
+    *first = a.first;
+    return a.status != GS_OK && a.differ ? gs_fail(GS_E_DIFFER, "%s", gs_message()) : a.status;
+}
+#endif
+
+const lab_function lab_functions[] = {
+    {sizeof(disk_call), pass_disk, LAB_THEIRS(call_save)},
+    {sizeof(newest_call), pass_newest, LAB_THEIRS(call_newest)},
+    {sizeof(mtbf_call), pass_mtbf, LAB_THEIRS(call_mtbf)},
+    {sizeof(cost_call), pass_cost, LAB_THEIRS(call_expected)},
+    {sizeof(cost_call), pass_cost, LAB_THEIRS(call_interval)},
+    {sizeof(suspect_call), pass_suspect, LAB_THEIRS(call_suspect)},
+    {sizeof(agree_call), pass_agree, LAB_THEIRS(call_agree)},
+    {sizeof(disk_call), pass_disk, LAB_OURS(call_write)},
+    {sizeof(disk_call), pass_disk, LAB_OURS(call_sync)},
+    {sizeof(disk_call), pass_disk, LAB_OURS(call_rename)},
+    {sizeof(disk_call), pass_disk, LAB_OURS(call_remove)},
+    {sizeof(disk_call), pass_disk, LAB_OURS(call_sync_folder)},
+    {0},
+};
