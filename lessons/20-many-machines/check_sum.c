@@ -50,7 +50,8 @@ static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, flo
     float of_host = c->rank / k->each == 0 ? sent : 0;
     GS_TRY(gs_comm_all_reduce(c, &of_host, 1, GS_F32, GS_SUM));
     LAB_CHECK_HINT(rounds <= most_rounds, "which rounds can two groups not share?",
-                   "%d hosts of %d: at most %zu rounds, got %zu", k->hosts, k->each, most_rounds, rounds);
+                   "%d host%s of %d: at most %zu rounds, got %zu", k->hosts, gs_s((unsigned)k->hosts),
+                   k->each, most_rounds, rounds);
     LAB_CHECK_HINT(
         of_host <= most, "how much of the array is left for a rank when its host has summed inside?",
         "%d hosts of %d, %zu floats: the first host may send out %.0f floats (and at most one more for "
