@@ -29,7 +29,8 @@ export -f check
 jobs() {
     local tiles group operators
     operators=$(GRADSUM_TEST_DEVICES=none "$program" operators 2>&1 | sed -n 's/^\[ RUN *\] golden //p' || true)
-    [ "$(wc -w <<<"$operators")" -ge 19 ] || { echo "oclgrind.sh: these are not all operators: $operators" >&2; exit 1; }
+    [ "$(wc -w <<<"$operators")" -ge 19 ] ||
+        { echo "oclgrind.sh: these are not all operators: $operators" >&2; exit 1; }
     for group in conv2d attention linear conv2d_groups; do
         for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do echo "'$tiles' '* $group'"; done
     done

@@ -31,7 +31,7 @@ static void draw(drawn *d, uint64_t i) {
     uint32_t a[4], b[4];
     gs_philox(7, 1, i, a);
     gs_philox(7, 2, i, b);
-    d->schedule = gs_pipeline_schedules[i % 3];
+    d->schedule = gs_pipeline_schedules()[i % 3];
     d->pipeline = (gs_pipeline){.stages = between(a[0], 1, MOST_STAGES),
                                 .micro_batches = between(a[1], 1, 24),
                                 .chunks = 1,
@@ -181,7 +181,7 @@ static void the_bubble_is_that_of_the_formula(void **state) {
         for (int m = 1; m <= 20; m++)
             for (int which = 0; which < 3; which++) {
                 const int v = which == 2 && p > 1 ? 1 + m % 3 : 1;
-                drawn d = {.schedule = gs_pipeline_schedules[which],
+                drawn d = {.schedule = gs_pipeline_schedules()[which],
                            .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}};
                 double forward[24], backward[24], end[8], busy[8];
                 gs_pipeline_run run = {.end = end, .busy = busy};
@@ -255,6 +255,31 @@ static void numbers_that_do_not_fit(void **state) {
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){1, 4, 2, GS_TIED_NONE}));
 }
 
+static gs_status is_not_written(const gs_pipeline *p, int stage, gs_instructions *out) {
+    gs_then_forward(out, p, stage, 0, 0);
+    return gs_fail(GS_E_USAGE, "the order of stage %d is not written", stage);
+}
+
+static void a_schedule_is_replaced(void **state) {
+    (void)state;
+    static const gs_pipeline_schedule mine = {"1f1b", "mine", false, is_not_written},
+                                      other = {.name = "other"};
+    const gs_pipeline p = {2, 2, 1, GS_TIED_NONE};
+    gs_instructions list;
+    assert_fails(GS_E_USAGE, "'other' cannot replace '1f1b'", gs_pipeline_schedule_replace("1f1b", &other));
+    assert_fails(GS_E_USAGE, "no schedule is called 'other'", gs_pipeline_schedule_replace("other", &other));
+    assert_ptr_equal(gs_pipeline_schedules()[1], &gs_1f1b);
+    assert_ok(gs_pipeline_schedule_replace("1f1b", &mine));
+    assert_ptr_equal(gs_pipeline_schedules()[0], &gs_gpipe);
+    assert_ptr_equal(gs_pipeline_schedules()[1], &mine);
+    assert_fails(GS_E_USAGE, "the order of stage 1 is not written",
+                 gs_instructions_create(gs_pipeline_schedules()[1], &p, 1, &list));
+    gs_instructions_free(&list);
+    assert_ok(gs_pipeline_schedule_replace("1f1b", NULL));
+    assert_ptr_equal(gs_pipeline_schedules()[1], &gs_1f1b);
+}
+
 GS_TESTS(pipeline_schedule, cmocka_unit_test(no_schedule_waits_for_ever),
          cmocka_unit_test(the_bubble_is_that_of_the_formula), cmocka_unit_test(virtual_time_by_hand),
-         cmocka_unit_test(a_deadlock_is_told), cmocka_unit_test(numbers_that_do_not_fit))
+         cmocka_unit_test(a_deadlock_is_told), cmocka_unit_test(numbers_that_do_not_fit),
+         cmocka_unit_test(a_schedule_is_replaced))

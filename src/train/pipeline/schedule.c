@@ -79,7 +79,7 @@ gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_
     *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
     out->list = malloc(out->room * sizeof *out->list);
     if (!out->list) return gs_fail(GS_E_MEMORY, "no memory for a schedule of %zu instructions", out->room);
-    schedule->order(p, stage, out);
+    GS_TRY(schedule->order(p, stage, out));
     then_update(out, p, stage);
     return GS_OK;
 }

@@ -93,18 +93,27 @@ typedef struct gs_pipeline_schedule {
     const char *name;  /* as --pipeline-schedule takes it */
     const char *title; /* for people */
     bool chunked;      /* a stage may have several chunks; then p divides m */
-    /* Calls gs_then_forward and gs_then_backward in this stage's order. */
-    void (*order)(const gs_pipeline *, int stage, gs_instructions *);
+    /* Calls gs_then_forward and gs_then_backward in this stage's order. Those of the library do not fail. */
+    gs_status (*order)(const gs_pipeline *, int stage, gs_instructions *);
 } gs_pipeline_schedule;
 
 extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved;
-extern const gs_pipeline_schedule *const gs_pipeline_schedules[]; /* all, then NULL */
+
+/* All schedules, ending with NULL. */
+const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
+
+/* From now on `name` is the caller's schedule, for gs_pipeline_schedules and so for --pipeline-schedule. NULL restores
+ * the library's own. It must live as long as it is used, and is trusted: a list that leaves a micro-batch out, or waits
+ * for a message that is not sent, is a bug. Meant for trying a schedule in the running framework (lessons/): call it
+ * before any other thread is started. GS_E_USAGE: no schedule is called `name`, or the new one has another name. */
+gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
 /* GS_E_USAGE: numbers that are too small; several chunks for a schedule that has one, for one stage, or with
  * GS_TIED_EACH; or p does not divide m, which several chunks demand. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
-/* The list of a stage; free it with gs_instructions_free, even after a failure. GS_E_MEMORY. */
+/* The list of a stage; free it with gs_instructions_free, even after a failure. GS_E_MEMORY, or what a schedule of the
+ * caller's fails with. */
 gs_status gs_instructions_create(const gs_pipeline_schedule *, const gs_pipeline *, int stage,
                                  gs_instructions *out);
 void gs_instructions_free(gs_instructions *);

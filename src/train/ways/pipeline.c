@@ -50,7 +50,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
     const char *name = text ? text : gs_1f1b.name;
     const size_t length = strcspn(name, ":");
     *schedule = NULL;
-    for (const gs_pipeline_schedule *const *s = gs_pipeline_schedules; *s; s++)
+    for (const gs_pipeline_schedule *const *s = gs_pipeline_schedules(); *s; s++)
         if (strlen((*s)->name) == length && strncmp((*s)->name, name, length) == 0) *schedule = *s;
     *chunks = *schedule && (*schedule)->chunked ? CHUNKS : 1;
     char end;

@@ -1,0 +1,70 @@
+#!/bin/sh
+# figures.sh [FIGURE...]: makes the figures of this folder again, or those that are named. Run it from the source tree;
+# for step on a machine with two cores that does nothing else.
+set -eu
+gradsum=${GRADSUM:-build/gradsum}
+here=$(dirname "$0")
+[ $# -gt 0 ] || set -- memory sent step bits-seeds
+
+# Many units of one size, so that two windows are little.
+deep="flatten, linear 256, 15 x (relu, linear 256), linear 10"
+four="--devices cpu,cpu,cpu,cpu"
+
+zero() { # STAGE [WITHOUT]: its option
+    if [ "$1" = 0 ]; then echo "${2:-}"; else echo "--zero $1"; fi
+}
+
+memory() {
+    echo "\$ gradsum memory --model \"$deep\" \\"
+    echo "      $four --batch 16 --optimizer adam --zero Z"
+    for stage in 0 1 2 3; do
+        echo
+        zero $stage "without --zero"
+        # shellcheck disable=SC2046,SC2086
+        "$gradsum" memory --model "$deep" $four --batch 16 --optimizer adam $(zero $stage) |
+            grep -E '^(model|MB|weights|gradients|optimizer|communication)'
+    done
+}
+
+sent() {
+    echo "\$ gradsum train --model mlp $four --threads 1 --steps 4 --batch 64 --accumulate K --zero Z"
+    echo
+    echo "bytes that a worker sends in a step      K = 1       K = 4"
+    for stage in 0 1 2 3; do
+        for passes in 1 4; do
+            # shellcheck disable=SC2046,SC2086
+            "$gradsum" train --model mlp $four --threads 1 --steps 4 --batch 64 --accumulate $passes \
+                $(zero $stage "--sync ring") | awk '$1 == "sent" { print $2 }'
+        done | tr '\n' ' ' | awk -v what="$(zero $stage "--sync ring")" \
+            '{ printf "%-32s %13s %11s\n", what, $1, $2 }'
+    done
+}
+
+step() {
+    for stage in 2 3; do
+        echo "\$ gradsum step --model \"$deep\" --batch 512 --zero $stage"
+        "$gradsum" step --model "$deep" --batch 512 --zero $stage | grep -v '^worker 1' | awk '
+            /^worker 0 / { on = 1 } /^$/ && on { exit } { print }' | awk '
+            /layer 1 / && seen++ { exit } { print }'
+        echo
+    done
+}
+
+bits_seeds() {
+    echo "\$ gradsum train --model mlp --exact --steps 20 --threads 1 --seed N            one worker"
+    echo "\$ ... $four --zero Z                                     four"
+    echo
+    echo "seed  one worker            --zero 1              --zero 2              --zero 3"
+    for seed in 1 2 3 4 5; do
+        for how in "--devices cpu" "$four --zero 1" "$four --zero 2" "$four --zero 3"; do
+            # shellcheck disable=SC2086
+            "$gradsum" train --model mlp --exact --steps 20 --threads 1 --seed $seed $how |
+                awk '$1 == "weights" { print substr($3, 1, 16) "..." }'
+        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %-20s  %s\n", seed, $1, $2, $3, $4 }'
+    done
+}
+
+for figure; do
+    case $figure in bits-seeds) bits_seeds ;; *) $figure ;; esac >"$here/figure-$figure.txt.new"
+    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+done

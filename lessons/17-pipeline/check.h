@@ -1,0 +1,17 @@
+/* What the checks of lab 17 share: passes as text, and a clock to hold them against. */
+#pragma once
+
+#include "tasks.h"
+
+enum { CHECK_STAGES = 8, CHECK_MICRO_BATCHES = 16, CHECK_ROOM = 2 * CHECK_MICRO_BATCHES };
+
+/* "F0 F1 B0 ...": the first passes of a list. Four results may be in use at once. */
+const char *check_text(const passes *);
+
+/* As pipeline_time, but from the end: each pass asks for the end of what it needs. The lists may be a student's. */
+double check_time(int p, int m, const passes *lists, const double *forward, const double *backward,
+                  double *end);
+
+gs_status check_pipeline_time(void);
+gs_status check_micro_batches(void);
+gs_status check_cut(void);

@@ -1,0 +1,99 @@
+#!/bin/sh
+# figures.sh [FIGURE...]: makes the figures of this folder again, or those that are named. Run it from the source tree,
+# on a machine with two cores that does nothing else: step, measured and cut are times.
+set -eu
+gradsum=${GRADSUM:-build/gradsum}
+here=$(dirname "$0")
+[ $# -gt 0 ] || set -- bubble memory step measured cut bits-seeds
+
+# Two stages of four layers each, for real runs.
+small="flatten, 8 x (linear 784, relu), linear 10"
+
+simulate() { # SCHEDULE M
+    "$gradsum" simulate --workers 3 --layout pp3 --pipeline-schedule "$1" --micro-batches "$2" --batch 768 \
+        --model resnet20 --input 3x32x32 --flops 1TFLOP/s --link 0us,1000GB/s
+}
+
+bubble() {
+    echo "\$ gradsum simulate --workers 3 --layout pp3 --pipeline-schedule S --micro-batches M --batch 768 \\"
+    echo "      --model resnet20 --input 3x32x32 --flops 1TFLOP/s --link 0us,1000GB/s"
+    echo
+    echo "   M   gpipe: ms of a step   1f1b: ms of a step   speed-up   workers wait   formula"
+    for m in 1 2 4 8 16 32 64; do
+        for schedule in gpipe 1f1b; do simulate $schedule $m | awk '$1 == "step" { print $2 }'; done | tr '\n' ' '
+        simulate 1f1b $m | awk '$1 == "speed-up" { print $2 }'
+    done | awk '{ m = 2 ^ (NR - 1)
+        printf "%4d  %20s %20s %10s %11.1f %% %7.1f %%\n", m, $1, $2, $3, 100 - 100 * $3 / 3, 100 * 2 / (m + 2) }'
+}
+
+memory() {
+    echo "\$ gradsum memory --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule S \\"
+    echo "      --micro-batches M --batch 768 --model resnet20 --data colour-fashion-small --batch-norm local"
+    echo
+    echo "MB of activations          worker 0   worker 1   worker 2"
+    for schedule in gpipe 1f1b interleaved:2; do
+        for m in 6 12 24; do
+            "$gradsum" memory --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule $schedule \
+                --micro-batches $m --batch 768 --model resnet20 --data colour-fashion-small --batch-norm local |
+                awk -v what="$schedule, M = $m" \
+                    '$1 == "activations" { printf "%-24s %10s %10s %10s\n", what, $2, $3, $4 }'
+        done
+    done
+}
+
+step() {
+    for schedule in gpipe 1f1b; do
+        echo "\$ gradsum step --model \"$small\" --pipeline 2 --micro-batches 4 \\"
+        echo "      --batch 1024 --pipeline-schedule $schedule"
+        "$gradsum" step --model "$small" --pipeline 2 --micro-batches 4 --batch 1024 --pipeline-schedule $schedule
+        echo
+    done
+}
+
+# Others on the machine only add to what stages wait: of three runs the one that waited least.
+measured() {
+    echo "\$ gradsum train --model \"$small\" --devices cpu,cpu --threads 1 --pipeline 2 \\"
+    echo "      --pipeline-cut flops --micro-batches M --batch 1024 --steps 6          for each M, three times"
+    echo
+    echo "   M   waited in the run   in virtual time, with the times of these stages   formula"
+    for m in 4 8 16 32; do
+        for _ in 1 2 3; do
+            "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
+                --micro-batches $m --batch 1024 --steps 6 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
+                awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
+                    printf "%4d %17s %% %47s %% %7s %%\n", m, v[1], v[2], v[3] }'
+        done | sort -k 2 -n | head -n 1
+    done
+}
+
+cut() {
+    for cut in measured 7; do
+        echo "\$ gradsum train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \\"
+        echo "      --batch 512 --steps 24 --pipeline-cut $cut"
+        "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
+            --batch 512 --steps 24 --pipeline-cut $cut |
+            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 4 }
+                 on || /^   [01] cpu .* all$/ { print; if (on > 1 && --on == 1) on = 0 }'
+        echo
+    done
+}
+
+bits_seeds() {
+    echo "\$ gradsum train --model mlp --exact --steps 40 --threads 1 --seed N            one worker"
+    echo "\$ ... --devices cpu,cpu,cpu --pipeline 3 --pipeline-schedule S                 three stages"
+    echo
+    echo "seed  one worker            gpipe                 1f1b"
+    for seed in 1 2 3 4 5; do
+        for how in "--devices cpu" "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule gpipe" \
+            "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule 1f1b"; do
+            # shellcheck disable=SC2086
+            "$gradsum" train --model mlp --exact --steps 40 --threads 1 --seed $seed $how |
+                awk '$1 == "weights" { print substr($3, 1, 16) "..." }'
+        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %s\n", seed, $1, $2, $3 }'
+    done
+}
+
+for figure; do
+    case $figure in bits-seeds) bits_seeds ;; *) $figure ;; esac >"$here/figure-$figure.txt.new"
+    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+done
