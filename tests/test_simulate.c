@@ -205,6 +205,18 @@ static void a_sum_during_backward_is_hidden(void **state) {
     assert_near(overlapped.between, plain.between, 0, 0);
 }
 
+/* A server gets the gradients of a step while the last sums still go out, so its line is busy all the time. */
+static void the_line_of_a_server_is_named(void **state) {
+    (void)state;
+    gs_simulation s = lenet(128, fabric);
+    s.flops = 1e13;
+    s.settings.sync = "ps";
+    const gs_simulated r = simulated(s);
+    assert_true(r.busy > 0.9);
+    assert_int_equal(r.busiest, 0);
+    assert_non_null(strstr(r.bottleneck, "the line"));
+}
+
 /* A worker that pauses in every step holds up all; the pauses are those of `train`. */
 static void pauses_hold_up_all(void **state) {
     (void)state;
@@ -325,7 +337,7 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(all_schemes_send_what_they_say),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(infinite_links_leave_compute),
-         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
-         cmocka_unit_test(layouts_send_what_their_formulas_say), cmocka_unit_test(the_optimum_is_one),
-         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
-         cmocka_unit_test(bad_use_is_told))
+         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
+         cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(the_optimum_is_one), cmocka_unit_test(a_second_run_says_the_same),
+         cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))
