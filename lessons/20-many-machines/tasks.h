@@ -81,7 +81,7 @@ enum { LAB_GROUP = 4096 /* ranks in a group, at most */ };
  * from host to host is to be little, and in few rounds:
  *
  *     each host sends out no more than 2 (H - 1) / H times the array (H hosts; but for rounding to whole floats)
- *     2 (each - 1) + 2 (H - 1) rounds
+ *     2 (each - 1) + 2 (H - 1) rounds, in each of which a rank sends one message at most (gs_sync_round begins one)
  *
  * You may call the two group functions above. */
 gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count);
