@@ -102,17 +102,17 @@ static gs_status compare(const step_case *k, const gs_comm *c, int steps, const 
     expect(k, steps, wanted, wanted_velocity);
     for (size_t i = 0; i < own.count; i++)
         LAB_CHECK(velocity[i] == (float)wanted_velocity[own.first + i],
-                  "%d ranks, %zu weights, rate %g, momentum %g, scale %g, after step %d: velocity %zu, of "
+                  "%d rank%s, %zu weight%s, rate %g, momentum %g, scale %g, after step %d: velocity %zu, of "
                   "weight %zu: expected %g, got %g",
-                  k->ranks, k->count, k->rate, k->momentum, k->scale, steps, i, own.first + i,
-                  wanted_velocity[own.first + i], (double)velocity[i]);
+                  k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), k->rate, k->momentum,
+                  k->scale, steps, i, own.first + i, wanted_velocity[own.first + i], (double)velocity[i]);
     for (size_t i = 0; i < k->count; i++)
         LAB_CHECK(
             weights[i] == (float)wanted[i],
-            "%d ranks, %zu weights, rate %g, momentum %g, scale %g, after step %d: weight %zu, which rank "
+            "%d rank%s, %zu weight%s, rate %g, momentum %g, scale %g, after step %d: weight %zu, which rank "
             "%zu updates: expected %g, got %g",
-            k->ranks, k->count, k->rate, k->momentum, k->scale, steps, i, i / own.count, wanted[i],
-            (double)weights[i]);
+            k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), k->rate, k->momentum, k->scale,
+            steps, i, i / own.count, wanted[i], (double)weights[i]);
     return GS_OK;
 }
 
@@ -140,8 +140,8 @@ static gs_status run_rank(gs_comm *c, void *context) {
         const double most = 2.0 * 4 * (double)k->count * (k->ranks - 1) / k->ranks;
         LAB_CHECK_HINT(
             counts.sent <= most + 1e-6, "who needs which part of the sum? And of the new weights?",
-            "%d ranks, %zu weights: a step sends %.0f bytes; wanted at most %.0f, as an all-reduce", k->ranks,
-            k->count, counts.sent, most);
+            "%d rank%s, %zu weight%s: a step sends %.0f bytes; wanted at most %.0f, as an all-reduce",
+            k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), counts.sent, most);
         GS_TRY(lab_meet(c));
     }
     return GS_OK;
