@@ -289,6 +289,20 @@ static void the_command_predicts_runs_and_compares(void **state) {
     unsetenv("XDG_DATA_HOME");
 }
 
+static void a_word_may_have_spaces_in_quotes(void **state) {
+    const gs_box box = {.id = "7a",
+                        .unit = "",
+                        .scale = 1,
+                        .runs = {{"printf %s; 'a  b' c '' 7", "^a  b;c;;([0-9]+);$"}},
+                        .run_count = 1};
+    gs_ran ran = {0};
+    char outcome[40];
+    (void)state;
+    assert_ok(gs_outcome_run(&box, ".", "gradsum", &ran, outcome, sizeof outcome));
+    assert_string_equal(outcome, "7");
+    gs_ran_free(&ran);
+}
+
 static void it_asks_in_a_terminal(void **state) {
     char *output;
     (void)state;
@@ -324,4 +338,5 @@ GS_TESTS(lesson, cmocka_unit_test(a_readme_and_its_questions_agree),
          cmocka_unit_test(wrong_questions_are_named), cmocka_unit_test(answers_are_numbers_or_choices),
          cmocka_unit_test(outcomes_are_found), cmocka_unit_test(a_prediction_is_compared),
          cmocka_unit_test(predictions_are_kept), cmocka_unit_test(the_command_predicts_runs_and_compares),
-         cmocka_unit_test(it_asks_in_a_terminal), cmocka_unit_test(wrong_words_are_named))
+         cmocka_unit_test(a_word_may_have_spaces_in_quotes), cmocka_unit_test(it_asks_in_a_terminal),
+         cmocka_unit_test(wrong_words_are_named))

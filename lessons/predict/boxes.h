@@ -33,7 +33,7 @@ typedef struct gs_box {
     double near;  /* a number this near, in parts of the outcome, is right */
     double scale; /* of what is found: 1e-6 makes MB of bytes */
     struct {
-        const char *command; /* words between spaces; "gradsum" is this program */
+        const char *command; /* words between spaces, or 'in quotes'; "gradsum" is this program */
         const char *find;    /* a POSIX extended expression; its first group is what is found */
     } runs[GS_BOX_RUNS];
     int run_count;

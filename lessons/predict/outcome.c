@@ -91,21 +91,31 @@ static gs_status run_words(const gs_box *box, const char *tree, const char *cons
     return gs_fail(GS_E_FILE, "%s: '%s ...' failed; your prediction is kept", box->id, words[0]);
 }
 
+/* Cuts a command at its spaces; not within '...', which loses its marks. */
+static int cut(char *line, const char **words) {
+    int count = 0;
+    for (char *at = line + strspn(line, " "); *at && count < WORDS; at += strspn(at, " ")) {
+        const bool quoted = *at == '\'';
+        words[count++] = at += quoted;
+        at += strcspn(at, quoted ? "'" : " ");
+        if (*at) *at++ = '\0';
+    }
+    return count;
+}
+
 /* A program of the lesson, build/lessons/05/experiment, is built first. */
 static gs_status run_command(const gs_box *box, const char *command, const char *tree, const char *program,
                              char *output) {
-    char line[1000], *rest, *words[WORDS + 1] = {NULL};
-    int count = 0;
+    char line[1000];
+    const char *words[WORDS + 1] = {NULL};
     snprintf(line, sizeof line, "%s", command);
-    for (char *word = strtok_r(line, " ", &rest); word && count < WORDS; word = strtok_r(NULL, " ", &rest))
-        words[count++] = word;
-    if (count == 0) return gs_fail(GS_E_FORMAT, "%s: an empty command", box->id);
+    if (cut(line, words) == 0) return gs_fail(GS_E_FORMAT, "%s: an empty command", box->id);
     printf("\n$ %s\n", command);
     fflush(stdout);
     const char *const make[] = {"make", "--no-print-directory", "-s", words[0], NULL};
     if (strncmp(words[0], "build/lessons/", 14) == 0) GS_TRY(run_words(box, tree, make, output));
-    if (strcmp(words[0], "gradsum") == 0) words[0] = (char *)program;
-    GS_TRY(run_words(box, tree, (const char *const *)words, output));
+    if (strcmp(words[0], "gradsum") == 0) words[0] = program;
+    GS_TRY(run_words(box, tree, words, output));
     show(output);
     return GS_OK;
 }

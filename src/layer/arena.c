@@ -2,22 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "core/memory.h"
-
-enum { LINE = 16 /* floats of a cache line */ };
-
-int gs_lives_add(gs_lives *l, size_t floats, int born, int dies) {
-    if (!gs_grow(&l->life, l->count, &l->room, sizeof *l->life)) return -1;
-    /* one line more, as each allocation has: operators may read a vector that begins inside */
-    const size_t whole = (floats + 2 * LINE - 1) / LINE * LINE;
-    l->life[l->count] = (gs_life){.floats = whole, .born = born, .away = born, .back = born, .dies = dies};
-    return (int)l->count++;
-}
-
-void gs_lives_free(gs_lives *l) {
-    free(l->life);
-    *l = (gs_lives){0};
-}
 
 static bool lives_within(const gs_life *l, int first, int last) {
     return (l->born <= last && first <= l->away) ||
@@ -102,7 +86,7 @@ static size_t place_in_order(gs_lives *l, int (*order)(const void *, const void 
 gs_status gs_lives_place(gs_lives *l, size_t most, size_t *end) {
     gs_life **all = calloc(l->count + 1, sizeof *all);
     const gs_life **busy = calloc(l->count + 1, sizeof *busy);
-    most = most / LINE * LINE;
+    most = most / GS_LIFE_LINE * GS_LIFE_LINE;
     if (all && busy) {
         const size_t first = place_in_order(l, by_birth, all, busy, most);
         *end = place_in_order(l, by_size, all, busy, most);

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include "core/error.h"
 
-enum { GS_FOREVER = 1 << 30 };
+enum { GS_FOREVER = 1 << 30, GS_LIFE_LINE = 16 /* floats of a cache line: places are multiples of it */ };
 
 /* A buffer, needed from step `born` to step `dies`, both included; where `back` is later than `away`, not in the steps
  * between these two. Then its content is made twice (recompute.h). */

@@ -2,19 +2,6 @@
 
 #include <math.h>
 
-void gs_loss_scale_step(gs_loss_scale *s, bool finite) {
-    s->used = s->scale;
-    s->skipped = !finite;
-    s->good = finite ? s->good + 1 : 0;
-    if (!finite) {
-        s->skips++;
-        if (s->scale > GS_LOSS_SCALE_LEAST) s->scale /= 2;
-    } else if (s->good == GS_LOSS_SCALE_STEPS) {
-        s->good = 0;
-        if (s->scale < GS_LOSS_SCALE_MOST) s->scale *= 2;
-    }
-}
-
 bool gs_loss_scale_is_valid(double scale, uint64_t good) {
     int exponent;
     const double fraction = frexp(scale, &exponent);

@@ -1,0 +1,155 @@
+/* Lesson 15: the list of its tasks, and the checks of the arena. check_rows.c has those of rows of layers and of the
+ * scale of the loss. */
+#include "check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- lives ---- */
+
+enum { MOST_LIVES = 9, STEPS = 12 };
+
+typedef struct lives_case {
+    size_t count;
+    gs_life life[MOST_LIVES];
+} lives_case;
+
+#define PLAIN(floats_, born_, dies_)                                                                         \
+    { floats_, born_, born_, born_, dies_, 0 }
+
+static bool needed(const gs_life *l, int step) {
+    return (step >= l->born && step <= l->away) || (step >= l->back && step <= l->dies);
+}
+
+/* "5 floats in steps 0 to 3; 2 in 1 to 2 and 5 to 6" */
+static const char *text_of(const gs_life *life, size_t count, bool places) {
+    static char texts[2][900]; /* of those that are placed, and of others */
+    char *text = texts[places];
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const gs_life *l = &life[i];
+        used += (size_t)snprintf(text + used, sizeof *texts - used, "%s%zu float%s", i > 0 ? "; " : "",
+                                 l->floats, gs_s(l->floats));
+        if (places) used += (size_t)snprintf(text + used, sizeof *texts - used, " at %zu", l->at);
+        if (gs_life_has_gap(l))
+            used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d and %d to %d",
+                                     l->born, l->away, l->back, l->dies);
+        else
+            used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d", l->born, l->dies);
+    }
+    return text;
+}
+
+static lives_case drawn_lives(unsigned row, size_t i) {
+    lives_case k = {.count = 2 + lab_pick(row, 1000 * i, MOST_LIVES - 1)};
+    for (size_t j = 0; j < k.count; j++) {
+        const size_t at = 1000 * i + 10 * j + 1;
+        gs_life *l = &k.life[j];
+        l->floats = 1 + lab_pick(row, at, 9);
+        l->born = l->away = l->back = (int)lab_pick(row, at + 1, STEPS - 1);
+        l->dies = l->born + (int)lab_pick(row, at + 2, (size_t)(STEPS - l->born));
+        const int length = l->dies - l->born;
+        if (length < 3 || lab_pick(row, at + 3, 2) == 0) continue;
+        l->away = l->born + (int)lab_pick(row, at + 4, (size_t)length - 1);
+        l->back = l->away + 2 + (int)lab_pick(row, at + 5, (size_t)(l->dies - l->away - 1));
+    }
+    return k;
+}
+
+/* ---- 15.1 ---- */
+
+static gs_status check_least(const lives_case *k) {
+    size_t most = 0;
+    for (int step = 0; step < STEPS; step++) {
+        size_t sum = 0;
+        for (size_t i = 0; i < k->count; i++) sum += needed(&k->life[i], step) ? k->life[i].floats : 0;
+        if (sum > most) most = sum;
+    }
+    const gs_lives l = {(gs_life *)k->life, k->count, k->count};
+    const size_t got = gs_lives_least(&l);
+    LAB_CHECK(got == most, "%s: got %zu, expected %zu", text_of(k->life, k->count, false), got, most);
+    return GS_OK;
+}
+
+static gs_status what_is_needed_at_once(void) {
+    static const lives_case cases[] = {
+        {1, {PLAIN(5, 0, 3)}},
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 3, 6)}},
+        {3, {PLAIN(5, 0, 1), PLAIN(4, 2, 5), PLAIN(3, 4, 6)}},
+        {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},
+        {3, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5), PLAIN(3, 3, 6)}},
+        {3, {{5, 2, 3, 8, 9, 0}, PLAIN(4, 0, 1), PLAIN(3, 7, 8)}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_least(&cases[i]));
+    for (size_t i = 0; i < 60; i++) {
+        const lives_case drawn = drawn_lives(LEAST_ROW, i);
+        GS_TRY(check_least(&drawn));
+    }
+    return GS_OK;
+}
+
+/* ---- 15.2 ---- */
+
+static bool is_free(const gs_life *it, size_t at, const gs_life *placed, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const gs_life *o = &placed[i];
+        bool both = false;
+        for (int step = 0; step < STEPS; step++) both = both || (needed(it, step) && needed(o, step));
+        if (both && at < o->at + o->floats && o->at < at + it->floats) return false;
+    }
+    return true;
+}
+
+/* Each buffer is placed behind those before it, at the place that is right, whatever came out. */
+static gs_status check_places(lives_case k) {
+    gs_life *list[MOST_LIVES];
+    for (size_t i = 0; i < k.count; i++) {
+        size_t wanted = 0;
+        list[i] = &k.life[i];
+        while (!is_free(&k.life[i], wanted, k.life, i)) wanted++;
+        const size_t got = lowest_place(&k.life[i], list, i);
+        LAB_CHECK(got == wanted, "placed: %s; then %s: got place %zu, expected %zu",
+                  i > 0 ? text_of(k.life, i, true) : "none", text_of(&k.life[i], 1, false), got, wanted);
+        k.life[i].at = wanted;
+    }
+    return GS_OK;
+}
+
+static gs_status the_lowest_place(void) {
+    static const lives_case cases[] = {
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 2, 6)}},                                 /* beside it */
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},                                 /* over it */
+        {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(5, 4, 9)}}, /* in a hole that suits */
+        {4,
+         {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(6, 4, 9)}}, /* in none, as it is too small */
+        {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* behind two of them */
+        {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i]));
+    for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lives(PLACE_ROW, i)));
+    return GS_OK;
+}
+
+const char *const lab_may_call[] = {NULL};
+
+const lab_task lab_tasks[] = {
+    {"15.1", "the arena: what is needed at the same time", 2, what_is_needed_at_once,
+     "draw a bar for each buffer over the steps, and add up what stands above each step. A bar may have a "
+     "gap"},
+    {"15.2", "the arena: the lowest place that is free", 3, the_lowest_place,
+     "only who is needed in the same step is in the way. A hole must be as large as the buffer; behind the "
+     "one that is "
+     "in the way another may be"},
+    {"15.3", "recompute: peak, share done again, the best segment", 2, lab_check_recompute,
+     "of 9 layers with k = 3, which three y are kept? How many others are there at most? Which segment's "
+     "backward "
+     "begins when its forward has just ended?"},
+    {"15.4", "offload: when forward is over", 2, lab_check_offload,
+     "draw two rows: layers above, copies below. With 2 buffers, whose copy does layer 2 wait for?"},
+    {"15.5", "the scale of the loss", 1, lab_check_loss_scale,
+     "one update that is left out ends a row of good ones. Both limits are powers of two: at one of them the "
+     "scale stays"},
+    {0},
+};

@@ -1,0 +1,198 @@
+/* Lesson 15: the checks of rows of layers, and of the scale of the loss. What is wanted is found by going through a
+ * step as it would run, and not by formulas. */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 13 };
+
+/* ---- 15.3 ---- */
+
+typedef struct row_case {
+    int layers;
+    size_t y[MOST_LAYERS];
+    double flops[MOST_LAYERS];
+} row_case;
+
+static const char *text_of(const row_case *k) {
+    static char text[300];
+    size_t used = (size_t)snprintf(text, sizeof text, "%d layer%s, y of", k->layers, gs_s((size_t)k->layers));
+    for (int i = 0; i < k->layers; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %zu", k->y[i]);
+    used += (size_t)snprintf(text + used, sizeof text - used, ", operations");
+    for (int i = 0; i < k->layers; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %g", k->flops[i]);
+    return text;
+}
+
+/* A step: forward, then backward of each segment, the last first. there[i]: is y of layer i in memory? */
+static size_t run_step(const row_case *c, int k, double *again) {
+    bool there[MOST_LAYERS] = {false};
+    size_t most = 0;
+    double all = 0, twice = 0;
+    for (int end = c->layers; end > 0;) {
+        const int first = (end - 1) / k * k;
+        size_t sum = 0;
+        for (int i = 0; i < c->layers; i++) {
+            there[i] = (i % k == k - 1 || i == c->layers - 1) || (i >= first && i < end);
+            sum += there[i] ? c->y[i] : 0;
+        }
+        for (int i = first; i < end - 1 && end < c->layers; i++) twice += c->flops[i];
+        if (sum > most) most = sum;
+        end = first;
+    }
+    for (int i = 0; i < c->layers; i++) all += c->flops[i];
+    *again = twice / all;
+    return most;
+}
+
+static gs_status check_row(const row_case *c) {
+    const row r = {c->layers, c->y, c->flops};
+    double again, least_again = 0;
+    size_t least = 0;
+    int best = 0;
+    for (int k = 1; k <= c->layers; k++) {
+        const size_t wanted = run_step(c, k, &again);
+        double got_again = -1;
+        const size_t got = recompute_peak(&r, k, &got_again);
+        LAB_CHECK(got == wanted, "%s, k = %d: got a peak of %zu, expected %zu", text_of(c), k, got, wanted);
+        LAB_CHECK(fabs(got_again - again) <= 1e-9,
+                  "%s, k = %d: got a share of %.6g that is done again, expected %.6g", text_of(c), k,
+                  got_again, again);
+        if (best == 0 || wanted < least || (wanted == least && again < least_again))
+            best = k, least = wanted, least_again = again;
+    }
+    const int got = best_segment(&r);
+    LAB_CHECK_HINT(got == best, "try all k from 1 on; of equal peaks take the one that does less again.",
+                   "%s: got %d as the best k, expected %d", text_of(c), got, best);
+    return GS_OK;
+}
+
+gs_status lab_check_recompute(void) {
+    static const row_case cases[] = {
+        {1, {5}, {1}},
+        {2, {5, 3}, {1, 2}},
+        {4, {1, 1, 1, 1}, {1, 1, 1, 1}},
+        {9, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}},
+        {5, {9, 1, 1, 4, 2}, {1, 2, 3, 4, 5}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_row(&cases[i]));
+    for (size_t i = 0; i < 20; i++) {
+        row_case drawn = {.layers = 2 + (int)lab_pick(K_ROW, i, MOST_LAYERS - 1)};
+        for (int j = 0; j < drawn.layers; j++) {
+            drawn.y[j] = 1 + lab_pick(Y_ROW, MOST_LAYERS * i + (size_t)j, 6);
+            drawn.flops[j] = (double)(1 + lab_pick(FLOPS_ROW, MOST_LAYERS * i + (size_t)j, 9));
+        }
+        GS_TRY(check_row(&drawn));
+    }
+    return GS_OK;
+}
+
+/* ---- 15.4 ---- */
+
+typedef struct offload_case {
+    int layers, buffers;
+    double seconds[MOST_LAYERS], bytes[MOST_LAYERS], bandwidth;
+} offload_case;
+
+/* Second by second: one layer and one copy may be under way. Everything takes whole seconds. */
+static void run_forward(const offload_case *c, double *copied, double *done) {
+    int layer = 0, copy = 0, computed = 0; /* layers begun or done; copies done; layers done */
+    double layer_left = 0, copy_left = 0;
+    bool computing = false, copying = false;
+    for (double now = 0; copy < c->layers; now += 1) {
+        if (!copying && copy < computed) copying = true, copy_left = c->bytes[copy] / c->bandwidth;
+        if (!computing && layer < c->layers && layer - c->buffers < copy)
+            computing = true, layer_left = c->seconds[layer++];
+        if (computing && --layer_left <= 0) computing = false, computed++, *done = now + 1;
+        if (copying && --copy_left <= 0) copying = false, copied[copy++] = now + 1;
+    }
+}
+
+static gs_status check_forward(const offload_case *c) {
+    const offload o = {c->layers, c->buffers, c->seconds, c->bytes, c->bandwidth};
+    double wanted[MOST_LAYERS] = {0}, got[MOST_LAYERS], done = 0;
+    char text[400];
+    size_t used = (size_t)snprintf(text, sizeof text, "%d buffer%s, %g byte%s/s, layers of", c->buffers,
+                                   gs_s((size_t)c->buffers), c->bandwidth, gs_s((size_t)c->bandwidth));
+    for (int i = 0; i < c->layers; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %g s and %g bytes", i > 0 ? "," : "",
+                                 c->seconds[i], c->bytes[i]);
+    for (int i = 0; i < c->layers; i++) got[i] = -1;
+    run_forward(c, wanted, &done);
+    const double over = offload_forward(&o, got);
+    for (int i = 0; i < c->layers; i++)
+        LAB_CHECK(fabs(got[i] - wanted[i]) <= 1e-9, "%s: y of layer %d is copied after %g s, expected %g s",
+                  text, i, got[i], wanted[i]);
+    LAB_CHECK(fabs(over - done) <= 1e-9, "%s: the last layer is done after %g s, expected %g s", text, over,
+              done);
+    return GS_OK;
+}
+
+gs_status lab_check_offload(void) {
+    static const offload_case cases[] = {
+        {1, 1, {3}, {2}, 1},
+        {2, 2, {3, 3}, {2, 2}, 1},       /* hidden */
+        {2, 1, {3, 3}, {2, 2}, 1},       /* one buffer: nothing can be hidden */
+        {3, 2, {1, 1, 1}, {4, 4, 4}, 1}, /* copies are slower than layers */
+        {3, 2, {1, 1, 1}, {4, 4, 4}, 2},
+        {3, 3, {1, 5, 1}, {2, 2, 2}, 1}, /* a copy waits for its layer */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_forward(&cases[i]));
+    for (size_t i = 0; i < 60; i++) {
+        offload_case drawn = {.layers = 1 + (int)lab_pick(BUFFERS_ROW, 3 * i, MOST_LAYERS - 4),
+                              .buffers = 1 + (int)lab_pick(BUFFERS_ROW, 3 * i + 1, 4),
+                              .bandwidth = (double)(1 + lab_pick(BUFFERS_ROW, 3 * i + 2, 3))};
+        for (int j = 0; j < drawn.layers; j++) {
+            drawn.seconds[j] = (double)(1 + lab_pick(SECONDS_ROW, MOST_LAYERS * i + (size_t)j, 6));
+            drawn.bytes[j] =
+                drawn.bandwidth * (double)(1 + lab_pick(BYTES_ROW, MOST_LAYERS * i + (size_t)j, 6));
+        }
+        GS_TRY(check_forward(&drawn));
+    }
+    return GS_OK;
+}
+
+/* ---- 15.5 ---- */
+
+static gs_status check_scale(gs_loss_scale s, bool finite) {
+    gs_loss_scale got = s, wanted = {.scale = s.scale, .used = s.scale, .skipped = !finite, .skips = s.skips};
+    if (finite) {
+        wanted.good = s.good + 1;
+        if (wanted.good >= GS_LOSS_SCALE_STEPS) {
+            wanted.good = 0;
+            if (s.scale < GS_LOSS_SCALE_MOST) wanted.scale = 2 * s.scale;
+        }
+    } else {
+        wanted.skips++;
+        if (s.scale > GS_LOSS_SCALE_LEAST) wanted.scale = s.scale / 2;
+    }
+    gs_loss_scale_step(&got, finite);
+    char text[120];
+    snprintf(text, sizeof text, "scale %g, %u good, %llu skipped; a step that is %sfinite", (double)s.scale,
+             s.good, (unsigned long long)s.skips, finite ? "" : "not ");
+    LAB_CHECK(got.scale == wanted.scale, "%s: scale becomes %g, expected %g", text, (double)got.scale,
+              (double)wanted.scale);
+    LAB_CHECK(got.good == wanted.good, "%s: good becomes %u, expected %u", text, got.good, wanted.good);
+    LAB_CHECK(got.used == wanted.used, "%s: used becomes %g, expected %g", text, (double)got.used,
+              (double)wanted.used);
+    LAB_CHECK(got.skipped == wanted.skipped, "%s: skipped becomes %d, expected %d", text, got.skipped,
+              wanted.skipped);
+    LAB_CHECK(got.skips == wanted.skips, "%s: skips becomes %llu, expected %llu", text,
+              (unsigned long long)got.skips, (unsigned long long)wanted.skips);
+    return GS_OK;
+}
+
+gs_status lab_check_loss_scale(void) {
+    static const float scales[] = {GS_LOSS_SCALE_FIRST, GS_LOSS_SCALE_LEAST, GS_LOSS_SCALE_MOST, 1, 2048};
+    static const uint32_t good[] = {0, 5, GS_LOSS_SCALE_STEPS - 2, GS_LOSS_SCALE_STEPS - 1};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        for (size_t j = 0; j < sizeof good / sizeof *good; j++)
+            for (int finite = 1; finite >= 0; finite--) {
+                const uint64_t skips = lab_pick(FINITE_ROW, 10 * i + j, 9);
+                GS_TRY(check_scale((gs_loss_scale){scales[i], good[j], 1, j % 2, skips}, finite));
+            }
+    return GS_OK;
+}

@@ -1,0 +1,77 @@
+#!/bin/sh
+# The figures of this lesson, in about a minute and a half. The first two are rehearsals (gradsum memory).
+# sh figures.sh [ledger] [recompute] [precision] [offload]: only these. $GRADSUM: the program, if not build/gradsum.
+cd "$(dirname "$0")/../.." || exit 1
+gradsum=${GRADSUM:-build/gradsum} here=lessons/15-memory
+words=$*
+wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+deep="flatten, 64 x (linear 64, tanh), linear 10"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# 1. the ledger: for what?
+wanted ledger && {
+    echo "# gradsum memory --threads 1 ...                                        MB at the peak"
+    echo "#                                                weights  gradients  optimizer  activations  total"
+    for run in "--model mlp --batch 128" "--model resnet20 --data colour-fashion-small --batch 128" \
+        "--model resnet20 --data colour-fashion-small --batch 64" \
+        "--model resnet20 --data colour-fashion-small --batch 16" \
+        "--model gpt --data jargon --batch 12 --optimizer adam"; do
+        # shellcheck disable=SC2086
+        $gradsum memory --threads 1 $run | awk -v run="$run" 'NF == 2 { kind[$1] = $2 }
+            END { printf "%s\n  %56.2f %10.2f %10.2f %12.2f %6.1f\n", run, kind["weights"], kind["gradients"],
+                  kind["optimizer"], kind["activations"], kind["total"] }'
+    done
+} >"$here/figure-ledger.txt"
+
+# 2. computed again
+wanted recompute && {
+    echo "# gradsum memory --model \"$deep\" --batch 256 --threads 1 --recompute K"
+    echo "#     K  activations, MB  64 KB each: kept + inner  forward again"
+    for k in none 2 4 8 16 32 64 128; do
+        option=$([ $k = none ] || echo "--recompute $k")
+        # shellcheck disable=SC2086
+        $gradsum memory --model "$deep" --batch 256 --threads 1 $option >"$work/out"
+        again=$($gradsum train --model "$deep" --batch 256 --threads 1 --steps 1 $option 2>/dev/null |
+            sed -n 's/.*backward repeats \([0-9]*\) %.*/\1 %/p')
+        awk -v k=$k -v again="${again:-0 %}" '$1 == "activations" { mb = $2 }
+            END { pairs = k == "none" ? 1 : k / 2
+                  printf "%7s %16.2f %20d + %-9d %9s\n", k, mb, 64 / pairs, pairs - 1, again }' "$work/out"
+    done
+} >"$here/figure-recompute.txt"
+
+# 3. 16 bits: does it learn as well?
+wanted precision && {
+    echo "# gradsum train --model lenet --threads 1 --epochs 3 --precision P"
+    echo "#     test accuracy, seeds 1, 2, 3, 4, 5      updates left out"
+    for precision in f32 bf16 f16; do
+        for seed in 1 2 3 4 5; do
+            $gradsum train --model lenet --threads 1 --epochs 3 --seed $seed --precision $precision \
+                >"$work/out" 2>"$work/err" || exit 1
+            echo "$(sed -n 's/^done .* test accuracy \([0-9.]*\) %.*/\1/p' "$work/out")" \
+                "$(grep -c 'update is left out' "$work/err")"
+        done | awk -v p=$precision '{ line = line sprintf(" %5.1f", $1); out = out sprintf(" %d", $2) }
+            END { printf "%-5s%s       %s\n", p, line, out }'
+    done
+} >"$here/figure-precision.txt"
+
+# 4. kept elsewhere: the file lies in the system's memory, so this is the speed of copying.
+wanted offload && {
+    echo "# gradsum train --model MODEL --threads 1 --batch B --steps 8 --offload activations, three runs each"
+    echo "# model           B  peak of the ledger, MB: without, with    hidden %"
+    for run in "$deep:256" "resnet20:64"; do
+        model=${run%:*} batch=${run##*:} data= name=deep
+        [ "$model" = resnet20 ] && data="--data colour-fashion-small" name=resnet20
+        # shellcheck disable=SC2086
+        set -- --model "$model" $data --threads 1 --batch $batch
+        without=$($gradsum memory "$@" | awk '$1 == "total" { print $2; exit }')
+        with=$($gradsum memory "$@" --offload activations | awk '$1 == "total" { print $2; exit }')
+        hidden=
+        for i in 1 2 3; do
+            $gradsum train "$@" --steps 8 --offload activations >"$work/out" || exit 1
+            hidden="$hidden $(tr -s ' \n' '  ' <"$work/out" | sed -n 's/.*; \([0-9]*\) % of the time to bring.*/\1/p')"
+        done
+        printf '%-12s %6d %27s %7s         %s\n' "$name" "$batch" "$without" "$with" "$hidden"
+    done
+} >"$here/figure-offload.txt"
+exit 0
