@@ -12,6 +12,7 @@ known="$known 20a=84.7 20b=3996 21a=11.7 21b=1.9 21c=yes"
 known="$known 18a=20 18c=2 19b=1"
 wrong=0
 export XDG_DATA_HOME=$folder # which must be an absolute path
+known="$known 22a=2 22b=yes"
 fail() { echo "predict: $1" >&2; wrong=1; }
 
 if [ $# = 0 ]; then
