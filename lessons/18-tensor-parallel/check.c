@@ -157,8 +157,7 @@ const lab_task lab_tasks[] = {
      "them."},
     {"18.3", "backward of a pair", 2, lab_check_backward,
      "forward of the first layer copies x to all ranks; the gradient of a copy is a sum. The dy of the "
-     "second is whole "
-     "on all ranks, and so is the db that each makes of it."},
+     "second is whole on all ranks, and so is the db that each makes of it."},
     {"18.4", "the loss of a divided vocabulary", 3, lab_check_words,
      "the largest and the sum are those of all words; the label's word is on one rank."},
     {"18.5", "what it costs: sums and bytes of a step", 1, check_costs,
