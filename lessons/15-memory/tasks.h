@@ -2,7 +2,8 @@
  *
  * From src/layer/arena.h: a gs_life is a buffer of `floats` floats. It is needed in the steps from `born` to `away` and
  * in those from `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
- * in it is made twice (--recompute). A buffer without a gap has away = back = born. */
+ * in it is made twice (--recompute). A buffer without a gap has away = back = born. A network may have any number of
+ * steps, and dies may be GS_FOREVER. A size or a place may be larger than an int can hold. */
 #pragma once
 
 #include "lab.h"
