@@ -120,18 +120,21 @@ static bool is_free(const gs_life *it, size_t at, const gs_life *placed, size_t 
     return true;
 }
 
-/* Each buffer is placed behind those before it, at the place that is right, whatever came out. */
-static gs_status check_places(lives_case k, bool is_far) {
-    gs_life *list[MOST_LIVES];
+/* Each buffer is placed behind those before it, at the place that is right, whatever came out. `backwards`: those that
+ * have their places are handed over in the opposite order, as any order may come. */
+static gs_status check_places(lives_case k, bool is_far, bool backwards) {
     for (size_t i = 0; i < k.count; i++) {
+        const lives_case shown = is_far ? far(k) : k;
+        gs_life placed[MOST_LIVES], *list[MOST_LIVES];
         size_t wanted = 0;
-        lives_case shown = is_far ? far(k) : k;
-        for (size_t j = 0; j < i; j++) list[j] = &shown.life[j];
+        for (size_t j = 0; j < i; j++) {
+            placed[j] = shown.life[backwards ? i - 1 - j : j];
+            list[j] = &placed[j];
+        }
         while (!is_free(&k.life[i], wanted, k.life, i)) wanted++;
         const size_t got = lowest_place(&shown.life[i], list, i), place = is_far ? wanted * FAR : wanted;
         LAB_CHECK(got == place, "placed: %s; then %s: got place %zu, expected %zu",
-                  i > 0 ? text_of(shown.life, i, true) : "none", text_of(&shown.life[i], 1, false), got,
-                  place);
+                  i > 0 ? text_of(placed, i, true) : "none", text_of(&shown.life[i], 1, false), got, place);
         k.life[i].at = wanted;
     }
     return GS_OK;
@@ -147,8 +150,12 @@ static gs_status the_lowest_place(void) {
         {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* behind two of them */
         {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i], false));
-    for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lives(PLACE_ROW, i), i >= 40));
+    static const lives_case tower = {7,
+                                     {PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9),
+                                      PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9)}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i], false, false));
+    GS_TRY(check_places(tower, false, true));
+    for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lives(PLACE_ROW, i), i >= 40, i % 2));
     return GS_OK;
 }
 

@@ -26,7 +26,7 @@ size_t gs_lives_least(const gs_lives *l);
 
 /* Task 15.2. `count` buffers have their places: placed[i]->at is where buffer i begins, in floats. The lowest place at
  * which `it` overlaps with none of those that are needed in a step in which it is needed too (meet_in_time). Buffers
- * that are never needed together may overlap. */
+ * that are never needed together may overlap. The list has no order. */
 size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count);
 
 /* A row of layers. Forward of layer i does flops[i] operations and makes y[i] numbers; backward of layer i needs them
