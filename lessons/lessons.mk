@@ -143,7 +143,7 @@ lab-$(1): $$(B)/lessons/$(1)/grade
 	@$$< $$(or $$(LAB),lessons/$(2)/$$(if $$(SOLUTIONS),solution,lab).$(call lab_file,$(2))) $$(B)/lessons/$(1) \
 	    $$(if $$(JSON),--json)
 .PHONY: lab-$(1)
--include $$(wildcard $$(B)/lessons/$(1)/*.d) $$(patsubst %.c,$$(B)/%.d,$$(LAB_$(1)_WITH))
+-include $$(wildcard $$(B)/lessons/$(1)/*.d) $$(patsubst %.c,$$(B)/%.d,$$(filter %.c,$$(LAB_$(1)_WITH)))
 endef
 
 # Written by make itself, so that no shell takes the quotes out of the commands.

@@ -6,7 +6,8 @@
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
 #   - the solution gets all points, without a word
-#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is one
+#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is one,
+#     and tests/lessons/NN/run.sh finds it right, if there is one
 #   - kernels are graded without Oclgrind too, and the grader says that it is missing
 #   - each wrong answer of tests/lessons/NN/*.patch, made from the solution, loses exactly the tasks that it names:
 #         loses: 7.1 7.2            the tasks
@@ -104,6 +105,8 @@ check_solution() { # NN FILE
 
 # What the solution is a part of works as a whole. Run after check_solution, which has built it.
 check_commands() { # NN
+    [ ! -f "tests/lessons/$1/run.sh" ] || "tests/lessons/$1/run.sh" "$build" "$work/$1/gradsum" "$work" ||
+        fail "lab $1, with its solution: tests/lessons/$1/run.sh"
     [ -f "tests/lessons/$1/commands" ] || return
     while read -r arguments; do
         # shellcheck disable=SC2086

@@ -9,8 +9,10 @@ known="$known 8a=yes 10a=1 10b=0.5 12a=yes 13a=3 13b=1"
 known="$known 14a=10 14b=lower 15a=220 15c=yes"
 known="$known 16a=1 16b=7 16c=2.5 16d=1.5 17a=1 17b=66.6 17c=0.99 17d=0.25"
 known="$known 20a=84.7 20b=3996 21a=11.7 21b=1.9 21c=yes"
+known="$known 18a=20 18c=2 19b=1"
 wrong=0
 export XDG_DATA_HOME=$folder # which must be an absolute path
+known="$known 22a=2 22b=yes"
 fail() { echo "predict: $1" >&2; wrong=1; }
 
 if [ $# = 0 ]; then

@@ -1,0 +1,45 @@
+#!/bin/sh
+# figures.sh: makes the figures of this folder again, in about a minute. Run it from the source tree, on a machine that
+# does nothing else (for figure-layout.txt).
+set -eu
+gradsum=${GRADSUM:-build/gradsum}
+here=$(dirname "$0")
+four=cpu,cpu,cpu,cpu
+
+license() { "$gradsum" train --data text:LICENSE --threads 1 "$@" 2>&1; }
+sent() { license --steps 1 "$@" | sed -n 's/^sent *\([0-9,]*\) bytes.*/\1/p'; }
+
+{
+    echo "# gpt, 3 steps of 2 windows of 64 tokens: test loss; the beginning of the weights' sha256"
+    for workers in "cpu" "cpu,cpu --tensor 2" "cpu --exact" "cpu,cpu --tensor 2 --exact" "$four --tensor 4 --exact" \
+        "$four --tensor 2 --exact"; do
+        # shellcheck disable=SC2086
+        license --model gpt --batch 2 --steps 3 --devices $workers |
+            awk -v w="--devices $workers" '/^done/ { loss = $6 }
+                /^weights/ { printf "%-45s %s  %s\n", w, substr(loss, 1, 6), substr($3, 1, 16) }'
+    done
+} >"$here/figure-exact.txt"
+
+{
+    echo "# gpt, what a worker sends in a step, in bytes"
+    echo "# windows   2 workers --tensor 2   4 workers --tensor 4   2 workers, each its own windows"
+    for batch in 2 4 8; do
+        printf '  %-9d %-22s %-22s %s\n' $batch "$(sent --model gpt --batch $batch --devices cpu,cpu --tensor 2)" \
+            "$(sent --model gpt --batch $batch --devices $four --tensor 4)" \
+            "$(sent --model gpt --batch $batch --devices cpu,cpu --sync ring)"
+    done
+} >"$here/figure-bytes.txt"
+
+{
+    for workers in "cpu" "cpu,cpu --tensor 2" "$four --tensor 4"; do
+        echo "\$ gradsum memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers"
+        # shellcheck disable=SC2086
+        "$gradsum" memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers |
+            sed -n '/^MB at/,/^total/p'
+    done
+} >"$here/figure-memory.txt"
+
+{
+    echo "\$ gradsum layout --model gpt --data jargon --workers 4 --batch 12"
+    "$gradsum" layout --model gpt --data jargon --workers 4 --batch 12
+} >"$here/figure-layout.txt"

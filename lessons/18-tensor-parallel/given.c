@@ -1,0 +1,166 @@
+/* Lab 18, as given: `train --tensor T` with lab.c. Its cuts decide which worker has what of a tensor, its layers are
+ * those that a group divides, and its loss that of a divided vocabulary. All on the device "cpu".
+ */
+#include "tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "layer/tensor.h"
+#include "train/internal.h"
+
+/* ---- 18.1: what of a tensor is whose ---- */
+
+/* As gs_tensor_rows_of. A convolution has several floats in each column. */
+static lab_cut cut_of(const gs_param *p, int rank, int size) {
+    if (p->cut == GS_UNCUT) return (lab_cut){0, p->count, p->count, 1};
+    const size_t whole = (size_t)p->cut_whole, rows = (size_t)p->dims[0];
+    if (p->cut == GS_CUT_ROWS) return lab_rows_of(whole, p->count / rows, (size_t)p->cut_blocks, rank, size);
+    const size_t each = p->count / (rows * (size_t)p->dims[1]);
+    lab_cut c = lab_columns_of(rows, whole, rank, size);
+    c.first *= each, c.length *= each, c.step *= each;
+    return c;
+}
+
+/* What a wrong cut would read or write is not there: left out. */
+static bool fits(const gs_param *p, const lab_cut *c, size_t i, size_t *at) {
+    const size_t first = c->first + i * c->step;
+    size_t whole = p->count;
+    if (p->cut == GS_CUT_ROWS) whole = p->count / (size_t)p->dims[0] * (size_t)p->cut_whole;
+    if (p->cut == GS_CUT_COLUMNS) whole = p->count / (size_t)p->dims[1] * (size_t)p->cut_whole;
+    *at = first;
+    return first <= whole && c->length <= whole - first;
+}
+
+size_t gs_tensor_count(const gs_param *part, int rank, int size) {
+    const lab_cut c = cut_of(part, rank, size);
+    return c.count * c.length;
+}
+
+void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole) {
+    const lab_cut c = cut_of(part, rank, size);
+    size_t at;
+    for (size_t i = 0; i < c.count && (i + 1) * c.length <= part->count; i++)
+        if (fits(part, &c, i, &at)) memcpy(to + i * c.length, whole + at, c.length * sizeof *to);
+}
+
+void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole) {
+    const lab_cut c = cut_of(part, rank, size);
+    size_t at;
+    for (size_t i = 0; i < c.count; i++)
+        if (fits(part, &c, i, &at)) memcpy(whole + at, from + i * c.length, c.length * sizeof *whole);
+}
+
+/* ---- 18.2, 18.3: the layers ---- */
+
+static _Thread_local gs_comm *group; /* of the worker of this thread */
+
+/* False where nothing is to be computed: in a rehearsal, and before the group has met, in a warm-up. */
+static bool is_real(const gs_layer *l) {
+    const gs_worker *w = l->tensor->context;
+    group = w->group;
+    return !l->device->rehearses && group;
+}
+
+static float *floats_of(gs_mem m) {
+    return m.base ? (float *)m.base + m.at : NULL;
+}
+
+static lab_layer layer_of(const gs_layer *l, const gs_pass *pass) {
+    const gs_param *w = l->borrowed ? l->borrowed : &l->param[0];
+    return (lab_layer){.n = gs_layer_tokens(l, pass),
+                       .in = (size_t)l->in.c,
+                       .out = (size_t)l->out.c,
+                       .w = floats_of(w->w),
+                       .b = l->params > 1 ? floats_of(l->param[1].w) : NULL};
+}
+
+static gs_status check_device(const gs_device *d) {
+    if (!d->ops->host_memory) return gs_fail(GS_E_USAGE, "lab 18 trains on the CPU: --device cpu");
+    if (d->precision == GS_PRECISION_F32) return GS_OK;
+    return gs_fail(GS_E_USAGE, "lab 18 computes in f32; wanted no --precision");
+}
+
+gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y,
+                                   const gs_epilogue *then) {
+    (void)then; /* always empty: no activation is fused into the student's layers */
+    GS_TRY(check_device(l->device));
+    const lab_layer mine = layer_of(l, pass);
+    l->x = x;
+    *y = l->y;
+    if (!is_real(l)) return GS_OK;
+    const bool second = l->role == GS_TENSOR_ROWS;
+    return (second ? lab_second_forward : lab_first_forward)(group, &mine, floats_of(x), floats_of(l->y));
+}
+
+gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx,
+                                    const gs_epilogue *then) {
+    (void)then;
+    const gs_backend *ops = l->device->ops;
+    const lab_layer mine = layer_of(l, pass);
+    const gs_param *w = l->borrowed ? l->borrowed : &l->param[0];
+    float *db = l->params > 1 ? floats_of(l->param[1].dw) : NULL;
+    *dx = l->dx;
+    if (!is_real(l)) return GS_OK;
+    if (pass->fresh) GS_TRY(ops->fill(l->device, w->dw, 0, mine.out * mine.in));
+    if (pass->fresh && db) GS_TRY(ops->fill(l->device, l->param[1].dw, 0, mine.out));
+    const bool second = l->role == GS_TENSOR_ROWS;
+    return (second ? lab_second_backward : lab_first_backward)(group, &mine, floats_of(dy), floats_of(l->x),
+                                                               l->needs_dx ? floats_of(l->dx) : NULL,
+                                                               floats_of(w->dw), db);
+}
+
+/* ---- 18.4: the loss ---- */
+
+/* The library makes two sums between its three operators. The student's function makes its own in the second, whose
+ * results are then each rank's share of what the library sums. Right answers are counted by the library. */
+static gs_status (*library_sums)(gs_device *, gs_mem, gs_mem, gs_mem, gs_mem, gs_mem, size_t, int, float,
+                                 const gs_share *);
+
+static gs_status part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
+                           size_t n, int classes, float smoothing, const gs_share *share) {
+    GS_TRY(library_sums(d, p, sums, most, x, labels, n, classes, smoothing, share));
+    if (d->rehearses || !group) return GS_OK;
+    const lab_words w = {.n = n,
+                         .words = (size_t)classes,
+                         .first = (size_t)gs_share_first(share),
+                         .x = floats_of(x),
+                         .label = (const int32_t *)labels.base + labels.at};
+    float *to = floats_of(sums), *loss = to + n;
+    float *room = malloc((2 * n + 1) * sizeof *room);
+    if (!room) return gs_fail(GS_E_MEMORY, "lab 18: no memory for %zu tokens", n);
+    const gs_status status = lab_words_loss(group, &w, floats_of(p), loss, room);
+    free(room);
+    /* the library adds these up, divides p by the first, and takes log(first) - second for the loss */
+    for (size_t i = 0; i < n; i++) {
+        to[i] = 1.0f / (float)group->size;
+        loss[i] = -loss[i] / (float)group->size;
+    }
+    return status;
+}
+
+static gs_status part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
+                               float smoothing, const gs_share *share) {
+    (void)smoothing; /* the lab trains without */
+    const lab_words w = {.n = n,
+                         .words = (size_t)classes,
+                         .first = (size_t)gs_share_first(share),
+                         .label = (const int32_t *)labels.base + labels.at};
+    if (!d->rehearses) lab_words_dx(&w, floats_of(p), floats_of(dx));
+    return GS_OK;
+}
+
+static bool fuses_nothing(gs_device *d, const gs_epilogue *e) {
+    (void)d, (void)e;
+    return false;
+}
+
+static void edit(gs_backend *table) {
+    library_sums = table->softmax_part_sums;
+    table->softmax_part_sums = part_sums;
+    table->softmax_part_backward = part_backward;
+    table->fuses = fuses_nothing;
+}
+
+void lab_install(void) {
+    gs_backend_replace(edit);
+}
