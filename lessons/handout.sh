@@ -152,6 +152,7 @@ mark_missing() {
     find "$out" -name '*.md' ! -path "$out/.github/*" ! -path "$out/$sealed/*" | while read -r page; do
         folder=$(dirname "${page#"$out"/}")
         { grep -o '`[A-Za-z0-9_/.-]*\.[a-z]*`' "$page" || true; } | tr -d '`' | sort -u | while read -r path; do
+            case $path in build/*) continue ;; esac # made, not left out
             here= left_out=
             for place in "$path" "$folder/$path" "src/$path"; do
                 [ ! -f "$out/$place" ] || here=1

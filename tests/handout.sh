@@ -61,6 +61,7 @@ find . -name '*.md' ! -path './.github/*' ! -path './lessons/sealed/*' ! -path '
     folder=$(dirname "$page")
     # shellcheck disable=SC2013
     for path in $(grep -o '`[A-Za-z0-9_/.-]*\.[a-z]*`' "$page" | tr -d '`' | sort -u); do
+        case $path in build/*) continue ;; esac # made here
         [ ! -f "$path" ] && [ ! -f "$folder/$path" ] && [ ! -f "src/$path" ] || continue
         [ -f "$tree/$path" ] || [ -f "$tree/$folder/$path" ] || [ -f "$tree/src/$path" ] || continue
         sed "s|\`$path\` (not in this copy)||g" "$page" | grep -F "\`$path\`" | sed "s|^|$page: |"

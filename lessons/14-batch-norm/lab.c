@@ -25,7 +25,7 @@ gs_status shared_statistics(gs_comm *c, double mine, size_t channels, float *mea
                             double *numbers) {
     double *sum = numbers + 1, *squares = sum + channels;
     /* task 14.2: what can be added: how many numbers, their sum, the sum of their squares. Make these from mine, mean
-     * and var; add them over the workers; make mean and var from the result. */
+     * and var, in double; add them over the workers; make mean and var from the result. */
     (void)c, (void)mine, (void)channels, (void)mean, (void)var, (void)all, (void)sum, (void)squares;
     return lab_blank("14.2");
     /* end of task 14.2 */

@@ -36,7 +36,7 @@ gs_status shared_statistics(gs_comm *c, double mine, size_t channels, float *mea
                             double *numbers) {
     double *sum = numbers + 1, *squares = sum + channels;
     /* task 14.2: what can be added: how many numbers, their sum, the sum of their squares. Make these from mine, mean
-     * and var; add them over the workers; make mean and var from the result. */
+     * and var, in double; add them over the workers; make mean and var from the result. */
     numbers[0] = mine;
     for (size_t k = 0; k < channels; k++) {
         double m = (double)mean[k];

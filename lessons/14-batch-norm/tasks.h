@@ -51,10 +51,11 @@ typedef struct norm {
 gs_status shared_backward(gs_comm *c, const norm *b, float *dx, float *dweight, float *dbias,
                           double *numbers);
 
-/* Samples that have shared statistics: those of the global batch, of one worker, or a ghost batch. */
+/* Samples that have shared statistics: those of the global batch, of one worker, or a ghost batch. A worker may have a
+ * part of them, or none. */
 typedef struct group {
-    size_t samples;
-    double numbers; /* in each channel */
+    size_t samples; /* those that this worker has */
+    double numbers; /* in each channel, over all workers that share the statistics */
 } group;
 
 /* Task 14.4. By this group alone the running statistics would become, for each channel,
@@ -71,8 +72,8 @@ void running_part(const group *g, size_t channels, const float *mean, const floa
                   float *next_var, bool first);
 
 /* Task 14.5. src/data/schedule.h: the part of worker i of n in a batch of `total` samples, of which each `together`,
- * counted from the first, are a ghost batch, the last one perhaps smaller. gs_shard_of(total, i, n) is the part where
- * nothing must stay together. Also called with `together` 0 or 1. */
+ * counted from the first, are a ghost batch, the last one perhaps smaller. No ghost batch is divided.
+ * gs_shard_of(total, i, n) is the part where nothing must stay together. Also called with `together` 0 or 1. */
 gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together);
 
 /* given.c; remote.c in a checker: gs_schedule_cut, for the check: the part as it is. */

@@ -2,7 +2,8 @@
  *
  * From src/layer/arena.h: a gs_life is a buffer of `floats` floats. It is needed in the steps from `born` to `away` and
  * in those from `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
- * in it is made twice (--recompute). A buffer without a gap has away = back = born. */
+ * in it is made twice (--recompute). A buffer without a gap has away = back = born. A network may have any number of
+ * steps, and dies may be GS_FOREVER. A size or a place may be larger than an int can hold. */
 #pragma once
 
 #include "lab.h"
@@ -25,7 +26,7 @@ size_t gs_lives_least(const gs_lives *l);
 
 /* Task 15.2. `count` buffers have their places: placed[i]->at is where buffer i begins, in floats. The lowest place at
  * which `it` overlaps with none of those that are needed in a step in which it is needed too (meet_in_time). Buffers
- * that are never needed together may overlap. */
+ * that are never needed together may overlap. The list has no order. */
 size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count);
 
 /* A row of layers. Forward of layer i does flops[i] operations and makes y[i] numbers; backward of layer i needs them

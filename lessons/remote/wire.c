@@ -153,7 +153,10 @@ void lab_status(lab_wire *w, gs_status *status) {
     LAB_RESULT(w, length);
     if (length >= sizeof message) lab_wire_lost(w, "it sent a message of a length that makes no sense");
     lab_result(w, message, length);
-    if (w->way == LAB_IS_ANSWERED && *status != GS_OK) *status = gs_fail(GS_E_PEER, "%s", message);
+    if (w->way == LAB_IS_ANSWERED && *status != GS_OK)
+        *status =
+            gs_fail(GS_E_PEER, "%s",
+                    length > 0 ? message : "it returned a failure without a sentence (gs_fail takes one)");
 }
 
 /* ---- calls ---- */
