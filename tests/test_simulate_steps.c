@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "train/simulate/simulate.h"
 
@@ -49,6 +50,18 @@ static void a_sum_during_backward_is_hidden(void **state) {
     assert_true(gs_simulated_hidden(&overlapped) > 0.5);
     assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, of the sum of the slowest */
     assert_near(overlapped.between, plain.between, 0, 0);
+}
+
+/* A server gets the gradients of a step while the last sums still go out, so its line is busy all the time. */
+static void the_line_of_a_server_is_named(void **state) {
+    (void)state;
+    gs_simulation s = lenet(128, fabric);
+    s.flops = 1e13;
+    s.settings.sync = "ps";
+    const gs_simulated r = simulated(s);
+    assert_true(r.busy > 0.9);
+    assert_int_equal(r.busiest, 0);
+    assert_non_null(strstr(r.bottleneck, "the line"));
 }
 
 /* A worker that pauses in every step holds up all; the pauses are those of `train`. */
@@ -199,8 +212,8 @@ static void interleaved_pipelines_wait_less(void **state) {
 }
 
 GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
-         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
-         cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
+         cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(layouts_together_send_what_train_sends),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
          cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores))

@@ -71,7 +71,9 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
     if (!pair) return false;
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);
-    s->entry[s->entries++] = (entry){pair, k + v};
+    larger += s->entries++;
+    larger->pair = pair;
+    larger->bytes = k + v;
     return true;
 }
 

@@ -195,7 +195,9 @@ static void find_busiest(run *r, double from, double to) {
             o->busiest = h;
             o->busiest_in = in;
         }
-    o->busy = to > from ? fmin(1, most / (to - from)) : 0;
+    /* Where the sums of two steps overlap, a line has no longer than a step for those of one. */
+    const double time = fmin(to - from, o->step);
+    o->busy = time > 0 ? fmin(1, most / time) : 0;
 }
 
 /* In at most 65 columns. */

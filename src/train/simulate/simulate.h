@@ -105,9 +105,10 @@ typedef struct gs_simulated {
     double between, inside;      /* bytes of all workers, to other hosts and inside their own */
     double formula; /* seconds of the sums by the scheme's own formula; NAN: it has none, or layout */
     int buckets;
-    int busiest;          /* host with the busiest line ... */
-    bool busiest_in;      /* ... in, or out, */
-    double busy;          /* ... as a share of the time from the first sum's begin to the last's end */
+    int busiest;     /* host with the busiest line ... */
+    bool busiest_in; /* ... in, or out, */
+    double busy; /* ... as a share of the time from the first sum's begin to the last's end, or of a step, if
+                    that is shorter: the sums of two steps overlap */
     char bottleneck[200]; /* a sentence */
     gs_simulated_span *span;
     int spans;
