@@ -233,7 +233,7 @@ static void bad_use_is_told(void **state) {
         {"--workers: '100000000' is not", "--workers 100000000 --link 5us,1GB/s"},
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
-        {"simulate knows --zero with replicas alone", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero1"},
+        {"--zero 2 does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero2"},
         {"--cores: '0' is not a number of cores", "--workers 8 --link 5us,1GB/s --cores 0"},
         {"--cores: '2/x' is not", "--workers 8 --link 5us,1GB/s --cores 2/x"},
         {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},

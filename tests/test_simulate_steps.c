@@ -1,5 +1,5 @@
 /* Steps of training in virtual time: sums that are hidden, layouts, workers that share cores. No clock is in it. */
-#include "tests/test.h"
+#include "tests/training.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,6 +91,35 @@ static void layouts_send_what_their_formulas_say(void **state) {
     const gs_simulated pipeline = simulated(s);
     assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
     assert_true(pipeline.efficiency > 0.2);
+}
+
+/* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
+ * wishes to stop, and the counts of all workers. And no worker waits for ever. */
+static void layouts_together_send_what_train_sends(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout, *devices, *schedule;
+    } all[] = {{"dp2,tp2,zero1", "cpu,cpu,cpu,cpu", NULL},
+               {"dp2,tp2,zero3", "cpu,cpu,cpu,cpu", NULL},
+               {"dp2,pp2,zero1", "cpu,cpu,cpu,cpu", "interleaved:2"},
+               {"dp2,tp2,pp2", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", NULL},
+               {"dp2,tp2,pp2,zero1", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "interleaved:2"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        gs_simulation s = lenet(gs_devices_count(all[i].devices), fabric);
+        gs_settings run = gs_test_settings(all[i].devices);
+        s.settings.layout = run.layout = all[i].layout;
+        s.settings.pipeline_schedule = run.pipeline_schedule = all[i].schedule;
+        s.settings.batch = run.batch = 64;
+        run.model = "lenet";
+        run.steps = 2;
+        run.pipeline_cut = strstr(run.layout, "pp") ? "flops" : NULL;
+        const gs_simulated virtual = simulated(s);
+        gs_result r = gs_test_train(&run);
+        assert_near(virtual.sent_most, r.sent_most, 4 * GS_STATS * sizeof(float), 0);
+        gs_result_free(&r);
+        /* a group shares the work, stages and groups wait: less than all of it at once */
+        assert_true(virtual.efficiency > 0 && virtual.efficiency < 1);
+    }
 }
 
 /* What a worker waits for is computed by its thread that works; the other one has the messages. */
@@ -185,5 +214,6 @@ static void interleaved_pipelines_wait_less(void **state) {
 GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
          cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(layouts_together_send_what_train_sends),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
          cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores))

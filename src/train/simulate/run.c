@@ -28,14 +28,12 @@ static gs_status check_layout(const gs_simulation *s) {
     const gs_layout l = gs_layout_of(&s->settings, s->workers);
     if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
         return gs_fail(GS_E_USAGE, "--bucket is of replicas that hold all (--layout dpN), as in train");
-    if (l.zero > 0 && (l.pp > 1 || l.tp > 1))
-        return gs_fail(GS_E_USAGE, "simulate knows --zero with replicas alone, not with pp or tp");
+    if (l.zero > 1 && l.pp > 1)
+        return gs_fail(GS_E_USAGE, "--zero %d does not go with pp, as in train; wanted --zero 1", l.zero);
     if (s->settings.wire != GS_WIRE_F32 && l.zero > 0)
         return gs_fail(GS_E_USAGE, "--wire is of sums of gradients, which --zero has none of");
     if (s->settings.wire != GS_WIRE_F32 && l.pp > 1)
         return gs_fail(GS_E_USAGE, "--wire does not go with pp, as in train: it sends activations too");
-    if (l.pp > 1 && l.tp > 1)
-        return gs_fail(GS_E_USAGE, "simulate knows tp with replicas alone, not with pp");
     return GS_OK;
 }
 

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "layer/tensor.h"
 #include "train/buckets.h"
 
 /* ---- items ---- */
@@ -35,6 +34,12 @@ gs_status gs_scripts_add_sum(gs_scripts *s, const gs_sim_group *g, int place, co
     return gs_scripts_add(s, g->base + place * g->stride, item, false);
 }
 
+gs_status gs_scripts_add_call(gs_scripts *s, const gs_sim_group *g, int place, gs_operation operation,
+                              size_t count) {
+    const gs_lists_key key = {.call = {operation, count, GS_F32, GS_SUM, 0}, .ranks = g->size};
+    return count > 0 || operation == GS_BARRIER ? gs_scripts_add_sum(s, g, place, &key) : GS_OK;
+}
+
 /* What the formula of the scheme gives for it, on links between hosts. */
 static void add_formula(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
                         const gs_lists_key *key) {
@@ -46,7 +51,7 @@ static void add_formula(gs_scripts *s, const gs_simulation *sim, const gs_simula
         s->formula += key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
 }
 
-static gs_status scheme_of(const gs_simulation *sim, gs_sync_array a, int ranks, gs_lists_key *out) {
+gs_status gs_scripts_sum_key(const gs_simulation *sim, gs_sync_array a, int ranks, gs_lists_key *out) {
     *out = (gs_lists_key){.array = a, .ranks = ranks};
     return gs_sync_find(sim->settings.sync, &out->scheme);
 }
@@ -72,7 +77,7 @@ static gs_status add_plain(gs_scripts *s, const gs_simulation *sim, const gs_sim
     const gs_sim_group all = {0, 1, sim->workers};
     gs_lists_key key;
     const gs_sync_array array = {w->plan->saved + GS_STATS, sim->settings.wire, gs_model_tail(w->plan)};
-    GS_TRY(scheme_of(sim, array, sim->workers, &key));
+    GS_TRY(gs_scripts_sum_key(sim, array, sim->workers, &key));
     add_formula(s, sim, w, &key);
     s->buckets = 1;
     for (int r = 0; r < sim->workers; r++) {
@@ -116,7 +121,7 @@ static gs_status add_buckets(gs_scripts *s, const gs_simulation *sim, const gs_s
     for (int b = 0; b < s->buckets && status == GS_OK; b++) {
         const gs_sync_array array = {bucket[b].count, sim->settings.wire,
                                      b == 0 ? gs_model_tail(w->plan) : 0};
-        status = scheme_of(sim, array, sim->workers, &key[b]);
+        status = gs_scripts_sum_key(sim, array, sim->workers, &key[b]);
         if (status == GS_OK) add_formula(s, sim, w, &key[b]);
     }
     for (int r = 0; r < sim->workers && status == GS_OK; r++) status = add_bucket_rank(s, w, r, bucket, key);
@@ -141,84 +146,6 @@ static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const g
     return status;
 }
 
-/* ---- --tensor: ways/tensor.c ---- */
-
-typedef struct shared {
-    double flops;
-    double forward, backward; /* floats of a sample that a group sums */
-} shared;
-
-static gs_status add_shared(gs_layer *l, void *context) {
-    shared *to = context;
-    to->flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
-    if (l->role == GS_TENSOR_ROWS) to->forward += (double)gs_shape_size(l->out);
-    if (l->role == GS_TENSOR_COLUMNS && l->needs_dx) to->backward += (double)gs_shape_size(l->in);
-    return GS_OK;
-}
-
-static shared shared_of(gs_layer *l) {
-    shared x = {0};
-    (void)gs_layer_walk(l, add_shared, &x);
-    return x;
-}
-
-static gs_status add_group_sum(gs_scripts *s, const gs_simulation *sim, const gs_layout *l, int rank,
-                               double floats) {
-    const int part = rank % l->tp;
-    const gs_sim_group group = {rank - part, 1, l->tp};
-    const double samples = (double)sim->settings.batch / l->dp;
-    if (!(floats > 0)) return GS_OK;
-    const gs_lists_key key = {
-        .scheme = &gs_sync_ring, .array = {(size_t)ceil(floats * samples), GS_WIRE_F32, 0}, .ranks = l->tp};
-    return gs_scripts_add_sum(s, &group, part, &key);
-}
-
-static gs_status add_tensor_rank(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                                 const gs_layout *l, const gs_model *part, int rank) {
-    const int layers = part->net->children;
-    for (int k = 0; k < 2 * layers; k++) {
-        const bool backward = k >= layers;
-        const int i = backward ? 2 * layers - 1 - k : k;
-        const shared whole = shared_of(w->plan->net->child[i]), mine = shared_of(part->net->child[i]);
-        /* a group has the samples of tp workers, and each of it a part of the work */
-        const double scale = l->tp * (whole.flops > 0 ? mine.flops / whole.flops : 1),
-                     takes = scale * (backward ? w->layer[i].backward : w->layer[i].forward);
-        GS_TRY(
-            gs_scripts_add(s, rank, gs_item_pass(takes, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true));
-        GS_TRY(add_group_sum(s, sim, l, rank, backward ? mine.backward : mine.forward));
-    }
-    return GS_OK;
-}
-
-static gs_status add_tensor_with(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                                 const gs_layout *l, const gs_model *part) {
-    const double share = (double)part->params / (double)w->plan->params;
-    gs_lists_key key;
-    const gs_sync_array array = {part->saved + GS_STATS, sim->settings.wire, gs_model_tail(part)};
-    const gs_lists_key wishes = {.call = {GS_ALL_GATHER, 1, GS_F32, GS_SUM, 0}, .ranks = l->tp};
-    GS_TRY(scheme_of(sim, array, l->dp, &key));
-    s->formula = NAN;
-    s->buckets = 1;
-    for (int r = 0; r < sim->workers; r++) {
-        const gs_sim_group beside = {r % l->tp, l->tp, l->dp};
-        GS_TRY(add_tensor_rank(s, sim, w, l, part, r));
-        GS_TRY(gs_scripts_add_sum(s, &(gs_sim_group){r - r % l->tp, 1, l->tp}, r % l->tp, &wishes));
-        GS_TRY(gs_scripts_add_sum(s, &beside, r / l->tp, &key));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update * share, GS_SIM_UPDATE), true));
-    }
-    return GS_OK;
-}
-
-static gs_status add_tensor(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                            const gs_layout *l) {
-    gs_model *part;
-    const gs_tensor_group place = {.size = l->tp};
-    GS_TRY(gs_model_plan_tensor(w->plan->text, w->plan->in, &place, &part));
-    const gs_status status = add_tensor_with(s, sim, w, l, part);
-    gs_model_free(part);
-    return status;
-}
-
 /* ---- all ---- */
 
 static gs_status allocate(gs_scripts *s) {
@@ -232,8 +159,19 @@ static gs_status allocate(gs_scripts *s) {
     return GS_OK;
 }
 
+static gs_status add_step(gs_scripts *s, const gs_sim_step *step) {
+    const gs_layout *l = &step->layout;
+    if (l->pp > 1) return gs_scripts_add_pipeline(s, step);
+    if (l->zero > 0) return gs_scripts_add_zero(s, step);
+    if (l->tp > 1) return gs_scripts_add_tensor(s, step);
+    return step->sim->settings.bucket && s->workers > 1 ? add_overlapped(s, step->sim, step->work)
+                                                        : add_plain(s, step->sim, step->work);
+}
+
 gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w, gs_scripts *s) {
     const gs_layout l = gs_layout_of(&sim->settings, sim->workers);
+    const gs_tensor_group place = {.size = l.tp};
+    gs_model *part = NULL;
     *s = (gs_scripts){.workers = sim->workers};
     GS_TRY(allocate(s));
     for (int i = 0; i < w->plan->net->children; i++) {
@@ -243,10 +181,10 @@ gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w
     for (int r = 0; r < sim->workers; r++)
         GS_TRY(
             gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
-    if (l.pp > 1) return gs_scripts_add_pipeline(s, sim, w, &l);
-    if (l.tp > 1) return add_tensor(s, sim, w, &l);
-    if (l.zero > 0) return gs_scripts_add_zero(s, sim, w, l.zero);
-    return sim->settings.bucket && sim->workers > 1 ? add_overlapped(s, sim, w) : add_plain(s, sim, w);
+    if (l.tp > 1) GS_TRY(gs_model_plan_tensor(w->plan->text, w->plan->in, &place, &part));
+    const gs_status status = add_step(s, &(gs_sim_step){sim, w, l, part ? part : w->plan});
+    gs_model_free(part);
+    return status;
 }
 
 void gs_scripts_free(gs_scripts *s) {

@@ -36,12 +36,46 @@ typedef struct gs_sim_group {
 } gs_sim_group;
 gs_status gs_scripts_add_sum(gs_scripts *, const gs_sim_group *, int place, const gs_lists_key *);
 
+/* A collective of so many floats, each rank's own for GS_ALL_GATHER. With none there is none, but for GS_BARRIER. */
+gs_status gs_scripts_add_call(gs_scripts *, const gs_sim_group *, int place, gs_operation, size_t count);
+
+/* The key of a sum by --sync, among so many workers. */
+gs_status gs_scripts_sum_key(const gs_simulation *, gs_sync_array, int ranks, gs_lists_key *out);
+
 /* The whole forward, and then the whole backward. */
 gs_status gs_scripts_add_compute(gs_scripts *, int rank);
 
-/* --zero: the rest of the step, for all workers. */
-gs_status gs_scripts_add_zero(gs_scripts *, const gs_simulation *, const gs_simulated_work *, int stage);
+/* What the step of a layout is made from. */
+typedef struct gs_sim_step {
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_layout layout;
+    const gs_model *part; /* of the model, that the first of a tensor group has; without groups all of it */
+} gs_sim_step;
 
-/* --layout with pp: the rest of the step, for all workers. */
-gs_status gs_scripts_add_pipeline(gs_scripts *, const gs_simulation *, const gs_simulated_work *,
-                                  const gs_layout *);
+/* --pipeline, --zero without it, and --tensor without both: the rest of the step, for all workers. */
+gs_status gs_scripts_add_pipeline(gs_scripts *, const gs_sim_step *);
+gs_status gs_scripts_add_zero(gs_scripts *, const gs_sim_step *);
+gs_status gs_scripts_add_tensor(gs_scripts *, const gs_sim_step *);
+
+/* ---- scripts_tensor.c: with tp, in each of these ---- */
+
+/* A layer of the outermost sequence in one direction. */
+typedef struct gs_sim_pass {
+    int layer;
+    bool backward;
+    double samples, times; /* times: `samples` over those of work->samples */
+} gs_sim_pass;
+
+/* The worker's part of a layer, with the sums in its group; of all layers, and all samples of a replica. */
+gs_status gs_scripts_add_part(gs_scripts *, const gs_sim_step *, int rank, const gs_sim_pass *);
+gs_status gs_scripts_add_parts(gs_scripts *, const gs_sim_step *, int rank);
+gs_sim_pass gs_sim_pass_of(const gs_sim_step *, int layer, bool backward);
+
+/* The group tells each other who wishes to stop; without a group nothing. */
+gs_status gs_scripts_add_wishes(gs_scripts *, const gs_sim_step *, int rank);
+
+/* The workers that have the same part in a stage, by replica. */
+static inline gs_sim_group gs_sim_beside(const gs_layout *l, int stage, int part) {
+    return (gs_sim_group){stage * l->dp * l->tp + part, l->tp, l->dp};
+}

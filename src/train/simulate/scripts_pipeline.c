@@ -1,4 +1,5 @@
-/* A step of pipelines in virtual time: the instructions of pipeline/schedule.h, with their messages. */
+/* A step of pipelines in virtual time: the instructions of pipeline/schedule.h, with their messages. With tp each part
+ * of a stage has a pipeline of its own, which sends to the same part of the others (tensor/inner.c). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,8 +9,7 @@
 
 typedef struct pipelines {
     gs_scripts *scripts;
-    const gs_simulation *sim;
-    const gs_simulated_work *work;
+    const gs_sim_step *step;
     gs_layout layout;
     gs_pipeline shape;
     int first[GS_RUNS + 1];
@@ -23,20 +23,30 @@ static int run_of(const pipelines *p, int stage, int chunk) {
 }
 
 static double micro_samples(const pipelines *p) {
-    return (double)p->sim->settings.batch / p->layout.dp / p->shape.micro_batches;
+    return (double)p->step->sim->settings.batch / p->layout.dp / p->shape.micro_batches;
 }
 
-/* Seconds of a micro-batch in a run. */
-static double takes(const pipelines *p, int run, bool backward) {
+/* A micro-batch in a run: at once, or with tp layer by layer, with the sums in the group. */
+static gs_status add_pass(const pipelines *p, int rank, int run, bool backward) {
+    const gs_simulated_work *w = p->step->work;
+    const int first = p->first[run], end = p->first[run + 1];
+    const double samples = micro_samples(p);
     double all = 0;
-    for (int i = p->first[run]; i < p->first[run + 1]; i++)
-        all += backward ? p->work->layer[i].backward : p->work->layer[i].forward;
-    return all / p->work->samples * micro_samples(p);
+    for (int k = 0; k < end - first && p->layout.tp > 1; k++) {
+        const int layer = backward ? end - 1 - k : first + k;
+        GS_TRY(gs_scripts_add_part(p->scripts, p->step, rank,
+                                   &(gs_sim_pass){layer, backward, samples, samples / w->samples}));
+    }
+    if (p->layout.tp > 1) return GS_OK;
+    for (int i = first; i < end; i++) all += backward ? w->layer[i].backward : w->layer[i].forward;
+    return gs_scripts_add(
+        p->scripts, rank,
+        gs_item_pass(all / w->samples * samples, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true);
 }
 
 /* Bytes between a run and the next one, of a micro-batch. */
 static size_t between(const pipelines *p, int run) {
-    const gs_layer *last = p->work->plan->net->child[p->first[run + 1] - 1];
+    const gs_layer *last = p->step->part->net->child[p->first[run + 1] - 1];
     return (size_t)ceil((double)gs_shape_size(last->out) * micro_samples(p)) * sizeof(float);
 }
 
@@ -54,10 +64,10 @@ static size_t bytes_of(const pipelines *p, const gs_instruction *i, int stage) {
 }
 
 static size_t params_of_run(const pipelines *p, int run) {
-    const gs_layer *net = p->work->plan->net;
+    const gs_layer *net = p->step->part->net;
     const int end = p->first[run + 1];
     const size_t from = run == 0 ? 0 : net->child[p->first[run]]->at,
-                 to = end < net->children ? net->child[end]->at : p->work->plan->params;
+                 to = end < net->children ? net->child[end]->at : p->step->part->params;
     return to - from;
 }
 
@@ -87,29 +97,48 @@ static int place_of(const pipelines *p, const gs_instruction *receive, int stage
     gs_bug("stage %d is never sent what it receives from stage %d", stage, receive->peer);
 }
 
-static gs_status add_all_reduce(const pipelines *p, const gs_sim_group *g, int place, size_t count) {
-    const gs_lists_key key = {.call = {GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0}, .ranks = g->size};
-    return count > 0 ? gs_scripts_add_sum(p->scripts, g, place, &key) : GS_OK;
+static bool is_divided(const pipelines *p) {
+    return p->layout.zero > 0 && p->layout.dp > 1;
+}
+
+/* The gradients of a run, among the workers `beside`. */
+static gs_status add_sum(const pipelines *p, const gs_sim_group *beside, int place, size_t count) {
+    const size_t n = is_divided(p) ? (size_t)beside->size : 0, rest = n > 0 ? count % n : count;
+    GS_TRY(gs_scripts_add_call(p->scripts, beside, place, GS_REDUCE_SCATTER, count - rest));
+    return gs_scripts_add_call(p->scripts, beside, place, GS_ALL_REDUCE, rest);
 }
 
 /* As in ways/pipeline.c and pipeline_sum.c: a barrier between the stages, the gradients of each run, then the counts;
  * and these once more, among all workers. */
-static gs_status add_sums(const pipelines *p, int rank, int stage, int replica) {
-    const gs_sim_group beside = {stage * p->layout.dp, 1, p->layout.dp}, all = {0, 1, p->sim->workers},
-                       lane = {replica, p->layout.dp, p->shape.stages};
-    const gs_lists_key barrier = {.call = {GS_BARRIER, 0, GS_F32, GS_SUM, 0}, .ranks = lane.size};
-    GS_TRY(gs_scripts_add_sum(p->scripts, &lane, stage, &barrier));
+static gs_status add_sums(const pipelines *p, int rank, gs_place at) {
+    const gs_layout *l = &p->layout;
+    gs_scripts *s = p->scripts;
+    const gs_sim_group beside = gs_sim_beside(l, at.stage, at.part), all = {0, 1, s->workers},
+                       lane = {at.replica * l->tp + at.part, l->dp * l->tp, l->pp};
+    GS_TRY(gs_scripts_add_call(s, &lane, at.stage, GS_BARRIER, 0));
     for (int c = 0; c < p->shape.chunks; c++)
-        GS_TRY(add_all_reduce(p, &beside, replica, params_of_run(p, run_of(p, stage, c))));
-    if (stage == p->shape.stages - 1) GS_TRY(add_all_reduce(p, &beside, replica, GS_STATS));
-    return add_all_reduce(p, &all, rank, GS_STATS);
+        GS_TRY(add_sum(p, &beside, at.replica, params_of_run(p, run_of(p, at.stage, c))));
+    if (at.stage == l->pp - 1) GS_TRY(gs_scripts_add_call(s, &beside, at.replica, GS_ALL_REDUCE, GS_STATS));
+    return gs_scripts_add_call(s, &all, rank, GS_ALL_REDUCE, GS_STATS);
+}
+
+/* With ZeRO 1 of a part, and then the weights become whole. */
+static gs_status add_update(const pipelines *p, int rank, gs_place at) {
+    const gs_sim_group beside = gs_sim_beside(&p->layout, at.stage, at.part);
+    const gs_simulated_work *w = p->step->work;
+    const double share = (double)params_of(p, at.stage) / (double)w->plan->params;
+    const int parts = is_divided(p) ? beside.size : 1;
+    GS_TRY(gs_scripts_add(p->scripts, rank, gs_item_pass(w->update * share / parts, GS_SIM_UPDATE), true));
+    for (int c = 0; c < p->shape.chunks && parts > 1; c++)
+        GS_TRY(gs_scripts_add_call(p->scripts, &beside, at.replica, GS_ALL_GATHER,
+                                   params_of_run(p, run_of(p, at.stage, c)) / (size_t)parts));
+    return GS_OK;
 }
 
 /* taken[peer]: messages from this stage so far. */
-static gs_status add_message(const pipelines *p, int rank, int stage, int replica, const gs_instruction *i,
-                             int *taken) {
+static gs_status add_message(const pipelines *p, int rank, int stage, const gs_instruction *i, int *taken) {
     gs_virtual_item item = {.what = GS_VIRTUAL_SEND_ONE,
-                            .base = i->peer * p->layout.dp + replica,
+                            .base = rank + (i->peer - stage) * p->layout.dp * p->layout.tp,
                             .bytes = bytes_of(p, i, stage),
                             .kind = GS_SIM_MESSAGE};
     if (gs_action_sends(i->action)) return gs_scripts_add(p->scripts, rank, item, false);
@@ -119,55 +148,50 @@ static gs_status add_message(const pipelines *p, int rank, int stage, int replic
     return GS_OK;
 }
 
-static gs_status add_instruction(const pipelines *p, int rank, int stage, int replica,
-                                 const gs_instruction *i, int *taken) {
-    gs_scripts *s = p->scripts;
-    const int run = run_of(p, stage, i->chunk);
+static gs_status add_instruction(const pipelines *p, int rank, const gs_instruction *i, int *taken) {
+    const gs_place at = gs_place_of(&p->layout, rank);
+    const int run = run_of(p, at.stage, i->chunk);
     if (gs_action_sends(i->action) || gs_action_receives(i->action))
-        return add_message(p, rank, stage, replica, i, taken);
+        return add_message(p, rank, at.stage, i, taken);
     switch (i->action) {
     case GS_DO_FORWARD:
-        return gs_scripts_add(s, rank, gs_item_pass(takes(p, run, false), GS_SIM_FORWARD), true);
+        return add_pass(p, rank, run, false);
     case GS_DO_BACKWARD:
-        return gs_scripts_add(s, rank, gs_item_pass(takes(p, run, true), GS_SIM_BACKWARD), true);
+        return add_pass(p, rank, run, true);
     case GS_DO_SUM:
-        return add_sums(p, rank, stage, replica);
-    case GS_DO_UPDATE: {
-        const double share = (double)params_of(p, stage) / (double)p->work->plan->params;
-        return gs_scripts_add(s, rank, gs_item_pass(p->work->update * share, GS_SIM_UPDATE), true);
-    }
+        return add_sums(p, rank, at);
+    case GS_DO_UPDATE:
+        return add_update(p, rank, at);
     default:
         return GS_OK;
     }
 }
 
-static gs_status add_stage(const pipelines *p, int stage) {
-    const gs_instructions *its = &p->list[stage];
-    for (int replica = 0; replica < p->layout.dp; replica++) {
-        int taken[GS_RUNS] = {0};
-        for (size_t i = 0; i < its->count; i++)
-            GS_TRY(add_instruction(p, stage * p->layout.dp + replica, stage, replica, &its->list[i], taken));
-    }
+static gs_status add_rank(const pipelines *p, int rank) {
+    const gs_instructions *its = &p->list[gs_place_of(&p->layout, rank).stage];
+    int taken[GS_RUNS] = {0};
+    for (size_t i = 0; i < its->count; i++) GS_TRY(add_instruction(p, rank, &its->list[i], taken));
     return GS_OK;
 }
 
 static gs_status add_stages(const pipelines *p, const gs_pipeline_schedule *schedule) {
     for (int stage = 0; stage < p->shape.stages; stage++)
         GS_TRY(gs_instructions_create(schedule, &p->shape, stage, &p->list[stage]));
-    for (int stage = 0; stage < p->shape.stages; stage++) GS_TRY(add_stage(p, stage));
+    for (int r = 0; r < p->scripts->workers; r++) GS_TRY(add_rank(p, r));
     return GS_OK;
 }
 
-gs_status gs_scripts_add_pipeline(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                                  const gs_layout *l) {
+gs_status gs_scripts_add_pipeline(gs_scripts *s, const gs_sim_step *step) {
+    const gs_layout *l = &step->layout;
+    const gs_settings *settings = &step->sim->settings;
     const gs_pipeline_schedule *schedule;
-    pipelines p = {.scripts = s, .sim = sim, .work = w, .layout = *l};
+    pipelines p = {.scripts = s, .step = step, .layout = *l};
     int chunks;
-    GS_TRY(gs_pipeline_read(sim->settings.pipeline_schedule, &schedule, &chunks));
-    const int m = sim->settings.micro_batches, runs = l->pp * chunks;
+    GS_TRY(gs_pipeline_read(settings->pipeline_schedule, &schedule, &chunks));
+    const int m = settings->micro_batches, runs = l->pp * chunks;
     p.shape = (gs_pipeline){.stages = l->pp, .micro_batches = m > 0 ? m : 4 * l->pp, .chunks = chunks};
-    GS_TRY(gs_pipeline_cut(w->plan, "flops", runs, p.first));
-    GS_TRY(gs_pipeline_tied(w->plan, runs, p.first, &p.tied));
+    GS_TRY(gs_pipeline_cut(step->work->plan, "flops", runs, p.first));
+    GS_TRY(gs_pipeline_tied(step->part, runs, p.first, &p.tied));
     if (p.tied.table) p.shape.tied = GS_TIED_ONCE;
     GS_TRY(gs_pipeline_check(schedule, &p.shape));
     s->formula = NAN;

@@ -1,5 +1,6 @@
 /* A step of --zero in virtual time: ways/zero.c, and for stages 2 and 3 ways/zero_windows.c, whose collectives are made
- * by a thread of their own while the worker computes. */
+ * by a thread of their own while the worker computes. With tp there is no thread, as its layers have sums too: each is
+ * made when it is asked for. */
 #include <math.h>
 
 #include "train/simulate/scripts.h"
@@ -13,20 +14,18 @@ enum {
 
 typedef struct zero {
     gs_scripts *scripts;
-    const gs_simulated_work *work;
-    gs_sim_group all;
+    const gs_sim_step *step;
     int stage;
     gs_units units;
     /* of the rank at hand */
-    int rank;
+    gs_sim_group beside;
+    int rank, place;                    /* place: in beside */
     bool there[UNITS], read[ALONE + 1]; /* read: a sum has been asked for that reads this window */
 } zero;
 
-static gs_lists_key call_of(gs_operation operation, size_t count, int ranks) {
-    return (gs_lists_key){.call = {operation, count, GS_F32, GS_SUM, 0}, .ranks = ranks};
-}
-
+/* What the two threads tell each other. */
 static gs_status add(const zero *z, gs_virtual_what what, int base) {
+    if (z->step->layout.tp > 1) return GS_OK;
     return gs_scripts_add(z->scripts, z->rank, (gs_virtual_item){.what = what, .base = base}, false);
 }
 
@@ -39,15 +38,14 @@ static int window_of(const zero *z, int unit) {
 }
 
 static gs_status collective(const zero *z, gs_operation operation, size_t count) {
-    const gs_lists_key key = call_of(operation, count, z->all.size);
-    return count > 0 ? gs_scripts_add_sum(z->scripts, &z->all, z->rank, &key) : GS_OK;
+    return gs_scripts_add_call(z->scripts, &z->beside, z->place, operation, count);
 }
 
 static gs_status gather(const zero *z, int unit) {
     return collective(z, GS_ALL_GATHER, z->units.unit[unit].own);
 }
 static gs_status reduce(const zero *z, int unit) {
-    return collective(z, GS_REDUCE_SCATTER, z->units.unit[unit].own * (size_t)z->all.size);
+    return collective(z, GS_REDUCE_SCATTER, z->units.unit[unit].own * (size_t)z->beside.size);
 }
 
 /* ---- stages 2 and 3 ---- */
@@ -100,17 +98,24 @@ static gs_status enter(zero *z, int unit, bool backward) {
     return backward && !z->units.unit[unit].stays ? make_room(z, unit) : GS_OK;
 }
 
+static gs_status add_layer(const zero *z, int layer, bool backward) {
+    const gs_simulated_layer *l = &z->step->work->layer[layer];
+    const gs_sim_pass pass = gs_sim_pass_of(z->step, layer, backward);
+    if (z->step->layout.tp > 1) return gs_scripts_add_part(z->scripts, z->step, z->rank, &pass);
+    return gs_scripts_add(z->scripts, z->rank,
+                          backward ? gs_item_work(l->backward, GS_SIM_BACKWARD)
+                                   : gs_item_work(l->forward, GS_SIM_FORWARD),
+                          true);
+}
+
 static gs_status compute(zero *z, bool backward) {
-    const int layers = z->work->plan->net->children;
+    const int layers = z->step->part->net->children;
     GS_TRY(begin_pass(z, backward));
     for (int k = 0; k < layers; k++) {
         const int i = backward ? layers - 1 - k : k, entered = unit_entered(z, i, backward),
                   left = backward ? unit_entered(z, i, false) : -1;
-        const gs_simulated_layer *l = &z->work->layer[i];
-        const gs_virtual_item pass =
-            gs_item_work(backward ? l->backward : l->forward, backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD);
         if (entered >= 0) GS_TRY(enter(z, entered, backward));
-        GS_TRY(gs_scripts_add(z->scripts, z->rank, pass, true));
+        GS_TRY(add_layer(z, i, backward));
         if (left >= 0) GS_TRY(take_gradients(z, left));
     }
     return GS_OK;
@@ -118,34 +123,45 @@ static gs_status compute(zero *z, bool backward) {
 
 /* ---- a step ---- */
 
-static gs_status add_rank(zero *z) {
-    const gs_simulated_work *w = z->work;
-    z->read[0] = z->read[1] = z->read[ALONE] = false;
+static gs_status sum_gradients(zero *z) {
     if (z->stage == 1) {
-        GS_TRY(gs_scripts_add_compute(z->scripts, z->rank));
-        GS_TRY(reduce(z, 0));
-    } else {
-        GS_TRY(compute(z, false));
-        GS_TRY(compute(z, true));
-        GS_TRY(add(z, GS_VIRTUAL_JOIN, 0));
+        GS_TRY(z->step->layout.tp > 1 ? gs_scripts_add_parts(z->scripts, z->step, z->rank)
+                                      : gs_scripts_add_compute(z->scripts, z->rank));
+        return reduce(z, 0);
     }
-    GS_TRY(collective(z, GS_ALL_REDUCE, z->units.rest + gs_model_tail(w->plan)));
-    GS_TRY(gs_scripts_add(z->scripts, z->rank, gs_item_pass(w->update / z->all.size, GS_SIM_UPDATE), true));
+    GS_TRY(compute(z, false));
+    GS_TRY(compute(z, true));
+    return add(z, GS_VIRTUAL_JOIN, 0);
+}
+
+static gs_status add_rank(zero *z, int rank) {
+    const gs_sim_step *step = z->step;
+    const gs_place at = gs_place_of(&step->layout, rank);
+    const double share = (double)step->part->params / (double)step->work->plan->params;
+    z->rank = rank;
+    z->place = at.replica;
+    z->beside = gs_sim_beside(&step->layout, 0, at.part);
+    z->read[0] = z->read[1] = z->read[ALONE] = false;
+    GS_TRY(sum_gradients(z));
+    GS_TRY(gs_scripts_add_wishes(z->scripts, step, rank));
+    GS_TRY(collective(z, GS_ALL_REDUCE, z->units.rest + gs_model_tail(step->part)));
+    GS_TRY(gs_scripts_add(z->scripts, rank,
+                          gs_item_pass(step->work->update * share / z->beside.size, GS_SIM_UPDATE), true));
     for (int i = 0; i < z->units.count && z->stage < 3; i++) GS_TRY(gather(z, i));
     return GS_OK;
 }
 
-gs_status gs_scripts_add_zero(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                              int stage) {
-    zero z = {.scripts = s, .work = w, .all = {0, 1, sim->workers}, .stage = stage};
-    gs_status status = gs_units_cut(w->plan, sim->workers, stage == 1, &z.units);
+gs_status gs_scripts_add_zero(gs_scripts *s, const gs_sim_step *step) {
+    const int stage = step->layout.zero;
+    zero z = {.scripts = s, .step = step, .stage = stage};
+    gs_status status = gs_units_cut(step->part, step->layout.dp, stage == 1, &z.units);
     if (status == GS_OK && z.units.count > UNITS)
         status =
             gs_fail(GS_E_USAGE, "simulate --zero %d: the model has %d units of layers; wanted %d at most",
                     stage, z.units.count, UNITS);
     s->formula = NAN;
     s->buckets = stage == 1 ? 1 : z.units.count;
-    for (z.rank = 0; z.rank < sim->workers && status == GS_OK; z.rank++) status = add_rank(&z);
+    for (int r = 0; r < s->workers && status == GS_OK; r++) status = add_rank(&z, r);
     gs_units_free(&z.units);
     return status;
 }

@@ -12,7 +12,8 @@
  *
  * A step is that of train/step.c: with --bucket the sums begin while backward still runs (overlap.h), one after the
  * other. With --layout it is that of ways/zero.c, whose stages 2 and 3 sum and gather while a worker computes,
- * ways/tensor.c and ways/pipeline.c, with their messages.
+ * ways/tensor.c and ways/pipeline.c, with their messages; and of tensor/inner.c, where they are combined. Each worker
+ * of a tensor group has as much as the first one, as if all parts were of one size.
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
  * Workers with fewer cores than they are take turns on them. Not in it: what a core needs for a message, loading,

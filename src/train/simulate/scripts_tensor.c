@@ -1,0 +1,94 @@
+/* A step of tensor groups in virtual time: each layer's part of the work, with the sums in its group: ways/tensor.c. */
+#include "layer/tensor.h"
+
+#include <math.h>
+
+#include "train/simulate/scripts.h"
+
+/* ---- a layer ---- */
+
+typedef struct shared {
+    double flops;
+    double forward, backward; /* floats of a sample that a group sums */
+} shared;
+
+static gs_status add_shared(gs_layer *l, void *context) {
+    shared *to = context;
+    to->flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
+    if (l->role == GS_TENSOR_ROWS) to->forward += (double)gs_shape_size(l->out);
+    if (l->role == GS_TENSOR_COLUMNS && l->needs_dx) to->backward += (double)gs_shape_size(l->in);
+    return GS_OK;
+}
+
+static shared shared_of(gs_layer *l) {
+    shared x = {0};
+    (void)gs_layer_walk(l, add_shared, &x);
+    return x;
+}
+
+static gs_sim_group group_of(const gs_layout *l, int rank) {
+    return (gs_sim_group){rank - rank % l->tp, 1, l->tp};
+}
+
+static gs_status add_group_sum(gs_scripts *s, const gs_layout *l, int rank, double floats) {
+    const gs_sim_group group = group_of(l, rank);
+    if (!(floats > 0)) return GS_OK;
+    const gs_lists_key key = {
+        .scheme = &gs_sync_ring, .array = {(size_t)ceil(floats), GS_WIRE_F32, 0}, .ranks = l->tp};
+    return gs_scripts_add_sum(s, &group, rank - group.base, &key);
+}
+
+gs_status gs_scripts_add_part(gs_scripts *s, const gs_sim_step *step, int rank, const gs_sim_pass *p) {
+    const gs_simulated_layer *l = &step->work->layer[p->layer];
+    const shared whole = shared_of(step->work->plan->net->child[p->layer]),
+                 mine = shared_of(step->part->net->child[p->layer]);
+    const double scale = p->times * (whole.flops > 0 ? mine.flops / whole.flops : 1),
+                 takes = scale * (p->backward ? l->backward : l->forward);
+    GS_TRY(
+        gs_scripts_add(s, rank, gs_item_pass(takes, p->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true));
+    return add_group_sum(s, &step->layout, rank, p->samples * (p->backward ? mine.backward : mine.forward));
+}
+
+/* ---- all layers ---- */
+
+/* A group has the samples of tp workers. */
+gs_sim_pass gs_sim_pass_of(const gs_sim_step *step, int layer, bool backward) {
+    return (gs_sim_pass){layer, backward, (double)step->sim->settings.batch / step->layout.dp,
+                         step->layout.tp};
+}
+
+gs_status gs_scripts_add_parts(gs_scripts *s, const gs_sim_step *step, int rank) {
+    const int layers = step->part->net->children;
+    for (int k = 0; k < 2 * layers; k++) {
+        const bool backward = k >= layers;
+        const gs_sim_pass pass = gs_sim_pass_of(step, backward ? 2 * layers - 1 - k : k, backward);
+        GS_TRY(gs_scripts_add_part(s, step, rank, &pass));
+    }
+    return GS_OK;
+}
+
+/* ---- a step ---- */
+
+gs_status gs_scripts_add_wishes(gs_scripts *s, const gs_sim_step *step, int rank) {
+    const gs_sim_group group = group_of(&step->layout, rank);
+    return gs_scripts_add_call(s, &group, rank - group.base, GS_ALL_GATHER, 1);
+}
+
+gs_status gs_scripts_add_tensor(gs_scripts *s, const gs_sim_step *step) {
+    const gs_model *part = step->part;
+    const double share = (double)part->params / (double)step->work->plan->params;
+    const gs_sync_array array = {part->saved + GS_STATS, step->sim->settings.wire, gs_model_tail(part)};
+    gs_lists_key key;
+    GS_TRY(gs_scripts_sum_key(step->sim, array, step->layout.dp, &key));
+    s->formula = NAN;
+    s->buckets = 1;
+    for (int r = 0; r < s->workers; r++) {
+        const gs_place at = gs_place_of(&step->layout, r);
+        const gs_sim_group beside = gs_sim_beside(&step->layout, 0, at.part);
+        GS_TRY(gs_scripts_add_parts(s, step, r));
+        GS_TRY(gs_scripts_add_wishes(s, step, r));
+        GS_TRY(gs_scripts_add_sum(s, &beside, at.replica, &key));
+        GS_TRY(gs_scripts_add(s, r, gs_item_pass(step->work->update * share, GS_SIM_UPDATE), true));
+    }
+    return GS_OK;
+}
