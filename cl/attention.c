@@ -18,19 +18,35 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
     return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
 }
 
-gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
-                                  const gs_attention_sizes *s) {
+/* Samples at once: enough tiles for all cores. */
+static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t vectors) {
+    const size_t least = 4 * gs_cl_of(d)->units / (size_t)s->heads + 1;
+    return gs_cl_at_once(d, n, vectors * (size_t)s->length * (size_t)s->width, least);
+}
+
+static gs_status forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+                         const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
     return GS_CL_RUN(d, "attention", "attention_forward", tiles_of(d, n, s), GS_ARG(y), GS_ARG(lse),
                      GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
+gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+                                  const gs_attention_sizes *s) {
+    const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
+                 some = at_once(d, n, s, 3);
+    for (size_t i = 0; i < n; i += some)
+        GS_TRY(forward(d, gs_cl_sample(y, i, tokens), gs_cl_sample(lse, i, rows),
+                       gs_cl_sample(x, i, 3 * tokens), n - i < some ? n - i : some, s));
+    return GS_OK;
+}
+
 /* dq needs all keys of a query, dk and dv all queries of a key. Instead of atomic additions, whose order is left to
  * chance, a GPU has two kernels that compute the probabilities, each for its own sums. On a CPU a work-item has a whole
  * head. */
-gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
-                                   size_t n, const gs_attention_sizes *s) {
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse, size_t n,
+                          const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
@@ -48,4 +64,15 @@ gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x,
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
     return GS_CL_RUN(d, "attention", "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
+}
+
+gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+                                   size_t n, const gs_attention_sizes *s) {
+    const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
+                 some = at_once(d, n, s, 4);
+    for (size_t i = 0; i < n; i += some)
+        GS_TRY(backward(d, gs_cl_sample(dx, i, 3 * tokens), gs_cl_sample(dy, i, tokens),
+                        gs_cl_sample(x, i, 3 * tokens), gs_cl_sample(y, i, tokens),
+                        gs_cl_sample(lse, i, rows), n - i < some ? n - i : some, s));
+    return GS_OK;
 }

@@ -171,11 +171,8 @@ bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
     return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_halves(e->pool)));
 }
 
-/* y = w x + b, or max(w x + b, 0) */
-gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                               const gs_conv2d_sizes *s, const gs_epilogue *then) {
-    const gs_epilogue e = gs_epilogue_of(d, then, s);
-    if (n == 0) return GS_OK;
+static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                         const gs_conv2d_sizes *s, gs_epilogue e) {
     GS_TRY(
         gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_forward(d, y, x, w, b, n, s);
@@ -201,6 +198,21 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
         size_t images = n - first < chunk ? n - first : chunk;
         GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
         GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, times_w));
+    }
+    return GS_OK;
+}
+
+/* y = w x + b, or max(w x + b, 0): of some images at a time, where x must be copied for it. */
+gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                               const gs_conv2d_sizes *s, const gs_epilogue *then) {
+    const gs_epilogue e = gs_epilogue_of(d, then, s);
+    const size_t of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e.pool),
+                 some = gs_cl_at_once(d, n, of_x, 2 * gs_cl_of(d)->units);
+    for (size_t i = 0; i < n; i += some) {
+        gs_epilogue here = e;
+        here.index = gs_cl_sample(e.index, i, of_y);
+        GS_TRY(forward(d, gs_cl_sample(y, i, of_y), gs_cl_sample(x, i, of_x), w, b,
+                       n - i < some ? n - i : some, s, here));
     }
     return GS_OK;
 }
@@ -252,6 +264,11 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     gs_epilogue e = gs_epilogue_of(d, then, s);
     const size_t y_count = n * gs_conv2d_y(s, e.pool);
     if (!e.relu) e.y = GS_NONE;
+    if (n > 0 && !gs_conv2d_is_grouped(s) && !gs_cl_of(d)->tiles.gpu) {
+        if (!db.base && !e.relu && gs_cl_winograd_pays(d, s))
+            return gs_cl_winograd_backward(d, dx, dw, dy, x, w, n, s, add);
+        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
+    }
     const gs_cl_operand read[] = {{&x, n * gs_conv2d_x(s), false},
                                   {&w, gs_conv2d_w(s), false},
                                   {&dy, y_count, false},
@@ -262,9 +279,6 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
-    if (!db.base && !e.relu && gs_cl_winograd_pays(d, s))
-        return gs_cl_winograd_backward(d, dx, dw, dy, x, w, n, s, add);
-    if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,

@@ -2,6 +2,7 @@
  * for some images. So a core finds what it wrote in its own cache, and there is little waiting between kernels. */
 #include "cl/conv2d_rows.h"
 #include "cl/conv2d_common.h"
+#include "cl/round16.h"
 
 #include <limits.h>
 
@@ -161,14 +162,32 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     r.group = gs_cl_parts(n, most_sums(gs_cl_of(d), out_c * (depth_of(s) + (size_t)r.bias)));
     if ((size_t)r.samples > r.group) r.samples = (int)r.group;
     r.memory = (size_t)r.samples * of_sample + of_all;
-    const size_t tasks = gs_cl_parts(n, r.group);
-    GS_TRY(find_groups(d, &r, tasks, &groups));
+    const size_t tasks = gs_cl_parts(n, r.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e->pool);
+    /* whole tasks, so that the sums are the same ones */
+    const size_t images = gs_cl_at_once(d, n, of_x + of_y, gs_cl_of(d)->units * r.group),
+                 some = images < n ? (images / r.group + 1) / 2 * 2 : tasks;
+    GS_TRY(find_groups(d, &r, some, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * out_c * (depth_of(s) + (size_t)r.bias), &part));
-    GS_TRY(GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_backward", groups, tasks,
-                           GS_ARG(r.has_dx ? dx : dw), GS_ARG_BUFFER(part), GS_ARG(dy),
-                           GS_ARG(r.relu ? e->y : dy), GS_ARG(r.pool ? e->index : dy), GS_ARG(x), GS_ARG(w),
-                           GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+    const size_t of_part = out_c * (depth_of(s) + (size_t)r.bias);
+    for (size_t task = 0; task < tasks; task += some) {
+        const size_t first = task * r.group, here = n - first < some * r.group ? n - first : some * r.group;
+        gs_mem dy_here = gs_cl_sample(dy, first, of_y), x_here = gs_cl_sample(x, first, of_x), w_here = w,
+               y_here = gs_cl_sample(e->y, first, of_y);
+        const gs_mem dx_here = r.has_dx ? gs_cl_sample(dx, first, of_x) : dw,
+                     part_here = gs_at(part, task * of_part);
+        const gs_cl_operand read[] = {{&x_here, here * of_x, false},
+                                      {&w_here, gs_conv2d_w(s), false},
+                                      {&dy_here, here * of_y, false},
+                                      {&y_here, here * of_y, true}};
+        r.images = here;
+        GS_TRY(gs_cl_rounded(d, 4, read));
+        GS_TRY(GS_CL_RUN_TASKS(
+            d, "conv2d_rows", "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
+            GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(r.relu ? y_here : dy_here),
+            GS_ARG(r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here), GS_ARG(x_here), GS_ARG(w_here),
+            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+    }
     return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, tasks, s, add);
 }

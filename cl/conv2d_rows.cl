@@ -306,11 +306,13 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
     }
 }
 
-__kernel GS_OF_VECTORS void
-conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part, __global const float *dy,
-                     ulong dy_at, __global const float *relu_y, ulong relu_y_at, __global const int *index,
-                     ulong index_at, __global const float *x, ulong x_at, __global const float *w, ulong w_at,
-                     __global float *scratch, __global const int *table, conv_rows s, GS_TASKS) {
-    backward_images(dx + dx_at, part, dy + dy_at, relu_y + relu_y_at, index + index_at, x + x_at, w + w_at,
-                    scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
+__kernel GS_OF_VECTORS void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
+                                                 ulong part_at, __global const float *dy, ulong dy_at,
+                                                 __global const float *relu_y, ulong relu_y_at,
+                                                 __global const int *index, ulong index_at,
+                                                 __global const float *x, ulong x_at, __global const float *w,
+                                                 ulong w_at, __global float *scratch,
+                                                 __global const int *table, conv_rows s, GS_TASKS) {
+    backward_images(dx + dx_at, part + part_at, dy + dy_at, relu_y + relu_y_at, index + index_at, x + x_at,
+                    w + w_at, scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }

@@ -51,6 +51,14 @@ gs_status gs_cl_rounded(gs_device *d, int count, const gs_cl_operand *operand) {
     return GS_OK;
 }
 
+size_t gs_cl_at_once(gs_device *d, size_t n, size_t numbers, size_t least) {
+    enum { CPU = 1 << 18, GPU = 1 << 24 };
+    const size_t budget = gs_cl_of(d)->tiles.gpu ? GPU : CPU, fit = budget / (numbers + 1);
+    if (d->precision == GS_PRECISION_F32) return n;
+    const size_t some = ((fit > least ? fit : least) + 2) / 2 * 2;
+    return some < n ? some : n;
+}
+
 /* ---- in 16 bits ---- */
 
 gs_status gs_cl_halves(gs_device *d, int count, const gs_cl_operand *operand) {

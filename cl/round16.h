@@ -16,6 +16,16 @@ typedef struct gs_cl_operand {
  * GS_NONE. A place that is half was rounded before. */
 gs_status gs_cl_rounded(gs_device *, int count, const gs_cl_operand *);
 
+/* Of n samples with so many numbers that are copied, how many at once: as many as have about a megabyte of copies (on a
+ * GPU 64), at least `least`, and an even number of them, so that those in 16 bits begin at a float. All of them in f32,
+ * where nothing is copied. */
+size_t gs_cl_at_once(gs_device *, size_t n, size_t numbers, size_t least);
+
+/* The place of sample `first`, an even number, of so many numbers each. */
+static inline gs_mem gs_cl_sample(gs_mem m, size_t first, size_t numbers) {
+    return m.base ? gs_at(m, m.half ? first * numbers / 2 : first * numbers) : m;
+}
+
 /* Copies in 16 bits of all that are not half yet, for kernels of products_bf16.cl or products_f16.cl. The precision is
  * not f32. */
 gs_status gs_cl_halves(gs_device *, int count, const gs_cl_operand *);

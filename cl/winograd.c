@@ -1,6 +1,7 @@
 /* Two kernels, each of which does all the work for some images, as in conv2d_rows.c; and one for the weights before. */
 #include "cl/winograd.h"
 #include "cl/conv2d_common.h"
+#include "cl/round16.h"
 
 /* Also declared in winograd.cl. */
 typedef struct winograd {
@@ -137,14 +138,28 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     if (t.has_dx)
         t.memory += pixels_of(&t) * (size_t)t.in_c + matrices(t.band * t.columns, t.in_c) +
                     matrices(t.band * t.columns, t.out_c);
-    const size_t tasks = gs_cl_parts(n, t.group);
-    GS_TRY(find_groups(d, &t, tasks, &groups));
+    const size_t tasks = gs_cl_parts(n, t.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, NULL);
+    /* whole tasks, so that the sums are the same ones */
+    const size_t images = gs_cl_at_once(d, n, of_x + of_y, gs_cl_of(d)->units * t.group),
+                 some = images < n ? (images / t.group + 1) / 2 * 2 : tasks;
+    GS_TRY(find_groups(d, &t, some, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&w, gs_conv2d_w(s), false}));
     if (t.has_dx) GS_TRY(find_kernels(d, w, &t, true, &u));
-    GS_TRY(GS_CL_RUN_TASKS(d, "winograd", "winograd_backward", groups, tasks, GS_ARG(t.has_dx ? dx : dw),
-                           GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG_BUFFER(place),
-                           GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t)));
+    for (size_t task = 0; task < tasks; task += some) {
+        const size_t first = task * t.group, here = n - first < some * t.group ? n - first : some * t.group;
+        gs_mem dy_here = gs_cl_sample(dy, first, of_y), x_here = gs_cl_sample(x, first, of_x);
+        const gs_mem dx_here = t.has_dx ? gs_cl_sample(dx, first, of_x) : dw,
+                     part_here = gs_at(part, task * 9 * pairs);
+        t.images = here;
+        GS_TRY(gs_cl_rounded(
+            d, 2, (gs_cl_operand[]){{&x_here, here * of_x, false}, {&dy_here, here * of_y, false}}));
+        GS_TRY(GS_CL_RUN_TASKS(d, "winograd", "winograd_backward", groups, gs_cl_parts(here, t.group),
+                               GS_ARG(dx_here), GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(x_here),
+                               GS_ARG_BUFFER(u), GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
+                               GS_ARG_STRUCT(t)));
+    }
     return gs_cl_conv2d_weights_sum(d, "winograd", dw, GS_NONE, part, tasks, s, add);
 }

@@ -373,9 +373,10 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
 }
 
 __kernel GS_OF_VECTORS void winograd_backward(__global float *dx, ulong dx_at, __global float *part,
-                                              __global const float *dy, ulong dy_at, __global const float *x,
-                                              ulong x_at, __global const float *u, __global const int *place,
-                                              __global float *scratch, winograd s, GS_TASKS) {
-    backward_images(dx + dx_at, part, dy + dy_at, x + x_at, u, place, scratch + get_group_id(0) * s.memory, s,
-                    next, first, tasks);
+                                              ulong part_at, __global const float *dy, ulong dy_at,
+                                              __global const float *x, ulong x_at, __global const float *u,
+                                              __global const int *place, __global float *scratch, winograd s,
+                                              GS_TASKS) {
+    backward_images(dx + dx_at, part + part_at, dy + dy_at, x + x_at, u, place,
+                    scratch + get_group_id(0) * s.memory, s, next, first, tasks);
 }

@@ -30,20 +30,13 @@ static gs_status grade_lab(const lab_grading *g, lab_grade *grade) {
 
 static bool parse(int argc, char **argv, lab_grading *g, bool *sandbox) {
     const struct option options[] = {
-        {"lab", required_argument, NULL, 'l'},
-        {"title", required_argument, NULL, 't'},
-        {"source", required_argument, NULL, 's'},
-        {"given", required_argument, NULL, 'g'},
-        {"folder", required_argument, NULL, 'f'},
-        {"checker", required_argument, NULL, 'c'},
-        {"headers", required_argument, NULL, 'h'},
-        {"kernels", no_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},
-        {"sandbox", no_argument, NULL, 'b'},
-        {"unchecked", no_argument, NULL, 'u'},
-        {"no-program", no_argument, NULL, 'p'},
-        {"seed", required_argument, NULL, 'e'},
-        {0},
+        {"lab", required_argument, NULL, 'l'},     {"title", required_argument, NULL, 't'},
+        {"source", required_argument, NULL, 's'},  {"given", required_argument, NULL, 'g'},
+        {"folder", required_argument, NULL, 'f'},  {"checker", required_argument, NULL, 'c'},
+        {"headers", required_argument, NULL, 'h'}, {"kernels", no_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},          {"sandbox", no_argument, NULL, 'b'},
+        {"unchecked", no_argument, NULL, 'u'},     {"no-program", no_argument, NULL, 'p'},
+        {"seed", required_argument, NULL, 'e'},    {0},
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == 'l') g->lab = optarg;

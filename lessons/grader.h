@@ -18,8 +18,8 @@ typedef struct lab_grading {
     const char *headers; /* a copy of the tree with nothing but what a lab may include */
     bool kernels;        /* the file is a lab.cl: run it under Oclgrind too */
     bool json;
-    bool unchecked;       /* what it contains is not looked at: for tests of what the sandbox holds */
-    bool no_program;      /* no gradsum with the student's functions in it: for tests that look at points alone */
+    bool unchecked;  /* what it contains is not looked at: for tests of what the sandbox holds */
+    bool no_program; /* no gradsum with the student's functions in it: for tests that look at points alone */
     lab_sandbox *sandbox; /* NULL: run it with the rights of who grades */
     double seconds;       /* that a task may take */
     const char *seed;     /* of the checks' cases, as a number in a text */

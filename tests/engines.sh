@@ -170,6 +170,18 @@ else
     else
         echo "engines: Redis, a stranger's entry: WRONG:" && cat "$work/redis" && wrong=$((wrong + 1))
     fi
+    for r in 0 1; do
+        timeout 60 "$program" doctor --nodes 2 --node-rank $r --meet redis://127.0.0.1:$redis_port/three \
+            >"$work/doctor$r" 2>&1 &
+        pids[r]=$!
+    done
+    wait ${pids[0]} ${pids[1]}
+    for r in 0 1; do
+        grep -q '^ok  *node  *'$((1 - r))': ' "$work/doctor$r" && grep -q '^ *0 - 1 .*bit/s' "$work/doctor$r" ||
+            { echo "engines: Redis, doctor: WRONG:" && cat "$work/doctor$r" && wrong=$((wrong + 1)); }
+    done
+    [ -z "$(redis-cli -p $redis_port keys 'gradsum:three')" ] && echo "engines: Redis, doctor: right" ||
+        { echo "engines: Redis: WRONG: doctor leaves something there" && wrong=$((wrong + 1)); }
     kill $server && wait $server 2>/dev/null
 fi
 

@@ -6,6 +6,9 @@
 #   - in time: 2 s after a kill or a changed message; the time-out and 2 s after a rank hangs, is slow or is cut off;
 #   - nothing is left: no process, no folder, no file in /dev/shm;
 #   - what has failed goes on from its checkpoints, and ends with the weights of the undisturbed run.
+# Over MPI less can hold, because mpirun ends all as soon as one fails, and the ranks have no other place to tell each
+# other for whom they wait: the exit status is mpirun's (137 after a kill), it takes a second for those that do not end
+# by themselves, and of a slow or cut-off rank the one that waits for it may not come to speak.
 #   DRAWS=N           how many draws (200)
 #   FAILURES_SEED=S   of the draws; it is printed
 #   FAILURES_ONLY=P   only draws that hold the text P, such as "stop" or "gloo:3 --zero"
@@ -33,6 +36,13 @@ echo "failures: seed $seed (FAILURES_SEED)"
 
 kinds=(kill kill kill delay delay corrupt corrupt stop slow drop)
 places=(shm:2 shm:3 shm:4 gloo:2 gloo:3 gloo:4 threads:2 threads:3 threads:4 shm:2x2 gloo:2x2)
+mpirun=(mpirun --allow-run-as-root --oversubscribe --bind-to none)
+with_mpi=$("${mpirun[@]}" -n 2 "$program" train --model softmax --steps 1 --threads 1 2>&1)
+if [[ $with_mpi == *"transport: mpi"* ]]; then
+    places+=(mpi:2 mpi:4)
+else
+    echo "failures: over MPI: left out: there is no mpirun, or this gradsum was built without MPI"
+fi
 ways=("--sync allreduce" "--sync ring" "--sync tree" "--sync ps" "--sync sharded_ps" "--sync recursive_doubling"
       "--sync halving_doubling" "--sync ring --bucket 1" "--sync ring --wire bf16" "--sync allreduce --verify 1"
       "--sync allreduce --accumulate 3" "--zero 1" "--zero 2" "--zero 3" "--sync local --every 2"
@@ -43,15 +53,19 @@ ways=("--sync allreduce" "--sync ring" "--sync tree" "--sync ps" "--sync sharded
 make_run() { # place way
     local transport=${1%:*} shape=${1#*:} processes threads devices=cpu i
     processes=${shape%x*} threads=1
+    by=("$program")
     [ "$transport" != threads ] || { threads=$processes; processes=1; }
+    [ "$transport" != mpi ] || by=("${mpirun[@]}" -n $processes "$program")
     [ "${shape#*x}" = "$shape" ] || threads=${shape#*x}
     for ((i = 1; i < threads; i++)); do devices=$devices,cpu; done
     size=$((processes * threads)) per=$threads
     run=(train)
-    [ "$transport" = threads ] || run=(launch -n $processes --transport $transport --timeout $TIMEOUT -- train)
+    case $transport in
+        shm | gloo) run=(launch -n $processes --transport $transport --timeout $TIMEOUT -- train) ;;
+    esac
     run+=(--model "flatten, linear 16, tanh, linear 10" --batch 96 --epochs 1 --steps $STEPS --threads 1 --bind none
           --devices $devices $2)
-    [ "$transport" != threads ] || run+=(--timeout $TIMEOUT)
+    [ "${run[0]}" = launch ] || run+=(--timeout $TIMEOUT)
 }
 
 # ---- running ----
@@ -63,7 +77,8 @@ start() { # fault options
     local fault=$1
     shift
     rm -rf "$work/tmp" && mkdir "$work/tmp"
-    GRADSUM_FAULT=$fault TMPDIR="$work/tmp" timeout -k 2 40 "$program" "${run[@]}" "$@" 2>&1 >"$work/out" |
+    GRADSUM_FAULT=$fault TMPDIR="$work/tmp" OMPI_MCA_btl_vader_backing_directory="$work/tmp" \
+        timeout -k 2 40 "${by[@]}" "${run[@]}" "$@" 2>&1 >"$work/out" |
         while IFS= read -r line; do echo "$EPOCHREALTIME $line"; done >"$work/err"
     status=${PIPESTATUS[0]} ended=$EPOCHREALTIME
 }
@@ -84,6 +99,7 @@ undisturbed() { # key kind
 
 # ---- judging: each prints what is wrong ----
 
+is_mpi() { [[ $place == mpi:* ]]; }
 says() { sed -n -E 's/^[0-9.]+ (gradsum train: )/\1/p' "$work/err"; }
 
 # Every message of a rank names one of the victim's names, and holds the pattern; one at least must be there.
@@ -91,7 +107,7 @@ each_says() { # pattern
     local line
     [ -n "$(says)" ] || echo "no rank says anything"
     says | while read -r line; do
-        [[ $line =~ $named ]] || echo "does not name the rank: $line"
+        [[ $line =~ $named ]] || [ "$named" = anybody ] || echo "does not name the rank: $line"
         [[ $line =~ $1 ]] || echo "does not say '$1': $line"
     done
 }
@@ -99,8 +115,9 @@ each_says() { # pattern
 last_line() { tail -1 "$work/err" | cut -d' ' -f2-; }
 
 judge_time() { # limit in s
-    local took
-    took=$(awk -v limit="$1" -v end="$ended" -v kind="$kind" '
+    local took limit=$1
+    ! is_mpi || limit=$((limit + 1))
+    took=$(awk -v limit="$limit" -v end="$ended" -v kind="$kind" '
         / GRADSUM_FAULT: / && !struck { struck = $1 }
         / gradsum train: / { last = $1 }
         END { took = (kind == "slow" ? last : end) - struck; if (struck && took > limit) print took }' "$work/err")
@@ -112,28 +129,45 @@ judge_finished() {
     [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "other weights"
 }
 
+judge_killed() {
+    judge_time 2
+    if is_mpi; then
+        named="$named|ranks [0-9, and]*$rank([^0-9]|\$)" # mpirun may have ended others before anyone looked
+        [ $status = 137 ] || echo "exit status $status of mpirun"
+        grep -q "rank $rank with PID .* on node $host exited on signal 9" "$work/err" || echo "mpirun names no signal"
+        [ -z "$(says)" ] || each_says "(lost|no answer within|has ended) .*on host $host"
+    elif [ $per = "$size" ]; then
+        [ $status = 137 ] || echo "exit status $status of a killed process"
+    else
+        [[ $(last_line) == "gradsum launch: rank $((rank / per)) was killed by signal 9"* ]] ||
+            echo "last: $(last_line)"
+        [ -z "$(says)" ] || each_says "lost .*on host $host"
+    fi
+}
+
+judge_stopped() {
+    judge_time $((TIMEOUT + 2))
+    if is_mpi; then
+        each_says "is stopped\) on host $host"
+    else
+        [[ $(last_line) == *"rank $((rank / per)) hangs: process "*" is stopped"* ]] || echo "last: $(last_line)"
+        [ -z "$(says)" ] || each_says "is stopped\) on host $host; .* (last began|was last heard of in) "
+    fi
+}
+
 judge() {
-    local process="(rank $rank|process $((rank / per)))([^0-9]|\$)" named finished=false
+    local process="(rank $rank|process $((rank / per)))([^0-9]|\$)" named finished=false by_signal=false
     named=$process
     [ "$status" != 0 ] || finished=true
-    [ $status != 124 ] && [ $status != 137 ] || [ "$kind $per" = "kill $size" ] || echo "it did not end by itself"
+    [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher says 1 in its place
+    [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "it did not end by itself"
     case $kind in
         delay) judge_finished ;;
-        kill)
-            judge_time 2
-            if [ $per = "$size" ]; then
-                [ $status = 137 ] || echo "exit status $status of a killed process"
-            else
-                [[ $(last_line) == "gradsum launch: rank $((rank / per)) was killed by signal 9"* ]] ||
-                    echo "last: $(last_line)"
-                [ -z "$(says)" ] || each_says "lost .*on host $host"
-            fi ;;
-        stop)
-            judge_time $((TIMEOUT + 2))
-            [[ $(last_line) == *"rank $((rank / per)) hangs: process "*" is stopped"* ]] || echo "last: $(last_line)"
-            [ -z "$(says)" ] || each_says "is stopped\) on host $host; .* (last began|was last heard of in) " ;;
+        kill) judge_killed ;;
+        stop) judge_stopped ;;
         slow | drop)
             judge_time $((TIMEOUT + 2))
+            ! is_mpi || named=anybody
             if $finished; then
                 judge_finished
             else
@@ -150,7 +184,7 @@ judge() {
             fi ;;
     esac
     if [ "$kind" != delay ] && ! $finished; then
-        [ "$status" = 1 ] || [ $per = "$size" ] || echo "exit status $status"
+        [ "$status" = 1 ] || [ $per = "$size" ] || $by_signal || echo "exit status $status"
     fi
 }
 
@@ -169,7 +203,7 @@ left_behind() {
 judge_resumed() {
     [[ $way != *async* ]] || return
     start "" --checkpoint "$work/kept" --resume "$work/kept"
-    [ $status = 0 ] || { echo "the resumed run has exit status $status: $(last_line)"; return; }
+    [ $status = 0 ] || { echo "the resumed run has exit status $status: $(says | tail -1) $(last_line)"; return; }
     [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the resumed run has other weights"
     ls "$work/kept" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' | sed 's/^/in the folder of checkpoints: /'
 }

@@ -171,59 +171,7 @@ ipv6() {
     remove_hosts
 }
 
-examine() { # host options: in $work/doctor$h
-    local h=$1
-    shift
-    on_host $h "$program" doctor --nodes $hosts --node-rank $h --meet "$(base)" "$@" >"$work/doctor$h" 2>&1
-}
-examine_all() { # seconds options for host 1
-    local h
-    process=()
-    for ((h = 0; h < hosts; h++)); do
-        if [ $h = 1 ]; then examine 1 --timeout $1 "${@:2}" & else examine $h --timeout $1 & fi
-        process[h]=$!
-    done
-    finish
-}
-each_says() { # what it says, pattern
-    local h
-    for h in $3; do
-        tr -s ' \n' ' ' <"$work/doctor$h" | grep -q "$2" || fail "doctor on host $h: $1: no '$2'" "$work/doctor$h"
-        [ "$(awk 'length > 80' "$work/doctor$h")" = "" ] || fail "doctor: more than 80 columns" "$work/doctor$h"
-    done
-    echo "net: right: doctor: $1"
-}
-
-doctor() {
-    local h
-    new_hosts && plug_in
-    for ((h = 0; h < hosts; h++)); do echo "$(address $h) host$h"; done >"$work/names"
-    mount --bind "$work/names" /etc/hosts
-    examine_all 10
-    [ "${status[*]}" = "0 0 0" ] || fail "doctor: exit statuses ${status[*]}" "$work"/doctor*
-    each_says "all is well" "1 - 2 .* ms .*bit/s .* All is well" "0 1 2"
-
-    examine_all 10 --interface spare
-    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a wrong interface: exit statuses ${status[*]}" "$work"/doctor*
-    each_says "a wrong interface" \
-        "node rank 2 cannot connect to node rank 1 at 10.77.1.1 (spare): .* say --interface $(address 1)" "0 1 2"
-
-    ip -n host2 route add blackhole "$(address 1)/32"
-    examine_all 10
-    ip -n host2 route delete blackhole "$(address 1)/32"
-    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a closed way: exit statuses ${status[*]}" "$work"/doctor*
-    each_says "a closed way" \
-        "node rank 2 cannot connect to node rank 1 at $(address 1) (lan7): .* open its ports" "0 1 2"
-
-    examine 0 --timeout 1 & process[0]=$!
-    examine 2 --timeout 10 & process[2]=$!
-    wait ${process[0]}; status[0]=$?
-    wait ${process[2]}; status[2]=$?
-    [ "${status[0]} ${status[2]}" = "1 1" ] || fail "doctor: an absent rank: exit statuses ${status[*]}" "$work"/doctor*
-    each_says "an absent rank" "WRONG absent node rank 1 did not come within" "0 2"
-    umount /etc/hosts
-    remove_hosts
-}
+. "$(dirname "$0")/net/doctor.sh"
 
 # What the lines do, for tc's netem and for the relay.
 bad_lines=("delay 3ms 1ms|--delay 3 --jitter 1" "loss 2%|--loss 2" "delay 2ms reorder 25%|--delay 2 --reorder 25"
@@ -338,6 +286,17 @@ end
     is_as_one_worker "launch --hosts with 2, 1 and 3 processes"
     grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
         fail "it does not say what it runs" "$work/err0"
+
+    ( from_host0 $hosts_of -n 2 --bind none --timeout $timeout -- $train --steps $steps ) >"$work/out1" 2>"$work/err1"
+    ( export GRADSUM_FAULT=kill:rank=5,operation=9
+      from_host0 $hosts_of -n 2 --bind none --timeout $timeout --restarts 9 -- $train --steps $steps --slow 0:100 \
+          --checkpoint "$work/kept" --checkpoint-every 1 ) >"$work/out0" 2>"$work/err0" ||
+        fail "launch --hosts --restarts" "$work/err0"
+    [ "$(grep -h '^weights .*sha256' "$work/out0")" = "$(grep -h '^weights .*sha256' "$work/out1")" ] ||
+        fail "launch --hosts --restarts: other weights" "$work/out0" "$work/err0"
+    [ "$(grep -c 'restart 1 of 9: it goes on after step' "$work/err0")" = 3 ] ||
+        fail "launch --hosts --restarts: not all launches have started again" "$work/err0"
+    echo "net: right: launch --hosts --restarts, of which a rank was killed"
 
     ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
         fail "a machine that is not there" "$work/err0"

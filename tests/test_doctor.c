@@ -122,10 +122,15 @@ static void what_is_wrong_is_named(void **state) {
         "d1: WRONG  meeting    rank 1: nobody could be reached at 127.0.0.1 port ",
         "d1: WRONG  interface  this machine has no network interface or address 'eth77'",
         "d1: exit 1",
+        "e1: note   waiting    rank 1: nobody could be reached at 127.0.0.1 port ",
+        "e1:                -> on node rank 0, whose address is in --meet: gradsum doctor",
+        "f0: note   waiting    node rank 1 has not come yet; this goes on waiting, ",
+        "f0: WRONG  absent     node rank 1 did not come within 1.7 s",
         NULL};
     says("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 0.5; wait)&\n"
          "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
-         "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&",
+         "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&\n"
+         "(L=e; doctor 1 $M2 --timeout 1.7)&\n(L=f; doctor 0 --nodes 2 --meet file:$F --timeout 1.7)&",
          wanted);
 }
 

@@ -159,6 +159,67 @@ static void rounding_that_adam_enlarges_is_no_difference(void **state) {
     }
 }
 
+/* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
+static void a_step_that_was_left_out_is_no_difference(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"cpu", "cpu,cpu,cpu", "cpu,cpu --layout tp2"};
+    const char *folder = gs_test_folder();
+    for (int i = 0; i < 3; i++) {
+        gs_test_program_prints(0, "epoch 1, step 2: a gradient is not finite with a loss scale of 65536",
+                               "train --model \"flatten, linear 16, relu, linear 10\" --precision f16 "
+                               "--steps 4 --optimizer adam "
+                               "--lr 0.05 --clip 1e6 --threads 1 --digest %s/left%d --devices %s",
+                               folder, i, layouts[i]);
+        if (i > 0)
+            gs_test_program_prints(0, "steps 1 to 4: no difference beyond rounding",
+                                   "explain %s/left%d %s/left0", folder, i, folder);
+    }
+}
+
+/* Step 1 of a record by hand: two eighths of y, dw, and whether the update was left out. */
+static const char *by_hand(const char *y0, const char *y1, const char *dw, int left_out) {
+    char text[600];
+    const char *folder = gs_test_folder();
+    snprintf(text, sizeof text,
+             "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+             "y 1 0 0 4 1 %s %s 1 1 1\ny 1 0 1 4 1 %s %s 1 1 1\ndw 1 0 0 4 1 %s %s 1 1 1\n"
+             "score 1 1 1 8 1 1 1 1 65536 %d 8\nend 1\n",
+             y0, y0, y1, y1, dw, dw, left_out);
+    write_text(folder, text);
+    return folder;
+}
+
+/* What is finite is compared all the same, beside what is not; and one run alone that is not finite differs. */
+static void only_what_is_not_finite_is_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
+        int a_leaves_out, b_leaves_out, kind; /* -1: no difference */
+    } cases[] = {
+        {"2", "nan", "4", "nan", 1, 1, -1},
+        {"2", "nan", "inf", "inf", 1, 1, -1},
+        {"2", "4", "4", "nan", 1, 1, -1},
+        {"3", "nan", "inf", "nan", 1, 1, GS_DIGEST_y},
+        {"2", "4", "4", "5", 1, 1, GS_DIGEST_dw},
+        {"2", "nan", "4", "4", 1, 0, GS_DIGEST_dw},
+        {"2", "nan", "4", "nan", 0, 0, GS_DIGEST_dw},
+        {"2", "4", "4", "4", 1, 0, GS_DIFFERS_loss_scale},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_digests a, b;
+        gs_difference d;
+        assert_ok(
+            gs_digests_read(by_hand("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out), &a));
+        assert_ok(
+            gs_digests_read(by_hand(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out), &b));
+        gs_explain(&a, &b, 1e-3, &d);
+        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
+            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+        gs_digests_free(&a);
+        gs_digests_free(&b);
+    }
+}
+
 static void runs_of_two_trainings_are_refused(void **state) {
     (void)state;
     char one[300], other[300];
@@ -252,6 +313,8 @@ GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
          cmocka_unit_test(parts_add_up_to_the_whole),
          cmocka_unit_test(one_worker_makes_the_run_that_is_right),
          cmocka_unit_test(rounding_that_adam_enlarges_is_no_difference),
+         cmocka_unit_test(a_step_that_was_left_out_is_no_difference),
+         cmocka_unit_test(only_what_is_not_finite_is_left_out),
          cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),
          cmocka_unit_test(damaged_records_are_refused),
          cmocka_unit_test(a_step_that_is_not_whole_is_left_out))

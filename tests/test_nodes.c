@@ -1,46 +1,15 @@
 /* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names.
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
-#include "tests/launched.h"
+#include "tests/nodes.h"
 #include "tests/program.h"
 #include "comm/meet/engines.h"
 
 #include <unistd.h>
 
-#define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
-
-/* Run the lines of a shell script, in which $G is the program, $T a short training, and $M "--meet tcp://..." at a free
- * port. `launch R ...` is a launch of node rank R, whose output begins its lines with "nR: ". All have a secret. */
-#define PREAMBLE                                                                                             \
-    "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"                                \
-    "G=%s/gradsum T='" TRAIN "' P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"                                     \
-    "launch() { r=$1; shift; { timeout 40 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "          \
-    "sed \"s/^/n$r: /\"; }\n"
-
-static int run_script(char **output, const char *script) {
-    return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
-                         script);
-}
-
-/* Several of them at once: most of their time they wait. output[i] is to be freed. */
-static void run_scripts(int count, const char *const *script, char **output) {
-    const char *folder = gs_test_folder();
-    char path[500], *all;
-    for (int i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/script%d", folder, i);
-        FILE *f = fopen(path, "w");
-        assert_non_null(f);
-        fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, gs_test_free_port(), script[i]);
-        fclose(f);
-    }
-    gs_test_shell(&all, "cd %s; for s in script*; do sh $s >$s.out 2>&1 & done; wait", folder);
-    free(all);
-    for (int i = 0; i < count; i++) gs_test_shell(&output[i], "cat %s/script%d.out", folder, i);
-}
-
 static void assert_says(const char *script, const char *const *wanted) {
     char *output;
-    run_script(&output, script);
+    gs_test_nodes_one(&output, script);
     for (; *wanted; wanted++)
         if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
     free(output);
@@ -58,7 +27,7 @@ static void nodes_train_as_one_machine_does(void **state) {
     };
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        run_script(&output, scripts[i]);
+        gs_test_nodes_one(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
@@ -116,7 +85,7 @@ static void nodes_that_do_not_fit_are_named(void **state) {
     const char *script[CASES];
     char *output[CASES];
     for (int i = 0; i < CASES; i++) script[i] = cases[i].script;
-    run_scripts(CASES, script, output);
+    gs_test_nodes(CASES, script, output);
     for (int i = 0; i < CASES; i++) {
         for (const char *const *wanted = cases[i].wanted; *wanted; wanted++)
             if (!strstr(output[i], *wanted))
@@ -147,11 +116,12 @@ static void a_training_goes_on_among_strangers(void **state) {
     (void)state;
     char *output;
     int strangers = 0;
-    run_script(&output,
-               "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 & "
-               "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 & "
-               "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
-               "2>/dev/null; sleep 0.005; done'");
+    gs_test_nodes_one(
+        &output,
+        "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 & "
+        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 & "
+        "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
+        "2>/dev/null; sleep 0.005; done'");
     const char *count = strstr(output, "n0: gradsum launch: ");
     while (count && !strstr(count, " turned away, which did not prove to know the run's secret"))
         count = NULL;
@@ -270,7 +240,7 @@ static void a_faked_torchrun_and_slurm_train(void **state) {
     };
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        run_script(&output, scripts[i]);
+        gs_test_nodes_one(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         free(output);

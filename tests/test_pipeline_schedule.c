@@ -1,10 +1,12 @@
 /* Pipeline schedules: lists of instructions, and the same in virtual time (train/pipeline/). */
 #include "tests/test.h"
 
+#include <math.h>
+
 #include "core/philox.h"
 #include "train/pipeline/virtual_time.h"
 
-enum { MOST_STAGES = 9, DRAWN = 600 };
+enum { MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
 
 typedef struct drawn {
     const gs_pipeline_schedule *schedule;
@@ -32,7 +34,7 @@ static void draw(drawn *d, uint64_t i) {
     gs_philox(7, 1, i, a);
     gs_philox(7, 2, i, b);
     d->schedule = gs_pipeline_schedules()[i % 3];
-    d->pipeline = (gs_pipeline){.stages = between(a[0], 1, MOST_STAGES),
+    d->pipeline = (gs_pipeline){.stages = between(a[0], 1, SHORT),
                                 .micro_batches = between(a[1], 1, 24),
                                 .chunks = 1,
                                 .tied = (gs_tied_exchange)between(b[0], 0, 2)};
@@ -175,32 +177,54 @@ static void no_schedule_waits_for_ever(void **state) {
 /* ---- the bubble ---- */
 
 /* Stages that take 1 and 2; a run of v chunks takes the v-th part. */
+static void assert_bubble(drawn *d) {
+    const int p = d->pipeline.stages, m = d->pipeline.micro_batches, v = d->pipeline.chunks;
+    double forward[MOST_STAGES * 4], backward[MOST_STAGES * 4], end[MOST_STAGES], busy[MOST_STAGES];
+    gs_pipeline_run run = {.end = end, .busy = busy};
+    for (int r = 0; r < p * v; r++) forward[r] = 1.0 / v, backward[r] = 2.0 / v;
+    make(d);
+    assert_ok(
+        gs_pipeline_in_virtual_time(&d->pipeline, d->list, &(gs_pipeline_times){forward, backward, 0}, &run));
+    const double wanted = gs_pipeline_bubble(&d->pipeline), work = 3.0 * m;
+    if (fabs(run.bubble - wanted) > 0.01 * wanted + 1e-12) {
+        explain(d, -1);
+        fail_msg("the bubble is %g, by the formula %g", run.bubble, wanted);
+    }
+    /* the formula from the paper: waiting over work is (p - 1) / m, and with chunks a v-th of it */
+    gs_test_near(run.took / work - 1, (double)(p - 1) / m / v, 1e-9, 0, "waiting over work", __FILE__,
+                 __LINE__);
+    gs_test_near(end[0], run.took, 1e-9, 0, "the first stage ends last", __FILE__, __LINE__);
+    for (int s = 0; s < p; s++) gs_test_near(busy[s], work, 1e-9, 0, "busy", __FILE__, __LINE__);
+    free_lists(d);
+}
+
 static void the_bubble_is_that_of_the_formula(void **state) {
     (void)state;
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
             for (int which = 0; which < 3; which++) {
                 const int v = which == 2 && p > 1 ? 1 + m % 3 : 1;
-                drawn d = {.schedule = gs_pipeline_schedules()[which],
-                           .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}};
-                double forward[24], backward[24], end[8], busy[8];
-                gs_pipeline_run run = {.end = end, .busy = busy};
-                for (int r = 0; r < 24; r++) forward[r] = 1.0 / v, backward[r] = 2.0 / v;
-                make(&d);
-                assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
-                                                      &(gs_pipeline_times){forward, backward, 0}, &run));
-                const double wanted = gs_pipeline_bubble(&d.pipeline), work = 3.0 * d.pipeline.micro_batches;
-                if (run.bubble < wanted - 0.01 || run.bubble > wanted + 0.01) {
-                    explain(&d, -1);
-                    fail_msg("the bubble is %g, by the formula %g", run.bubble, wanted);
-                }
-                /* the formula from the paper: waiting over work is (p - 1) / m, and with chunks a v-th of it */
-                gs_test_near(run.took / work - 1, (double)(p - 1) / (d.pipeline.micro_batches * v), 1e-9, 0,
-                             "waiting over work", __FILE__, __LINE__);
-                gs_test_near(end[0], run.took, 1e-9, 0, "the first stage ends last", __FILE__, __LINE__);
-                for (int s = 0; s < p; s++) gs_test_near(busy[s], work, 1e-9, 0, "busy", __FILE__, __LINE__);
-                free_lists(&d);
+                assert_bubble(&(drawn){.schedule = gs_pipeline_schedules()[which],
+                                       .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}});
             }
+}
+
+/* The same of drawn numbers up to 64 stages and 512 micro-batches, and of the largest ones. */
+static void the_bubble_of_long_pipelines(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < DRAWN_LONG; i++) {
+        uint32_t a[4];
+        gs_philox(11, 1, i, a);
+        drawn d = {.schedule = gs_pipeline_schedules()[i % 3], .pipeline = {.chunks = 1}};
+        gs_pipeline *p = &d.pipeline;
+        p->stages = i < 3 ? MOST_STAGES : between(a[0], 1, MOST_STAGES);
+        p->micro_batches = i < 3 ? MOST_MICRO_BATCHES : between(a[1], 1, MOST_MICRO_BATCHES);
+        if (d.schedule->chunked && p->stages > 1) {
+            p->chunks = i < 3 ? 4 : between(a[2], 1, 4);
+            p->micro_batches = p->stages * between(a[1], 1, MOST_MICRO_BATCHES / p->stages);
+        }
+        assert_bubble(&d);
+    }
 }
 
 /* By hand: 1f1b with p = 2 and m = 2; stage 1 is slow. */
@@ -280,6 +304,6 @@ static void a_schedule_is_replaced(void **state) {
 }
 
 GS_TESTS(pipeline_schedule, cmocka_unit_test(no_schedule_waits_for_ever),
-         cmocka_unit_test(the_bubble_is_that_of_the_formula), cmocka_unit_test(virtual_time_by_hand),
-         cmocka_unit_test(a_deadlock_is_told), cmocka_unit_test(numbers_that_do_not_fit),
-         cmocka_unit_test(a_schedule_is_replaced))
+         cmocka_unit_test(the_bubble_is_that_of_the_formula), cmocka_unit_test(the_bubble_of_long_pipelines),
+         cmocka_unit_test(virtual_time_by_hand), cmocka_unit_test(a_deadlock_is_told),
+         cmocka_unit_test(numbers_that_do_not_fit), cmocka_unit_test(a_schedule_is_replaced))

@@ -164,9 +164,6 @@ static void what_would_fail_again_is_not_started_again(void **state) {
 static void what_it_goes_with(void **state) {
     (void)state;
     gs_test_program_prints(2, "--restarts: '-1' is not a whole number", "launch -n 2 --restarts -1 -- train");
-    gs_test_program_prints(
-        2, "--restarts 2: a launcher starts the ranks of its own node again, and --nodes 2",
-        "launch -n 2 --restarts 2 --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:29433 -- train");
     gs_test_program_prints(2, "leave --meet out",
                            "launch -n 2 --restarts 2 --meet file:/no/such/folder -- train");
     gs_test_program_prints(2, "--restarts 2 is for train; 'eval' has nothing to go on with",

@@ -181,8 +181,38 @@ static void another_container_is_another_machine(void **state) {
     }
 }
 
-GS_TESTS(shm, cmocka_unit_test(blocks_end_anywhere), cmocka_unit_test(messages_have_any_length),
-         cmocka_unit_test(abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
-         cmocka_unit_test(who_waits_for_a_rank_that_left_fails),
+/* ---- a message of another length ---- */
+
+/* One before it was lost, as its receiver sees it. */
+static gs_status receive_another_length(gs_comm *c, void *context) {
+    char data[800] = {0};
+    (void)context;
+    if (c->rank == 1) return gs_comm_send(c, data, 400, 0);
+    if (c->rank == 0) return gs_comm_recv(c, data, 800, 1);
+    return gs_comm_recv(c, data, 800, 0); /* it would wait for long, and hears of it */
+}
+
+static void a_lost_message_is_an_error(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        static const gs_test_layout layout[] = {
+            {"3 threads", 0, {3}}, {"3 processes", 3, {1, 1, 1}}, {"1 and 2 threads", 2, {2, 1}}};
+        gs_test_outcome outcome[GS_TEST_RANKS];
+        memset(outcome, 0, sizeof outcome);
+        gs_test_transport = "shm";
+        gs_test_run_ranks(&layout[i], 60, receive_another_length, NULL, outcome);
+        gs_test_transport = NULL;
+        for (int r = 0; r < 3; r += 2) {
+            assert_int_equal(outcome[r].status, GS_E_PEER);
+            if (!strstr(outcome[r].message, "recv: 800 bytes are wanted from ") ||
+                !strstr(outcome[r].message, " 1, which sent 400: a message was lost or damaged"))
+                fail_msg("%s, rank %d: %s", layout[i].name, r, outcome[r].message);
+        }
+    }
+}
+
+GS_TESTS(shm, cmocka_unit_test(a_lost_message_is_an_error), cmocka_unit_test(blocks_end_anywhere),
+         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(abort_reaches_everyone),
+         cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(who_waits_for_a_rank_that_left_fails),
          cmocka_unit_test(an_unknown_transport_is_named),
          cmocka_unit_test(another_container_is_another_machine))

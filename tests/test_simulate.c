@@ -1,4 +1,5 @@
-/* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it. */
+/* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it.
+ * test_simulate_steps.c has whole steps. */
 #include "tests/program.h"
 #include "tests/test.h"
 
@@ -57,7 +58,8 @@ typedef struct sum {
 
 static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_array a, gs_link link,
                   gs_link inside) {
-    const gs_virtual_cluster cluster = {ranks, hosts, link, inside, GAMMA};
+    const gs_virtual_cluster cluster = {
+        .ranks = ranks, .hosts = hosts, .between = link, .inside = inside, .gamma = GAMMA};
     const gs_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
     const gs_virtual_list *list;
     gs_lists lists = {0};
@@ -150,7 +152,7 @@ static void a_host_has_one_line(void **state) {
 
 static void what_waits_for_ever_is_told(void **state) {
     (void)state;
-    const gs_virtual_cluster cluster = {2, 2, fabric, none, 0};
+    const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
     const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = 4};
     const gs_virtual_script scripts[] = {{&waits, 1}, {NULL, 0}};
     gs_virtual *v;
@@ -158,76 +160,6 @@ static void what_waits_for_ever_is_told(void **state) {
     assert_int_equal(gs_virtual_play(v, scripts), GS_E_USAGE);
     assert_string_equal(gs_message(), "a deadlock: rank 0 waits for ever for a message from rank 1");
     gs_virtual_free(v);
-}
-
-/* ---- a step ---- */
-
-static gs_simulation lenet(int workers, gs_link link) {
-    gs_simulation s = {.settings = gs_settings_default(), .workers = workers, .flops = 1e12, .gamma = -1};
-    s.settings.model = "lenet";
-    s.settings.batch = 0;
-    s.settings.sync = "ring";
-    s.settings.link = link;
-    return s;
-}
-
-static gs_simulated simulated(gs_simulation s) {
-    gs_simulated_work w;
-    gs_simulated r;
-    assert_ok(gs_simulation_settle(&s));
-    assert_ok(gs_simulated_work_create(&s, &w));
-    assert_ok(gs_simulate(&s, &w, &r));
-    gs_simulated_work_free(&w);
-    gs_simulated_free(&r);
-    return r;
-}
-
-static void infinite_links_leave_compute(void **state) {
-    (void)state;
-    for (int n = 1; n <= 9; n++) {
-        const gs_simulated r = simulated(lenet(n, none));
-        assert_near(r.step, r.compute, 2e-12, 0); /* whole picoseconds, of forward and of backward */
-        assert_near(r.efficiency, 1, 0, 1e-6);
-    }
-}
-
-static void a_sum_during_backward_is_hidden(void **state) {
-    (void)state;
-    gs_simulation s = lenet(4, fabric);
-    s.flops = 1e10;
-    const gs_simulated plain = simulated(s);
-    s.settings.bucket = 1;
-    const gs_simulated overlapped = simulated(s);
-    assert_true(overlapped.buckets > 1);
-    assert_true(overlapped.step < plain.step);
-    assert_true(gs_simulated_hidden(&overlapped) > 0.5);
-    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, of the sum of the slowest */
-    assert_near(overlapped.between, plain.between, 0, 0);
-}
-
-/* A worker that pauses in every step holds up all; the pauses are those of `train`. */
-static void pauses_hold_up_all(void **state) {
-    (void)state;
-    gs_simulation s = lenet(4, fabric);
-    const double without = simulated(s).step;
-    assert_true(gs_jitter_read("2:20ms@100%", &s.settings.jitter));
-    assert_near(simulated(s).step, without + 20e-3, 0, 1e-3);
-}
-
-static void layouts_send_what_their_formulas_say(void **state) {
-    (void)state;
-    const double weights = 4 * 61706.0;
-    gs_simulation s = lenet(4, fabric);
-    s.settings.layout = "dp4,zero1";
-    assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
-    s.settings.layout = "dp2,tp2";
-    assert_true(simulated(s).sent_most > 0.5 * weights);
-    s.settings.layout = "dp1,pp4";
-    s.settings.link = none;
-    s.settings.micro_batches = 8;
-    const gs_simulated pipeline = simulated(s);
-    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
-    assert_true(pipeline.efficiency > 0.2);
 }
 
 /* ---- failures ---- */
@@ -301,7 +233,10 @@ static void bad_use_is_told(void **state) {
         {"--workers: '100000000' is not", "--workers 100000000 --link 5us,1GB/s"},
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
-        {"simulate knows --zero 1, not 3", "--workers 8 --link 5us,1GB/s --layout dp8,zero3"},
+        {"simulate knows --zero with replicas alone", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero1"},
+        {"--cores: '0' is not a number of cores", "--workers 8 --link 5us,1GB/s --cores 0"},
+        {"--cores: '2/x' is not", "--workers 8 --link 5us,1GB/s --cores 2/x"},
+        {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"it has 4 x 1 = 4 workers", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
         {"--mtbf: '30' is not a number with us",
@@ -324,8 +259,6 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(equal_ranks_take_what_the_formula_says),
          cmocka_unit_test(all_schemes_send_what_they_say),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
-         cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(infinite_links_leave_compute),
-         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(pauses_hold_up_all),
-         cmocka_unit_test(layouts_send_what_their_formulas_say), cmocka_unit_test(the_optimum_is_one),
+         cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
          cmocka_unit_test(bad_use_is_told))

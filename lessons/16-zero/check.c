@@ -65,6 +65,8 @@ static gs_status check_bytes(void) {
     GS_TRY(check_fewest_of(3, 100, &adam16, 400));
     GS_TRY(check_fewest_of(1, 100, &adam16, 600));
     GS_TRY(check_fewest_of(1, 100, &adam16, 399));
+    GS_TRY(check_fewest_of(3, MOST_RANKS, &adam16, 16)); /* the last that counts, and one more than that */
+    GS_TRY(check_fewest_of(3, MOST_RANKS + 1, &adam16, 16));
     for (size_t i = 0; i < 80; i++) {
         const int stage = (int)lab_pick(FEWEST_ROW, 1000 + i, 4);
         const double params = (double)(1 + lab_pick(FEWEST_ROW, 2000 + i, 1000000));

@@ -42,10 +42,11 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
     unit *u = &x->unit[l->unit];
     const bool backward = x->next >= x->units;
     const int wanted = backward ? 2 * x->units - 1 - x->next : x->next;
-    LAB_CHECK(x->next < 2 * x->units && l->unit == wanted && (l->deed == BACKWARD) == backward,
+    LAB_CHECK(x->next < 2 * x->units, "%d units: %s: there is '%s %d' after the last computation", x->units,
+              text_of(x->p), names[l->deed], l->unit);
+    LAB_CHECK(l->unit == wanted && (l->deed == BACKWARD) == backward,
               "%d units: %s: there is '%s %d' where '%s %d' must be the next computation", x->units,
-              text_of(x->p), names[l->deed], l->unit, backward ? "backward" : "forward",
-              x->next < 2 * x->units ? wanted : 0);
+              text_of(x->p), names[l->deed], l->unit, backward ? "backward" : "forward", wanted);
     LAB_CHECK(u->whole,
               "%d units: %s: '%s %d', and the weights of unit %d have not been gathered, or are dropped",
               x->units, text_of(x->p), names[l->deed], l->unit, l->unit);
@@ -107,9 +108,11 @@ static gs_status check_units(int units, double gather, double takes) {
     LAB_CHECK(p.count <= p.room, "%d units: %zu lines are too many", units, p.count);
     execution x = {.p = &p, .units = units};
     GS_TRY(execute(&x, gather, takes));
+    /* With two windows the unit before the last need not be dropped after forward either: one gather fewer. */
     LAB_CHECK(
-        x.gathers == 2 * units - 1,
-        "%d units: %s: %d gathers; wanted %d: each unit for forward and for backward, but the last one once",
+        x.gathers <= 2 * units - 1,
+        "%d units: %s: %d gathers; wanted at most %d: each unit for forward and for backward, but the last "
+        "one once",
         units, text_of(&p), x.gathers, 2 * units - 1);
     const double wanted = gather + 2 * units * takes;
     LAB_CHECK_HINT(

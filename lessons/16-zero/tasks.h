@@ -28,14 +28,15 @@ enum { MOST_RANKS = 4096 };
 int fewest_ranks(int stage, double params, const parameter_bytes *, double memory);
 
 /* Task 16.2. A step of stage 1 on one rank, after backward. There are `count` weights, a multiple of c->size. Rank r
- * updates its part of them, gs_shard_of(count, r, c->size), and holds the velocity of its part alone:
+ * updates its part of them alone, gs_shard_of(count, r, c->size): the weights first .. first + count - 1 of that part.
+ * With them it uses the velocity of its part:
  *
  *     gradient = the sum of all ranks' gradients
  *     velocity = momentum x velocity + scale x gradient
  *     weight   = weight - rate x velocity
  *
- * At the end all ranks have all new weights. `gradients` may be overwritten. `velocity` has count / c->size floats.
- * Send no more than an all-reduce would. You need
+ * At the end all ranks have all new weights. `gradients` may be overwritten. `velocity` has count / c->size floats,
+ * as the step before left them, or a checkpoint. Send no more than an all-reduce would. You need
  *
  *     gs_comm_reduce_scatter(c, all, mine, count, GS_F32, GS_SUM)
  *                                   mine = this rank's part of the sum of all ranks' `all`, an array of `count` floats
@@ -86,6 +87,6 @@ static inline void then(plan *p, deed d, int unit) {
 /* Forward goes from unit 0 to the last one, backward from the last to unit 0. There are two windows: from GATHER to
  * DROP a unit has one of them. While a unit computes, the weights of the unit that computes next are already being
  * gathered, so that only the first one is waited for, if a gather takes no longer than a computation. (One gather at a
- * time: each begins when the one before it has ended.) Gather no unit more often than it must be: the last one computes
- * twice in a row. At the end no window is taken. */
+ * time: each begins when the one before it has ended.) No unit is gathered more than twice, and the last one, which
+ * computes twice in a row, only once. At the end no window is taken. */
 void zero3_pass(plan *, int units);

@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "lab.h"
 
@@ -10,22 +11,33 @@ enum { STAGES_ROW, MICRO_BATCHES_ROW, TIMES_ROW, NUMBER_ROW };
 
 /* ---- 17.1 ---- */
 
-enum { MOST = 8 };
+enum { MOST = 8, TEXT = 100 };
 
 static const char *name_of(gs_action a) {
     return (unsigned)a < GS_ACTIONS ? gs_action_names[a] : "no such thing";
+}
+
+/* "'send activation' of micro-batch 3 to stage 1", or "'forward' of micro-batch 3". */
+static const char *text_of(const gs_instruction *x, char text[TEXT]) {
+    const int n = snprintf(text, TEXT, "'%s' of micro-batch %d", name_of(x->action), x->micro_batch);
+    const bool is_message = gs_action_sends(x->action) || gs_action_receives(x->action);
+    if (is_message || x->peer != 0)
+        snprintf(text + n, TEXT - (size_t)n, " %s stage %d",
+                 gs_action_sends(x->action)      ? "to"
+                 : gs_action_receives(x->action) ? "from"
+                                                 : "with",
+                 x->peer);
+    return text;
 }
 
 static gs_status check_instructions(const gs_instructions *got, const gs_instructions *wanted,
                                     const char *function, int p, int s, int k) {
     for (size_t i = 0; i < wanted->count && i < got->count; i++) {
         const gs_instruction *w = &wanted->list[i], *g = &got->list[i];
+        char wanted_text[TEXT], got_text[TEXT];
         LAB_CHECK(w->action == g->action && w->micro_batch == g->micro_batch && w->peer == g->peer,
-                  "%s, %d stage%s, stage %d, micro-batch %d: instruction %zu: expected '%s' of micro-batch "
-                  "%d, with "
-                  "stage %d; got '%s' of micro-batch %d, with stage %d",
-                  function, p, gs_s((unsigned)p), s, k, i + 1, name_of(w->action), w->micro_batch, w->peer,
-                  name_of(g->action), g->micro_batch, g->peer);
+                  "%s, %d stage%s, stage %d, micro-batch %d: instruction %zu: expected %s; got %s", function,
+                  p, gs_s((unsigned)p), s, k, i + 1, text_of(w, wanted_text), text_of(g, got_text));
     }
     LAB_CHECK(got->count == wanted->count,
               "%s, %d stage%s, stage %d, micro-batch %d: expected %zu instruction%s, got %zu", function, p,

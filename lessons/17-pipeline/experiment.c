@@ -58,8 +58,8 @@ static bool is_a_schedule(const passes *lists, int p, int m) {
 static void draw(int which, int p, int m) {
     static pass room[MOST_STAGES][ROOM];
     static double end[MOST_STAGES * ROOM];
-    passes lists[MOST_STAGES];
-    double forward[MOST_STAGES], backward[MOST_STAGES];
+    passes lists[MOST_STAGES] = {0};
+    double forward[MOST_STAGES] = {0}, backward[MOST_STAGES] = {0};
     for (int s = 0; s < p; s++) {
         lists[s] = (passes){room[s], 0, 2 * (size_t)m};
         (which ? one_forward_one_backward : gpipe)(&lists[s], p, m, s);

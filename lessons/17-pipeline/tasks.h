@@ -53,9 +53,9 @@ static inline void then_backward(passes *l, int micro_batch) {
  *
  * 17.2: GPipe: all forward, then all backward.
  *
- * 17.3: 1F1B: as early as in GPipe is the whole pipeline ready, whatever a forward and a backward pass take, if they
- * take the same in all stages. But never are more than p - s micro-batches alive in stage s: forward there, and not
- * yet backward. */
+ * 17.3: 1F1B: the whole pipeline is ready as early as in GPipe, whatever a forward and a backward pass take, as long as
+ * they take the same in all stages. But no more than p - s micro-batches are ever alive in stage s: they have been
+ * forward there, and not yet backward. */
 void gpipe(passes *, int p, int m, int s);
 void one_forward_one_backward(passes *, int p, int m, int s);
 

@@ -54,9 +54,9 @@ static gs_status check_times_of(const lab_cluster *c, double bytes) {
 }
 
 static gs_status check_times(void) {
-    static const lab_cluster few[] = {{2, 1, {1, 8}, {10, 4}}, {1, 2, {1, 8}, {10, 4}},
-                                      {2, 2, {1, 8}, {10, 4}}, {3, 2, {1, 8}, {10, 4}},
-                                      {2, 4, {1, 8}, {10, 4}}, {2, 2, {10, 4}, {1, 8}}};
+    static const lab_cluster few[] = {
+        {2, 1, {1, 8}, {10, 4}}, {1, 2, {1, 8}, {10, 4}}, {2, 2, {1, 8}, {10, 4}}, {3, 2, {1, 8}, {10, 4}},
+        {2, 4, {1, 8}, {10, 4}}, {2, 2, {10, 4}, {1, 8}}, {2, 1, {10, 4}, {1, 8}}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) GS_TRY(check_times_of(&few[i], 96));
     for (size_t i = 0; i < 60; i++) {
         const size_t at = 8 * i;
@@ -157,6 +157,12 @@ static gs_status check_jobs(void) {
     GS_TRY(check_job_of(&job, 2, two, 0.75, 1));
     GS_TRY(check_job_of(&job, 3, three, 0.9, 2.5));
     GS_TRY(check_job_of(&critical, 3, three, 1.3, 5));
+    /* Two rows for the same money; and an hour that is worth what it costs, no more. A step takes an hour or one and a
+     * half, so that all of it is exact, in whatever order. */
+    static const lab_row same[] = {{1, 32, 3600}, {2, 64, 3600}}, even[] = {{1, 32, 3600}, {2, 64, 5400}};
+    const lab_job step = {32, 1e30, 1};
+    GS_TRY(check_job_of(&step, 2, same, 2, 1));
+    GS_TRY(check_job_of(&step, 2, even, 2, 2));
     for (size_t i = 0; i < 150; i++) GS_TRY(check_job_drawn(i));
     return GS_OK;
 }

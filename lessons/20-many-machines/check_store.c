@@ -15,8 +15,9 @@ typedef struct run {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int keys, waiting, returned, all;
-    bool stuck;
+    int keys, returned, all;
+    const char *awaited[LAB_RANKS]; /* the keys that processes wait for; NULL: a free place */
+    bool stuck, set_fails, get_fails;
     char key[KEYS][LAB_ADDRESS], text[KEYS][LAB_ADDRESS];
 } store = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -26,14 +27,18 @@ static int find(const char *key) {
     return -1;
 }
 
+/* Who waits for a key that is there by now is about to wake up, and may set others. */
 static void look_if_stuck(void) {
-    if (store.waiting > 0 && store.waiting + store.returned >= store.all) store.stuck = true;
+    int waiting = 0;
+    for (int i = 0; i < LAB_RANKS; i++) waiting += store.awaited[i] && find(store.awaited[i]) < 0;
+    if (waiting > 0 && waiting + store.returned >= store.all) store.stuck = true;
     pthread_cond_broadcast(&store.changed);
 }
 
 gs_status store_set(const char *key, const char *text) {
     if (strlen(key) >= LAB_ADDRESS || strlen(text) >= LAB_ADDRESS)
         return gs_fail(GS_E_USAGE, "store_set: a key or a text of more than %d bytes", LAB_ADDRESS - 1);
+    if (store.set_fails) return gs_fail(GS_E_PEER, "store_set: the store cannot be reached");
     pthread_mutex_lock(&store.lock);
     const bool taken = find(key) >= 0, full = store.keys == KEYS;
     if (!taken && !full) {
@@ -47,15 +52,17 @@ gs_status store_set(const char *key, const char *text) {
 }
 
 gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
+    if (store.get_fails) return gs_fail(GS_E_PEER, "store_get: the store cannot be reached");
     pthread_mutex_lock(&store.lock);
-    int at = find(key);
+    int at = find(key), place = 0;
+    while (store.awaited[place]) place++; /* one for each process: there is one */
+    store.awaited[place] = key;
     while (at < 0 && !store.stuck) {
-        store.waiting++;
         look_if_stuck();
         if (!store.stuck) pthread_cond_wait(&store.changed, &store.lock);
-        store.waiting--;
         at = find(key);
     }
+    store.awaited[place] = NULL;
     if (at >= 0) memcpy(text, store.text[at], LAB_ADDRESS);
     pthread_mutex_unlock(&store.lock);
     return at >= 0
@@ -110,10 +117,29 @@ static gs_status process(gs_comm *c, void *context) {
 static gs_status check_run(run *r) {
     r->all = 0;
     for (int n = 0; n < r->nodes; n++) r->all += r->ranks_of[n];
-    store.keys = store.waiting = store.returned = 0;
+    store.keys = store.returned = 0;
     store.stuck = false;
     store.all = r->all;
     return lab_run_ranks(r->all, process, r);
+}
+
+/* The first of two processes is told by either call that the store is gone. */
+static gs_status check_failure(bool of_set) {
+    static const int two[] = {1, 1};
+    char peer[2][LAB_ADDRESS] = {{0}};
+    int rank = -1;
+    store.keys = 0;
+    store.set_fails = of_set;
+    store.get_fails = !of_set;
+    const char *name = of_set ? "store_set" : "store_get";
+    const gs_status status = lab_rendezvous(2, two, 0, 0, "10.0.0.1:2000", &rank, peer);
+    const bool passed_on = status != GS_OK && strstr(gs_message(), "cannot be reached");
+    store.set_fails = store.get_fails = false;
+    LAB_CHECK_HINT(passed_on,
+                   "look at what each call returns, and return it if it is no GS_OK (GS_TRY does).",
+                   "processes on the machines: 1, 1. %s fails: expected its failure, got %s", name,
+                   status == GS_OK ? "GS_OK" : "another one");
+    return GS_OK;
 }
 
 gs_status check_rendezvous(void) {
@@ -122,6 +148,8 @@ gs_status check_rendezvous(void) {
         run r = few[i];
         GS_TRY(check_run(&r));
     }
+    GS_TRY(check_failure(true));
+    GS_TRY(check_failure(false));
     for (size_t i = 0; i < 6; i++) {
         run r = {.nodes = 1 + (int)lab_pick(NODES_ROW, 10 * i, 4)};
         for (int n = 0; n < r.nodes; n++)

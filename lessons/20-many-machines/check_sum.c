@@ -44,13 +44,18 @@ static gs_status check_data(const gs_comm *c, const sum_case *k, const float *da
 }
 
 /* Each chunk may be one float larger than a part of its size. */
-static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, float sent) {
+static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, size_t messages, float sent) {
     const size_t most_rounds = 2 * ((size_t)k->each - 1) + 2 * ((size_t)k->hosts - 1);
     const float H = (float)k->hosts, most = 2 * (H - 1) * ((float)k->count / H + (float)k->each);
     float of_host = c->rank / k->each == 0 ? sent : 0;
     GS_TRY(gs_comm_all_reduce(c, &of_host, 1, GS_F32, GS_SUM));
+    LAB_CHECK_HINT(
+        messages <= rounds, "gs_sync_round begins a round; the group functions call it.",
+        "%d host%s of %d: a rank sends one message in a round at most, and sends %zu in %zu round%s",
+        k->hosts, gs_s((unsigned)k->hosts), k->each, messages, rounds, gs_s((unsigned)rounds));
     LAB_CHECK_HINT(rounds <= most_rounds, "which rounds can two groups not share?",
-                   "%d hosts of %d: at most %zu rounds, got %zu", k->hosts, k->each, most_rounds, rounds);
+                   "%d host%s of %d: at most %zu rounds, got %zu", k->hosts, gs_s((unsigned)k->hosts),
+                   k->each, most_rounds, rounds);
     LAB_CHECK_HINT(
         of_host <= most, "how much of the array is left for a rank when its host has summed inside?",
         "%d hosts of %d, %zu floats: the first host may send out %.0f floats (and at most one more for "
@@ -77,7 +82,8 @@ static gs_status run_case(gs_comm *c, void *context) {
             status = lab_meet(c); /* so that the first rank with a wrong sum is the one that tells */
         if (status == GS_OK) status = check_data(c, k, data);
         if (status == GS_OK) status = lab_meet(c);
-        if (status == GS_OK) status = check_traffic(c, k, s->counted.rounds, (float)w.floats);
+        if (status == GS_OK)
+            status = check_traffic(c, k, s->counted.rounds, s->counted.messages, (float)w.floats);
         gs_sync_free(s);
     }
     free(data);

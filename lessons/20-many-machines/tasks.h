@@ -26,7 +26,7 @@ gs_status store_get(const char *key, char text[LAB_ADDRESS]);
 /* Task 20.1. A run of `nodes` machines, ranks_of[n] processes on machine n. This process is number `local` (from 0) on
  * machine `node`, and others reach it at `address`. Each process knows this much, and no more; all call this function.
  *
- *     *rank       this process: ranks are counted through, machine by machine
+ *     *rank       this process: ranks are numbered machine by machine
  *     peer[r]     the address of rank r, this one's too; there is room for all ranks
  *
  * A failure of a call is passed on. */
@@ -77,11 +77,11 @@ static inline gs_status group_all_gather(gs_sync *s, const int *rank, int n, flo
 enum { LAB_GROUP = 4096 /* ranks in a group, at most */ };
 
 /* Task 20.2. All ranks sum `data`: afterwards each has the sum over all. `each` ranks are on each host: ranks 0 ..
- * each-1 on the first, and so on; all hosts have as many. Messages inside of a host are nearly free; what goes from
- * host to host is to be little, and in few rounds:
+ * each-1 on the first, and so on; all hosts have the same number. Messages inside a host are nearly free; what goes
+ * from host to host is to be little, and in few rounds:
  *
  *     each host sends out no more than 2 (H - 1) / H times the array (H hosts; but for rounding to whole floats)
- *     2 (each - 1) + 2 (H - 1) rounds
+ *     2 (each - 1) + 2 (H - 1) rounds, in each of which a rank sends one message at most (gs_sync_round begins one)
  *
  * You may call the two group functions above. */
 gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count);
@@ -110,11 +110,9 @@ double lab_hierarchical_time(const lab_cluster *, double bytes);
 
 /* What is to be done. */
 typedef struct lab_job {
-    double samples; /* that a small batch needs in all: epochs x samples of an epoch */
-    double
-        critical; /* the critical batch (lesson 9): with batches of B samples, 1 + B / critical times as many are
-                        needed */
-    double price; /* money for a worker and an hour */
+    double samples;  /* that a small batch needs in all: epochs x samples of an epoch */
+    double critical; /* the critical batch: with batches of B, 1 + B / critical times as many */
+    double price;    /* money for a worker and an hour */
 } lab_job;
 
 /* What was measured, or simulated: so many workers make a step of `batch` samples in `seconds`. */

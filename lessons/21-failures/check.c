@@ -8,6 +8,7 @@
 /* ---- 21.2 ---- */
 
 enum { FILES = 40, SIZE = 12 };
+#define LARGE_STEP ((UINT64_C(1) << 32) + 10)
 
 typedef struct files {
     lab_file file[FILES];
@@ -96,6 +97,15 @@ static gs_status check_two_runs(size_t i, bool second) {
                  "missing");
 }
 
+/* A step that needs more than 32 bits. */
+static gs_status check_large_step(size_t i) {
+    static files f;
+    f = (files){0};
+    add(&f, 4000, 2, NONE, -1);
+    add(&f, LARGE_STEP, 2, NONE, -1);
+    return check_files(&f, i, "steps 4000 and 4294967306, each of 2 parts and whole");
+}
+
 gs_status check_newest(void) {
     static files none;
     none = (files){0};
@@ -104,6 +114,7 @@ gs_status check_newest(void) {
         for (int d = NONE; d <= MISSING; d++) GS_TRY(check_damage((size_t)(8 * parts + d), (damage)d, parts));
     GS_TRY(check_two_runs(40, false));
     GS_TRY(check_two_runs(41, true));
+    GS_TRY(check_large_step(42));
     for (size_t i = 50; i < 110; i++) GS_TRY(check_files_drawn(i));
     return GS_OK;
 }
@@ -123,9 +134,10 @@ static int to_blame(int me, const int *waits_for, const double *seconds, double 
     return me;
 }
 
-static gs_status check_suspect_of(int ranks, const int *waits_for, const double *seconds, double timeout) {
-    const int wanted = to_blame(0, waits_for, seconds, timeout);
-    const int got = lab_suspect(0, ranks, waits_for, seconds, timeout);
+static gs_status check_suspect_of(int me, int ranks, const int *waits_for, const double *seconds,
+                                  double timeout) {
+    const int wanted = to_blame(me, waits_for, seconds, timeout);
+    const int got = lab_suspect(me, ranks, waits_for, seconds, timeout);
     char text[300] = "";
     for (int r = 0; r < ranks; r++) {
         const size_t at = strlen(text);
@@ -135,7 +147,7 @@ static gs_status check_suspect_of(int ranks, const int *waits_for, const double 
             snprintf(text + at, sizeof text - at, "%srank %d for rank %d (%g s)", r ? ", " : "", r,
                      waits_for[r], seconds[r]);
     }
-    LAB_CHECK(got == wanted, "rank 0 gives up after %g s. Who waits for whom: %s. Expected %d, got %d",
+    LAB_CHECK(got == wanted, "rank %d gives up after %g s. Who waits for whom: %s. Expected %d, got %d", me,
               timeout, text, wanted, got);
     return GS_OK;
 }
@@ -152,7 +164,7 @@ static gs_status check_all_groups(int ranks) {
                 waits_for[r] = rest % ranks == r ? -1 : rest % ranks;
                 seconds[r] = rest / ranks % 2 ? 2 : 10;
             }
-            GS_TRY(check_suspect_of(ranks, waits_for, seconds, 10));
+            GS_TRY(check_suspect_of(0, ranks, waits_for, seconds, 10));
         }
     return GS_OK;
 }
@@ -164,13 +176,14 @@ static gs_status check_suspect(void) {
         int waits_for[RANKS];
         double seconds[RANKS];
         const double timeout = (double)(4 + lab_pick(WAITS_ROW, 40 * i, 30));
+        const int me = (int)(i % RANKS);
         for (int r = 0; r < RANKS; r++) {
             const size_t draw = 40 * i + 1 + 3 * (size_t)r, other = lab_pick(WAITS_ROW, draw, RANKS - 1);
             waits_for[r] = (int)other < r ? (int)other : (int)other + 1;
-            seconds[r] = r == 0 ? timeout : timeout * (double)(1 + lab_pick(WAITS_ROW, draw + 1, 16)) / 16;
-            if (r > 0 && lab_pick(WAITS_ROW, draw + 2, 6) == 0) waits_for[r] = -1;
+            seconds[r] = r == me ? timeout : timeout * (double)(1 + lab_pick(WAITS_ROW, draw + 1, 16)) / 16;
+            if (r != me && lab_pick(WAITS_ROW, draw + 2, 6) == 0) waits_for[r] = -1;
         }
-        GS_TRY(check_suspect_of(RANKS, waits_for, seconds, timeout));
+        GS_TRY(check_suspect_of(me, RANKS, waits_for, seconds, timeout));
     }
     return GS_OK;
 }
@@ -190,7 +203,7 @@ static void deal(const kept *k, int size, gs_card *all) {
             gs_card *c = &all[r * GS_COPIES + i];
             c->valid = k[r].step[i] > 0;
             c->step = k[r].step[i];
-            if (c->valid) snprintf(c->hash, sizeof c->hash, "%c%063" PRIx64, k[r].state, c->step);
+            if (c->valid) snprintf(c->hash, sizeof c->hash, "%063" PRIx64 "%c", c->step, k[r].state);
         }
 }
 
@@ -233,7 +246,7 @@ static gs_status check_agree_drawn(size_t i) {
     kept k[RANKS] = {0};
     const int size = 1 + (int)lab_pick(CARDS_ROW, 50 * i, RANKS);
     const uint64_t step = 2 + lab_pick(CARDS_ROW, 50 * i + 1, 1000);
-    int first = -1, survivors = 0, last = -1;
+    int first = -1, survivors = 0, survivor[RANKS];
     uint64_t common = step + 1;
     for (int r = 0; r < size; r++) {
         const size_t draw = 50 * i + 2 + 4 * (size_t)r;
@@ -245,17 +258,17 @@ static gs_status check_agree_drawn(size_t i) {
         k[r].state = 'a';
         if (its < common) common = its;
         if (first < 0) first = r;
-        last = r;
-        survivors++;
+        survivor[survivors++] = r;
     }
     const bool differ = survivors > 1 && lab_pick(CARDS_ROW, 50 * i + 49, 3) == 0;
-    if (differ) k[last].state = 'b';
+    if (differ) k[survivor[lab_pick(CARDS_ROW, 50 * i + 48, (size_t)survivors)]].state = 'b';
     return check_agree_of(k, size, common, first, differ);
 }
 
 static gs_status check_agree(void) {
     static const kept new = {{0, 0}, 'a'}, at_57 = {{57, 56}, 'a'}, at_58 = {{58, 57}, 'a'},
-                      at_60 = {{60, 59}, 'a'}, begins = {{57, 0}, 'a'}, other = {{57, 56}, 'b'};
+                      at_60 = {{60, 59}, 'a'}, begins = {{57, 0}, 'a'}, other = {{57, 56}, 'b'},
+                      large = {{LARGE_STEP, LARGE_STEP - 1}, 'a'};
     GS_TRY(check_agree_of((kept[]){at_57}, 1, 57, 0, false));
     GS_TRY(check_agree_of((kept[]){new, new}, 2, 0, -1, false));
     GS_TRY(check_agree_of((kept[]){at_57, at_58}, 2, 57, 0, false));
@@ -265,6 +278,8 @@ static gs_status check_agree(void) {
     GS_TRY(check_agree_of((kept[]){at_58, other}, 2, 0, 0, true));
     GS_TRY(check_agree_of((kept[]){at_57, at_60}, 2, 0, 0, true));
     GS_TRY(check_agree_of((kept[]){at_60, new, at_57}, 3, 0, 0, true));
+    GS_TRY(check_agree_of((kept[]){at_58, other, at_58}, 3, 0, 0, true));
+    GS_TRY(check_agree_of((kept[]){large, large}, 2, LARGE_STEP, 0, false));
     for (size_t i = 0; i < 80; i++) GS_TRY(check_agree_drawn(i));
     return GS_OK;
 }

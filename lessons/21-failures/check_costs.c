@@ -79,7 +79,7 @@ static gs_status check_drawn(void) {
     LAB_CHECK(
         fabs(cost.expected / cost.drawn - 1) < 0.03,
         "lab_expected: 16 hosts that fail once in 64000 s each, work 30000 s, a checkpoint of 60 s after "
-        "each 1024 s, restart 300 s: %d runs took %.0f s in the mean, and yours expects %.0f",
+        "each 1024 s, restart 300 s: %d runs took %.0f s on average, and yours expects %.0f",
         cost.runs, cost.drawn, cost.expected);
     return GS_OK;
 }

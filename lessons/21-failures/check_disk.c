@@ -247,6 +247,11 @@ static gs_status check_case(size_t i, size_t old_bytes, size_t new_bytes, bool l
     LAB_CHECK_HINT(status != GS_OK, "look at what each call returns; on a failure leave off, and clean up.",
                    "a checkpoint of %zu bytes, %s fails: lab_save returns GS_OK", new_bytes,
                    call_names[fails]);
+    /* The call that failed says why; cleaning up may have failed after it. */
+    LAB_CHECK_HINT(strstr(gs_message(), call_names[fails]) || strstr(gs_message(), call_names[REMOVE_CALL]),
+                   "return what the call has returned, so that the user reads why.",
+                   "a checkpoint of %zu bytes, %s fails: wanted its failure, got '%.100s'", new_bytes,
+                   call_names[fails], gs_message());
     LAB_CHECK(
         is_whole(&disk.now, 2, false, &bytes),
         "a checkpoint of %zu bytes, %s fails: then \"%s\" has %zu bytes; wanted the older one or the new",

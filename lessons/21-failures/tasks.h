@@ -66,7 +66,7 @@ static inline uint64_t lab_hash(const unsigned char *data, size_t bytes) { /* FN
  * same step, part and `of`. */
 uint64_t lab_newest(size_t files, const lab_file *file);
 
-/* `count` things of a kind, which fail independently of each other, each once in `mtbf` seconds in the mean. */
+/* `count` things of a kind, which fail independently of each other, each once in `mtbf` seconds on average. */
 typedef struct lab_things {
     size_t count;
     double mtbf;
@@ -75,14 +75,15 @@ typedef struct lab_things {
 /* Task 21.3. Three functions.
  *
  * The run needs all of these things at once: when one fails it has failed. How many seconds are there between two
- * failures of the run, in the mean? At least one kind has a count above 0. */
+ * failures of the run, on average? At least one kind has a count above 0. */
 double lab_mtbf(size_t kinds, const lab_things *);
 
-/* The expected time of the run, in seconds. It fails every `mtbf` seconds in the mean (not f->mtbf, which is that of
+/* The expected time of the run, in seconds. It fails every `mtbf` seconds on average (not f->mtbf, which is that of
  * one host), at a constant rate. After each `every` seconds of work it writes a checkpoint, which takes f->checkpoint
  * seconds, until f->work seconds of work are done. At the end there is nothing left to lose: no checkpoint comes after
- * the last second of work. After a failure it takes a restart of f->restart seconds until the work goes on, from the
- * last checkpoint that was wholly written, or from the beginning. A restart may fail as well, and begins again. */
+ * the last second of work. A failure may come at any time, also while a checkpoint is written. After it a restart of
+ * f->restart seconds is needed; then the work goes on from the last checkpoint that was wholly written, or from the
+ * beginning. A restart may fail as well, and begins again. */
 double lab_expected(const gs_failures *f, double mtbf, double every);
 
 /* How many seconds of work between two checkpoints are best, in a run that goes on for ever? A checkpoint takes
@@ -93,9 +94,11 @@ double lab_interval(double checkpoint, double mtbf);
 /* Task 21.4. Rank `me` has waited for `timeout` seconds, and gives up. Each rank r has told whom it waits for,
  * waits_for[r], and for how many seconds, seconds[r]; waits_for[r] = -1: it waits for nobody, as far as is known. Whose
  * fault is it? Follow who waits for whom, from `me` on, to the first rank that waits for nobody. A wait that is younger
- * than half of `timeout` counts as none: who has begun to wait so late was late itself. -1: no rank is to blame (they
- * wait for each other in a circle: a message was lost). */
+ * than half of `timeout` counts as none: who has begun to wait so late was late itself. -1: no rank is to blame (the
+ * chain ends in a circle: a message was lost). */
 int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, double timeout);
 
 /* Task 21.5. gs_cards_agree, as src/train/elastic/agree.h says. You may call gs_card_newest and gs_card_of_step. A
- * failure is gs_fail(GS_E_DIFFER, "a sentence"). Where *first is -1, *step does not matter. */
+ * failure is gs_fail(GS_E_DIFFER, "a sentence"). The step is the smallest of the survivors' newest ones, whether all
+ * have a copy of it or not. Two copies of a step are the same state if their hashes are the same. Where *first is -1,
+ * *step does not matter. */

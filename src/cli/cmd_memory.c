@@ -168,6 +168,7 @@ int gs_cmd_memory(int argc, char **argv) {
                       "where the stages begin: flops (by counting; nothing is measured here), or 3,6"),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("sequence", NULL),
         GS_RUN_OPTION("save-state", NULL),
         GS_RUN_OPTION("offload", NULL),
         GS_RUN_OPTION("offload-dir", NULL),

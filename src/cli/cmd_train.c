@@ -186,6 +186,7 @@ int gs_cmd_train(int argc, char **argv) {
         GS_RUN_OPTION("pipeline-cut", NULL),
         GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("sequence", NULL),
         GS_RUN_OPTION("keep", NULL),
         GS_RUN_OPTION("save-state", NULL),
         GS_RUN_OPTION("resume", NULL),

@@ -186,6 +186,10 @@ static void print_tensor(const gs_tensor_report *t) {
         "%d workers share each pair of linear layers: each holds %.4g MB of the weights' %.4g; in a step "
         "%.4g all-reduce%s in a group, of %s bytes in all",
         t->workers, mb * t->held, mb * t->model, t->sums, t->sums > 1 ? "s" : "", gs_thousands(t->bytes));
+    if (t->gathers > 0)
+        gs_print_fact("",
+                      "(with --sequence most of them as reduce-scatters, and %.4g all-gathers of %s bytes)",
+                      t->gathers, gs_thousands(t->gathered));
 }
 
 static void print_checkpoints(const gs_checkpoint_report *c) {
@@ -259,6 +263,8 @@ void gs_modes_json_end(const gs_result *r, cJSON *o) {
     if (r->tensor.workers)
         GS_JSON_ADD(o, GS_FIELD("tensor_weights_bytes", r->tensor.held),
                     GS_FIELD("tensor_sums_a_step", r->tensor.sums),
+                    GS_FIELD("tensor_gathers_a_step", r->tensor.gathers),
+                    GS_FIELD("tensor_gathered_bytes_a_step", r->tensor.gathered),
                     GS_FIELD("tensor_summed_bytes_a_step", r->tensor.bytes));
     if (r->overlap.buckets > 0)
         GS_JSON_ADD(o, GS_FIELD("buckets", r->overlap.buckets),

@@ -200,8 +200,11 @@ typedef struct gs_rendezvous {
         *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
                               or the user */
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
+    int attempt; /* of a launch that has started its ranks again at the same store of tcp: 2, 3 and so on; 0: the
+                    first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its own entries alone */
 } gs_rendezvous;
 
+enum { GS_ATTEMPT_LAUNCHES = -1 };
 enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
 /* What `gradsum launch` or the user has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS

@@ -9,6 +9,12 @@
 
 enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };
 
+/* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). Nobody but
+ * the checking mode (comm.h) can tell a message that was lost from a call that does not fit. */
+#define GS_OTHER_LENGTH                                                                                      \
+    "%zu bytes are wanted from %s %d, which sent %zu: a message was lost or damaged, or the ranks make "     \
+    "different calls (GRADSUM_CHECK=1 names them)"
+
 /* ---- collectives.c: a message that is a part of a collective ---- */
 
 gs_status gs_send_part(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);

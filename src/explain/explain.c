@@ -13,6 +13,7 @@ typedef struct search {
     double tolerance;
     uint64_t step;
     bool divided_alike; /* each rank of A has what that rank of B has */
+    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } search;
 
@@ -63,16 +64,22 @@ double gs_explain_tolerance(const gs_digests *a, const gs_digests *b) {
 
 /* ---- arrays of samples ---- */
 
-static bool differ(const gs_numbers *a, const gs_numbers *b, double size, double tolerance,
-                   double *relative) {
+/* What is not finite in either run of a step that both leave out says nothing: it is why they do. */
+static bool is_left_out(const search *s, double of_a, double of_b) {
+    return s->left_out && !(isfinite(of_a) && isfinite(of_b));
+}
+
+static bool differ(const search *s, const gs_numbers *a, const gs_numbers *b, double size, double *relative) {
     const double apart = gs_apart(a, b);
+    *relative = 0;
+    if (fabs(a->n - b->n) <= 0.5 && is_left_out(s, a->squares, b->squares)) return false;
     if (fabs(a->n - b->n) > 0.5)
         *relative = 1;
-    else if (size > 0)
+    else if (size > 0 || isnan(apart))
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= tolerance);
+    return !(*relative <= s->tolerance);
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -95,25 +102,34 @@ static void ranks_alike_divided(const search *s, int kind, int number, int part)
         double relative;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |=
-            in_a && in_b && differ(&a, &b, sqrt(fmax(a.squares, b.squares)), s->tolerance, &relative);
+        s->out->rank[r] |= in_a && in_b && differ(s, &a, &b, sqrt(fmax(a.squares, b.squares)), &relative);
     }
 }
 
+/* Of B's numbers that are finite. */
+static double norm_of_samples(const search *s, int kind, int number) {
+    double squares = 0;
+    for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
+        gs_numbers x;
+        if (gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &x) && isfinite(x.squares))
+            squares += x.squares;
+    }
+    return sqrt(squares);
+}
+
 static bool samples_differ(const search *s, int kind, int number) {
-    gs_numbers all;
-    bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
-    double most = 0;
-    if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &all)) return false;
     gs_numbers unused;
+    bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
+    double most = 0, all = norm_of_samples(s, kind, number);
+    if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
     if (!gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_numbers a, b;
         double relative;
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        const double size = fmax(sqrt(fmax(a.squares, b.squares)), 0.05 * sqrt(all.squares));
-        bad[e] = differ(&a, &b, size, s->tolerance, &relative);
+        const double size = fmax(sqrt(fmax(a.squares, b.squares)), 0.05 * all);
+        bad[e] = differ(s, &a, &b, size, &relative);
         any |= bad[e];
         if (bad[e] && !(relative <= most)) most = relative;
     }
@@ -136,7 +152,8 @@ static double size_of_all(const search *s, int kind) {
                            : kind == GS_DIGEST_dw
                                ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
                                : gs_whole_of_run(s->b, s->step, kind, p, &x);
-        if (there && s->b->param[p].state == (kind == GS_DIGEST_state)) squares += x.squares;
+        if (there && isfinite(x.squares) && s->b->param[p].state == (kind == GS_DIGEST_state))
+            squares += x.squares;
     }
     return 0.01 * sqrt(squares);
 }
@@ -213,7 +230,7 @@ static bool weights_differ(const search *s, int p) {
             gs_numbers a;
             double relative;
             if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
-                !differ(&a, &b, fmax(sqrt(b.squares), least_size), s->tolerance, &relative) ||
+                !differ(s, &a, &b, fmax(sqrt(b.squares), least_size), &relative) ||
                 (s->step > s->b->first && is_of_keys(s, p, fmax(sqrt(b.squares), least_size), relative)))
                 continue;
             s->out->rank[r] = any = true;
@@ -231,7 +248,7 @@ static bool local_dw_differs(const search *s, int p) {
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    if (!differ(&a, &b, size, s->tolerance, &relative)) return false;
+    if (!differ(s, &a, &b, size, &relative)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
     return found(s, GS_DIGEST_dw, p, relative);
 }
@@ -246,7 +263,7 @@ static bool whole_differs(const search *s, int kind, int p, double least_size) {
         double relative;
         if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
         const double size = fmax(sqrt(b.squares), least_size);
-        if (!differ(&a, &b, size, s->tolerance, &relative)) continue;
+        if (!differ(s, &a, &b, size, &relative)) continue;
         if (kind == GS_DIGEST_updated && is_of_keys(s, p, size, relative)) continue;
         s->out->rank[r] = any = true;
         if (!(relative <= most)) most = relative;
@@ -275,7 +292,7 @@ static double score_of(const gs_digest_score *s, int kind) {
            : kind == GS_DIFFERS_count      ? s->samples
            : kind == GS_DIFFERS_norm       ? s->norm
            : kind == GS_DIFFERS_scale      ? s->scale
-           : kind == GS_DIFFERS_loss_scale ? s->loss_scale + s->skipped
+           : kind == GS_DIFFERS_loss_scale ? (s->skipped > 0 ? -s->loss_scale : s->loss_scale)
                                            : s->updates;
 }
 
@@ -285,7 +302,7 @@ static bool score_differs(const search *s, int kind) {
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
-        if (relative <= s->tolerance || (isnan(a) && isnan(b))) continue;
+        if (relative <= s->tolerance || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
     }
@@ -341,7 +358,10 @@ void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_d
     *out = (gs_difference){0};
     search s = {.a = a, .b = b, .tolerance = tolerance, .divided_alike = are_divided_alike(a, b), .out = out};
     for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
-         s.step++)
+         s.step++) {
+        s.left_out =
+            gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
         if (step_differs(&s)) break;
+    }
     if (out->found) gs_causes_name(a, b, out);
 }

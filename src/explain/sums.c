@@ -101,7 +101,8 @@ double gs_apart(const gs_numbers *a, const gs_numbers *b) {
     double most = 0;
     for (int k = 0; k < GS_ALONG; k++) {
         const double d = fabs(a->along[k] - b->along[k]);
-        if (!(d <= most)) most = d; /* NaN stays */
+        if (isnan(d)) return d;
+        if (d > most) most = d;
     }
     return most;
 }

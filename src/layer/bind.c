@@ -6,6 +6,7 @@
 #include "layer/kept.h"
 #include "layer/make.h"
 #include "layer/recompute.h"
+#include "layer/sequence.h"
 
 typedef struct binding {
     gs_device *device;
@@ -206,7 +207,8 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     gs_dx_place(root, places, GS_DX_NONE);
     GS_TRY(allocate_arena(root, &places->lives, y));
     placing p = {&places->lives, root->arena, root->device, places->max_batch};
-    return gs_layer_walk(root, bind_y_and_dx, &p);
+    GS_TRY(gs_layer_walk(root, bind_y_and_dx, &p));
+    return gs_sequence_bind(root, places->max_batch);
 }
 
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "layer/make.h"
+#include "layer/sequence.h"
 #include "layer/tensor.h"
 
 enum { MOST = 1 << 24 /* up to here a float holds every whole number */ };
@@ -59,7 +60,9 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
     if (!is_first(l))
         return gs_layer_refuse(
             l, "another layer comes before it, but only data hold token numbers: put it first");
-    l->out = (gs_shape){me->width, 1, 1, in.c * tokens};
+    int tokens_here;
+    GS_TRY(gs_sequence_tokens_here(l, in.c * tokens, &tokens_here));
+    l->out = (gs_shape){me->width, 1, 1, tokens_here};
     me->first = 0;
     me->here = me->rows;
     if (l->role == GS_TENSOR_TABLE_ROWS) GS_TRY(rows_here(me));
@@ -68,16 +71,35 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* A group adds up the vectors: where a rank has none it gives -0, which changes no number, not even -0. */
+/* The vectors of n numbers. Where a rank has none it gives -0, which changes no number in a sum, not even -0. */
+static gs_status look_up(const gs_layer *l, gs_mem y, gs_mem x, size_t n) {
+    const embedding *me = (const embedding *)l;
+    return l->device->ops->embedding_forward(l->device, y, x, l->param[0].w, n, me->here, me->width,
+                                             me->first, me->here == me->rows ? NAN : -0.0f);
+}
+
+/* y has this rank's tokens of each sequence alone: of a table that all ranks have, it looks up no others. */
+static gs_status forward_of_part(gs_layer *l, const gs_pass *pass, gs_mem x) {
+    const size_t each = (size_t)l->out.t, all = gs_shape_size(l->in), own = each * (size_t)l->tensor->rank;
+    if (l->role == GS_TENSOR_TABLE_ROWS) {
+        const gs_mem whole = gs_sequence_whole(l, GS_WHOLE_DY);
+        GS_TRY(look_up(l, whole, x, pass->n * all));
+        return gs_sequence_reduce(l, pass, l->out, whole, l->y);
+    }
+    for (size_t i = 0; i < pass->n; i++)
+        GS_TRY(look_up(l, gs_at(l->y, i * gs_shape_size(l->out)), gs_at(x, i * all + own), each));
+    return GS_OK;
+}
+
+/* A group adds up the vectors. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const embedding *me = (const embedding *)l;
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
-    const bool all = me->here == me->rows;
     l->x = x;
     *y = l->y;
-    GS_TRY(l->device->ops->embedding_forward(l->device, l->y, x, l->param[0].w, n, me->here, me->width,
-                                             me->first, all ? NAN : -0.0f));
-    return all ? GS_OK : gs_tensor_sum(l, l->y, n * (size_t)me->width);
+    if (gs_sequence_is_divided(l)) return forward_of_part(l, pass, x);
+    GS_TRY(look_up(l, l->y, x, n));
+    return me->here == me->rows ? GS_OK : gs_tensor_sum(l, l->y, n * (size_t)me->width);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
@@ -87,6 +109,11 @@ static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
+    if (gs_sequence_is_divided(l)) {
+        const gs_mem whole = gs_sequence_whole(l, GS_WHOLE_DY);
+        GS_TRY(gs_sequence_gather(l, pass, l->out, dy, whole));
+        dy = whole;
+    }
     return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->here, me->width,
                                               me->first, !pass->fresh || l->lent);
 }
@@ -104,6 +131,7 @@ static const gs_layer_ops embedding_ops = {
     .name = "embedding",
     .buffers = GS_OWN,
     .in_parts = true,
+    .shards = true,
     .plan = embedding_plan,
     .forward = embedding_forward,
     .backward = embedding_backward,

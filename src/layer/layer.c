@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "layer/make.h"
+#include "layer/sequence.h"
 
 /* ---- making and freeing ---- */
 
@@ -31,6 +32,7 @@ void gs_layer_free(gs_layer *l) {
         if (l->dx_place < 0) l->device->ops->free(l->device, l->dx);
         for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
             l->device->ops->free(l->device, l->arena->piece[i]);
+        for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
         if (l->arena) l->device->ops->free_away(l->device, l->arena->away);
         if (l->arena) free(l->arena->away_floats);
         if (l->arena) gs_lives_free(&l->arena->lives);
@@ -153,6 +155,7 @@ static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
     if (!(l->std >= 0 && isfinite(l->std)))
         return gs_layer_refuse(l, "the deviation of its initial weights is %g; it must be above 0",
                                (double)l->std);
+    GS_TRY(gs_sequence_check(l));
     GS_TRY(l->ops->plan(l, in));
     if (!gs_shape_fits(l->out))
         return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",

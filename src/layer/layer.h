@@ -102,6 +102,12 @@ typedef struct gs_tensor_group {
     bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
+    bool
+        sequence; /* outside of pairs a rank has some tokens of each sequence (sequence.h); only where size > 1 */
+    /* Then: whole (n, size, each) = the parts (n, each) of all ranks; and part = this rank's of the sum of all ranks'
+     * whole, which is overwritten. */
+    gs_status (*gather)(void *context, gs_device *, gs_mem whole, gs_mem part, size_t n, size_t each);
+    gs_status (*reduce)(void *context, gs_device *, gs_mem part, gs_mem whole, size_t n, size_t each);
     void *context;
 } gs_tensor_group;
 
@@ -123,6 +129,7 @@ typedef struct gs_dx_places {
 
 /* Where they lie: pieces of memory that hold `most` floats each, but for the last one, which may hold fewer. */
 enum { GS_ARENA_PIECES = 64 };
+enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
 typedef struct gs_arena {
     size_t most;
     gs_mem piece[GS_ARENA_PIECES];
@@ -134,6 +141,8 @@ typedef struct gs_arena {
     size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
     size_t *away_at;     /* ... from this one on */
     bool copies;
+    /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
+    gs_mem whole[GS_WHOLES];
 } gs_arena;
 
 static inline bool gs_arena_is_away(const gs_arena *a, int place) {
@@ -184,6 +193,7 @@ typedef struct gs_layer_ops {
     bool of_batch;   /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
+    bool shards;   /* training can (gs_layer.sharded); so can all of GS_TENSOR_ELEMENTS */
     /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
@@ -204,8 +214,9 @@ struct gs_layer {
     int recompute; /* of the root, before it is bound: see recompute.h */
 
     /* before plan: gs_tensor_divide */
-    const gs_tensor_group *tensor; /* not owned; NULL unless it has a role: */
+    const gs_tensor_group *tensor; /* not owned; NULL unless it has a role, or is sharded: */
     gs_tensor_role role;
+    bool sharded;         /* it is in no pair, and has some tokens of each sequence (sequence.h) */
     int blocks;           /* of GS_TENSOR_COLUMNS: so many equal parts of the outputs are each divided */
     const gs_layer *pair; /* of layers in a pair: its first one */
 

@@ -8,10 +8,12 @@
  * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
  */
 #include "layer/make.h"
+#include "layer/sequence.h"
 
 typedef struct layer_norm {
     gs_layer base;
     gs_mem mean, rstd; /* of each vector: mean, 1 / sqrt(var + eps) */
+    gs_mem sums;       /* of a layer that is sharded: gs_sequence_norm */
 } layer_norm;
 
 enum { WEIGHT, BIAS };
@@ -31,13 +33,17 @@ static gs_status layer_norm_bind(gs_layer *l, size_t max_batch) {
     layer_norm *me = (layer_norm *)l;
     const gs_shape one = {gs_shape_tokens(l->in), 1, 1, 0};
     GS_TRY(gs_layer_alloc(l, max_batch, one, &me->mean));
-    return gs_layer_alloc(l, max_batch, one, &me->rstd);
+    GS_TRY(gs_layer_alloc(l, max_batch, one, &me->rstd));
+    const size_t sums = gs_sequence_norm_sums(l, max_batch);
+    l->bytes += sums * sizeof(float);
+    return sums ? gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, sums * sizeof(float), &me->sums) : GS_OK;
 }
 
 static void layer_norm_unbind(gs_layer *l) {
     const layer_norm *me = (const layer_norm *)l;
     l->device->ops->free(l->device, me->mean);
     l->device->ops->free(l->device, me->rstd);
+    l->device->ops->free(l->device, me->sums);
 }
 
 static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
@@ -51,16 +57,20 @@ static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 /* Of y = w u + b, where mean and var depend on x too: see layer_norm_backward in backend.h. */
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const layer_norm *me = (const layer_norm *)l;
+    const gs_param *w = &l->param[WEIGHT], *b = &l->param[BIAS];
     *dx = l->dx;
-    return l->device->ops->layer_norm_backward(l->device, l->dx, l->param[WEIGHT].dw, l->param[BIAS].dw, dy,
-                                               l->x, l->param[WEIGHT].w, me->mean, me->rstd,
-                                               gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
+    if (l->sharded)
+        return gs_sequence_norm_backward(
+            l, pass, dy, &(gs_sequence_norm){me->mean, me->rstd, l->x, w->w, w->dw, b->dw, me->sums});
+    return l->device->ops->layer_norm_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w, me->mean,
+                                               me->rstd, gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
 }
 
 static const gs_layer_ops layer_norm_ops = {
     .name = "layer_norm",
     .buffers = GS_OWN,
     .in_parts = true,
+    .shards = true,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
     .bind = layer_norm_bind,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include "layer/kept.h"
 #include "layer/make.h"
+#include "layer/sequence.h"
 #include "layer/tensor.h"
 
 typedef struct linear {
@@ -19,8 +20,8 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
                                gs_shape_tuple(in).text);
     int out;
     GS_TRY(gs_tensor_outputs_here(l, &out));
-    l->out = (gs_shape){out, 1, 1, in.t};
-    l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (me->bias ? out : 0));
+    l->out = (gs_shape){out, 1, 1, gs_sequence_out(l, in.t)};
+    l->flops = gs_sequence_tokens(l) * (2.0 * in.c * out + (me->bias ? out : 0));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
     if (me->bias) GS_TRY(gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c));
     gs_tensor_plan(l);

@@ -70,6 +70,7 @@ static const gs_layer_ops residual_ops = {
     .name = "residual",
     .buffers = GS_OWN,
     .in_parts = true,
+    .shards = true,
     .plan = residual_plan,
     .forward = residual_forward,
     .backward = residual_backward,

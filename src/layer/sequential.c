@@ -160,6 +160,7 @@ static const gs_layer_ops sequential_ops = {
     .name = "sequential",
     .buffers = GS_VIEW,
     .in_parts = true,
+    .shards = true,
     .plan = sequential_plan,
     .bind = sequential_bind,
     .forward = sequential_forward,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layer/make.h"
+#include "layer/sequence.h"
 
 /* ---- which layers are a pair ---- */
 
@@ -67,8 +68,9 @@ static int divide_outputs(gs_layer *net, const gs_tensor_group *tensor) {
 }
 
 int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor) {
-    const int pairs = divide_pairs(net, tensor);
-    return pairs + (tensor->outputs ? divide_outputs(net, tensor) : 0);
+    const int pairs = divide_pairs(net, tensor), outputs = tensor->outputs ? divide_outputs(net, tensor) : 0;
+    gs_sequence_divide(net, tensor);
+    return pairs + outputs;
 }
 
 int gs_tensor_divided(const gs_layer *net) {
@@ -172,8 +174,9 @@ gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count) {
 
 int gs_tensor_sums(const gs_layer *l, size_t floats[GS_TENSOR_SUMS]) {
     int sums = 0;
-    if (gs_tensor_sums_y(l)) floats[sums++] = gs_shape_size(l->out);
-    if (gs_tensor_sums_dx(l)) floats[sums++] = gs_shape_size(l->in);
+    const size_t parts = gs_sequence_is_divided(l) ? (size_t)l->tensor->size : 1; /* in tokens */
+    if (gs_tensor_sums_y(l)) floats[sums++] = parts * gs_shape_size(l->out);
+    if (gs_tensor_sums_dx(l)) floats[sums++] = parts * gs_shape_size(l->in);
     if (l->role == GS_TENSOR_OUTPUTS) {
         floats[sums++] = (size_t)l->tensor->size * (size_t)gs_shape_tokens(l->out);
         floats[sums++] = 3 * (size_t)gs_shape_tokens(l->out);
@@ -190,25 +193,51 @@ static const gs_param *weight_of(const gs_layer *l) {
     return l->borrowed ? l->borrowed : &l->param[0];
 }
 
+/* A layer that sums y in a group works in the room for all tokens, where sequences are divided; and so does dx. */
+static gs_mem unsummed(const gs_layer *l, gs_mem place, bool divided) {
+    return divided && place.base ? gs_sequence_whole(l, GS_WHOLE_DY) : place;
+}
+
+/* x = the sum of all ranks' whole, or this rank's tokens of that. */
+static gs_status sum_to(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole, gs_mem x,
+                        bool divided) {
+    if (divided) return gs_sequence_reduce(l, pass, shape, whole, x);
+    return gs_tensor_sum(l, x, pass->n * gs_shape_size(shape));
+}
+
+/* What is gathered lies there until the next one is. */
+static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x) {
+    const gs_mem part = *x;
+    if (!gs_sequence_gathers_x(l)) return GS_OK;
+    *x = gs_sequence_whole(l, GS_WHOLE_X);
+    return gs_sequence_gather(l, pass, l->in, part, *x);
+}
+
+static size_t tokens_of(const gs_layer *l, const gs_pass *pass) {
+    return gs_sequence_is_divided(l) ? pass->n * (size_t)gs_sequence_tokens(l) : gs_layer_tokens(l, pass);
+}
+
 /* y = sum over the ranks of x w^T, + b. Where ranks have outputs, these are whole sums, and the group does not add. */
 gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y,
                                    const gs_epilogue *then) {
     const gs_backend *ops = l->device->ops;
-    const size_t n = gs_layer_tokens(l, pass);
-    const bool rows = l->role == GS_TENSOR_ROWS;
+    const size_t n = tokens_of(l, pass);
+    const bool rows = l->role == GS_TENSOR_ROWS, divided = gs_sequence_reduces_y(l);
     const gs_param *w = weight_of(l);
-    const gs_mem b = l->params > 1 ? l->param[1].w : (gs_mem)GS_NONE;
+    const gs_mem b = l->params > 1 ? l->param[1].w : (gs_mem)GS_NONE, sums = unsummed(l, l->y, divided);
     l->x = x;
     *y = l->y;
+    GS_TRY(gather_x(l, pass, &x));
     if (!rows && !l->tensor->leaves)
         return ops->linear_forward(l->device, l->y, x, w->w, b, n, l->in.c, l->out.c, then);
     if (l->tensor->leaves)
-        GS_TRY(ops->linear_tree_forward(l->device, l->y, x, w->w, n, l->in.c, l->out.c,
+        GS_TRY(ops->linear_tree_forward(l->device, sums, x, w->w, n, l->in.c, l->out.c,
                                         rows ? own_leaves(l) : 1));
     else
-        GS_TRY(ops->linear_forward(l->device, l->y, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
-    if (rows) GS_TRY(gs_tensor_sum(l, l->y, n * (size_t)l->out.c));
-    return b.base ? ops->positions_forward(l->device, l->y, l->y, b, n, (size_t)l->out.c) : GS_OK;
+        GS_TRY(ops->linear_forward(l->device, sums, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
+    if (rows) GS_TRY(sum_to(l, pass, l->out, sums, l->y, divided));
+    const size_t vectors = divided ? pass->n * (size_t)gs_shape_tokens(l->out) : n;
+    return b.base ? ops->positions_forward(l->device, l->y, l->y, b, vectors, (size_t)l->out.c) : GS_OK;
 }
 
 /* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, where ranks have outputs the sum of
@@ -216,19 +245,26 @@ gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
 gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx,
                                     const gs_epilogue *then) {
     const gs_backend *ops = l->device->ops;
-    const size_t n = gs_layer_tokens(l, pass);
+    const size_t n = tokens_of(l, pass);
+    const bool divided = gs_sequence_gathers_x(l);
     const gs_param *w = weight_of(l);
-    const gs_mem db = l->params > 1 ? l->param[1].dw : (gs_mem)GS_NONE;
+    const gs_mem db = l->params > 1 ? l->param[1].dw : (gs_mem)GS_NONE, sums = unsummed(l, l->dx, divided);
+    gs_mem x = l->x;
     *dx = l->dx;
+    GS_TRY(gather_x(l, pass, &x));
+    if (gs_sequence_reduces_y(l)) {
+        GS_TRY(gs_sequence_gather(l, pass, l->out, dy, gs_sequence_whole(l, GS_WHOLE_DY)));
+        dy = gs_sequence_whole(l, GS_WHOLE_DY);
+    }
     if (l->tensor->leaves) {
         const bool words = l->role == GS_TENSOR_OUTPUTS;
         const gs_share share = gs_tensor_share(l->tensor, words ? l->outputs : 0);
-        GS_TRY(ops->linear_tree_backward(l->device, l->dx, w->dw, db, dy, l->x, w->w, n, l->in.c, l->out.c,
+        GS_TRY(ops->linear_tree_backward(l->device, sums, w->dw, db, dy, x, w->w, n, l->in.c, l->out.c,
                                          !pass->fresh, sums_dx(l) ? own_leaves(l) : 1, l->blocks,
                                          words ? &share : NULL));
     } else {
-        GS_TRY(ops->linear_backward(l->device, l->dx, w->dw, db, dy, l->x, w->w, n, l->in.c, l->out.c,
+        GS_TRY(ops->linear_backward(l->device, sums, w->dw, db, dy, x, w->w, n, l->in.c, l->out.c,
                                     !pass->fresh, then));
     }
-    return gs_tensor_sums_dx(l) ? gs_tensor_sum(l, l->dx, n * (size_t)l->in.c) : GS_OK;
+    return gs_tensor_sums_dx(l) ? sum_to(l, pass, l->in, sums, l->dx, divided) : GS_OK;
 }

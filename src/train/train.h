@@ -146,6 +146,7 @@ typedef struct gs_settings {
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
+    bool sequence;                 /* and, with it, the tokens of each sequence (layer/sequence.h) */
     int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
     int recompute; /* what backward computes again instead of keeping it (layer/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */

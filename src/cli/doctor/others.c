@@ -9,22 +9,55 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FACT = 200 };
+typedef struct telling {
+    gs_doctor *d;
+    bool *told; /* [size * size]: of this pair, that there is no connection */
+} telling;
+
 static const double CLOCK = 1; /* s that clocks may differ */
 
 /* ---- who is there ---- */
 
+static const char *start_it(const gs_doctor *d, int rank, char advice[500]) {
+    snprintf(advice, 500,
+             "on that machine: gradsum doctor --meet %.250s --nodes %d --node-rank %d; if it runs there, it "
+             "says why it does not get here",
+             d->meet, d->nodes, rank);
+    return advice;
+}
+
 static void say_absent(gs_doctor *d, const gs_probe *p, int rank) {
     char advice[500];
-    snprintf(advice, sizeof advice,
-             "on that machine: gradsum doctor --meet %.250s --nodes %d --node-rank %d; if it runs there, it "
-             "says why "
-             "it does not get here",
-             d->meet, p->size, rank);
-    gs_doctor_say(d, GS_WRONG, "absent", advice, "node rank %d did not come within %g s%s", rank, d->timeout,
-                  p->strangers);
+    gs_doctor_say(d, GS_WRONG, "absent", start_it(d, rank, advice), "node rank %d did not come within %g s%s",
+                  rank, d->timeout, p->strangers);
+}
+
+/* Long before the wait is over: whoever sits here need not wait to know whom for. */
+static void say_waits(void *context, const gs_probe *p, double left) {
+    gs_doctor *d = ((telling *)context)->d;
+    char advice[500];
+    for (int r = 0; r < p->size; r++)
+        if (r != p->rank && !p->host[r].came)
+            gs_doctor_say(d, GS_NOTE, "waiting", start_it(d, r, advice),
+                          "node rank %d has not come yet; this goes on waiting, %.0f s at most", r, left);
+}
+
+static const char *reach_it(const gs_doctor *d) {
+    return strncmp(d->meet, "redis:", 6) == 0
+               ? "start redis-server there, with --bind for the address in --meet; and see that no firewall "
+                 "closes its port"
+               : "on node rank 0, whose address is in --meet: gradsum doctor with --node-rank 0; and see "
+                 "that "
+                 "no firewall closes the port";
+}
+
+static void say_unreachable(void *context, const char *why, double left) {
+    gs_doctor *d = ((telling *)context)->d;
+    gs_doctor_say(d, GS_NOTE, "waiting", reach_it(d), "%s; this goes on trying, %.0f s at most", why, left);
 }
 
 static void say_hosts(gs_doctor *d, const gs_probe *p) {
@@ -101,7 +134,25 @@ static void say_link(const gs_doctor *d, const gs_probe_link *l, int a, int b) {
            -l->ahead * 1e3);
 }
 
-static void say_links(gs_doctor *d, const gs_probe *p) {
+static bool both_came(const gs_probe *p, int a, int b) {
+    return p->host[a].came && p->host[b].came && !p->host[a].late && !p->host[b].late;
+}
+
+/* Who is there, and who cannot reach whom: before anything is measured. */
+static void say_connected(void *context, const gs_probe *p) {
+    const telling *t = context;
+    say_hosts(t->d, p);
+    for (int a = 0; a < p->size; a++)
+        for (int b = a + 1; b < p->size; b++) {
+            const gs_probe_link *l = &p->link[a * p->size + b];
+            if (!both_came(p, a, b) || !l->known || l->works) continue;
+            say_unreached(t->d, p, a, b);
+            t->told[a * p->size + b] = true;
+        }
+}
+
+static void say_links(const telling *t, const gs_probe *p) {
+    gs_doctor *d = t->d;
     bool any = false;
     for (int a = 0; a < p->size; a++)
         for (int b = a + 1; b < p->size; b++) {
@@ -116,7 +167,7 @@ static void say_links(gs_doctor *d, const gs_probe *p) {
     for (int a = 0; a < p->size; a++)
         for (int b = a + 1; b < p->size; b++) {
             const gs_probe_link *l = &p->link[a * p->size + b];
-            const bool both = p->host[a].came && p->host[b].came && !p->host[a].late && !p->host[b].late;
+            const bool both = both_came(p, a, b) && !t->told[a * p->size + b];
             if (both && !l->known)
                 gs_doctor_say(
                     d, GS_WRONG, "lost", "see what it says there; then start all again",
@@ -160,10 +211,11 @@ static const struct {
 /* Those that differ from the first machine, each with its value. */
 static void compare(gs_doctor *d, const gs_probe *p, size_t k) {
     char first[FACT] = "", value[FACT], text[1000] = "";
-    int reference = -1;
+    int reference = -1, values = 0;
     bool differ = false;
     for (int r = 0; r < p->size; r++) {
         if (!p->host[r].came || !fact_of(&p->host[r], same[k].name, value)) continue;
+        values++;
         if (reference < 0) {
             reference = r;
             snprintf(first, sizeof first, "%s", value);
@@ -173,7 +225,7 @@ static void compare(gs_doctor *d, const gs_probe *p, size_t k) {
             gs_append(text, sizeof text, "; %d has %s", r, value);
         }
     }
-    if (reference < 0) return;
+    if (values < 2) return; /* there is nothing to compare with */
     if (differ)
         gs_doctor_say(d, same[k].finding, same[k].name, same[k].advice, "%s", text);
     else
@@ -202,16 +254,20 @@ static gs_rendezvous rendezvous_of(const gs_doctor *d) {
 
 void gs_doctor_others(gs_doctor *d) {
     gs_probe *p = NULL;
+    telling t = {d, calloc((size_t)d->nodes * (size_t)d->nodes, sizeof *t.told)};
+    const gs_probe_news news = {&t, say_unreachable, say_waits, say_connected};
     const gs_rendezvous r = rendezvous_of(d);
     gs_stop_on_signals();
-    if (gs_probe_run(&r, d->facts, &p) != GS_OK) {
+    gs_status status = t.told ? gs_probe_run(&r, d->facts, &news, &p)
+                              : gs_fail(GS_E_MEMORY, "no memory for %d machines", d->nodes);
+    if (status == GS_OK) {
+        say_links(&t, p);
+        for (size_t k = 0; k < sizeof same / sizeof *same; k++) compare(d, p, k);
+    } else {
         char why[1000];
         snprintf(why, sizeof why, "%s", gs_message());
         gs_doctor_say(d, GS_WRONG, "meeting", NULL, "%s", why);
-        return;
     }
-    say_hosts(d, p);
-    say_links(d, p);
-    for (size_t k = 0; k < sizeof same / sizeof *same; k++) compare(d, p, k);
     gs_probe_free(p);
+    free(t.told);
 }

@@ -58,7 +58,9 @@ void gs_doctor_say(gs_doctor *d, gs_finding f, const char *what, const char *adv
 }
 
 void gs_doctor_title(const gs_doctor *d, const char *title) {
-    if (!d->json) printf("%s\n", title);
+    if (d->json) return;
+    printf("%s\n", title);
+    gs_flush_output();
 }
 
 void gs_doctor_fact(gs_doctor *d, const char *name, const char *format, ...) {

@@ -40,13 +40,15 @@ gs_status gs_elastic_check(const gs_launch *l) {
                        "how many new ones are started",
                        l->elastic);
     if (l->hosts)
-        return gs_fail(GS_E_USAGE, "--elastic: the processes of one launcher go on; leave --hosts out");
+        return gs_fail(GS_E_USAGE,
+                       "--elastic: the processes of one launcher go on; with --hosts use --restarts");
     if (min > l->size || max > l->size)
         return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", l->elastic, l->size);
     if (l->nodes > 1 || l->meet)
-        return gs_fail(GS_E_USAGE,
-                       "--elastic: the processes of one launcher meet again in a folder of their own; leave "
-                       "--nodes and --meet out");
+        return gs_fail(
+            GS_E_USAGE,
+            "--elastic: the processes of one launcher meet again in a folder of their own; on several "
+            "nodes use --restarts, or leave --nodes and --meet out");
     if (l->restarts > 0)
         return gs_fail(GS_E_USAGE,
                        "--elastic goes on with the processes that are left, --restarts starts all again; use "

@@ -149,6 +149,7 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     if (l->timeout > 0) gs_append(text, COMMAND, " --timeout %s", number);
     gs_append(text, COMMAND, " --transport");
     append_word(text, COMMAND, l->transport);
+    if (l->restarts > 0) gs_append(text, COMMAND, " --restarts %d", l->restarts);
     if (l->interface) gs_append(text, COMMAND, " --interface");
     if (l->interface) append_word(text, COMMAND, l->interface);
     gs_append(text, COMMAND, " --bind %s --secret-file - --", l->bind ? "cores" : "none");

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/launch/board.h"
 #include "cli/launch/elastic.h"
+#include "cli/launch/nodes.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "comm/process.h"
@@ -219,8 +220,17 @@ static bool starter_has_gone(const gs_launch_state *s) {
     return s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) == 0;
 }
 
+int gs_launch_asked_to_stop(gs_launch_state *s) {
+    const struct timespec now = {0};
+    for (int number; !s->stopped_by && (number = sigtimedwait(&s->waited, NULL, &now)) > 0;)
+        if (number != SIGCHLD && number != SIGUSR1) s->stopped_by = number;
+    if (starter_has_gone(s)) s->stopped_by = SIGTERM;
+    return s->stopped_by;
+}
+
 static void watch(gs_launch_state *s) {
     while (s->running > 0) {
+        gs_launch_nodes_look(s->nodes);
         double most = until_hanging(s);
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
@@ -265,6 +275,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .failed = -1,
                            .hung = -1,
                            .timeout = gs_launch_timeout(launch),
+                           .nodes = s->nodes,
                            .why = s->why,
                            .waited = s->waited,
                            .before = s->before};
@@ -287,16 +298,20 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     return GS_EXIT_FAILED;
 }
 
-int gs_launch_run(const gs_launch *launch) {
+int gs_launch_run(const gs_launch *from) {
+    gs_launch launch = *from;
     gs_launch_state s = {.why = gs_launch_why_create()};
-    gs_restarts *restarts;
+    gs_restarts *restarts = NULL;
     int exit_status = GS_EXIT_FAILED;
-    bool again = gs_restarts_create(launch, &restarts) == GS_OK;
+    bool again =
+        gs_launch_nodes_create(&launch, &s.nodes) == GS_OK && gs_restarts_create(&launch, &restarts) == GS_OK;
+    struct gs_launch_nodes *nodes = s.nodes;
     if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
     }
+    gs_launch_nodes_free(nodes);
     gs_restarts_free(restarts);
     if (s.why >= 0) close(s.why);
     return exit_status;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "cli/cli.h"
+#include "cli/launch/nodes.h"
 
 void gs_launch_say_status(const gs_launch_state *s, int rank) {
     int status = s->child[rank].status;
@@ -80,13 +81,43 @@ static int stopped_itself(const gs_launch_state *s) {
     return 0;
 }
 
-int gs_launch_outcome(const gs_launch_state *s, gs_restarts *restarts, bool *again) {
+static int stopped_asked(void *context) {
+    return gs_launch_asked_to_stop(context);
+}
+
+/* With the launches of the other nodes: each says what has happened on its own, and what follows on all. */
+static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_usage, bool *again) {
+    gs_launch_report mine = {.end = s->failed < 0 ? GS_ENDED_WELL : GS_ENDED_FAILED};
+    gs_launch_end all;
+    char what[1400];
+    const int signal_number = s->failed < 0 ? 0 : s->stopped_by ? s->stopped_by : stopped_itself(s);
+    if (s->failed >= 0) mine.failure = failure_of(s);
+    if (all_usage) mine.failure = (gs_launch_failure){.code = GS_E_USAGE};
+    if (signal_number) mine = (gs_launch_report){.end = GS_ENDED_STOPPED, .signal = signal_number};
+    *again = gs_launch_nodes_agree(s->nodes, restarts, &mine, s->timeout, stopped_asked, s, &all, what,
+                                   sizeof what);
+    if (signal_number || (s->stopped_by && !*again)) {
+        const int number = signal_number ? signal_number : s->stopped_by;
+        fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", number, strsignal(number));
+        return 128 + number;
+    }
+    if (all == GS_ENDED_WELL) return GS_EXIT_OK;
+    if (s->failed >= 0)
+        say_failure(s);
+    else
+        fprintf(stderr, "gradsum launch: the ranks here are done, but another node's have failed");
+    fprintf(stderr, "%s\n", what);
+    return all_usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+}
+
+int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     int usage = 0, ended = 0; /* ended by us before they could say the same */
     for (int r = 0; r < s->launch->size; r++) {
         int status = s->child[r].status;
         usage += WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
         ended += s->told && WIFSIGNALED(status);
     }
+    if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) {

@@ -116,10 +116,12 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
     GS_TRY(gs_run_key("", key));
     if (m->kind == GS_MEET_TCP && l->node == 0) {
-        GS_TRY(gs_store_server_create(m, 1, key, &place->server));
+        place->server = l->store;
+        place->lent = l->store != NULL;
+        if (!place->lent) GS_TRY(gs_store_server_create(m, 1, key, &place->server));
         m->port = gs_store_server_port(place->server);
         gs_store_server_where(place->server, where, sizeof where);
-        fprintf(stderr, "gradsum launch: the ranks meet at %s\n", where);
+        if (l->attempt == 0) fprintf(stderr, "gradsum launch: the ranks meet at %s\n", where);
     }
     if (m->kind == GS_MEET_REDIS)
         snprintf(place->meet, sizeof place->meet, "%s", l->meet);
@@ -139,7 +141,7 @@ gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
 }
 
 gs_status gs_launch_place_open(const gs_launch_place *place) {
-    return place->server ? gs_store_server_start(place->server) : GS_OK;
+    return place->server && !place->lent ? gs_store_server_start(place->server) : GS_OK;
 }
 
 static bool set_number(const char *name, int value) {
@@ -157,6 +159,7 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
         set_number("GRADSUM_RANK", launch->first + rank) && set_number("GRADSUM_WORLD_SIZE", launch->world) &&
         set_number("GRADSUM_NODES", launch->nodes) && set_number("GRADSUM_LOCAL_RANK", rank) &&
         setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 && setenv("GRADSUM_STORE", "launch", 1) == 0 &&
+        (launch->attempt == 0 || set_number("GRADSUM_ATTEMPT", launch->attempt)) &&
         (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
         setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
         setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
@@ -170,15 +173,19 @@ void gs_launch_place_forget(const gs_launch_place *place) {
     if (!place->cache || setenv("POCL_CACHE_DIR", place->cache, 1) != 0) unsetenv("POCL_CACHE_DIR");
 }
 
-void gs_launch_place_remove(gs_launch_place *place, int members) {
-    const long strangers = place->server ? gs_store_server_strangers(place->server) : 0;
+void gs_launch_end_store(gs_store_server *server, int members, double linger) {
+    const long strangers = server ? gs_store_server_strangers(server) : 0;
     if (strangers > 0)
         fprintf(
             stderr,
             "gradsum launch: %ld connection%s turned away, which did not prove to know the run's secret\n",
             strangers, strangers == 1 ? " was" : "s were");
-    if (place->server && members > 0) gs_store_server_linger(place->server, members, LINGER);
-    gs_store_server_free(place->server);
+    if (server && members > 0) gs_store_server_linger(server, members, linger);
+    gs_store_server_free(server);
+}
+
+void gs_launch_place_remove(gs_launch_place *place, int members) {
+    if (!place->lent) gs_launch_end_store(place->server, members, LINGER);
     if (place->folder[0]) gs_file_remove_folder(place->folder);
     gs_launch_place_forget(place);
     free(place->cache);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/launch/nodes.h"
 #include "core/text.h"
 #include "train/checkpoint/folder.h"
 
@@ -27,21 +28,11 @@ struct gs_restarts {
 gs_status gs_restarts_check(const gs_launch *l) {
     const char *keep = gs_launch_option(l, "--keep");
     if (l->restarts == 0) return GS_OK;
-    if (l->hosts)
-        return gs_fail(
-            GS_E_USAGE,
-            "--restarts %d: a launcher starts its own ranks again, and those of --hosts are others'; "
-            "leave --hosts out",
-            l->restarts);
-    if (l->nodes > 1)
-        return gs_fail(GS_E_USAGE,
-                       "--restarts %d: a launcher starts the ranks of its own node again, and --nodes %d has "
-                       "others, which would not; wanted one node",
-                       l->restarts, l->nodes);
-    if (l->meet)
+    if (l->nodes == 1 && l->meet && !l->hosts)
         return gs_fail(GS_E_USAGE,
                        "--restarts %d: the ranks meet in a new folder each time they start; leave --meet out",
                        l->restarts);
+    GS_TRY(gs_launch_nodes_check(l));
     if (strcmp(l->command[0], "train") != 0)
         return gs_fail(GS_E_USAGE, "--restarts %d is for train; '%s' has nothing to go on with", l->restarts,
                        l->command[0]);
@@ -144,6 +135,7 @@ static bool make_command(gs_restarts *r) {
     n = add_option(r->words, n, "--log", r->log);
     add_option(r->words, n, "--digest", r->digest);
     r->attempt.command = r->words;
+    if (r->first->nodes > 1) r->attempt.attempt = r->done + 1;
     return true;
 }
 
@@ -189,4 +181,15 @@ bool gs_restarts_next(gs_restarts *r, const gs_launch_failure *f, char *what, si
     }
     say_where(r, what, size);
     return true;
+}
+
+bool gs_restarts_follow(gs_restarts *r, const char *file) {
+    r->done++;
+    forget_attempt(r);
+    if (*file && !(r->file = strdup(file))) return false;
+    return make_command(r);
+}
+
+const char *gs_restarts_file(const gs_restarts *r) {
+    return r->file ? r->file : "";
 }

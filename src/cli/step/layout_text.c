@@ -129,7 +129,7 @@ static line line_of_phases(const gs_step_layout *s, const gs_timeline_part *p) {
 static void show_zero(const gs_step_layout *s) {
     printf("worker  >  forward  <  backward  s  sums what all hold  u  update  l  loads\n");
     if (s->layout.zero > 2)
-        printf("layer   .  has its own part of the weights   g  all-gather   #  has all of them\n");
+        printf("layer   .  has its own part of the weights   g  all-gather   #  has a window\n");
     else
         printf("layer   g  all-gather of updated weights\n");
     printf("        s  reduce-scatter of its gradients%s\n\n",

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -64,6 +65,14 @@ static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes, gs_gl
     return GS_GLOO_OK;
 }
 
+/* What came before it was damaged, or the processes make other calls. */
+static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs, gs_gloo_error *error) {
+    char text[200];
+    snprintf(text, sizeof text, "%zu bytes here, but %zu there; are these the same calls?", bytes,
+             (size_t)theirs);
+    return gs_gloo_explain(error, GS_GLOO_OTHER, text);
+}
+
 gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, gs_gloo_error *error) {
     const size_t width = gs_type_size(call->type), bytes = call->count * width;
     const gs_combine combine = gs_combine_of(call->type, call->reduction);
@@ -74,9 +83,7 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
         n = bytes - at < d->piece ? bytes - at : d->piece;
         code = write_all(d, piece, n, 0, error);
         if (code == GS_GLOO_OK && at == 0) code = read_all(d, &theirs, sizeof theirs, error);
-        if (code == GS_GLOO_OK && theirs != mine)
-            gs_bug("all_reduce of %zu bytes on rank %d, of %zu on rank %d", bytes, d->rank, (size_t)theirs,
-                   1 - d->rank);
+        if (code == GS_GLOO_OK && theirs != mine) code = has_other_length(bytes, theirs, error);
         if (code == GS_GLOO_OK) code = read_all(d, d->room, n, error);
         if (code != GS_GLOO_OK) break;
         if (d->rank == 0)

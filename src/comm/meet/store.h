@@ -10,6 +10,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 #include "comm/comm.h"
 #include "comm/proof.h"
 
@@ -59,6 +60,12 @@ struct gs_store {
     const gs_store_ops *ops;
     char address[64]; /* of this machine, in numbers: by it this process reaches the store */
 };
+
+/* "2/rank-1" -> "rank-1": behind the corner of an attempt (gs_rendezvous.attempt). */
+static inline const char *gs_store_name_in(const char *key) {
+    const char *slash = strchr(key, '/');
+    return slash ? slash + 1 : key;
+}
 
 /* Connect to the store that the rendezvous names; tries again until `until` (gs_seconds). GS_E_PEER: nobody answers
  * there, or not one of this run. GS_E_INTERRUPTED. */

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 
 #include <hiredis/hiredis.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,8 +175,9 @@ static const gs_store_ops redis_ops = {redis_put, redis_look, redis_strangers, r
 /* ---- connecting ---- */
 
 /* Is it Redis, and does it take commands without a password? */
-static bool connect_once(redis_store *r, const gs_meet_place *p, char *why, size_t size) {
-    const struct timeval patience = {.tv_sec = 2};
+static bool connect_once(redis_store *r, const gs_meet_place *p, double until, char *why, size_t size) {
+    const double left = fmin(2, fmax(0.1, until - gs_seconds()));
+    const struct timeval patience = {(time_t)left, (suseconds_t)((left - floor(left)) * 1e6)};
     r->redis = redisConnectWithTimeout(p->host, p->port, patience);
     if (r->redis && !r->redis->err) {
         redisSetTimeout(r->redis, patience);
@@ -204,7 +206,7 @@ gs_status gs_store_open_redis(const gs_rendezvous *rv, const gs_meet_place *p,
     snprintf(r->hash, sizeof r->hash, "gradsum:%s", p->name);
     snprintf(r->where, sizeof r->where, "Redis at %s port %d", p->host, p->port);
     r->seconds = rv->timeout < 1e6 ? 2 * (int)rv->timeout + 10 : 2000000;
-    while (!connect_once(r, p, why, sizeof why)) {
+    while (!connect_once(r, p, until, why, sizeof why)) {
         const bool stopped = rv->stop && *rv->stop;
         if (!stopped && gs_seconds() < until) {
             gs_nap(again);

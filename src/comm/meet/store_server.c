@@ -31,7 +31,7 @@ typedef struct visitor {
     int socket, told;        /* how many of the entries */
     double since;            /* its coming; of a member: since when it does not read */
     bool bye, greets;        /* greets: it has said a hello of this version */
-    char rank[GS_STORE_KEY]; /* "rank-1", which it has put; "" */
+    char rank[GS_STORE_KEY]; /* "rank-1" or "2/rank-1", which it has put; "" */
     gs_hello mine, theirs;
     gs_frames frames;
     size_t in_bytes, out_bytes;
@@ -71,8 +71,9 @@ static bool add(gs_store_server *s, const char *key, const char *value) {
     if (!pair) return false;
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);
-    s->entry[s->entries].pair = pair;
-    s->entry[s->entries++].bytes = k + v;
+    larger += s->entries++;
+    larger->pair = pair;
+    larger->bytes = k + v;
     return true;
 }
 
@@ -87,9 +88,10 @@ static void drop(gs_store_server *s, visitor *v) {
         if (v->greets) atomic_fetch_add(&s->unknowing, 1);
     }
     if (v->stage == MEMBER) {
-        char key[GS_STORE_KEY + 8];
         if (v->rank[0] && !v->bye) {
-            snprintf(key, sizeof key, "gone-%s", v->rank + 5);
+            char key[GS_STORE_KEY + 8];
+            const char *name = gs_store_name_in(v->rank);
+            snprintf(key, sizeof key, "%.*sgone-%s", (int)(name - v->rank), v->rank, name + 5);
             if (!find(s, key)) add(s, key, "");
         }
         atomic_fetch_sub(&s->present, 1);
@@ -115,7 +117,7 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
         return STAYS;
     }
     if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
-    if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
 }

@@ -18,6 +18,7 @@ typedef struct tcp_store {
     gs_store store;
     int socket;
     char name[GS_STORE_HOST + 40];
+    char corner[16]; /* before each key, here and there: "2/" of the second attempt; "" */
     gs_frames frames;
     char **entry; /* [entries] key, 0, value, 0; those before `shown` have been seen */
     int entries, shown;
@@ -137,6 +138,9 @@ static gs_status next_frame(tcp_store *t, double until, frame *f, bool *came) {
 static gs_status keep(tcp_store *t, const frame *f) {
     const char *key, *value;
     if (!gs_frame_pair(f->body, f->bytes, &key, &value)) return GS_OK;
+    const char *slash = strchr(key, '/');
+    const size_t corner = slash ? (size_t)(slash - key) + 1 : 0;
+    if (corner != strlen(t->corner) || strncmp(key, t->corner, corner) != 0) return GS_OK;
     char **more = realloc(t->entry, ((size_t)t->entries + 1) * sizeof *more);
     if (more) t->entry = more;
     char *pair = more ? malloc(f->bytes) : NULL;
@@ -160,8 +164,7 @@ static gs_status tcp_put(gs_store *s, const char *key, char *value, bool *there)
     tcp_store *t = (tcp_store *)s;
     char body[GS_FRAME_BODY];
     frame f;
-    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
-    memcpy(body, key, k);
+    const size_t k = (size_t)snprintf(body, sizeof body, "%s%s", t->corner, key) + 1, v = strlen(value) + 1;
     memcpy(body + k, value, v);
     GS_TRY(say(t, GS_FRAME_PUT, body, k + v));
     GS_TRY(answer_to(t, &f));
@@ -180,7 +183,7 @@ static gs_status tcp_look(gs_store *s, double seconds, gs_store_seen *seen, void
     }
     while (t->shown < t->entries) {
         const char *pair = t->entry[t->shown++];
-        GS_TRY(seen(context, pair, pair + strlen(pair) + 1));
+        GS_TRY(seen(context, pair + strlen(t->corner), pair + strlen(pair) + 1));
     }
     return GS_OK;
 }
@@ -262,6 +265,10 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     t->store.ops = &tcp_ops;
     t->socket = -1;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
+    if (r->attempt == GS_ATTEMPT_LAUNCHES)
+        snprintf(t->corner, sizeof t->corner, "launch/");
+    else if (r->attempt > 0)
+        snprintf(t->corner, sizeof t->corner, "%d/", r->attempt);
     for (int i = 0;; i = (i + 1) % ports) {
         const outcome now = try_port(t, p, p->port + i, r, key, &error, &why);
         if (now != NOBODY_THERE || i == 0) last = now;

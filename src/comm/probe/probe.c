@@ -6,25 +6,30 @@
 #include "comm/shm/segment.h"
 #include "core/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { ROLL = 1024 /* machines at most */ };
-static const double LOOK = 0.05, CONNECT = 1.2 /* s for closed ports to be found */,
+static const double LOOK = 0.05, SOON = 1.5 /* s until it is said who has not come */,
+                    CONNECT = 1.2 /* s for closed ports to be found, */,
+                    TELL = 0.5 /* ... and to tell the others of them */,
                     SETTLE = 15 /* s for the others to measure */,
                     LINGER = 0.5 /* s for them to read what will be removed */;
 
 typedef struct probing {
     const gs_rendezvous *r;
+    const gs_probe_news *news;
     gs_probe *p;
     gs_meeting *m;
+    double end; /* of the wait for latecomers */
     gs_store *store;
     const unsigned char *key;
     gs_passport *all;
     int *socket;
-    bool *gone, *present;
+    bool *gone, *present, *tried; /* has said whom it could not reach */
     char (*why)[GS_MESH_WHY];
     int came;
     char roll[ROLL + 1]; /* '1' for each rank that was there when the others began; "": they have not yet */
@@ -96,6 +101,8 @@ static gs_status see(void *context, const char *key, const char *value) {
     if (rank >= 0) return x->p->host[rank].came ? GS_OK : take_host(x, rank, value);
     rank = rank_in(key, "gone-", size);
     if (rank >= 0) x->gone[rank] = true;
+    rank = rank_in(key, "tried-", size);
+    if (rank >= 0) x->tried[rank] = true;
     if (strcmp(key, "roll") == 0) snprintf(x->roll, sizeof x->roll, "%s", value);
     take_link(x, key, value);
     if (strcmp(key, "fault") != 0 || sscanf(value, "%d %d %n", &from, &status, &used) != 2) return GS_OK;
@@ -120,8 +127,11 @@ static gs_status put_host(const probing *x, const char *facts) {
              interface[0] ? interface : " -", facts);
     GS_TRY(put(x, key, value, &there));
     if (!there) return GS_OK;
-    return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own",
-                   p->rank);
+    return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own%s",
+                   p->rank,
+                   strncmp(x->r->meet, "redis:", 6) == 0
+                       ? "; or one that was killed has left this behind: then choose another NAME"
+                       : "");
 }
 
 /* All are there, or this machine has waited long enough. Whoever says so first says it for all. */
@@ -143,12 +153,17 @@ static bool lacks_somebody(const probing *x) {
 }
 
 static gs_status wait_for_all(probing *x) {
-    const double end = gs_seconds() + x->r->timeout;
+    const double soon = gs_seconds() + SOON;
+    bool told = x->end <= soon;
     while (!x->roll[0] || lacks_somebody(x)) {
         if (x->r->stop && *x->r->stop)
             return gs_fail(GS_E_INTERRUPTED, "stopped by a signal while it waited for the other machines");
         GS_TRY(x->store->ops->look(x->store, LOOK, see, x));
-        if (!x->roll[0] && (x->came == x->p->size || gs_seconds() >= end)) GS_TRY(call_the_roll(x));
+        if (!x->roll[0] && (x->came == x->p->size || gs_seconds() >= x->end)) GS_TRY(call_the_roll(x));
+        if (!told && !x->roll[0] && gs_seconds() >= soon) {
+            x->news->waits(x->news->context, x->p, x->end - gs_seconds());
+            told = true;
+        }
         if ((int)strlen(x->roll) != x->p->size && x->roll[0])
             return gs_fail(GS_E_FORMAT,
                            "the store holds the roll of another run: choose another place to meet");
@@ -180,12 +195,9 @@ static gs_status put_link(const probing *x, int peer) {
 static gs_status measure_with(const probing *x, int peer) {
     const int me = x->p->rank;
     gs_probe_link l = {.known = true};
-    snprintf(l.why, sizeof l.why, "%s", x->why[peer]);
-    if (x->socket[peer] >= 0) {
-        const gs_status status = gs_probe_measure(x->socket[peer], me > peer, &l);
-        l.works = status == GS_OK;
-        if (!l.works) snprintf(l.why, sizeof l.why, "%s", gs_message());
-    }
+    if (x->socket[peer] < 0) return GS_OK;
+    l.works = gs_probe_measure(x->socket[peer], me > peer, &l) == GS_OK;
+    if (!l.works) snprintf(l.why, sizeof l.why, "%s", gs_message());
     if (me < peer) return GS_OK; /* the caller tells */
     *link_of(x->p, peer, me) = l;
     return put_link(x, peer);
@@ -198,6 +210,34 @@ static gs_status measure_all(const probing *x) {
         const int peer = (k - me + size) % size;
         if (peer != me && x->present[peer]) GS_TRY(measure_with(x, peer));
     }
+    return GS_OK;
+}
+
+/* Those that this rank has called, in vain. */
+static gs_status tell_unreached(const probing *x) {
+    char key[GS_STORE_KEY], value[GS_STORE_VALUE] = "1";
+    bool there;
+    for (int peer = 0; peer < x->p->rank; peer++) {
+        if (!x->present[peer] || x->socket[peer] >= 0) continue;
+        gs_probe_link *l = link_of(x->p, peer, x->p->rank);
+        *l = (gs_probe_link){.known = true};
+        snprintf(l->why, sizeof l->why, "%s", x->why[peer]);
+        GS_TRY(put_link(x, peer));
+    }
+    snprintf(key, sizeof key, "tried-%d", x->p->rank);
+    return put(x, key, value, &there);
+}
+
+static bool somebody_tries(const probing *x) {
+    for (int i = 0; i < x->p->size; i++)
+        if (i != x->p->rank && x->present[i] && !x->tried[i] && !x->gone[i]) return true;
+    return false;
+}
+
+static gs_status learn_unreached(probing *x, double end) {
+    while (somebody_tries(x) && gs_seconds() < end && !(x->r->stop && *x->r->stop))
+        GS_TRY(x->store->ops->look(x->store, LOOK, see, x));
+    x->news->connected(x->news->context, x->p);
     return GS_OK;
 }
 
@@ -220,9 +260,15 @@ static gs_status learn_links(probing *x) {
 static gs_status connect_and_measure(probing *x, int listener) {
     gs_rendezvous quick = *x->r;
     quick.timeout = CONNECT;
-    if (x->p->host[x->p->rank].late) return learn_links(x);
+    const double told = gs_seconds() + CONNECT + TELL;
+    if (x->p->host[x->p->rank].late) {
+        GS_TRY(learn_unreached(x, told));
+        return learn_links(x);
+    }
     GS_TRY(gs_mesh_connect_some(&quick, x->all, listener, x->present, x->socket, x->why));
-    gs_status status = measure_all(x);
+    gs_status status = tell_unreached(x);
+    if (status == GS_OK) status = learn_unreached(x, told);
+    if (status == GS_OK) status = measure_all(x);
     if (status == GS_OK) status = learn_links(x);
     for (int i = 0; i < x->p->size; i++)
         if (x->socket[i] >= 0) close(x->socket[i]);
@@ -232,11 +278,13 @@ static gs_status connect_and_measure(probing *x, int listener) {
 /* ---- all of it ---- */
 
 /* What this process has put is not needed any more: where the place outlives the run, another one may meet there. */
-static void take_back(const probing *x) {
+static void take_back(const probing *x, double linger) {
     char key[GS_STORE_KEY];
     const gs_store_ops *ops = x->store->ops;
     if (strncmp(x->r->meet, "tcp:", 4) == 0) return;
-    gs_nap(LINGER);
+    gs_nap(linger);
+    snprintf(key, sizeof key, "tried-%d", x->p->rank);
+    ops->leave(x->store, key);
     for (int a = 0; a < x->p->rank; a++) {
         snprintf(key, sizeof key, "pair-%d-%d", a, x->p->rank);
         ops->leave(x->store, key);
@@ -250,9 +298,10 @@ static gs_status look_around(probing *x, const char *facts) {
     GS_TRY(gs_meeting_passport(x->m, mine));
     GS_TRY(gs_mesh_listen(gs_meeting_address(x->m), mine, &listener));
     gs_status status = put_host(x, facts);
+    const bool put = status == GS_OK;
     if (status == GS_OK) status = wait_for_all(x);
     if (status == GS_OK) status = connect_and_measure(x, listener);
-    if (status == GS_OK) take_back(x);
+    if (put) take_back(x, status == GS_OK ? LINGER : 0);
     close(listener);
     return status;
 }
@@ -267,19 +316,40 @@ static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
     x->socket = malloc(n * sizeof *x->socket);
     x->gone = calloc(n, sizeof *x->gone);
     x->present = calloc(n, sizeof *x->present);
+    x->tried = calloc(n, sizeof *x->tried);
     x->why = calloc(n, sizeof *x->why);
-    if (!p->host || !p->link || !x->all || !x->socket || !x->gone || !x->present || !x->why)
+    if (!p->host || !p->link || !x->all || !x->socket || !x->gone || !x->present || !x->tried || !x->why)
         return gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
     for (size_t i = 0; i < n; i++) x->socket[i] = -1;
     return GS_OK;
 }
 
-gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe **out) {
+/* A place that does not answer is named soon, and then tried until the end. */
+static gs_status open_meeting(probing *x, gs_rendezvous *r) {
+    char why[1000];
+    const double wait = r->timeout;
+    x->r = r;
+    x->end = gs_seconds() + wait;
+    r->timeout = wait < SOON ? wait : SOON;
+    gs_status status = gs_meeting_open(r, &x->m);
+    r->timeout = ceil(10 * (x->end - gs_seconds())) / 10; /* it is in messages */
+    if (status == GS_E_PEER && r->timeout > 0) {
+        snprintf(why, sizeof why, "%s", gs_message());
+        x->news->unreached(x->news->context, why, r->timeout);
+        status = gs_meeting_open(r, &x->m);
+    }
+    r->timeout = wait;
+    return status;
+}
+
+gs_status gs_probe_run(const gs_rendezvous *from, const char *facts, const gs_probe_news *news,
+                       gs_probe **out) {
     gs_probe *p = calloc(1, sizeof *p);
-    probing x = {.r = r, .p = p};
+    gs_rendezvous r = *from;
+    probing x = {.r = &r, .news = news, .p = p};
     *out = NULL;
-    gs_status status = p ? make(r, p, &x) : gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
-    if (status == GS_OK) status = gs_meeting_open(r, &x.m);
+    gs_status status = p ? make(&r, p, &x) : gs_fail(GS_E_MEMORY, "no memory for %d machines", r.size);
+    if (status == GS_OK) status = open_meeting(&x, &r);
     if (status == GS_OK) {
         x.store = gs_meeting_store(x.m, &x.key);
         status = look_around(&x, facts);
@@ -289,6 +359,7 @@ gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe **out
     free(x.socket);
     free(x.gone);
     free(x.present);
+    free(x.tried);
     free(x.why);
     if (status == GS_OK)
         *out = p;

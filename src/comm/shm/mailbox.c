@@ -8,8 +8,9 @@
  */
 #include "core/memory.h"
 #include "comm/shm/shm.h"
+#include "comm/transports.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 
 /* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e) {
@@ -98,6 +99,16 @@ gs_status gs_shm_send(gs_comm *c, const gs_envelope *e, const void *data, size_t
 
 /* ---- receiving ---- */
 
+/* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
+static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes, uint64_t sent) {
+    char message[GS_LAST_WORDS];
+    const char *what = gs_is_part(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "%s %d: %s: " GS_OTHER_LENGTH, m->noun, m->first + m->rank, what, bytes,
+             m->noun, m->first + e->peer, (size_t)sent);
+    gs_shm_fail(m, GS_E_PEER, message);
+    return gs_shm_failed(m);
+}
+
 static bool has_copy(const gs_shm_wait *w, int rank) {
     gs_shm_mailbox *b = w->what;
     (void)rank;
@@ -113,9 +124,7 @@ gs_status gs_shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes
     GS_TRY(gs_shm_wait_for(&w));
     uint32_t taken = atomic_load(&b->taken);
     const gs_shm_copy *k = &b->copy[taken % GS_SHM_COPIES];
-    if (k->bytes != bytes)
-        gs_bug("%s %d receives %zu bytes from %s %d, which sent %" PRIu64, m->noun, m->first + m->rank, bytes,
-               m->noun, m->first + e->peer, k->bytes);
+    if (k->bytes != bytes) return has_other_length(m, e, bytes, k->bytes);
     if (!lies_within(k->at, bytes)) return damaged(m, e->peer);
     gs_copy(data, m->segment.base + k->at, bytes);
     atomic_store(&b->taken, taken + 1);

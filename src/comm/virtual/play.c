@@ -45,19 +45,51 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
     return DONE;
 }
 
+/* Seconds pass; where cores are shared, once there is one. */
+static outcome pass(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item) {
+    double *clock = gs_virtual_clock_of(v, r);
+    const double takes = gs_ps(item->seconds * PS);
+    if (v->core_free && item->what != GS_VIRTUAL_BEGIN && takes > 0 && k->core_left < 0) {
+        k->core_left = takes;
+        k->work_began = *clock;
+        gs_virtual_want_core(v, r, *clock);
+        return WAITS;
+    }
+    if (k->core_left < 0) {
+        k->work_began = *clock;
+        *clock += takes;
+    }
+    k->core_left = -1;
+    k->account.passed += item->seconds;
+    if (item->what == GS_VIRTUAL_BEGIN) k->work = k->clock;
+    if (item->what == GS_VIRTUAL_WORK && v->watch && *clock > k->work_began)
+        v->watch(v->context, r, item, k->work_began / PS, *clock / PS);
+    return DONE;
+}
+
+/* The two threads of a rank. */
+static void meet(gs_virtual_rank *k, const gs_virtual_item *item) {
+    if (item->what == GS_VIRTUAL_NOTE)
+        k->noted[item->base] = k->clock;
+    else if (item->what == GS_VIRTUAL_AWAIT)
+        k->work = k->work < k->noted[item->base] ? k->noted[item->base] : k->work;
+    else if (k->clock < k->work) /* ASK, JOIN */
+        k->clock = k->work;
+    if (item->what == GS_VIRTUAL_JOIN) k->work = k->clock;
+}
+
 static outcome play_item(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     switch (item->what) {
     case GS_VIRTUAL_BEGIN:
     case GS_VIRTUAL_PASS:
-        k->clock += gs_ps(item->seconds * PS);
-        k->account.passed += item->seconds;
-        if (item->what == GS_VIRTUAL_BEGIN) k->step_began = k->clock;
+    case GS_VIRTUAL_WORK:
+        return pass(v, k, r, item);
+    case GS_VIRTUAL_ASK:
+    case GS_VIRTUAL_NOTE:
+    case GS_VIRTUAL_AWAIT:
+    case GS_VIRTUAL_JOIN:
+        meet(k, item);
         return DONE;
-    case GS_VIRTUAL_UNTIL: {
-        const double moment = k->step_began + gs_ps(item->seconds * PS);
-        if (k->clock < moment) k->clock = moment;
-        return DONE;
-    }
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
     case GS_VIRTUAL_SEND_ONE:
@@ -87,7 +119,7 @@ static outcome play_rank(gs_virtual *v, int r) {
             if (k->account.first_sum < 0) k->account.first_sum = k->item_began / PS;
             k->account.communicating += (k->clock - k->item_began) / PS;
         }
-        if (v->watch && k->clock > k->item_began)
+        if (v->watch && k->clock > k->item_began && (communicates(item) || item->what <= GS_VIRTUAL_PASS))
             v->watch(v->context, r, item, k->item_began / PS, k->clock / PS);
         k->item_began = -1;
     }
@@ -121,7 +153,7 @@ static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
         k->at = 0;
         k->run = k->place = 0;
         k->turn = 0;
-        k->item_began = -1;
+        k->item_began = k->core_left = -1;
         k->account = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
         gs_virtual_wake(v, r);
     }
@@ -172,6 +204,9 @@ static gs_status check(const gs_virtual_cluster *c) {
             GS_E_USAGE,
             "%d workers on %d hosts: every host has as many workers, so the hosts must divide them", c->ranks,
             c->hosts);
+    if (c->cores > 0 && (c->pools < 1 || c->pools > c->ranks || c->ranks % c->pools != 0))
+        return gs_fail(GS_E_USAGE, "%d workers cannot be divided among %d pools of cores", c->ranks,
+                       c->pools);
     if (!gs_link_is_valid(&c->between) || !gs_link_is_valid(&c->inside) || !(c->gamma >= 0))
         return gs_fail(GS_E_USAGE, "a link takes at most 10 s, and 1 to 10^12 bytes a second");
     return GS_OK;
@@ -189,9 +224,13 @@ static bool allocate(gs_virtual *v) {
     v->out_free = calloc(hosts, sizeof *v->out_free);
     v->in_free = calloc(hosts, sizeof *v->in_free);
     v->source = calloc(n + hosts, sizeof *v->source);
-    v->heap = calloc(n + hosts, sizeof *v->heap);
+    v->heap = calloc(2 * n + hosts, sizeof *v->heap);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
+    if (v->cluster.cores > 0 && v->cluster.cores < v->ranks / v->cluster.pools) {
+        v->core_free = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core_free);
+        if (!v->core_free) return false;
+    }
     return v->rank && v->ready && v->out_free && v->in_free && v->source && v->heap && v->line && v->account;
 }
 
@@ -221,6 +260,7 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->ready);
     free(v->out_free);
     free(v->in_free);
+    free(v->core_free);
     free(v->source);
     free(v->heap);
     free(v->line);

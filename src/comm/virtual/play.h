@@ -14,8 +14,11 @@
  * of time, across ranks: a host's line out in the order in which they are sent, its line in in the order in which they
  * arrive; of two at the same moment that of the lower rank goes first.
  *
+ * Ranks that are more than their cores take turns: a core is given for a slice of time, as the system does it, to who
+ * has wanted one for longest.
+ *
  * Ranks are executed one after the other, each until it has to wait for a message that has not been sent. Where lines
- * are shared, what is sent onto them waits until no rank can go on; then the earliest is let through. Nothing can come
+ * or cores are shared, who wants one waits until no rank can go on; then the earliest is let through. Nothing can come
  * before it any more: whoever goes on because of it does so later. (Chandy and Misra's conservative simulation, with
  * one process.)
  *
@@ -31,12 +34,20 @@ typedef struct gs_virtual_cluster {
     gs_link between;  /* hosts */
     gs_link inside;   /* of a host; none: no time at all */
     double gamma;     /* seconds to add a byte to another */
+    int cores; /* of a pool, whose ranks share them in PASS and WORK; 0: each rank has one of its own */
+    int pools; /* they divide ranks: one for each host, or one for all */
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_what {
     GS_VIRTUAL_BEGIN, /* of a step: `seconds` pass, and its clock starts after them */
     GS_VIRTUAL_PASS,  /* `seconds` pass */
-    GS_VIRTUAL_UNTIL, /* wait until so many seconds after BEGIN have passed, if they have not yet */
+    /* Of a rank with two threads: one works, the other has the messages, and does them in the order in which the first
+     * one asks for them. */
+    GS_VIRTUAL_WORK, /* `seconds` pass for the thread that works */
+    GS_VIRTUAL_ASK, /* what follows is asked for now: it begins when this moment of the working thread has come */
+    GS_VIRTUAL_NOTE,  /* what came before is done: noted in slot `base`, below GS_VIRTUAL_SLOTS */
+    GS_VIRTUAL_AWAIT, /* the working thread waits for what slot `base` notes */
+    GS_VIRTUAL_JOIN,  /* each thread waits for the other */
     GS_VIRTUAL_LIST,  /* a list, in which rank i is rank base + i * stride of the cluster */
     GS_VIRTUAL_SEND_ONE,
     GS_VIRTUAL_RECV_ONE, /* one message to or from rank `base`, of `bytes` */
@@ -51,6 +62,8 @@ typedef struct gs_virtual_item {
     int kind; /* the caller's: what it is, for who watches */
 } gs_virtual_item;
 
+enum { GS_VIRTUAL_SLOTS = 8 };
+
 /* What a rank does in a step. */
 typedef struct gs_virtual_script {
     const gs_virtual_item *item;
@@ -61,7 +74,7 @@ typedef struct gs_virtual_script {
 typedef struct gs_virtual_account {
     double began, ended;  /* since the very beginning */
     double first_sum;     /* when its first list or message began */
-    double passed;        /* BEGIN and PASS */
+    double passed;        /* BEGIN, PASS and WORK */
     double communicating; /* in lists and messages */
     double sent[2];       /* bytes: to other hosts, inside its own */
 } gs_virtual_account;

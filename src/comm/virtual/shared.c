@@ -1,10 +1,12 @@
-/* Lines that the ranks of a host share, in virtual time: messages in the order of time.
+/* Lines and cores that several ranks share, in virtual time: in the order of time.
  *
  * A source holds messages that want a line, in the order in which they do so: source r < N what rank r has sent, source
  * N + h what has passed the line out of host h. A heap holds the sources by the time of their first message, so it has
- * at most N + hosts entries, however many messages are under way.
+ * at most N + hosts entries, however many messages are under way; and N of ranks that want a core.
  */
 #include "comm/virtual/state.h"
+
+static const double SLICE = 3e9; /* ps: 3 ms, as Linux has it for two cores */
 
 static bool is_before(const gs_wish *a, const gs_wish *b) {
     return a->time < b->time || (a->time <= b->time && a->source < b->source);
@@ -64,8 +66,34 @@ static void carry(gs_under_way *w, double *line_free, double *busy) {
     *busy += w->takes;
 }
 
+void gs_virtual_want_core(gs_virtual *v, int r, double time) {
+    push(v, (gs_wish){time, v->ranks + v->cluster.hosts + r});
+}
+
+/* The core of its pool that is free first, for a slice at most. */
+static void give_core(gs_virtual *v, int r, double time) {
+    gs_virtual_rank *k = &v->rank[r];
+    double *core = v->core_free + r / (v->ranks / v->cluster.pools) * v->cluster.cores, *first = core;
+    for (int i = 1; i < v->cluster.cores; i++)
+        if (core[i] < *first) first = &core[i];
+    const double begins = time > *first ? time : *first, takes = k->core_left < SLICE ? k->core_left : SLICE;
+    double *clock = gs_virtual_clock_of(v, r);
+    *first = *clock = begins + takes;
+    k->core_left -= takes;
+    if (k->core_left > 0)
+        gs_virtual_want_core(v, r, *clock);
+    else
+        gs_virtual_wake(v, r);
+}
+
 bool gs_virtual_let_through(gs_virtual *v) {
     if (v->heap_count == 0) return false;
+    const gs_wish wish = v->heap[0];
+    if (wish.source >= v->ranks + v->cluster.hosts) {
+        if (--v->heap_count > 0) replace_first(v, v->heap[v->heap_count]);
+        give_core(v, wish.source - v->ranks - v->cluster.hosts, wish.time);
+        return true;
+    }
     const uint32_t m = take(v);
     gs_under_way *w = &v->message[m];
     if (w->stage == GS_STAGE_OUT) {

@@ -50,7 +50,10 @@ typedef struct gs_virtual_rank {
     bool ready;                    /* it is in the queue of those that can go on */
     gs_inbox inbox;
     gs_virtual_account account;
-    double step_began, item_began; /* ps; item_began below 0: it has not */
+    double item_began;              /* ps; below 0: it has not */
+    double work, work_began;        /* ps: the clock of the thread that works, */
+    double noted[GS_VIRTUAL_SLOTS]; /* and what it may wait for */
+    double core_left;               /* ps that it still needs a core for; below 0: it needs none */
     gs_port in_inside, in;
 } gs_virtual_rank;
 
@@ -67,8 +70,9 @@ struct gs_virtual {
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts]; sources: those of ranks, then the lines out of hosts */
     double *out_free, *in_free;
+    double *core_free; /* [pools * cores]; NULL: nobody shares one */
     gs_queue *source;
-    gs_wish *heap;
+    gs_wish *heap; /* of sources; behind them, source ranks + hosts + r is rank r, which wants a core */
     int heap_count;
     gs_virtual_line *line;
     gs_virtual_account *account; /* [ranks], for who asks */
@@ -76,6 +80,12 @@ struct gs_virtual {
     void *context;
     gs_status failed;
 };
+
+/* Of what the rank does now: of its thread that works, or of the one that there is. */
+static inline double *gs_virtual_clock_of(gs_virtual *v, int r) {
+    gs_virtual_rank *k = &v->rank[r];
+    return v->script[r].item[k->at].what == GS_VIRTUAL_WORK ? &k->work : &k->clock;
+}
 
 /* Whole picoseconds. */
 static inline double gs_ps(double x) {
@@ -94,5 +104,8 @@ void gs_virtual_free_inbox(gs_inbox *);
 /* ---- shared.c ---- */
 
 void gs_virtual_share(gs_virtual *, uint32_t message, int source);
-/* Let the earliest message through. False: there is none. */
+/* Rank r wants a core from `time` on, for core_left. It is woken when it has had it; its clock of PASS, or of WORK, has
+ * moved on by then. */
+void gs_virtual_want_core(gs_virtual *, int r, double time);
+/* Let the earliest through. False: there is none. */
 bool gs_virtual_let_through(gs_virtual *);

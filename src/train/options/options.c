@@ -178,6 +178,10 @@ const gs_run_option gs_run_table[] = {
      "workers: several such groups, side by side",
      GS_IF_NAMED, .off = "none", .json = {"tensor", "tensor"}, .null = true, .log_with = "tensor",
      .resume = GS_RESUME_FILLED},
+    {"sequence", GS_OPTION_FLAG, AT(sequence), 0, 0, NULL,
+     "with --tensor, of a text: outside of these pairs each worker of a group has some tokens of each "
+     "sequence",
+     GS_IF_NAMED, .json = {"sequence", "sequence"}, .log_with = "sequence", .resume = GS_RESUME_FILLED},
     {"micro-batch", GS_OPTION_COUNT, AT(micro_batch), 1, 1e15, "M",
      "a worker computes at most M samples at once, which saves memory (gradsum memory)", GS_TRAINING,
      .off = "256, or less", .json = {NULL, "micro_batch"}, .log_with = "micro-batch",

@@ -7,12 +7,14 @@ enum { UNDER_WAY = 2 /* messages of a pair before send waits (comm.h) */ };
 typedef struct message {
     gs_instruction sent;
     double arrives, taken; /* taken: when its receiver had it; below 0: not yet */
+    bool used;             /* its receiver has asked for it */
 } message;
 
 /* From one stage to another: all that was ever sent there. */
 typedef struct channel {
     message *messages;
     size_t sent, taken;
+    size_t used; /* all before this one are */
 } channel;
 
 typedef struct simulation {
@@ -47,7 +49,7 @@ static bool try_send(simulation *s, int stage, const gs_instruction *i) {
     if (c->sent - c->taken >= UNDER_WAY) return false;
     if (c->sent >= UNDER_WAY && c->messages[c->sent - UNDER_WAY].taken > s->clock[stage])
         s->clock[stage] = c->messages[c->sent - UNDER_WAY].taken;
-    c->messages[c->sent++] = (message){*i, s->clock[stage] + s->times->message, -1};
+    c->messages[c->sent++] = (message){*i, s->clock[stage] + s->times->message, -1, false};
     return true;
 }
 
@@ -55,9 +57,9 @@ static bool try_send(simulation *s, int stage, const gs_instruction *i) {
 static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
     channel *c = channel_of(s, i->peer, stage);
     const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
-    for (size_t m = 0; m < c->sent; m++) {
+    for (size_t m = c->used; m < c->sent; m++) {
         message *k = &c->messages[m];
-        const bool found = same(&k->sent, &wanted);
+        const bool found = !k->used && same(&k->sent, &wanted);
         if (m >= c->taken) { /* not received so far */
             if (k->arrives > s->clock[stage]) s->clock[stage] = k->arrives;
             k->taken = s->clock[stage];
@@ -65,7 +67,10 @@ static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
             s->moved = true;
             s->early += !found;
         }
-        if (found) return true;
+        if (!found) continue;
+        k->used = true;
+        while (c->used < c->taken && c->messages[c->used].used) c->used++;
+        return true;
     }
     return false;
 }

@@ -28,11 +28,12 @@ static gs_status check_layout(const gs_simulation *s) {
     const gs_layout l = gs_layout_of(&s->settings, s->workers);
     if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
         return gs_fail(GS_E_USAGE, "--bucket is of replicas that hold all (--layout dpN), as in train");
-    if (l.zero > 1) return gs_fail(GS_E_USAGE, "simulate knows --zero 1, not %d", l.zero);
     if (l.zero > 0 && (l.pp > 1 || l.tp > 1))
-        return gs_fail(GS_E_USAGE, "simulate knows --zero 1 with replicas alone, not with pp or tp");
+        return gs_fail(GS_E_USAGE, "simulate knows --zero with replicas alone, not with pp or tp");
     if (s->settings.wire != GS_WIRE_F32 && l.zero > 0)
         return gs_fail(GS_E_USAGE, "--wire is of sums of gradients, which --zero has none of");
+    if (s->settings.wire != GS_WIRE_F32 && l.pp > 1)
+        return gs_fail(GS_E_USAGE, "--wire does not go with pp, as in train: it sends activations too");
     if (l.pp > 1 && l.tp > 1)
         return gs_fail(GS_E_USAGE, "simulate knows tp with replicas alone, not with pp");
     return GS_OK;
@@ -112,20 +113,8 @@ static void keep(run *r, int rank, gs_simulated_kind kind, double from, double t
 
 static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
     run *r = context;
-    if (!is_shown(r->sim, rank) || item->what == GS_VIRTUAL_UNTIL) return;
+    if (!is_shown(r->sim, rank)) return;
     keep(r, rank, (gs_simulated_kind)item->kind, from, to);
-}
-
-/* Forward and backward of a step that overlaps are in no item: they begin when the pause ends. */
-static void add_overlapped(run *r) {
-    const gs_scripts *s = &r->scripts;
-    const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
-    for (int rank = 0; rank < r->sim->workers && s->overlaps; rank++) {
-        if (!is_shown(r->sim, rank)) continue;
-        const double begins = a[rank].began + s->item[rank][0].seconds;
-        keep(r, rank, GS_SIM_FORWARD, begins, begins + s->forward);
-        keep(r, rank, GS_SIM_BACKWARD, begins + s->forward, begins + s->forward + s->backward);
-    }
 }
 
 static void begin_at_0(gs_simulated *o) {
@@ -147,7 +136,6 @@ static gs_status make_step(run *r, int step) {
     }
     r->out->spans = 0;
     GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
-    add_overlapped(r);
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     r->step[step] = a[0].ended - r->last;
     r->last = a[0].ended;
@@ -209,7 +197,9 @@ static void find_busiest(run *r, double from, double to) {
             o->busiest = h;
             o->busiest_in = in;
         }
-    o->busy = to > from ? fmin(1, most / (to - from)) : 0;
+    /* Where the sums of two steps overlap, a line has no longer than a step for those of one. */
+    const double time = fmin(to - from, o->step);
+    o->busy = time > 0 ? fmin(1, most / time) : 0;
 }
 
 /* In at most 65 columns. */
@@ -260,7 +250,8 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
     r->sim = s;
     r->work = w;
     r->out = out;
-    const gs_virtual_cluster cluster = {s->workers, s->hosts, s->settings.link, s->inside, w->gamma};
+    const gs_virtual_cluster cluster = {
+        s->workers, s->hosts, s->settings.link, s->inside, w->gamma, s->cores, s->one_machine ? 1 : s->hosts};
     gs_status status = gs_virtual_create(&cluster, &r->virtual);
     if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
     if (status == GS_OK) {

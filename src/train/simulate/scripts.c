@@ -51,23 +51,19 @@ static gs_status scheme_of(const gs_simulation *sim, gs_sync_array a, int ranks,
     return gs_sync_find(sim->settings.sync, &out->scheme);
 }
 
-static gs_lists_key call_of(gs_operation operation, size_t count, int ranks) {
-    return (gs_lists_key){.call = {operation, count, GS_F32, GS_SUM, 0}, .ranks = ranks};
-}
-
 /* ---- replicas: step.c, overlap.h ---- */
 
-/* When the gradients from element `first` on are final. */
-static double moment_of(const gs_scripts *s, const gs_simulated_work *w, size_t first) {
-    double moment = s->forward;
+/* How long backward takes until the gradients from element `first` on are final. */
+static double backward_until(const gs_simulated_work *w, size_t first) {
+    double seconds = 0;
     for (int i = w->plan->net->children - 1; i >= 0; i--) {
-        moment += w->layer[i].backward;
+        seconds += w->layer[i].backward;
         if (w->layer[i].at <= first) break;
     }
-    return moment;
+    return seconds;
 }
 
-static gs_status add_compute(gs_scripts *s, int rank) {
+gs_status gs_scripts_add_compute(gs_scripts *s, int rank) {
     GS_TRY(gs_scripts_add(s, rank, gs_item_pass(s->forward, GS_SIM_FORWARD), true));
     return gs_scripts_add(s, rank, gs_item_pass(s->backward, GS_SIM_BACKWARD), true);
 }
@@ -80,38 +76,52 @@ static gs_status add_plain(gs_scripts *s, const gs_simulation *sim, const gs_sim
     add_formula(s, sim, w, &key);
     s->buckets = 1;
     for (int r = 0; r < sim->workers; r++) {
-        GS_TRY(add_compute(s, r));
+        GS_TRY(gs_scripts_add_compute(s, r));
         GS_TRY(gs_scripts_add_sum(s, &all, r, &key));
         GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update, GS_SIM_UPDATE), true));
     }
     return GS_OK;
 }
 
-static gs_virtual_item until(double seconds) {
-    return (gs_virtual_item){.what = GS_VIRTUAL_UNTIL, .seconds = seconds};
+gs_virtual_item gs_item_work(double seconds, gs_simulated_kind kind) {
+    return (gs_virtual_item){.what = GS_VIRTUAL_WORK, .seconds = seconds, .kind = (int)kind};
+}
+
+static gs_status add_item(gs_scripts *s, int rank, gs_virtual_what what) {
+    return gs_scripts_add(s, rank, (gs_virtual_item){.what = what}, false);
+}
+
+/* A thread of its own has the sums, while the worker goes on with backward. */
+static gs_status add_bucket_rank(gs_scripts *s, const gs_simulated_work *w, int rank, const gs_bucket *bucket,
+                                 const gs_lists_key *key) {
+    const gs_sim_group all = {0, 1, s->workers};
+    double done = 0;
+    GS_TRY(gs_scripts_add(s, rank, gs_item_work(s->forward, GS_SIM_FORWARD), true));
+    for (int b = 0; b <= s->buckets; b++) {
+        const double until = b < s->buckets ? fmax(done, backward_until(w, bucket[b].first)) : s->backward;
+        GS_TRY(gs_scripts_add(s, rank, gs_item_work(until - done, GS_SIM_BACKWARD), true));
+        done = until;
+        if (b == s->buckets) break;
+        GS_TRY(add_item(s, rank, GS_VIRTUAL_ASK));
+        GS_TRY(gs_scripts_add_sum(s, &all, rank, &key[b]));
+    }
+    GS_TRY(add_item(s, rank, GS_VIRTUAL_JOIN));
+    return gs_scripts_add(s, rank, gs_item_pass(w->update, GS_SIM_UPDATE), true);
 }
 
 static gs_status add_buckets(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
                              const gs_bucket *bucket) {
-    const gs_sim_group all = {0, 1, sim->workers};
-    s->overlaps = true;
-    for (int b = 0; b < s->buckets; b++) {
-        gs_lists_key key;
+    gs_lists_key *key = calloc((size_t)s->buckets, sizeof *key);
+    gs_status status = key ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %d sums", s->buckets);
+    for (int b = 0; b < s->buckets && status == GS_OK; b++) {
         const gs_sync_array array = {bucket[b].count, sim->settings.wire,
                                      b == 0 ? gs_model_tail(w->plan) : 0};
-        GS_TRY(scheme_of(sim, array, sim->workers, &key));
-        add_formula(s, sim, w, &key);
-        for (int r = 0; r < sim->workers; r++) {
-            GS_TRY(gs_scripts_add(s, r, until(moment_of(s, w, bucket[b].first)), false));
-            GS_TRY(gs_scripts_add_sum(s, &all, r, &key));
-        }
+        status = scheme_of(sim, array, sim->workers, &key[b]);
+        if (status == GS_OK) add_formula(s, sim, w, &key[b]);
     }
-    for (int r = 0; r < sim->workers; r++) {
-        s->compute[r] += s->forward + s->backward;
-        GS_TRY(gs_scripts_add(s, r, until(s->forward + s->backward), false));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update, GS_SIM_UPDATE), true));
-    }
-    return GS_OK;
+    for (int r = 0; r < sim->workers && status == GS_OK; r++) status = add_bucket_rank(s, w, r, bucket, key);
+    free(key);
+    return status;
 }
 
 static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
@@ -129,27 +139,6 @@ static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const g
     free(at);
     free(bucket);
     return status;
-}
-
-/* ---- --zero 1: zero.c ---- */
-
-static gs_status add_zero(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
-    const int n = sim->workers;
-    const gs_sim_group all = {0, 1, n};
-    const size_t own = w->plan->params / (size_t)n,
-                 rest = w->plan->params % (size_t)n + gs_model_tail(w->plan);
-    const gs_lists_key scatter = call_of(GS_REDUCE_SCATTER, own * (size_t)n, n),
-                       common = call_of(GS_ALL_REDUCE, rest, n), gather = call_of(GS_ALL_GATHER, own, n);
-    s->formula = NAN;
-    s->buckets = 1;
-    for (int r = 0; r < n; r++) {
-        GS_TRY(add_compute(s, r));
-        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &scatter));
-        GS_TRY(gs_scripts_add_sum(s, &all, r, &common));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update / n, GS_SIM_UPDATE), true));
-        if (own > 0) GS_TRY(gs_scripts_add_sum(s, &all, r, &gather));
-    }
-    return GS_OK;
 }
 
 /* ---- --tensor: ways/tensor.c ---- */
@@ -206,12 +195,14 @@ static gs_status add_tensor_with(gs_scripts *s, const gs_simulation *sim, const 
     const double share = (double)part->params / (double)w->plan->params;
     gs_lists_key key;
     const gs_sync_array array = {part->saved + GS_STATS, sim->settings.wire, gs_model_tail(part)};
+    const gs_lists_key wishes = {.call = {GS_ALL_GATHER, 1, GS_F32, GS_SUM, 0}, .ranks = l->tp};
     GS_TRY(scheme_of(sim, array, l->dp, &key));
     s->formula = NAN;
     s->buckets = 1;
     for (int r = 0; r < sim->workers; r++) {
         const gs_sim_group beside = {r % l->tp, l->tp, l->dp};
         GS_TRY(add_tensor_rank(s, sim, w, l, part, r));
+        GS_TRY(gs_scripts_add_sum(s, &(gs_sim_group){r - r % l->tp, 1, l->tp}, r % l->tp, &wishes));
         GS_TRY(gs_scripts_add_sum(s, &beside, r / l->tp, &key));
         GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update * share, GS_SIM_UPDATE), true));
     }
@@ -254,7 +245,7 @@ gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w
             gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
     if (l.pp > 1) return gs_scripts_add_pipeline(s, sim, w, &l);
     if (l.tp > 1) return add_tensor(s, sim, w, &l);
-    if (l.zero > 0) return add_zero(s, sim, w);
+    if (l.zero > 0) return gs_scripts_add_zero(s, sim, w, l.zero);
     return sim->settings.bucket && sim->workers > 1 ? add_overlapped(s, sim, w) : add_plain(s, sim, w);
 }
 

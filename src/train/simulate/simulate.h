@@ -11,11 +11,12 @@
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
  * A step is that of train/step.c: with --bucket the sums begin while backward still runs (overlap.h), one after the
- * other. With --layout it is that of ways/zero.c (stage 1), ways/tensor.c and ways/pipeline.c, with their messages.
+ * other. With --layout it is that of ways/zero.c, whose stages 2 and 3 sum and gather while a worker computes,
+ * ways/tensor.c and ways/pipeline.c, with their messages.
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
- * Not in it: what a core needs for a message, workers that share cores, loading, memory, and the switches between
- * hosts, which carry any number of messages between different pairs.
+ * Workers with fewer cores than they are take turns on them. Not in it: what a core needs for a message, loading,
+ * memory, and the switches between hosts, which carry any number of messages between different pairs.
  *
  * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
  * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
@@ -34,9 +35,11 @@ typedef struct gs_simulation {
                              batch: the global one, 0: GS_SIMULATED_BATCH for each worker */
     int workers, hosts;
     gs_link inside;
-    double flops;   /* a worker's FLOP/s; 0: measure */
-    gs_shape input; /* with flops: of a sample; c 0: what the model usually takes */
-    double gamma;   /* seconds to add a byte; below 0: measure, or with flops 0 */
+    int cores;        /* that the workers of each host share; 0: each has one of its own */
+    bool one_machine; /* all workers share them, as those of a run with --link do */
+    double flops;     /* a worker's FLOP/s; 0: measure */
+    gs_shape input;   /* with flops: of a sample; c 0: what the model usually takes */
+    double gamma;     /* seconds to add a byte; below 0: measure, or with flops 0 */
 } gs_simulation;
 
 enum { GS_SIMULATED_BATCH = 32 };
@@ -101,9 +104,10 @@ typedef struct gs_simulated {
     double between, inside;      /* bytes of all workers, to other hosts and inside their own */
     double formula; /* seconds of the sums by the scheme's own formula; NAN: it has none, or layout */
     int buckets;
-    int busiest;          /* host with the busiest line ... */
-    bool busiest_in;      /* ... in, or out, */
-    double busy;          /* ... as a share of the time from the first sum's begin to the last's end */
+    int busiest;     /* host with the busiest line ... */
+    bool busiest_in; /* ... in, or out, */
+    double busy; /* ... as a share of the time from the first sum's begin to the last's end, or of a step, if
+                    that is shorter: the sums of two steps overlap */
     char bottleneck[200]; /* a sentence */
     gs_simulated_span *span;
     int spans;

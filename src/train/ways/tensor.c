@@ -38,6 +38,8 @@
 struct gs_tensor_worker {
     gs_sync *sync;             /* of the group */
     double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
+    double gathers, gathered;  /* with --sequence also all-gathers, and what all ranks then had, in floats */
+    float *ordered;            /* room for one of them */
     bool in_step;
     gs_held held; /* where replicas hold the same */
     gs_held_part *part;
@@ -66,9 +68,43 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
+/* With --sequence. Each rank sends its part to the others, or the others' parts of what it has. */
+static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
+                             bool gathers) {
+    struct gs_tensor_worker *t = w->tensor;
+    if (!w->group) return GS_OK;
+    const gs_token_parts tokens = {w->group, t->ordered, n, each};
+    const bool ordered = !gathers && w->settings->exact; /* as an all-reduce */
+    const size_t others = ((size_t)w->group->size - 1) * n * each, count = (size_t)w->group->size * n * each;
+    size_t bytes = others * sizeof(float);
+    const double start = gs_seconds();
+    if (ordered) {
+        GS_TRY(gs_sync_sum(t->sync, d, whole, count));
+        bytes = t->sync->counted.bytes;
+    }
+    GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
+                   : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
+    if (!t->in_step) return GS_OK;
+    gs_timeline_group_sum(w, bytes, count, start);
+    *(gathers ? &t->gathers : &t->sums) += 1;
+    *(gathers ? &t->gathered : &t->floats) += (double)count;
+    t->sent += (double)bytes;
+    return GS_OK;
+}
+
+static gs_status gather_tokens(void *worker, gs_device *d, gs_mem whole, gs_mem part, size_t n, size_t each) {
+    return send_tokens(worker, d, part, whole, n, each, true);
+}
+
+static gs_status reduce_tokens(void *worker, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each) {
+    return send_tokens(worker, d, part, whole, n, each, false);
+}
+
 gs_tensor_group gs_tensor_place(gs_worker *w) {
     gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
     place.sum = sum;
+    place.gather = gather_tokens;
+    place.reduce = reduce_tokens;
     place.context = w;
     return place;
 }
@@ -130,6 +166,13 @@ static gs_status find_largest(gs_layer *l, void *most) {
     return GS_OK;
 }
 
+static gs_status make_ordered(gs_worker *w, size_t floats) {
+    struct gs_tensor_worker *t = w->tensor;
+    if (!w->settings->rehearses && !(t->ordered = malloc(floats * sizeof *t->ordered)))
+        return gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->ordered, floats * sizeof *t->ordered);
+}
+
 /* Room for the sums of the layers that this worker has; a rehearsal books what they would take. */
 static gs_status make_sum(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
@@ -138,6 +181,7 @@ static gs_status make_sum(gs_worker *w) {
     for (int i = 0; (m = w->way->model ? w->way->model(w, i) : i == 0 ? w->model : NULL); i++)
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
+    if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
     if (w->settings->rehearses)
         return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->sync, gs_sync_bytes(&(gs_sync){.most = most}));
     GS_TRY(gs_sync_create(scheme_of(w, false), w->group, most, &t->sync));
@@ -163,6 +207,7 @@ void gs_tensor_free(gs_worker *w) {
     if (!w->tensor) return;
     gs_sync_free(w->tensor->sync);
     free(w->tensor->part);
+    free(w->tensor->ordered);
     free(w->tensor);
 }
 
@@ -212,6 +257,8 @@ gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
                                         .held = (double)m->params * sizeof(float),
                                         .model = (double)m->undivided->params * sizeof(float)};
+    if (steps > 0) result->tensor.gathers = w->tensor->gathers / steps;
+    if (steps > 0) result->tensor.gathered = w->tensor->gathered / steps * sizeof(float);
     if (steps > 0) result->tensor.sums = w->tensor->sums / steps;
     if (steps > 0) result->tensor.bytes = w->tensor->floats / steps * sizeof(float);
     return GS_OK;
@@ -239,8 +286,21 @@ static gs_status check_devices(const gs_settings *s) {
     return GS_OK;
 }
 
+static gs_status check_sequence(const gs_settings *s) {
+    const char *other = s->digest    ? "--digest, which records whole sequences"
+                        : s->offload ? "--offload"
+                                     : NULL;
+    if (!s->sequence) return GS_OK;
+    if (s->tensor < 2)
+        return gs_fail(GS_E_USAGE,
+                       "--sequence divides sequences among the workers of a group: it needs --tensor T");
+    if (other) return gs_fail(GS_E_USAGE, "--sequence does not work with %s", other);
+    return GS_OK;
+}
+
 gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
     const gs_way *inner = gs_tensor_inner(s);
+    GS_TRY(check_sequence(s));
     if (!chosen || s->tensor < 2) return GS_OK;
     if (inner) GS_TRY(inner->check(s, true));
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
@@ -259,8 +319,11 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
     const gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
     snprintf(wrong, sizeof wrong, "%s", status == GS_OK ? "" : gs_message());
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", wrong);
-    const int divided = gs_tensor_divided(plan->net);
+    const int divided = gs_tensor_divided(plan->net), words = gs_layer_vocabulary(plan->net);
     gs_model_free(plan);
+    if (s->sequence && words == 0)
+        return gs_fail(GS_E_USAGE,
+                       "--sequence: the model takes no sequences; wanted one that begins with embedding");
     if (divided > 0) return GS_OK;
     return gs_fail(
         GS_E_USAGE,

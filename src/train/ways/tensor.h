@@ -2,6 +2,7 @@
  *
  *     inner.c     the ways to train that a group goes with: stages of a pipeline, ZeRO
  *     whole.c     whole tensors, put together of the parts, and cut again
+ *     sequence.c  messages of --sequence
  *     held.c      what of the parts that a worker updates counts in norms over all workers
  */
 #pragma once
@@ -54,6 +55,20 @@ bool gs_tensor_needs_order(const gs_worker *);
  * reach over the border between a tensor that the group divides and one that all of it hold; of the latter the first of
  * the group counts. Without a group nothing changes. *part was made by malloc. GS_E_MEMORY. */
 gs_status gs_tensor_cut_held(const gs_model *, gs_held_part **part, int *parts);
+
+/* ---- sequence.c ---- */
+
+/* A part: n pieces of `each` floats. ordered: room for those of all ranks, where n is more than 1. */
+typedef struct gs_token_parts {
+    gs_comm *group;
+    float *ordered;
+    size_t n, each;
+} gs_token_parts;
+
+/* gs_tensor_group.gather and reduce; with n 1 the part may be its place in the whole. summed: whole is the sum already.
+ */
+gs_status gs_token_parts_gather(const gs_token_parts *, gs_device *, gs_mem whole, gs_mem part);
+gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part, gs_mem whole, bool summed);
 
 /* ---- tensor.c: of gs_way ---- */
 

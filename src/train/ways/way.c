@@ -52,6 +52,7 @@ gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
     return (gs_tensor_group){.size = size,
                              .rank = size > 0 ? rank % size : 0,
                              .leaves = s->exact ? GS_EXACT_SHARDS : 0,
+                             .sequence = size > 1 && s->sequence,
                              .outputs = s->loss == GS_SOFTMAX_CROSS_ENTROPY};
 }
 

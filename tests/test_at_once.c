@@ -1,0 +1,195 @@
+/* In 16 bits convolutions and attention on OpenCL read copies in f32, of some samples at a time (cl/round16.h): the
+ * bits are those of all at once, and of each alone, and the copies take no memory that grows with the batch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl/cl.h"
+#include "core/philox.h"
+#include "cpu/round16.h"
+#include "tests/devices.h"
+#include "tests/training.h"
+
+enum { MOST = 16 };
+static gs_device *device;
+static gs_precision precision;
+static gs_mem made[MOST];
+static int count;
+
+static gs_mem room(size_t floats) {
+    assert_true(count < MOST);
+    assert_ok(device->ops->alloc(device, floats * sizeof(float), &made[count]));
+    return made[count++];
+}
+
+/* Numbers between -1 and 1 that 16 bits have. */
+static gs_mem drawn(size_t floats, uint64_t stream) {
+    float *x = malloc(floats * sizeof *x);
+    const gs_mem m = room(floats);
+    assert_non_null(x);
+    for (size_t i = 0; i < floats; i++) {
+        uint32_t words[4];
+        gs_philox(5, stream, i, words);
+        x[i] = 2 * gs_uniform(words[0]) - 1;
+        x[i] = precision == GS_PRECISION_BF16 ? gs_round_bf16(x[i]) : gs_round_f16(x[i]);
+    }
+    assert_ok(device->ops->write(device, m, x, floats * sizeof *x));
+    free(x);
+    return m;
+}
+
+static gs_mem halved(gs_mem x, size_t floats, bool relu) {
+    gs_mem m = room((floats + 1) / 2);
+    m.half = true;
+    assert_ok(device->ops->narrow(device, m, x, floats, relu));
+    return m;
+}
+
+static void assert_alike(gs_mem a, gs_mem b, size_t floats, const char *what) {
+    float *x = malloc(floats * sizeof *x), *y = malloc(floats * sizeof *y);
+    assert_true(x && y);
+    assert_ok(device->ops->read(device, x, a, floats * sizeof *x));
+    assert_ok(device->ops->read(device, y, b, floats * sizeof *y));
+    for (size_t i = 0; i < floats; i++)
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0)
+            fail_msg("%s on %s: number %zu of %zu is %.9g, wanted %.9g", what, device->name, i, floats,
+                     (double)y[i], (double)x[i]);
+    free(x);
+    free(y);
+}
+
+static void free_all(void) {
+    while (count > 0) device->ops->free(device, made[--count]);
+}
+
+static void on_each(void (*test)(void)) {
+    static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
+    int devices, tried = 0;
+    gs_device *const *all = gs_test_devices(&devices);
+    gs_test_need_whole();
+    for (int d = 0; d < devices; d++)
+        for (int p = 0; p < 2 && all[d]->ops->narrow; p++, tried++) {
+            device = all[d];
+            precision = precisions[p];
+            test();
+            device->precision = GS_PRECISION_F32;
+            free_all();
+        }
+    if (tried == 0) gs_test_need_opencl();
+}
+
+/* ---- convolutions ---- */
+
+typedef struct outputs {
+    gs_mem y, dx, dw, db;
+} outputs;
+
+/* y is read by backward in 16 bits where x is. */
+static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, gs_mem b, gs_mem dy,
+                        bool relu) {
+    const size_t of_y = n * gs_conv2d_y(s, NULL);
+    const outputs o = {room(of_y), room(n * gs_conv2d_x(s)), room(gs_conv2d_w(s)),
+                       relu ? room((size_t)s->out_c) : (gs_mem)GS_NONE};
+    gs_epilogue then = {.relu = relu, .y = o.y};
+    relu = relu && device->ops->fuses(device, &then);
+    then.relu = relu;
+    assert_ok(device->ops->conv2d_forward(device, o.y, x, w, b, n, s, &then));
+    if (relu && x.half) then.y = halved(o.y, of_y, true);
+    assert_ok(device->ops->conv2d_backward(device, o.dx, o.dw, o.db, dy, x, w, n, s, false, &then));
+    return o;
+}
+
+/* Beside f32, where nothing is copied, of the same numbers. */
+static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
+    const size_t of_x = n * gs_conv2d_x(s), of_y = n * gs_conv2d_y(s, NULL);
+    const gs_mem x = drawn(of_x, 1), w = drawn(gs_conv2d_w(s), 2), dy = drawn(of_y, 3),
+                 b = relu ? drawn((size_t)s->out_c, 4) : (gs_mem)GS_NONE;
+    device->precision = GS_PRECISION_F32;
+    const outputs all = convolve(s, n, x, w, b, dy, relu);
+    device->precision = precision;
+    const outputs some = convolve(s, n, halved(x, of_x, false), w, b, dy, relu);
+    assert_alike(all.y, some.y, of_y, "y");
+    assert_alike(all.dx, some.dx, of_x, "dx");
+    assert_alike(all.dw, some.dw, gs_conv2d_w(s), "dw");
+    if (relu) assert_alike(all.db, some.db, (size_t)s->out_c, "db");
+}
+
+/* By Winograd's algorithm; and with images of odd sizes, which begin at halves of floats. */
+static void winograd_on_device(void) {
+    check_convolution(&(gs_conv2d_sizes){16, 32, 32, 16, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 37, false);
+}
+
+static void rows_on_device(void) {
+    check_convolution(&(gs_conv2d_sizes){3, 33, 31, 5, 33, 31, 5, 5, 1, 1, 2, 2, 1, 1, 1}, 151, true);
+}
+
+static void convolutions_of_some_images(void **state) {
+    (void)state;
+    on_each(winograd_on_device);
+    on_each(rows_on_device);
+}
+
+/* ---- attention ---- */
+
+static void attention_on_device(void) {
+    enum { N = 31, LENGTH = 49, WIDTH = 93, HEADS = 3, TOKENS = LENGTH * WIDTH, ROWS = HEADS * LENGTH };
+    const gs_attention_sizes s = {LENGTH, WIDTH, HEADS, 1};
+    const gs_backend *ops = device->ops;
+    device->precision = precision; /* that of `narrow`, too */
+    const gs_mem x = drawn(N * 3 * TOKENS, 1), dy = drawn(N * TOKENS, 2),
+                 half = halved(x, N * 3 * TOKENS, false);
+    gs_mem y[2], lse[2], dx[2];
+    for (int i = 0; i < 2; i++) {
+        y[i] = room(N * TOKENS);
+        lse[i] = room(N * ROWS);
+        dx[i] = room(N * 3 * TOKENS);
+    }
+    for (size_t i = 0; i < N; i++) {
+        const gs_mem one = gs_at(x, i * 3 * TOKENS), y_one = gs_at(y[0], i * TOKENS),
+                     lse_one = gs_at(lse[0], i * ROWS);
+        assert_ok(ops->attention_forward(device, y_one, lse_one, one, 1, &s));
+        assert_ok(ops->attention_backward(device, gs_at(dx[0], i * 3 * TOKENS), gs_at(dy, i * TOKENS), one,
+                                          y_one, lse_one, 1, &s));
+    }
+    assert_ok(ops->attention_forward(device, y[1], lse[1], half, N, &s));
+    assert_ok(ops->attention_backward(device, dx[1], dy, half, y[1], lse[1], N, &s));
+    assert_alike(y[0], y[1], N * TOKENS, "y");
+    assert_alike(dx[0], dx[1], N * 3 * TOKENS, "dx");
+}
+
+static void attention_of_some_samples(void **state) {
+    (void)state;
+    on_each(attention_on_device);
+}
+
+/* ---- memory ---- */
+
+/* Four times the batch takes less than twice the workspace; and in f16 not much more than in f32. */
+static void copies_do_not_grow_with_the_batch(void **state) {
+    (void)state;
+    double workspace[3];
+    gs_device *cl;
+    gs_test_need_opencl();
+    assert_ok(gs_device_open("cl", 0, &cl));
+    const bool gpu = gs_cl_of(cl)->tiles.gpu; /* there backward of convolutions copies the whole batch */
+    gs_device_close(cl);
+    if (gpu) skip_because("it is about the kernels of CPUs");
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = gs_test_settings("cl");
+        gs_memory_plan plan;
+        s.model = "resnet20";
+        s.data = "colour-fashion-small";
+        s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+        s.batch = i == 1 ? 128 : 32;
+        s.precision = i < 2 ? GS_PRECISION_F16 : GS_PRECISION_F32;
+        if (i == 2) s.batch = 128;
+        assert_ok(gs_memory_plan_create(&s, &plan));
+        workspace[i] = plan.worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_WORKSPACE];
+        gs_memory_plan_free(&plan);
+    }
+    if (workspace[1] >= 2 * workspace[0] || workspace[1] >= workspace[2] + 6e6)
+        fail_msg("workspace of batch 32: %g, of 128: %g; in f32 %g", workspace[0], workspace[1],
+                 workspace[2]);
+}
+
+GS_TESTS(at_once, cmocka_unit_test(convolutions_of_some_images), cmocka_unit_test(attention_of_some_samples),
+         cmocka_unit_test(copies_do_not_grow_with_the_batch))

@@ -1,0 +1,239 @@
+/* --tensor T --sequence: a group divides the tokens of what it does not divide otherwise (layer/sequence.h). */
+#include <math.h>
+
+#include "tests/counted.h"
+#include "tests/devices.h"
+#include "tests/ranks.h"
+#include "tests/training.h"
+#include "train/ways/tensor.h"
+
+static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
+
+/* Dropout at all places where it can be; a table that is tied, and words of its own. */
+#define BLOCKS                                                                                               \
+    "positions, dropout 0.1, 2 x residual (residual (layer_norm, linear 24, attention 4 causal, linear 8, "  \
+    "dropout 0.2), residual (layer_norm, linear 32, gelu, linear 8, dropout 0.1)), layer_norm, "
+static const char tied[] = "embedding 40 8, " BLOCKS "tied",
+                  words[] = "embedding 43 8, " BLOCKS "tanh, linear 43";
+
+static gs_settings settings_of(const char *model) {
+    static char data[700];
+    gs_settings s = gs_test_settings("cpu");
+    snprintf(data, sizeof data, "text:%s", gs_test_text_file());
+    s.model = model;
+    s.data = data;
+    s.context = 8;
+    s.batch = 24;
+    s.steps = 4;
+    s.clip = 0.1f;
+    return s;
+}
+
+static gs_result train_in(gs_settings s, const char *devices, const char *layout) {
+    s.devices = devices;
+    s.layout = layout;
+    s.sequence = true;
+    return gs_test_train(&s);
+}
+
+static void the_weights_of_one_worker(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices, *layout;
+    } runs[] = {{two, "tp2"}, {four, "tp4"}, {four, "dp2,tp2,zero3"}, {four, "pp2,tp2"}};
+    for (int m = 0; m < 2; m++) {
+        gs_settings s = settings_of(m ? words : tied);
+        s.verify = 2;
+        gs_result one = gs_test_train(&s);
+        for (int i = 0; i < 4; i++) {
+            s.micro_batch = i == 0 ? 5 : 0;
+            gs_result r = train_in(s, runs[i].devices, runs[i].layout);
+            assert_same_within_rounding(&one, &r, runs[i].layout);
+            gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
+            gs_result_free(&r);
+        }
+        gs_result_free(&one);
+    }
+}
+
+/* Whatever the group, with and without. */
+static void exact_has_the_bits_of_one_worker(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices, *layout, *model;
+        int recompute;
+        gs_precision precision;
+    } runs[] = {{two, "tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
+                {four, "tp4", words, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
+                {four, "dp2,tp2,zero1", words, GS_RECOMPUTE_BLOCKS, GS_PRECISION_F32},
+                {four, "pp2,tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
+                {two, "tp2", words, GS_RECOMPUTE_NONE, GS_PRECISION_BF16}};
+    for (int i = 0; i < 5; i++) {
+        gs_settings s = settings_of(runs[i].model);
+        s.exact = true;
+        s.optimizer = &gs_adamw;
+        s.lr = 0.01f;
+        s.precision = runs[i].precision;
+        s.recompute = runs[i].recompute;
+        gs_result one = gs_test_train(&s), r = train_in(s, runs[i].devices, runs[i].layout);
+        assert_same_bits(&one, &r, runs[i].layout);
+        assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
+        gs_result_free(&one);
+        gs_result_free(&r);
+    }
+}
+
+static void on_opencl_too(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_settings s = settings_of(words);
+    s.steps = 2;
+    gs_result one = gs_test_train(&s), r = train_in(s, "cl,cl", "tp2");
+    assert_same_within_rounding(&one, &r, "cl");
+    gs_result_free(&one);
+    gs_result_free(&r);
+}
+
+static void between_processes(void **state) {
+    (void)state;
+    char common[900], arguments[1000], one[65], divided[65];
+    snprintf(common, sizeof common,
+             "train --model \"%s\" --data text:%s --context 8 --batch 16 --steps 3 --exact", words,
+             gs_test_text_file());
+    gs_test_sha256(common, one);
+    snprintf(arguments, sizeof arguments, "launch -n 2 -- %s --tensor 2 --sequence", common);
+    gs_test_sha256(arguments, divided);
+    assert_string_equal(one, divided);
+}
+
+/* ---- bytes ---- */
+
+static bool of_all(const gs_call *call) {
+    return call->operation == GS_SEND || call->operation == GS_ALL_GATHER ||
+           call->operation == GS_REDUCE_SCATTER;
+}
+
+typedef struct sending {
+    gs_settings settings;
+    gs_dataset *train, *test;
+    gs_result result;
+    double messages[4];
+} sending;
+
+static gs_status train_counted(gs_comm *comm, void *context) {
+    sending *t = context;
+    gs_counted me;
+    gs_worker w;
+    gs_result r = {0};
+    gs_counted_begin(&me, comm, of_all);
+    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, t->train, t->test));
+    const gs_status status = gs_train_epochs(&w, NULL, &r);
+    t->messages[comm->rank] = w.measured.sent / 3;
+    gs_result_free(&r);
+    if (comm->rank == 0) t->result = r;
+    gs_worker_free(&w);
+    return status;
+}
+
+/* Of (T - 1) / T times a tensor of tokens x width: for a pair a reduce-scatter and an all-gather where there was an
+ * all-reduce, and one all-gather more; the embedding's reduce-scatter and all-gather, or of a table that all have the
+ * latter alone. The sums of gradients of each layer_norm, and the gather of those of positions; and the loss's sums. */
+static void bytes_are_those_of_the_formula(void **state) {
+    (void)state;
+    enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, CONTEXT = 8, NORMS = 2 * BLOCKS_THERE + 1 };
+    for (int i = 0; i < 4; i++) {
+        sending t = {.settings = settings_of(i % 2 ? words : tied)};
+        gs_settings *s = &t.settings;
+        const double n = s->tensor = i < 2 ? 2 : 4;
+        s->sequence = true;
+        s->clip = 0;
+        s->steps = 3;
+        assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
+        assert_ok(gs_load_set(s, GS_TEST, &t.test));
+        gs_test_ranks_ok(&(gs_test_layout){.name = "threads", .workers = {s->tensor}}, train_counted, &t);
+        const double table = i % 2 ? 1 : 2, head = 3, loss = 2 * (n + 3) * TOKENS,
+                     gradients = 2 * 2.0 * WIDTH * NORMS + WIDTH * CONTEXT,
+                     tensors = (10 * BLOCKS_THERE + table + head) * TOKENS * WIDTH;
+        const double sent = (n - 1) / n * (tensors + gradients + loss) * sizeof(float);
+        for (int r = 0; r < s->tensor; r++) assert_near(t.messages[r], sent, 1e-6 * sent, 0);
+        /* pairs, head, table; two of the loss, one for each norm */
+        assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
+        assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);
+        gs_dataset_free(t.train);
+        gs_dataset_free(t.test);
+    }
+}
+
+/* ---- memory ---- */
+
+/* It is foreseen, and less than without, above all the activations. */
+static void memory_is_foreseen(void **state) {
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        double most[2], activations[2];
+        for (int divided = 0; divided < 2; divided++) {
+            gs_settings s = settings_of(tied);
+            gs_memory_plan plan;
+            s.devices = two;
+            s.exact = exact;
+            s.tensor = 2;
+            s.batch = 96;
+            s.sequence = divided;
+            assert_ok(gs_memory_plan_create(&s, &plan));
+            gs_result r = gs_test_train(&s);
+            assert_same_memory(&plan, &r, divided ? "--sequence" : "--tensor");
+            most[divided] = gs_memory_total(&plan.worker[0].use[GS_ON_DEVICE]);
+            activations[divided] = plan.worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
+            gs_result_free(&r);
+            gs_memory_plan_free(&plan);
+        }
+        if (most[1] >= most[0] || activations[1] >= activations[0])
+            fail_msg("exact %d: %g bytes, of activations %g; without %g, %g", exact, most[1], activations[1],
+                     most[0], activations[0]);
+    }
+}
+
+/* ---- use ---- */
+
+static void bad_use_is_told(void **state) {
+    (void)state;
+    const char *on = "--data jargon --steps 1 --devices cpu,cpu";
+    gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
+    gs_settings s = gs_test_settings(two);
+    s.model = "linear 4, relu, linear 10";
+    s.tensor = 2;
+    s.sequence = true;
+    assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
+                 gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
+    gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",
+                           "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
+    gs_test_program_prints(
+        2, "layer 0 (embedding 155 128 std 0.02): with --sequence its 9 tokens cannot be divided",
+        "train --model gpt --context 9 %s --tensor 2 --sequence", on);
+    gs_test_program_prints(
+        2, "layer 1 (linear 8): with --sequence each worker",
+        "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
+        "linear 155\" %s --tensor 2 --sequence",
+        on);
+    gs_test_program_prints(2, "--sequence does not work with --digest",
+                           "train --model gpt %s --tensor 2 "
+                           "--sequence --digest %s/d",
+                           on, gs_test_folder());
+    gs_test_program_prints(2, "--sequence does not work with --offload",
+                           "train --model gpt %s --tensor 2 --sequence --offload activations", on);
+}
+
+static void what_it_says(void **state) {
+    (void)state;
+    gs_test_program_prints(
+        0, "all-gathers of",
+        "train --model \"%s\" --data text:%s --context 8 --batch 4 --steps 1 --devices cpu,cpu "
+        "--tensor 2 --sequence",
+        tied, gs_test_text_file());
+}
+
+GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
+         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
+         cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
+         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(bad_use_is_told),
+         cmocka_unit_test(what_it_says))

@@ -1,0 +1,189 @@
+/* Steps of training in virtual time: sums that are hidden, layouts, workers that share cores. No clock is in it. */
+#include "tests/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/simulate/simulate.h"
+
+static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
+
+static gs_simulation lenet(int workers, gs_link link) {
+    gs_simulation s = {.settings = gs_settings_default(), .workers = workers, .flops = 1e12, .gamma = -1};
+    s.settings.model = "lenet";
+    s.settings.batch = 0;
+    s.settings.sync = "ring";
+    s.settings.link = link;
+    return s;
+}
+
+static gs_simulated simulated(gs_simulation s) {
+    gs_simulated_work w;
+    gs_simulated r;
+    assert_ok(gs_simulation_settle(&s));
+    assert_ok(gs_simulated_work_create(&s, &w));
+    assert_ok(gs_simulate(&s, &w, &r));
+    gs_simulated_work_free(&w);
+    gs_simulated_free(&r);
+    return r;
+}
+
+static void infinite_links_leave_compute(void **state) {
+    (void)state;
+    for (int n = 1; n <= 9; n++) {
+        const gs_simulated r = simulated(lenet(n, none));
+        assert_near(r.step, r.compute, 2e-12, 0); /* whole picoseconds, of forward and of backward */
+        assert_near(r.efficiency, 1, 0, 1e-6);
+    }
+}
+
+static void a_sum_during_backward_is_hidden(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, fabric);
+    s.flops = 1e10;
+    const gs_simulated plain = simulated(s);
+    s.settings.bucket = 1;
+    const gs_simulated overlapped = simulated(s);
+    assert_true(overlapped.buckets > 1);
+    assert_true(overlapped.step < plain.step);
+    assert_true(gs_simulated_hidden(&overlapped) > 0.5);
+    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, of the sum of the slowest */
+    assert_near(overlapped.between, plain.between, 0, 0);
+}
+
+/* A server gets the gradients of a step while the last sums still go out, so its line is busy all the time. */
+static void the_line_of_a_server_is_named(void **state) {
+    (void)state;
+    gs_simulation s = lenet(128, fabric);
+    s.flops = 1e13;
+    s.settings.sync = "ps";
+    const gs_simulated r = simulated(s);
+    assert_true(r.busy > 0.9);
+    assert_int_equal(r.busiest, 0);
+    assert_non_null(strstr(r.bottleneck, "the line"));
+}
+
+/* A worker that pauses in every step holds up all; the pauses are those of `train`. */
+static void pauses_hold_up_all(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, fabric);
+    const double without = simulated(s).step;
+    assert_true(gs_jitter_read("2:20ms@100%", &s.settings.jitter));
+    assert_near(simulated(s).step, without + 20e-3, 0, 1e-3);
+}
+
+static void layouts_send_what_their_formulas_say(void **state) {
+    (void)state;
+    const double weights = 4 * 61706.0;
+    gs_simulation s = lenet(4, fabric);
+    s.settings.layout = "dp4,zero1";
+    assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp4,zero2";
+    assert_near(simulated(s).sent_most, 2 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp4,zero3";
+    assert_near(simulated(s).sent_most, 3 * 3 / 4.0 * weights, 0, 2e-3);
+    s.settings.layout = "dp2,tp2";
+    assert_true(simulated(s).sent_most > 0.5 * weights);
+    s.settings.layout = "dp1,pp4";
+    s.settings.link = none;
+    s.settings.micro_batches = 8;
+    const gs_simulated pipeline = simulated(s);
+    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
+    assert_true(pipeline.efficiency > 0.2);
+}
+
+/* What a worker waits for is computed by its thread that works; the other one has the messages. */
+static void two_threads_wait_for_each_other(void **state) {
+    (void)state;
+    enum { ITEMS = 11 };
+    const gs_virtual_cluster cluster = {
+        .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
+    gs_virtual_item mine[ITEMS] = {
+        {.what = GS_VIRTUAL_BEGIN},
+        {.what = GS_VIRTUAL_ASK},
+        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 0 .. 10 */
+        {.what = GS_VIRTUAL_NOTE, .base = 1},
+        {.what = GS_VIRTUAL_WORK, .seconds = 4}, /* 0 .. 4 */
+        {.what = GS_VIRTUAL_AWAIT, .base = 1},
+        {.what = GS_VIRTUAL_WORK, .seconds = 7}, /* 10 .. 17 */
+        {.what = GS_VIRTUAL_ASK},
+        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 17, as it has come at 10 */
+        {.what = GS_VIRTUAL_WORK, .seconds = 2},  /* 17 .. 19 */
+        {.what = GS_VIRTUAL_JOIN},
+    };
+    const gs_virtual_item its[2] = {{.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4},
+                                    {.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4}};
+    const gs_virtual_script scripts[] = {{mine, ITEMS}, {its, 2}};
+    gs_virtual *v;
+    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_play(v, scripts));
+    assert_near(gs_virtual_accounts(v)[0].ended, 19, 0, 1e-9);
+    assert_near(gs_virtual_accounts(v)[0].passed, 13, 0, 1e-12);
+    gs_virtual_free(v);
+}
+
+/* With links so fast that they cost nothing, sums beside the work take no time either; with slow ones a step is as long
+ * as its messages, and stage 3 has half as many again. */
+static void zero_hides_what_it_can(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, none);
+    for (int stage = 1; stage <= 3; stage++) {
+        char layout[20];
+        snprintf(layout, sizeof layout, "dp4,zero%d", stage);
+        s.settings.layout = layout;
+        const gs_simulated r = simulated(s);
+        assert_near(r.step, r.compute, 1e-10, 0);
+    }
+    s.settings.link = (gs_link){0, 1e6};
+    s.settings.layout = "dp4,zero2";
+    const double two = simulated(s).step;
+    s.settings.layout = "dp4,zero3";
+    assert_near(simulated(s).step, 1.5 * two, 0, 0.02);
+    s.flops = 1e8; /* compute hides more of them */
+    s.settings.layout = "dp4,zero1";
+    const double one = simulated(s).step;
+    s.settings.layout = "dp4,zero2";
+    assert_true(simulated(s).step < one);
+}
+
+/* Workers that compute alone: each core has its share of them, in turns. */
+static void workers_share_cores(void **state) {
+    (void)state;
+    gs_simulation s = lenet(8, none);
+    s.flops = 1e9;
+    const double alone = simulated(s).step;
+    for (s.cores = 1; s.cores <= 8; s.cores *= 2) {
+        s.one_machine = true;
+        assert_near(simulated(s).step, alone * 8 / s.cores, 0, 1e-3);
+        s.one_machine = false; /* each on a host of its own */
+        assert_near(simulated(s).step, alone, 0, 1e-9);
+    }
+    s.hosts = 2;
+    s.inside = fabric;
+    s.settings.link = fabric;
+    s.cores = 2;
+    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
+    s.settings.bucket = 1; /* and where sums are hidden */
+    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
+}
+
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
+ * no dx to compute. */
+static void interleaved_pipelines_wait_less(void **state) {
+    (void)state;
+    gs_simulation s = lenet(2, none);
+    s.settings.model = "linear 64, relu, linear 64, relu, linear 64, relu, linear 64";
+    s.input = (gs_shape){64, 1, 1, 0};
+    s.settings.layout = "pp2";
+    s.settings.micro_batches = 4;
+    assert_near(simulated(s).efficiency, 4 / 5.0, 0, 0.06);
+    s.settings.pipeline_schedule = "interleaved:2";
+    assert_near(simulated(s).efficiency, 8 / 9.0, 0, 0.06);
+}
+
+GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
+         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
+         cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
+         cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
+         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores))
