@@ -41,9 +41,25 @@ static gs_status check_special(double a, double b, double size, bool wanted) {
     return GS_OK;
 }
 
+/* All four are apart, each by less than it may be: what they are together is not asked. */
+static gs_status check_all_apart(const double *b, double size, double tolerance) {
+    lab_row row = {.step = 1, .quantity = LAB_SUM, .size = size};
+    for (int k = 0; k < LAB_ALONG; k++) {
+        row.b[k] = b[k];
+        row.a[k] = b[k] + (k % 2 ? 0.8 : -0.8) * tolerance * size;
+    }
+    LAB_CHECK(
+        !lab_differs(&row, tolerance),
+        "each of the four numbers of a is 0.8 * tolerance * size from that of b (size %g, tolerance %g): "
+        "expected that they are the same, got true",
+        size, tolerance);
+    return GS_OK;
+}
+
 gs_status check_differs(void) {
     static const double small[LAB_ALONG] = {1, -2, 0.5, 3};
     GS_TRY(check_one(small, 4, 1e-4, 0, 0, false));
+    GS_TRY(check_all_apart(small, 4, 1e-2));
     for (int k = 0; k < LAB_ALONG; k++) {
         GS_TRY(check_one(small, 4, 1e-4, k, 1e-3, true));
         GS_TRY(check_one(small, 4, 1e-4, k, -1e-3, true));
@@ -196,6 +212,11 @@ gs_status check_of_draws(void) {
     for (size_t i = 8; i < 60; i++)
         GS_TRY(check_planted(i, 1 + (int)lab_pick(RANKS_ROW, 2000 + i, 6),
                              1 + (int)lab_pick(RANKS_ROW, 3000 + i, 6)));
+    lab_numbers all[6]; /* one draw, three times in each of two steps: each name is counted once */
+    for (int i = 0; i < 6; i++) all[i] = drawn(200, 0);
+    GS_TRY(check_draws(1, 3, all, "all ranks have drawn the same", LAB_SAME_ON_RANKS));
+    GS_TRY(check_draws(3, 1, all, "the rank has drawn the same in all steps", LAB_SAME_IN_STEPS));
+    GS_TRY(check_draws(2, 3, all, "all draws are the same", LAB_SAME_ON_RANKS | LAB_SAME_IN_STEPS));
     lab_numbers x[6]; /* both: rank 1 has in step 0 what rank 0 has, and rank 2 in step 1 what it had */
     for (int i = 0; i < 6; i++) x[i] = drawn(100, i);
     x[1] = x[0];

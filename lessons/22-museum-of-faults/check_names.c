@@ -53,25 +53,60 @@ static void group(int ranks, double *share, int first) {
         for (int q = 0; q < ranks; q++) share[r * ranks + q] = (r < first) == (q < first);
 }
 
+/* These shares have this name; with one of them changed, none. */
+static gs_status check_named(int ranks, double *share, lab_sum name) {
+    static size_t drawn;
+    GS_TRY(check_shares(ranks, share, name));
+    const int count = ranks * ranks, at = (int)lab_pick(PLACES_ROW, 7000 + drawn++ % 100, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        if (ranks > 3 && i != at) continue; /* few ranks: each share in turn */
+        share[i] += 0.5;
+        const gs_status status = check_shares(ranks, share, LAB_SUM_OTHERWISE);
+        share[i] -= 0.5;
+        GS_TRY(status);
+    }
+    return GS_OK;
+}
+
+/* Each rank draws its group: the ranks of one need not be neighbours. */
+static gs_status check_groups(int ranks, size_t number) {
+    double s[MOST * MOST];
+    int of[MOST], ones = 0;
+    for (int r = 0; r < ranks; r++)
+        of[r] = (int)lab_pick(PLACES_ROW, 8000 + MOST * number + (size_t)r, (size_t)ranks);
+    for (int i = 0; i < ranks * ranks; i++) {
+        s[i] = of[i / ranks] == of[i % ranks];
+        ones += s[i] > 0;
+    }
+    return check_named(ranks, s,
+                       ones == ranks           ? LAB_NOT_SUMMED
+                       : ones == ranks * ranks ? LAB_SUM_RIGHT
+                                               : LAB_WITHIN_GROUPS);
+}
+
 static gs_status check_sum_of(int ranks, int who) {
     double s[MOST * MOST];
     const int other = (who + 1) % ranks;
     fill(ranks, s, 1);
-    GS_TRY(check_shares(ranks, s, LAB_SUM_RIGHT));
+    GS_TRY(check_named(ranks, s, LAB_SUM_RIGHT));
     fill(ranks, s, ranks);
-    GS_TRY(check_shares(ranks, s, LAB_SUMMED_TWICE));
+    GS_TRY(check_named(ranks, s, LAB_SUMMED_TWICE));
     fill(ranks, s, 1.0 / ranks);
-    GS_TRY(check_shares(ranks, s, LAB_AVERAGED));
+    GS_TRY(check_named(ranks, s, LAB_AVERAGED));
     for (int i = 0; i < ranks * ranks; i++) s[i] = i / ranks == i % ranks;
-    GS_TRY(check_shares(ranks, s, LAB_NOT_SUMMED));
+    GS_TRY(check_named(ranks, s, LAB_NOT_SUMMED));
     fill(ranks, s, 1);
     count_rank(ranks, s, who, 0);
-    GS_TRY(check_shares(ranks, s, LAB_RANK_MISSING));
+    GS_TRY(check_named(ranks, s, LAB_RANK_MISSING));
+    count_rank(ranks, s, other, 0.5); /* and half of another one */
+    GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
     count_rank(ranks, s, who, 2);
-    GS_TRY(check_shares(ranks, s, LAB_RANK_TWICE));
+    GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
+    count_rank(ranks, s, other, 1);
+    GS_TRY(check_named(ranks, s, LAB_RANK_TWICE));
     if (ranks > 2) {
         group(ranks, s, 1 + who % (ranks - 1));
-        GS_TRY(check_shares(ranks, s, LAB_WITHIN_GROUPS));
+        GS_TRY(check_named(ranks, s, LAB_WITHIN_GROUPS));
         fill(ranks, s, 1);
         count_rank(ranks, s, who, 0);
         count_rank(ranks, s, other, 2); /* as many in all as are right */
@@ -101,6 +136,7 @@ gs_status check_of_sum(void) {
     for (size_t i = 0; i < 20; i++) {
         const int ranks = 2 + (int)lab_pick(RANKS_ROW, 5000 + i, MOST - 1);
         GS_TRY(check_sum_of(ranks, (int)lab_pick(WHO_ROW, 5000 + i, (size_t)ranks)));
+        GS_TRY(check_groups(ranks, i));
     }
     return GS_OK;
 }
@@ -143,7 +179,8 @@ static lab_loss first_name(int ranks, const size_t *n, const double *factor) {
     return LAB_LOSS_OTHERWISE;
 }
 
-static gs_status check_planted(int ranks, const size_t *n, int name, int who) {
+/* As `name` says, with the samples of the ranks of `masked` masked; and with the factor of rank `who` changed. */
+static gs_status check_planted(int ranks, const size_t *n, int name, int who, unsigned masked) {
     double factor[MOST], all = 0;
     for (int r = 0; r < ranks; r++) all += (double)n[r];
     for (int r = 0; r < ranks; r++) {
@@ -151,21 +188,23 @@ static gs_status check_planted(int ranks, const size_t *n, int name, int who) {
         factor[r] = name == LAB_BY_RANKS        ? 1.0 / ranks
                     : name == LAB_TIMES_RANKS   ? ranks
                     : name == LAB_MEAN_OF_MEANS ? all / (ranks * samples)
-                    : name == LAB_MASKED        ? r != who
+                    : name == LAB_MASKED        ? !(masked >> r & 1)
                     : name == LAB_LOSS_RIGHT    ? 1
                     : r == who                  ? 1.7
                                                 : 1;
     }
+    GS_TRY(check_factors(ranks, n, factor, first_name(ranks, n, factor)));
+    factor[who] += 0.3;
     return check_factors(ranks, n, factor, first_name(ranks, n, factor));
 }
 
 gs_status check_of_loss(void) {
     static const size_t equal[] = {5, 5, 5}, unequal[] = {6, 3, 1}, ragged[] = {3, 2, 0};
     for (int name = 0; name < (int)LOSSES; name++) {
-        GS_TRY(check_planted(1, equal, name, 0));
-        GS_TRY(check_planted(2, equal, name, 1));
-        GS_TRY(check_planted(3, unequal, name, 0));
-        GS_TRY(check_planted(3, ragged, name, 1));
+        GS_TRY(check_planted(1, equal, name, 0, 1));
+        GS_TRY(check_planted(2, equal, name, 1, 2));
+        GS_TRY(check_planted(3, unequal, name, 0, 5));
+        GS_TRY(check_planted(3, ragged, name, 1, 2));
     }
     for (size_t i = 0; i < 120; i++) {
         const int ranks = 1 + (int)lab_pick(RANKS_ROW, 6000 + i, MOST),
@@ -173,7 +212,8 @@ gs_status check_of_loss(void) {
         size_t n[MOST];
         for (size_t r = 0; r < (size_t)ranks; r++) n[r] = lab_pick(COUNTS_ROW, 6000 + MOST * i + r, 12);
         n[0]++;
-        GS_TRY(check_planted(ranks, n, name, (int)lab_pick(WHO_ROW, 6000 + i, (size_t)ranks)));
+        GS_TRY(check_planted(ranks, n, name, (int)lab_pick(WHO_ROW, 6000 + i, (size_t)ranks),
+                             (unsigned)lab_pick(PLACES_ROW, 6000 + i, 1U << MOST)));
     }
     return GS_OK;
 }

@@ -112,7 +112,7 @@ static const char *name_sum(const gs_digests *a, const gs_difference *d, char *w
     snprintf(why, size, "rank 0 has");
     for (int q = 0; q < a->workers; q++)
         snprintf(why + strlen(why), size - strlen(why), "%s %.3g times that of rank %d", q ? "," : "",
-                 share[q], q);
+                 fabs(share[q]) < 1e-6 ? 0 : share[q], q);
     const lab_sum found = lab_of_sum(a->workers, share);
     return (unsigned)found < sizeof names / sizeof *names ? names[found] : "no name of the list";
 }
@@ -220,6 +220,9 @@ void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_d
         const lab_row *x = &rows[first];
         double most_apart = 0;
         for (int k = 0; k < LAB_ALONG; k++) most_apart = fmax(most_apart, fabs(x->a[k] - x->b[k]));
+        for (size_t i = 0; i < count; i++) /* the same quantity of the other ranks */
+            if (rows[i].step == x->step && rows[i].quantity == x->quantity && rows[i].layer == x->layer)
+                d->rank[rows[i].rank] |= lab_differs(&rows[i], tolerance);
         d->found = true;
         d->step = (uint64_t)x->step;
         d->kind = kinds[x->quantity].kind;

@@ -53,7 +53,8 @@ static inline bool lab_is_backward(const lab_row *x) {
  *     of one layer in backward, dw before dx
  *     else the lower rank; all ranks compute a row at the same time, but one of them must be told first
  *
- * A row is not before itself. */
+ * Only dw and dx are of backward: for this order the sum is not, although buckets are often summed as backward makes
+ * them. A row is not before itself. */
 bool lab_before(const lab_row *x, const lab_row *y);
 
 /* given.c: the first row that differs, in the order of lab_before; `rows` if none does. The rows may come in any order.
@@ -70,7 +71,7 @@ typedef enum lab_sum {
     LAB_SUMMED_TWICE,  /* what is a sum already was summed over all ranks again */
     LAB_AVERAGED,      /* the sum was divided by the number of ranks */
     LAB_NOT_SUMMED,    /* each rank has its own gradient alone */
-    LAB_WITHIN_GROUPS, /* each rank has the sum of some ranks, itself among them; and not all have the same */
+    LAB_WITHIN_GROUPS, /* each has the sum of some ranks, with its own; not all the same, nor each alone */
     LAB_RANK_MISSING,  /* all ranks have the same sum; the gradient of one rank is not in it */
     LAB_RANK_TWICE,    /* all ranks have the same sum; the gradient of one rank is in it twice */
     LAB_SUM_OTHERWISE
@@ -86,7 +87,7 @@ typedef enum lab_loss {
     LAB_BY_RANKS,      /* each rank has divided its loss by the number of ranks */
     LAB_TIMES_RANKS,   /* each rank has multiplied its loss by the number of ranks */
     LAB_MEAN_OF_MEANS, /* each rank takes the mean over its own samples, and the mean of these means is taken */
-    LAB_MASKED,        /* the samples of some ranks have no gradient, and those of the others the right one */
+    LAB_MASKED, /* the samples of some ranks, or all, have no gradient; those of others the right one */
     LAB_LOSS_OTHERWISE
 } lab_loss;
 
@@ -116,7 +117,7 @@ enum { LAB_SAME_ON_RANKS = 1, LAB_SAME_IN_STEPS = 2 };
  *     LAB_SAME_ON_RANKS     in some step two ranks have drawn the same
  *     LAB_SAME_IN_STEPS     some rank has drawn the same in two steps, which need not follow each other
  *
- * or 0. Who has drawn nothing has not drawn the same as anybody. */
+ * each at most once, or 0. Who has drawn nothing has not drawn the same as anybody. */
 int lab_of_draws(int steps, int ranks, const lab_numbers *x);
 
 /* Task 22.6. Find the bugs: two. By what is the mean gradient multiplied to clip it to the norm `clip`: clip / norm, or
