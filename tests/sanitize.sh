@@ -11,7 +11,7 @@ check_groups() {
     trap 'rm -rf "$folder"' EXIT
     export folder program kind
     check() {
-        local output=$folder/$1 failed try
+        local output=$folder/$1 failed try start=$SECONDS
         for try in 1 2 3; do
             failed=0
             "$program" "$1" >"$output" 2>&1 </dev/null || failed=1
@@ -21,7 +21,7 @@ check_groups() {
         done
         if [ "$failed" = 0 ]; then
             echo "$kind: $1: $(grep -c '       OK ' "$output" || true) passed," \
-                "$(grep -c ' left out: ' "$output" || true) left out"
+                "$(grep -c ' left out: ' "$output" || true) left out, $((SECONDS - start)) s"
         else
             cat "$output"
             touch "$folder/failed"
