@@ -124,12 +124,14 @@ static void one_worker_makes_the_run_that_is_right(void **state) {
     static const char *const runs[] = {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
         "--warmup-steps 2 --devices cpu,cpu --threads 1",
-        "train --model gpt --data jargon --context 16 --batch 8 --steps 2 --optimizer adam --devices cpu,cpu "
+        "train --model gpt --data text:%s --context 16 --batch 8 --steps 2 --optimizer adam --devices "
+        "cpu,cpu "
         "--layout dp2,zero1"};
-    char folder[300];
+    char folder[300], run[500];
     for (int i = 0; i < 2; i++) {
         snprintf(folder, sizeof folder, "%s/alone%d", gs_test_folder(), i);
-        gs_test_program_prints(0, "sha256", "%s --digest %s", runs[i], folder);
+        snprintf(run, sizeof run, runs[i], gs_test_text_file());
+        gs_test_program_prints(0, "sha256", "%s --digest %s", run, folder);
         gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
         gs_test_program_prints(1, "the first difference is in", "explain %s --tolerance 1e-9", folder);
     }
