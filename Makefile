@@ -62,7 +62,7 @@ WERROR    ?=
 FORTIFY    = $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 WARN       = -Wall -Wextra $(if $(WERROR),-Werror) $(if $(SANITIZE),$(if $(filter clang%,$(CC)),-Wno-pass-failed,-w),$(if $(WERROR),$(FORTIFY)))
 # Every compiler shall round a * b and then + c, but for the products (below).
-FLAGS      = -O3 -g -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+FLAGS      = $(if $(SANITIZE),-O1,-O3) -g -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
 LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle hiredis zlib libprotobuf-c libjpeg libpng libpcre2-8
 # pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
@@ -165,6 +165,13 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
+# With sanitizers only the kernels, where runs spend their time, are optimised in full. Under the fuzzers they parse
+# nothing, and would take clang minutes.
+ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
+$(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
+else ifneq ($(SANITIZE),)
+$(B)/cpu/%.o: CFLAGS += -O3
+endif
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
@@ -360,10 +367,6 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 	@echo "LINK $@"
 	@$(CXX) -g -fsanitize=$(FUZZ),fuzzer -Wl,--wrap=gs_bug -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 $(B)/tests/fuzz/%.o: EXTRA = -Ilessons
-# The kernels parse nothing, and would take clang minutes.
-ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
-$(B)/cpu/%.o: CFLAGS += -O1 -fno-sanitize=$(SANITIZE)
-endif
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
 bench: all $(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt
