@@ -1,5 +1,5 @@
 /* Lab 14, as given: a layer batch_norm that is made of the student's functions; what else it needs are the operators of
- * its device. The library's is src/layer/batch_norm.c. */
+ * its device. The library's is src/layer/batch_norm.c in the open source. */
 #include "tasks.h"
 
 #include <math.h>
