@@ -165,12 +165,12 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
-# With sanitizers only the kernels, where runs spend their time, are optimised in full. Under the fuzzers they parse
+# With sanitizers only the kernels, where runs spend their time, are optimised in full, and all of in-one-file. Under the fuzzers they parse
 # nothing, and would take clang minutes.
 ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
 $(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
 else ifneq ($(SANITIZE),)
-$(B)/cpu/%.o: CFLAGS += -O3
+$(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
 endif
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
