@@ -165,8 +165,8 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
-# With sanitizers only the kernels, where runs spend their time, are optimised in full, and all of in-one-file. Under the fuzzers they parse
-# nothing, and would take clang minutes.
+# With sanitizers only the kernels, where runs spend their time, are optimised in full, and all of in-one-file. Under the
+# fuzzers the kernels parse nothing, and would take clang minutes.
 ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
 $(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
 else ifneq ($(SANITIZE),)
