@@ -102,8 +102,7 @@ typedef struct gs_tensor_group {
     bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
-    bool
-        sequence; /* outside of pairs a rank has some tokens of each sequence (sequence.h); only where size > 1 */
+    bool sequence; /* outside of pairs a rank has some tokens of each sequence (sequence.h); size > 1 */
     /* Then: whole (n, size, each) = the parts (n, each) of all ranks; and part = this rank's of the sum of all ranks'
      * whole, which is overwritten. */
     gs_status (*gather)(void *context, gs_device *, gs_mem whole, gs_mem part, size_t n, size_t each);

@@ -43,8 +43,8 @@ typedef enum gs_virtual_what {
     GS_VIRTUAL_PASS,  /* `seconds` pass */
     /* Of a rank with two threads: one works, the other has the messages, and does them in the order in which the first
      * one asks for them. */
-    GS_VIRTUAL_WORK, /* `seconds` pass for the thread that works */
-    GS_VIRTUAL_ASK, /* what follows is asked for now: it begins when this moment of the working thread has come */
+    GS_VIRTUAL_WORK,  /* `seconds` pass for the thread that works */
+    GS_VIRTUAL_ASK,   /* what follows begins when this moment of the working thread has come */
     GS_VIRTUAL_NOTE,  /* what came before is done: noted in slot `base`, below GS_VIRTUAL_SLOTS */
     GS_VIRTUAL_AWAIT, /* the working thread waits for what slot `base` notes */
     GS_VIRTUAL_JOIN,  /* each thread waits for the other */
