@@ -14,7 +14,7 @@ typedef struct gs_device gs_device;
 
 /* What the products of linear, conv2d and attention are made of. In 16 bits their inputs are rounded, to the nearest,
  * before they are multiplied; sums stay f32, and so does what is in memory, but for the x that a layer keeps for its
- * backward where the backend can (layer/kept.h). The precision is set before a model is bound to the device. */
+ * backward where the backend can (layer/memory/kept.h). The precision is set before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,
     GS_PRECISION_BF16,

@@ -1,4 +1,4 @@
-/* What layers keep in 16 bits (layer/kept.h), on the devices that can: the bits of operators and of whole runs stay as
+/* What layers keep in 16 bits (memory/kept.h), on the devices that can: the bits of operators and of whole runs stay as
  * they are without, and it takes less memory. */
 #include <math.h>
 #include <string.h>

@@ -96,7 +96,10 @@ static void gradients_of_layers_share_buffers(void **state) {
         {"residual (linear 64, tanh)", 2},            /* which tanh needs in its backward */
         {"residual (linear 64 | residual (linear 64, linear 64))", 3},
     };
-    enum { BATCH = 7, FREE = 64 }; /* in the arena each array ends with a free cache line (layer/arena.c) */
+    enum {
+        BATCH = 7,
+        FREE = 64
+    }; /* in the arena each array ends with a free cache line (layer/memory/arena.c) */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t more =
             bytes_of_model(cases[i].block, 9, BATCH) - bytes_of_model(cases[i].block, 4, BATCH);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "core/memory.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/memory/memory.h"
 
 /* ---- drawn runs ---- */

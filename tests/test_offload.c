@@ -9,7 +9,7 @@
 
 #include "io/fetcher.h"
 #include "io/mapped.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 

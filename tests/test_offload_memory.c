@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 

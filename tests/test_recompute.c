@@ -1,5 +1,5 @@
 /* --recompute: the same bits with less memory. */
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "tests/devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"

@@ -1,7 +1,7 @@
 /* --recompute: what a segment is, and what of it is done again. That the bits are the same: test_recompute.c. */
 #include <math.h>
 #include "layer/make.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"

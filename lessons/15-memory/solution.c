@@ -1,6 +1,6 @@
 /* Lesson 15: where the memory goes. tasks.h and README.md say what to write.
  *
- * This file and given.c take the place of the library's functions of src/layer/arena.h and src/optim/loss_scale.h:
+ * This file and given.c stand in for the library's functions of src/layer/memory/arena.h and src/optim/loss_scale.h:
  * `build/lessons/15/gradsum train --recompute 4 --precision f16` lays its buffers where lowest_place says, and scales
  * its loss as gs_loss_scale_step does. */
 #include "tasks.h"

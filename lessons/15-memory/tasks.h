@@ -1,13 +1,13 @@
 /* What lesson 15 asks for, in lab.c: where the memory of a training run goes, and four ways to need less.
  *
- * From src/layer/arena.h: a gs_life is a buffer of `floats` floats. It is needed in the steps from `born` to `away` and
- * in those from `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
+ * A gs_life (src/layer/memory/arena.h) is a buffer of `floats` floats. It is needed in steps `born` to `away` and
+ * in steps `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
  * in it is made twice (--recompute). A buffer without a gap has away = back = born. A network may have any number of
  * steps, and dies may be GS_FOREVER. A size or a place may be larger than an int can hold. */
 #pragma once
 
 #include "lab.h"
-#include "layer/arena.h"
+#include "layer/memory/arena.h"
 #include "optim/loss_scale.h"
 
 /* Have the steps from..to and begin..end one in common? (None are from 5 to 4.) */
@@ -21,7 +21,7 @@ static inline bool meet_in_time(const gs_life *a, const gs_life *b) {
            overlap(a->back, a->dies, b->born, b->away) || overlap(a->back, a->dies, b->back, b->dies);
 }
 
-/* Task 15.1, src/layer/arena.h: the most floats that are needed in the same step. No smaller memory will do. */
+/* Task 15.1, src/layer/memory/arena.h: the most floats that are needed in the same step. No smaller memory will do. */
 size_t gs_lives_least(const gs_lives *l);
 
 /* Task 15.2. `count` buffers have their places: placed[i]->at is where buffer i begins, in floats. The lowest place at

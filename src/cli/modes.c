@@ -2,7 +2,7 @@
 #include "core/text.h"
 #include "io/json.h"
 #include "io/mapped.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 
 #include <inttypes.h>

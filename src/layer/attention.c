@@ -13,7 +13,7 @@
  * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). How it is computed: cpu/attention.c.
  */
 #include <stdio.h>
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 #include "layer/make.h"
 
 typedef struct attention {

@@ -1,11 +1,11 @@
 /* Binding a model: pointers into the flat arrays, and the buffers of its layers. */
 #include <stdlib.h>
 
-#include "layer/away.h"
-#include "layer/dx_places.h"
-#include "layer/kept.h"
+#include "layer/memory/away.h"
+#include "layer/memory/dx_places.h"
+#include "layer/memory/kept.h"
 #include "layer/make.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "layer/sequence.h"
 
 typedef struct binding {

@@ -2,7 +2,7 @@
  * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
  * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 #include "layer/tensor.h"
 #include "layer/window.h"
 

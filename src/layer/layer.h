@@ -12,7 +12,7 @@
 
 #include "backend.h"
 #include "core/shape.h"
-#include "layer/arena.h"
+#include "layer/memory/arena.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 

@@ -1,6 +1,6 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/sequence.h"
 #include "layer/tensor.h"

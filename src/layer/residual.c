@@ -7,7 +7,7 @@
  * body's y, if its last layer does not need that any more, and over the body's dx.
  */
 #include <string.h>
-#include "layer/dx_places.h"
+#include "layer/memory/dx_places.h"
 #include "layer/make.h"
 
 /* y lies in a buffer of the layer's own, and its backward does not read it. (A pooling's y may be that of a convolution

@@ -18,8 +18,8 @@
  * with the last of those that are here.
  */
 #include <stdio.h>
-#include "layer/away.h"
-#include "layer/dx_places.h"
+#include "layer/memory/away.h"
+#include "layer/memory/dx_places.h"
 #include "layer/make.h"
 
 static void plan_places(gs_layer *l) {

@@ -10,7 +10,7 @@
  *
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/sequence.h"
 #include "layer/tensor.h"

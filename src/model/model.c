@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/normal.h"
 #include "core/philox.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "layer/tensor.h"
 #include "model/model_text.h"
 

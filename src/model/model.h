@@ -73,7 +73,7 @@ gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out);
 gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
                           gs_loss loss, uint64_t seed, gs_model **out);
 
-/* The same, of a model whose backward computes parts of forward again: layer/recompute.h says which `recompute` are
+/* The same, of a model whose backward computes parts of forward again: memory/recompute.h says which `recompute` are
  * valid. It takes less memory, and gives the same bits. So do the replicas and stages that are made of it. */
 gs_status gs_model_create_recomputing(gs_device *device, const char *name_or_text, gs_shape in,
                                       size_t max_batch, gs_loss loss, uint64_t seed, int recompute,

@@ -1,6 +1,6 @@
 /* Which settings are allowed, and which go together: one place decides, before anything is computed. */
 #include "core/text.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
 #include "train/options/options.h"

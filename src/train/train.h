@@ -148,7 +148,7 @@ typedef struct gs_settings {
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
     bool sequence;                 /* and, with it, the tokens of each sequence (layer/sequence.h) */
     int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
-    int recompute; /* what backward computes again instead of keeping it (layer/recompute.h) */
+    int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
     gs_wire wire;  /* how gradients travel (sync/wire.h) */
     gs_slow slow;

@@ -1,6 +1,6 @@
 #include "train/internal.h"
 
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 
 #include <ctype.h>

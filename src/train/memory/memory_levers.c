@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
 

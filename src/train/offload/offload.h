@@ -13,7 +13,7 @@
  *     worker       forward 0 | forward 1     | forward 2 | ... | backward 2 | backward 1    | backward 0
  *     its thread   bring 1   | bring 2       | put 0     | ... | bring 1    | bring 0, put 2 | put 1
  *
- * On OpenCL devices copies do that, in a queue of their own (offload_windows.h; layer/away.h says which y go). On cpu
+ * On OpenCL devices copies do that, in a queue of their own (offload_windows.h; memory/away.h says which y go). On cpu
  * operators work in the mapped file itself. So nothing is copied that is in memory anyway: as long as memory is
  * free the system keeps the pages that a worker has put away, and brings them back at the cost of a page fault each.
  * Where it is short, it writes them to the disk.

@@ -87,7 +87,7 @@ static gs_status add_y(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Children child .. end - 1: one, or a segment, whose forward runs again before its backward (layer/recompute.h). */
+/* Children child .. end - 1: one, or a segment, whose forward runs again before its backward (memory/recompute.h). */
 static gs_status look_at(gs_offload_layers *o, int child, int end) {
     gs_model *m = o->model;
     gs_layer *const *l = m->net->child;

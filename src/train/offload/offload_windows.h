@@ -1,6 +1,6 @@
 /* --offload activations and weights on a device whose operators work in its own memory alone (cl): copies go to the
  * host's memory, and come back before they are needed, while operators compute (alloc_away in backend.h). They go by
- * the units of layer/away.h, which says when a y is there.
+ * the units of layer/memory/away.h, which says when a y is there.
  *
  *     operators   forward 0 | forward 1          | forward 2          | ... | backward 2       | backward 1 | ...
  *     copies      w1        | y0 to the host, w2 | y1 to the host, w3 | ... | w1, y0 come back | w0         | ...

@@ -1,6 +1,6 @@
 /* Values of options: as numbers, names and text. */
 #include "core/decimal.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 #include "train/options/options.h"
 

@@ -32,7 +32,7 @@ typedef enum gs_option_kind {
     GS_OPTION_AUGMENT,  /* gs_augment: crop:4,flip,cutout:8, none */
     GS_OPTION_OFFLOAD,  /* unsigned: optimizer,activations,weights, none */
     GS_OPTION_EVERY,    /* gs_checkpoint_every: 100, 60s */
-    GS_OPTION_SEGMENTS, /* int: what layer/recompute.h takes: all, blocks, 4, none */
+    GS_OPTION_SEGMENTS, /* int: what layer/memory/recompute.h takes: all, blocks, 4, none */
     GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
     GS_OPTION_LABELS,   /* gs_labels: fine, coarse */

@@ -72,7 +72,7 @@ typedef struct gs_memory_sample {
     gs_memory_use use;
     double
         needed; /* bytes of its activations that will still be read: y until its backward is done, dx until the
-                      layer before has made its own (layer/dx_places.h) */
+                      layer before has made its own (layer/memory/dx_places.h) */
 } gs_memory_sample;
 
 /* One worker's spans, in the order in which they ended, row by row. */

@@ -1,8 +1,8 @@
 /* Memory on a timeline: what is allocated, by the ledger, and which activations are needed.
  *
- * y and dx lie in an arena, which is allocated before the first step (layer/arena.h). So the ledger's number stays the
+ * y and dx lie in an arena, which is allocated before the first step (memory/arena.h). So the ledger's number stays the
  * same through a step, and what a picture should show is who lives there: y from its forward on, dx from its backward,
- * both until the last layer that reads them has done its backward (layer/dx_places.h).
+ * both until the last layer that reads them has done its backward (layer/memory/dx_places.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ void gs_timeline_memory_begins(gs_timeline_memory *m, const gs_layer *l, gs_dire
         memset(m->there, 0, l->arena->lives.count * sizeof *m->there);
 }
 
-/* After forward of a layer: it keeps its x in 16 bits (layer/kept.h), and those y that no backward reads go. */
+/* After forward of a layer: it keeps its x in 16 bits (layer/memory/kept.h), and those y that no backward reads go. */
 static void keeps(gs_timeline_memory *m, const gs_arena *a, const gs_layer *l) {
     const int step = l->number - (int)gs_layer_count(l->root);
     for (size_t i = 0; i < a->lives.count; i++)

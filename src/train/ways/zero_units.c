@@ -22,7 +22,7 @@ static size_t largest_layer(const gs_model *m) {
     return most;
 }
 
-/* What backward runs again must have its weights together (layer/recompute.h). */
+/* What backward runs again must have its weights together (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->segment && m->net->child[a]->segment == m->net->child[b]->segment;
 }

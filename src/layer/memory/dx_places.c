@@ -1,6 +1,6 @@
-#include "layer/dx_places.h"
+#include "layer/memory/dx_places.h"
 
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 #include "layer/make.h"
 
 static int take(gs_dx_places *p, gs_shape sample, int born) {

@@ -1,9 +1,9 @@
-#include "layer/kept.h"
+#include "layer/memory/kept.h"
 
 #include <string.h>
-#include "layer/dx_places.h"
+#include "layer/memory/dx_places.h"
 #include "layer/make.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 
 static bool is_view(const gs_layer *l) {
     return l->children == 0 && l->ops->buffers == GS_VIEW;

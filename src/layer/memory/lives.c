@@ -1,5 +1,5 @@
 /* A list of lives. */
-#include "layer/arena.h"
+#include "layer/memory/arena.h"
 
 #include <stdlib.h>
 #include "core/memory.h"

@@ -1,9 +1,9 @@
-#include "layer/away.h"
+#include "layer/memory/away.h"
 
 #include <limits.h>
 #include <string.h>
 #include "layer/make.h"
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 
 /* ---- units ---- */
 

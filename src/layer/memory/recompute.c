@@ -1,10 +1,10 @@
-#include "layer/recompute.h"
+#include "layer/memory/recompute.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "layer/dx_places.h"
+#include "layer/memory/dx_places.h"
 #include "layer/make.h"
 
 /* ---- as text ---- */

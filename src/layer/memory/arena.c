@@ -1,4 +1,4 @@
-#include "layer/arena.h"
+#include "layer/memory/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
