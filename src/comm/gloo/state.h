@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "comm/gloo/direct.h"
+#include "comm/gloo/pieces.h"
 #include "comm/gloo/watch.h"
 #include "comm/links.h"
 #include "comm/transports.h"
