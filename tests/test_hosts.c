@@ -68,6 +68,21 @@ static void a_launch_ends_with_its_starter(void **state) {
     free(output);
 }
 
+/* Two on each of two machines: all end at the timeout, also those that wait for ranks which wait for the stopped one. */
+static void a_stopped_leader_is_named_by_all(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        run(&output,
+            "export GRADSUM_FAULT=stop:rank=2,operation=20\n"
+            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 1 $M -- $T --steps 100000 --epochs 9999 "
+            "2>&1"),
+        1);
+    has(output, "no answer within 1 s from rank 2");
+    has(output, " is stopped) on host ");
+    free(output);
+}
+
 static void wrong_usage(void **state) {
     (void)state;
     gs_test_program_prints(2, "names one machine", "launch --hosts a -n 1 -- train");
@@ -87,4 +102,5 @@ static void wrong_usage(void **state) {
 
 GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
          cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
-         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(wrong_usage))
+         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named_by_all),
+         cmocka_unit_test(wrong_usage))
