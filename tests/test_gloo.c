@@ -108,12 +108,12 @@ static void messages_of_many_pieces_arrive(void **state) {
     all_ok(&two, exchange_lengths);
 }
 
-/* Rank 1 receives the second to fourth message only when they all have left: the fourth waits for the second, which
- * leaves because there is a spare for it. */
+/* Rank 1 receives the second to fifth message only when they all have left: the fifth waits for the third, which leaves
+ * because there are spares for two. */
 static gs_status send_ahead(gs_comm *c, void *context) {
     char *data = gs_test_scratch(5000);
     (void)context;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (i == 1 && c->rank == 1) GS_TRY(gs_comm_barrier(c));
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, 5000, 1) : gs_comm_recv(c, data, 5000, 0));
     }
