@@ -113,6 +113,7 @@ gs_gloo_code gs_gloo_recv(gs_gloo_state *s, const gs_envelope *envelope, void *d
     const uint32_t slot = slot_of(envelope);
     gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
     if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
-    return gs_gloo_spares_receive(&box->spares, s->gloo, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, data,
-                                  bytes, timeout_ms, e);
+    const bool ahead = s->process[envelope->peer] < 0; /* on another machine */
+    return gs_gloo_spares_receive(&box->spares, s->gloo, ahead, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot,
+                                  data, bytes, timeout_ms, e);
 }

@@ -39,13 +39,14 @@ void gs_gloo_spares_free(gs_gloo_spares *s) {
     *s = (gs_gloo_spares){0};
 }
 
-/* Ask for what is to come into the idle spares. */
-static gs_gloo_code ask(gs_gloo_spares *s, int from, uint64_t slot, gs_gloo_error *e) {
-    while (s->idle) {
+/* Ask for what is to come into idle spares, until `wanted` pieces have been asked for. */
+static gs_gloo_code ask(gs_gloo_spares *s, size_t wanted, int from, uint64_t slot, gs_gloo_error *e) {
+    while (s->idle && s->count - s->idles < wanted) {
         gs_gloo_spare *spare = s->idle;
         gs_gloo_code code = gs_gloo_begin_recv(spare->buffer, from, slot, e);
         if (code != GS_GLOO_OK) return code;
         s->idle = spare->next;
+        s->idles--;
         spare->next = NULL;
         *(s->first ? &s->last->next : &s->first) = spare;
         s->last = spare;
@@ -53,28 +54,25 @@ static gs_gloo_code ask(gs_gloo_spares *s, int from, uint64_t slot, gs_gloo_erro
     return GS_GLOO_OK;
 }
 
-/* Have spares for two messages like this one, and for the short ones before them (checked.c, linked.c). */
-static gs_gloo_code prepare(gs_gloo_spares *s, gs_gloo *g, int from, uint64_t slot, size_t bytes,
-                            gs_gloo_error *e) {
-    const size_t both = 2 * (gs_gloo_pieces_of(bytes) + 1);
-    for (; s->count < both && s->count < GS_GLOO_SPARES; s->count++) {
+/* Have spares for so many pieces, or for some of them. */
+static gs_gloo_code make(gs_gloo_spares *s, gs_gloo *g, size_t wanted, gs_gloo_error *e) {
+    for (; s->count < wanted && s->count < GS_GLOO_SPARES; s->count++) {
         gs_gloo_spare *one = create(g, e);
         if (!one) break;
         one->next = s->idle;
         s->idle = one;
+        s->idles++;
     }
-    return s->count == 0 ? e->code : ask(s, from, slot, e);
+    return s->count == 0 ? e->code : GS_GLOO_OK;
 }
 
-/* The first spare has been emptied. Where no more can be asked for, because the sender has gone, that is an error only
- * of the next receive: this one may have what it wanted. */
-static void ask_again(gs_gloo_spares *s, int from, uint64_t slot) {
-    gs_gloo_error ignored;
+/* The first spare has been emptied. */
+static void retire_first(gs_gloo_spares *s) {
     gs_gloo_spare *spare = s->first;
     s->first = spare->next;
     spare->next = s->idle;
     s->idle = spare;
-    ask(s, from, slot, &ignored);
+    s->idles++;
 }
 
 static gs_gloo_code check_length(const gs_gloo_spare *spare, int from, size_t bytes, gs_gloo_error *e) {
@@ -86,18 +84,26 @@ static gs_gloo_code check_length(const gs_gloo_spare *spare, int from, size_t by
     return gs_gloo_explain(e, GS_GLOO_OTHER, text);
 }
 
-gs_gloo_code gs_gloo_spares_receive(gs_gloo_spares *s, gs_gloo *g, int from, uint64_t slot, void *data,
-                                    size_t bytes, int timeout_ms, gs_gloo_error *e) {
+/* Emptied spares are asked for again by the next receive, as if it asked for its own message; in the middle of a long
+ * one, many at once. Each request takes the lock of the connection, for which Gloo's thread polls while data come in.
+ * Where no more can be asked for, because the sender has gone, the spares that have been filled still count.
+ *
+ * Ahead: for two messages, and for the short ones before them (checked.c, linked.c). */
+gs_gloo_code gs_gloo_spares_receive(gs_gloo_spares *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
+                                    void *data, size_t bytes, int timeout_ms, gs_gloo_error *e) {
     unsigned char *to = data;
-    gs_gloo_code code = prepare(s, g, from, slot, bytes, e);
-    for (size_t i = 0; i < gs_gloo_pieces_of(bytes); i++) {
-        if (!s->first && i > 0) code = ask(s, from, slot, e);
+    const size_t pieces = gs_gloo_pieces_of(bytes), wanted = ahead ? 2 * (pieces + 1) : pieces;
+    gs_gloo_code code = make(s, g, wanted, e);
+    if (code == GS_GLOO_OK) code = ask(s, wanted, from, slot, e);
+    for (size_t i = 0; i < pieces; i++) {
+        if (i > 0 && (!s->first || s->idles >= GS_GLOO_SPARES / 4))
+            code = ask(s, ahead ? wanted : pieces - i, from, slot, e);
         if (!s->first) return code;
         code = gs_gloo_wait_recv(s->first->buffer, timeout_ms, e);
         if (code == GS_GLOO_OK) code = check_length(s->first, from, bytes, e);
         if (code != GS_GLOO_OK) return code;
         memcpy(to + i * GS_GLOO_LOAD, s->first->piece + GS_GLOO_HEAD, gs_gloo_load_of(bytes, i));
-        ask_again(s, from, slot);
+        retire_first(s);
     }
     return GS_GLOO_OK;
 }
