@@ -182,7 +182,7 @@ static void lines_of_tcp_are_in_the_order_of_time(void **state) {
     const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, 0};
     const gs_virtual_cluster cluster = {.ranks = 4, .hosts = 4, .between = fabric, .tcp = true};
     const double slower = sum_on(&cluster, &gs_sync_ring, a).took / gs_sync_ring.time(4, 16e7, &m);
-    assert_near(slower, 1 + 66.0 / 3028, 0, 0.001);
+    assert_near(slower, 1 + 66.0 / 3028, 0, 0.002);
 }
 
 static void what_waits_for_ever_is_told(void **state) {
