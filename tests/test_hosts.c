@@ -75,10 +75,10 @@ static void a_stopped_leader_is_named_by_all(void **state) {
     assert_int_equal(
         run(&output,
             "export GRADSUM_FAULT=stop:rank=2,operation=20\n"
-            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 1 $M -- $T --steps 100000 --epochs 9999 "
+            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 2 $M -- $T --steps 100000 --epochs 9999 "
             "2>&1"),
         1);
-    has(output, "no answer within 1 s from rank 2");
+    has(output, "no answer within 2 s from rank 2");
     has(output, " is stopped) on host ");
     free(output);
 }
