@@ -68,7 +68,8 @@ static void a_launch_ends_with_its_starter(void **state) {
     free(output);
 }
 
-/* Two on each of two machines: all end at the timeout, also those that wait for ranks which wait for the stopped one. */
+/* Two on each of two machines: all end at the timeout, also those that wait for ranks which wait for the stopped
+ * one. */
 static void a_stopped_leader_is_named_by_all(void **state) {
     (void)state;
     char *output;

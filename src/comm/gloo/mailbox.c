@@ -1,5 +1,5 @@
-/* Messages over Gloo that the sender need not wait for. A piece leaves once the receiver has asked for it (pieces.h), so
- * send leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for the oldest one.
+/* Messages over Gloo that the sender need not wait for. A piece leaves once the receiver has asked for it (pieces.h),
+ * so send leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for the oldest one.
  *
  * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
  * have the same length. Short messages have copies of their own, twice as many, because the checking mode sends a

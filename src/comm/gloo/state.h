@@ -104,8 +104,8 @@ long gs_gloo_process(const gs_gloo_state *, int rank);
  * tells it to the others, and returns it. `format` says what the operation was. */
 gs_status gs_gloo_lost(gs_comm *, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
 
-/* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits outside
- * of Gloo; from any thread. */
+/* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits
+ * outside of Gloo; from any thread. */
 gs_status gs_gloo_heed(gs_comm *);
 
 /* After a failure: that failure. */
