@@ -28,6 +28,9 @@ void gs_launch_nodes_free(gs_launch_nodes *); /* NULL is allowed */
  * allowed. */
 void gs_launch_nodes_look(gs_launch_nodes *);
 
+/* Has a node ended well in this attempt? NULL is allowed. */
+bool gs_launch_nodes_are_ending(const gs_launch_nodes *);
+
 typedef enum gs_launch_end { GS_ENDED_WELL, GS_ENDED_FAILED, GS_ENDED_STOPPED } gs_launch_end;
 
 /* How an attempt has ended on this node. */
