@@ -16,6 +16,7 @@ static const double GRACE = 2; /* seconds beyond the time-out, until one that do
 
 typedef struct gs_elastic {
     int generation;        /* of several nodes: the one that is in force here */
+    bool takes_part;       /* it has had ranks: what became of them before it came is not its own */
     double since;          /* the first loss of this generation was noticed; 0: there was none */
     int lost;              /* the child that was lost first; -1: none was */
     bool idle;             /* the generation before made no step */
@@ -257,7 +258,6 @@ static bool obey(gs_launch_state *s) {
         s->verdict = done ? GS_EXIT_OK : GS_EXIT_FAILED;
         gs_elastic_board_end(s->board);
         if (done) return true;
-        if (!s->stopped_by) fprintf(stderr, "gradsum launch: %s\n", why);
         gs_launch_end_all(s);
         return true;
     }
@@ -268,8 +268,9 @@ static bool obey(gs_launch_state *s) {
     gs_launch_place_forget(&s->place);
     number(s, share.first, share.count, &more);
     gs_elastic_board_begin(s->board, generation, share.size, s->rank, s->place.meet);
-    if (generation > 1) fprintf(stderr, "gradsum launch: %s", share.what);
-    if (generation > 1) say_generation(generation, share.size, share.left, share.before);
+    e->takes_part |= share.count > 0;
+    if (generation > 1 && e->takes_part) fprintf(stderr, "gradsum launch: %s", share.what);
+    if (generation > 1 && e->takes_part) say_generation(generation, share.size, share.left, share.before);
     e->generation = generation;
     e->lost = -1;
     e->since = 0;

@@ -84,9 +84,15 @@ static void describe(const gs_elastic_nodes *n, char *text, size_t size) {
         snprintf(text, size, "a rank was cut off");
 }
 
+static void append_strangers(const gs_elastic_nodes *n, char *text, size_t size) {
+    char strangers[300] = "";
+    if (n->post.store) n->post.store->ops->strangers(n->post.store, strangers, sizeof strangers);
+    gs_append(text, size, "%s", strangers);
+}
+
 /* All are there: the first generation. */
 static void begin(gs_elastic_nodes *n) {
-    char why[400] = "";
+    char why[700] = "";
     int seats = 0;
     for (int i = 0; i < n->launch->nodes && !*why; i++) {
         const gs_elastic_party *p = &n->party[i];
@@ -95,6 +101,7 @@ static void begin(gs_elastic_nodes *n) {
             snprintf(why, sizeof why, p->gone ? "the launch of node rank %d has gone before all had come"
                                               : "no launch with --elastic has come from node rank %d within %g s",
                      i, n->timeout);
+            if (!p->gone) append_strangers(n, why, sizeof why);
         } else if (strcmp(p->was_started_with, n->was_started_with) != 0) {
             snprintf(why, sizeof why, "node rank %d was started with %s, node rank 0 with %s", i,
                      p->was_started_with, n->was_started_with);
@@ -165,7 +172,7 @@ void gs_elastic_nodes_decide(gs_elastic_nodes *n) {
     } else if (!t.stepped && n->idle) {
         say_end(n, what, "the others do not go on: two generations in turn made no step");
     } else if (size == 0) {
-        snprintf(why, sizeof why, "the others do not go on: %d left are too few", t.left);
+        snprintf(why, sizeof why, "the others do not go on: too few are left, %d", t.left);
         say_end(n, what, t.left > 0 ? why : "none is left");
     } else if (n->generation == GENERATIONS) {
         say_end(n, what, "the others do not go on: that was the last generation that can be numbered");

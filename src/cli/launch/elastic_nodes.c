@@ -6,6 +6,8 @@
 #include "cli/launch/elastic_party.h"
 #include "core/clock.h"
 
+static const double AGAIN = 0.2 /* s between two tries to connect */;
+
 /* ---- making it ---- */
 
 gs_status gs_elastic_nodes_create(gs_launch *l, gs_elastic_nodes **out) {
@@ -138,7 +140,8 @@ static void join(gs_elastic_nodes *n) {
 static void reach(gs_elastic_nodes *n) {
     char why[700];
     if (n->ended) return;
-    gs_launch_post_reach(&n->post, 0);
+    if (gs_seconds() >= n->next_try) gs_launch_post_reach(&n->post, 0);
+    if (gs_seconds() >= n->next_try) n->next_try = gs_seconds() + AGAIN;
     if (n->post.lost)
         end(n, "node rank 0, where the launches agree, cannot be reached any more: its launch has ended, or the "
                "network is cut");

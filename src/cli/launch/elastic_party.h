@@ -18,7 +18,7 @@ typedef struct gs_elastic_party {
 struct gs_elastic_nodes {
     const gs_launch *launch;
     gs_launch_post post;
-    double timeout, since; /* since: this launch began */
+    double timeout, since, next_try; /* since: this launch began; next_try: to connect */
     int me;                /* in `party`; -1: it has not joined yet */
     char was_started_with[80];
     int generation, size, left, before;

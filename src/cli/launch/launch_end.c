@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "cli/cli.h"
+#include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
 
 void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
@@ -119,6 +120,14 @@ static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_
     return all_usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 
+/* All launches of an elastic run say the same. */
+static int say_end_of_all(const gs_launch_state *s, int usage) {
+    bool done;
+    const char *why = gs_elastic_nodes_end(s->parties, &done);
+    if (why) fprintf(stderr, "gradsum launch: %s\n", why);
+    return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict;
+}
+
 int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     int usage = 0, ended = 0; /* ended by us before they could say the same */
     for (int r = 0; r < s->launch->size; r++) {
@@ -129,7 +138,7 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
     if (s->verdict == GS_EXIT_OK) return GS_EXIT_OK;
     if (s->parties && s->stopped_by) return say_stopped(s->stopped_by);
-    if (s->verdict > 0) return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict; /* all nodes have said why */
+    if (s->verdict > 0) return say_end_of_all(s, usage);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) return say_stopped(signal_number);

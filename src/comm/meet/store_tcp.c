@@ -233,23 +233,24 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
                                 int error, const char *why) {
-    char place[GS_STORE_HOST + 60], source[300];
+    char place[GS_STORE_HOST + 60], source[300], who[40];
+    snprintf(who, sizeof who, r->attempt == GS_ATTEMPT_LAUNCHES ? "node rank %d" : "rank %d", r->rank);
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
-        return gs_fail(GS_E_PEER, "rank %d cannot resolve '%s', where the ranks meet: %s", r->rank, p->host,
+        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host,
                        why);
     if (last == NOT_OF_THIS_RUN)
         return gs_fail(
             GS_E_PEER,
-            "rank %d: what answers at %s does not belong to this run: it is another program, or it has "
+            "%s: what answers at %s does not belong to this run: it is another program, or it has "
             "another secret (this one's is that of %s; it must be the same on all machines)",
-            r->rank, place, gs_secret_source(source, sizeof source));
+            who, place, gs_secret_source(source, sizeof source));
     return gs_fail(
         GS_E_PEER,
-        "rank %d: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
+        "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
         "that no firewall closes the port",
-        r->rank, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0");
+        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0");
 }
 
 gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
