@@ -88,9 +88,6 @@ static void what_it_goes_with(void **state) {
         gs_test_program_prints(
             2, "not redis://h:1/x",
             "launch -n 2 --restarts 2 --nodes 2 --node-rank %d --meet redis://h:1/x -- train", node);
-        gs_test_program_prints(2, "--elastic: the processes of one launcher meet again",
-                               "launch -n 2 --elastic 2 --nodes 2 --node-rank %d --meet tcp://h:1 -- train",
-                               node);
     }
 }
 

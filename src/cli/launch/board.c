@@ -21,7 +21,7 @@ static const double LOOK = 0.005,
 
 struct gs_elastic_board {
     atomic_int generation, stepped, over, summons; /* summons: the generation that is to meet again */
-    int file; /* the launcher's */
+    int file;                                      /* the launcher's */
     int size;
     char meet[MEET];
     struct {
@@ -71,7 +71,8 @@ bool gs_elastic_board_asks(const gs_elastic_board *b, int seat) {
     return atomic_load(&b->seat[seat].asks) > atomic_load(&b->generation);
 }
 
-void gs_elastic_board_begin(gs_elastic_board *b, int generation, int size, const int *rank, const char *meet) {
+void gs_elastic_board_begin(gs_elastic_board *b, int generation, int size, const int *rank,
+                            const char *meet) {
     b->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) b->seat[i].rank = rank[i];
     snprintf(b->meet, sizeof b->meet, "%s", meet);

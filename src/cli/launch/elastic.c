@@ -49,8 +49,9 @@ gs_status gs_elastic_check(const gs_launch *l) {
         snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
         GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES));
     } else if (l->meet) {
-        return gs_fail(GS_E_USAGE, "--elastic: on one node the processes meet again in a folder of their own; "
-                                   "leave --meet out");
+        return gs_fail(GS_E_USAGE,
+                       "--elastic: on one node the processes meet again in a folder of their own; "
+                       "leave --meet out");
     }
     if (!l->hosts && (min > l->world || max > l->world)) /* with --hosts each of the launches says so */
         return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes %s", l->elastic, l->world,
@@ -189,8 +190,10 @@ static void go_on(gs_launch_state *s) {
     }
     say_lost(s);
     const gs_status status = begin(s, size, &more);
-    if (status == GS_OK) say_generation(gs_elastic_board_generation(s->board), size, size - more, before);
-    else fprintf(stderr, "\n");
+    if (status == GS_OK)
+        say_generation(gs_elastic_board_generation(s->board), size, size - more, before);
+    else
+        fprintf(stderr, "\n");
     e->idle = idle;
     e->since = 0;
     const int lost = e->lost;
@@ -298,7 +301,8 @@ static bool look_at_all(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
     gs_elastic_nodes_look(s->parties);
     if (e->over || obey(s) || s->stopped_by || e->generation == 0) return true;
-    const bool lost = e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->parties);
+    const bool lost =
+        e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->parties);
     if (lost) {
         if (e->since <= 0) e->since = gs_seconds();
         gs_elastic_nodes_say_lost(s->parties);

@@ -98,8 +98,9 @@ static void begin(gs_elastic_nodes *n) {
         const gs_elastic_party *p = &n->party[i];
         if (!gs_elastic_takes_part(p)) {
             if (gs_seconds() - n->since < n->timeout && !p->gone) return;
-            snprintf(why, sizeof why, p->gone ? "the launch of node rank %d has gone before all had come"
-                                              : "no launch with --elastic has come from node rank %d within %g s",
+            snprintf(why, sizeof why,
+                     p->gone ? "the launch of node rank %d has gone before all had come"
+                             : "no launch with --elastic has come from node rank %d within %g s",
                      i, n->timeout);
             if (!p->gone) append_strangers(n, why, sizeof why);
         } else if (strcmp(p->was_started_with, n->was_started_with) != 0) {

@@ -84,7 +84,8 @@ static void note_next(gs_elastic_nodes *n, const char *value) {
     if (sscanf(value, "1 %d %d %d %n", &n->size, &n->left, &n->before, &used) != 3) return;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) n->party[i].first = n->party[i].count = 0;
     for (const char *at = value + used; sscanf(at, "%d:%d:%d%n", &number, &first, &count, &used) == 3;) {
-        if (number >= 0 && number < GS_ELASTIC_LAUNCHES && first >= 0 && count >= 0 && count <= GS_LAUNCH_MOST)
+        if (number >= 0 && number < GS_ELASTIC_LAUNCHES && first >= 0 && count >= 0 &&
+            count <= GS_LAUNCH_MOST)
             n->party[number].first = first, n->party[number].count = count;
         at += used + (at[used] == ',');
     }
@@ -127,7 +128,8 @@ static void join(gs_elastic_nodes *n) {
     } else if (gs_launch_post_put(&n->post, key, value, &there) && !there) {
         n->me = number;
     } else if (there) { /* it may have gone a moment ago */
-        for (double until = gs_seconds() + 1; gs_seconds() < until && !n->party[number].gone && n->post.store;)
+        for (double until = gs_seconds() + 1;
+             gs_seconds() < until && !n->party[number].gone && n->post.store;)
             gs_launch_post_look(&n->post, 0.05, see, n);
         snprintf(why, sizeof why,
                  "another launch has come with --node-rank %d, and is still there: give each node a node "
@@ -143,8 +145,9 @@ static void reach(gs_elastic_nodes *n) {
     if (gs_seconds() >= n->next_try) gs_launch_post_reach(&n->post, 0);
     if (gs_seconds() >= n->next_try) n->next_try = gs_seconds() + AGAIN;
     if (n->post.lost)
-        end(n, "node rank 0, where the launches agree, cannot be reached any more: its launch has ended, or the "
-               "network is cut");
+        end(n,
+            "node rank 0, where the launches agree, cannot be reached any more: its launch has ended, or the "
+            "network is cut");
     else if (n->post.store && n->me < 0)
         join(n);
     if (n->post.store || n->ended || gs_seconds() - n->since < n->timeout) return;
@@ -185,7 +188,8 @@ bool gs_elastic_nodes_lost(const gs_elastic_nodes *n) {
 
 bool gs_elastic_nodes_are_ending(const gs_elastic_nodes *n) {
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++)
-        if (n->party[i].count > 0 && n->party[i].ready == n->generation && n->party[i].report.done) return true;
+        if (n->party[i].count > 0 && n->party[i].ready == n->generation && n->party[i].report.done)
+            return true;
     return false;
 }
 

@@ -19,7 +19,7 @@ struct gs_elastic_nodes {
     const gs_launch *launch;
     gs_launch_post post;
     double timeout, since, next_try; /* since: this launch began; next_try: to connect */
-    int me;                /* in `party`; -1: it has not joined yet */
+    int me;                          /* in `party`; -1: it has not joined yet */
     char was_started_with[80];
     int generation, size, left, before;
     char what[GS_STORE_VALUE]; /* of this generation; or of the end */

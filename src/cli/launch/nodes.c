@@ -74,8 +74,8 @@ static void note_end(gs_launch_nodes *n, int attempt, int rank, const char *valu
 
 static gs_status see(void *context, const char *key, const char *value) {
     gs_launch_nodes *n = context;
-    const int size = n->post.r.size, here = gs_launch_post_number(key, "rank-"), gone = gs_launch_post_number(key, "gone-"),
-              next = gs_launch_post_number(key, "next-");
+    const int size = n->post.r.size, here = gs_launch_post_number(key, "rank-"),
+              gone = gs_launch_post_number(key, "gone-"), next = gs_launch_post_number(key, "next-");
     int attempt, rank;
     if (here >= 0 && here < size) {
         n->node[here].here = true;

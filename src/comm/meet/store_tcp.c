@@ -238,14 +238,12 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
-        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host,
-                       why);
+        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host, why);
     if (last == NOT_OF_THIS_RUN)
-        return gs_fail(
-            GS_E_PEER,
-            "%s: what answers at %s does not belong to this run: it is another program, or it has "
-            "another secret (this one's is that of %s; it must be the same on all machines)",
-            who, place, gs_secret_source(source, sizeof source));
+        return gs_fail(GS_E_PEER,
+                       "%s: what answers at %s does not belong to this run: it is another program, or it has "
+                       "another secret (this one's is that of %s; it must be the same on all machines)",
+                       who, place, gs_secret_source(source, sizeof source));
     return gs_fail(
         GS_E_PEER,
         "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "

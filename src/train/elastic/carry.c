@@ -19,7 +19,7 @@ typedef struct copy {
 struct gs_carry {
     copy copy[GS_COPIES]; /* the newest first */
     bool (*summons)(void);
-    bool settled;         /* the newest is what this generation began with, or a later step of it */
+    bool settled; /* the newest is what this generation began with, or a later step of it */
 };
 
 /* ---- memory ---- */
