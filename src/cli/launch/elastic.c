@@ -261,7 +261,7 @@ static bool obey(gs_launch_state *s) {
         s->verdict = done ? GS_EXIT_OK : GS_EXIT_FAILED;
         gs_elastic_board_end(s->board);
         if (done) return true;
-        gs_launch_end_all(s);
+        gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->parties) ? SIGKILL : SIGTERM);
         return true;
     }
     if (generation == e->generation) return false;
@@ -282,7 +282,7 @@ static bool obey(gs_launch_state *s) {
     e->over = true;
     s->verdict = GS_EXIT_FAILED;
     gs_elastic_board_end(s->board);
-    gs_launch_end_all(s);
+    gs_launch_end_all(s, SIGTERM);
     return true;
 }
 

@@ -115,9 +115,14 @@ static void begin(gs_elastic_nodes *n) {
         say_shares(n, "", seats, 0);
 }
 
-/* True: all have said what is left of them. Those that have not in time have gone. */
+/* It does not even say that it has heard of the loss, or its ranks cannot be waited for any longer. */
+static bool is_silent(const gs_elastic_nodes *n, const gs_elastic_party *p) {
+    const double passed = n->lost_since > 0 ? gs_seconds() - n->lost_since : 0;
+    return passed > PATIENCE + (p->noticed == n->generation ? n->timeout : 0);
+}
+
+/* True: all have said what is left of them. Those that are silent have gone. */
 static bool all_are_ready(gs_elastic_nodes *n) {
-    const bool late = n->lost_since > 0 && gs_seconds() - n->lost_since > n->timeout + PATIENCE;
     bool all = true;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) {
         const gs_elastic_party *p = &n->party[i];
@@ -125,7 +130,7 @@ static bool all_are_ready(gs_elastic_nodes *n) {
         if (p->count == 0 || p->gone || p->ready == n->generation) continue;
         all = false;
         snprintf(key, sizeof key, "gone-%d", i);
-        if (late && i != n->me) gs_launch_post_put(&n->post, key, "", NULL);
+        if (i != n->me && is_silent(n, p)) gs_launch_post_put(&n->post, key, "", NULL);
     }
     return all;
 }

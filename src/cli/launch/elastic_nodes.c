@@ -61,6 +61,11 @@ static void note_here(gs_elastic_nodes *n, gs_elastic_party *p, const char *valu
     (void)n;
 }
 
+static void note_lost(gs_elastic_nodes *n, gs_elastic_party *p) {
+    p->noticed = n->generation;
+    if (n->lost_since <= 0) n->lost_since = gs_seconds();
+}
+
 static void note_ready(gs_elastic_nodes *n, gs_elastic_party *p, const char *value) {
     int left, lost, done, stepped, signal, used = 0;
     if (sscanf(value, "%d %d %d %d %d %n", &left, &lost, &done, &stepped, &signal, &used) != 5) return;
@@ -105,8 +110,9 @@ static gs_status see(void *context, const char *key, const char *value) {
         n->party[gone].gone = true;
     else if (gs_launch_post_number(key, "next-") == n->generation)
         note_next(n, value);
-    else if (sscanf(key, "lost-%d-%d", &generation, &from) == 2 && generation == n->generation)
-        n->lost_since = n->lost_since > 0 ? n->lost_since : gs_seconds();
+    else if (sscanf(key, "lost-%d-%d", &generation, &from) == 2 && generation == n->generation && from >= 0 &&
+             from < GS_ELASTIC_LAUNCHES)
+        note_lost(n, &n->party[from]);
     else if (sscanf(key, "ready-%d-%d", &generation, &from) == 2 && generation == n->generation &&
              from >= 0 && from < GS_ELASTIC_LAUNCHES)
         note_ready(n, &n->party[from], value);
@@ -177,6 +183,10 @@ gs_elastic_share gs_elastic_nodes_share(const gs_elastic_nodes *n) {
 const char *gs_elastic_nodes_end(const gs_elastic_nodes *n, bool *done) {
     *done = n->done;
     return n->ended ? n->what : NULL;
+}
+
+bool gs_elastic_nodes_is_cut_off(const gs_elastic_nodes *n) {
+    return n->post.lost;
 }
 
 bool gs_elastic_nodes_lost(const gs_elastic_nodes *n) {

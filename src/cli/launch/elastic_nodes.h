@@ -11,8 +11,9 @@
  * Generation 1 begins in the same way, when all nodes are there. A launch that comes later is a newcomer: where there is
  * room for its ranks (MAX), rank 0 fails on purpose after a step, so that all meet again with them.
  *
- * Node rank 0 alone decides, so no two groups go on. A launch that it has not heard of for the time-out and 5 s after a
- * loss has gone; one that cannot reach node rank 0 any more ends. Ranks are in the order of nodes.
+ * Node rank 0 alone decides, so no two groups go on. A launch that does not say within 5 s that it has heard of a loss
+ * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. Ranks are
+ * in the order of nodes.
  */
 #pragma once
 
@@ -45,6 +46,9 @@ gs_elastic_share gs_elastic_nodes_share(const gs_elastic_nodes *);
 
 /* There is no other generation, for this launch at least: NULL: there may be. *done: all have done their work. */
 const char *gs_elastic_nodes_end(const gs_elastic_nodes *, bool *done);
+
+/* Can it not reach node rank 0 any more? Then its ranks may be waiting for those of others. */
+bool gs_elastic_nodes_is_cut_off(const gs_elastic_nodes *);
 
 /* Has another noticed a loss in this generation? */
 bool gs_elastic_nodes_lost(const gs_elastic_nodes *);

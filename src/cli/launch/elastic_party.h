@@ -11,7 +11,8 @@ typedef struct gs_elastic_party {
     int seats;
     char was_started_with[80];
     int first, count; /* its ranks in this generation */
-    int ready;        /* the last generation that it is ready to leave */
+    int noticed;      /* the last generation in which it has noticed a loss, */
+    int ready;        /* and the last that it is ready to leave */
     gs_elastic_report report;
 } gs_elastic_party;
 

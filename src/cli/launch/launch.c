@@ -146,8 +146,8 @@ void gs_launch_note_failure(gs_launch_state *s, int rank) {
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
-void gs_launch_end_all(gs_launch_state *s) {
-    if (s->next == 0) plan(s, SIGTERM, GRACE);
+void gs_launch_end_all(gs_launch_state *s, int number) {
+    if (s->next == 0) plan(s, number, GRACE);
 }
 
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */

@@ -55,8 +55,8 @@ void gs_launch_note_hanging(gs_launch_child *);
 /* This child has failed, and with it the launch: the others are told to end, if they do not by themselves. */
 void gs_launch_note_failure(gs_launch_state *, int seat);
 
-/* The launch ends: its processes are told to, if they do not by themselves. */
-void gs_launch_end_all(gs_launch_state *);
+/* The launch ends: its processes are sent this signal, if they do not end by themselves. */
+void gs_launch_end_all(gs_launch_state *, int number);
 
 /* Between attempts: the signal that asks it to stop, or 0. It is noted in s->stopped_by. */
 int gs_launch_asked_to_stop(gs_launch_state *);
