@@ -66,7 +66,8 @@ static void a_lost_machine_does_not_end_an_elastic_run(void **state) {
     free(output);
     assert_int_equal(
         run(&output, "$G launch --hosts 127.0.0.1,berta:2 -n 2 --elastic 2:4 $M -- $T --steps 12 --slow 0:90 "
-                     ">out 2>&1 & until grep -q ^step out; do sleep 0.02; done; kill -KILL $(cat of-berta); "
+                     ">out 2>&1 & for i in $(seq 400); do grep -q ^step out && break; sleep 0.05; done; kill "
+                     "-KILL $(cat of-berta); "
                      "wait $!; s=$?; cat out; exit $s"),
         0);
     gs_test_hash_of(output, many);

@@ -141,7 +141,9 @@ static void join(gs_elastic_nodes *n) {
                  "another launch has come with --node-rank %d, and is still there: give each node a node "
                  "rank of its own",
                  n->launch->node);
-        if (!n->party[number].gone) end(n, why);
+        if (n->party[number].gone) return;
+        n->ended = n->done = false; /* that of the others' run, if that has come meanwhile */
+        end(n, why);
     }
 }
 
