@@ -26,8 +26,8 @@ int gs_elastic_board_stepped(const gs_elastic_board *);
 /* Has the process that is child `seat` of the launcher asked for the generation after this one? */
 bool gs_elastic_board_asks(const gs_elastic_board *, int seat);
 
-/* Begin this generation. rank[seat]: -1: this process is let go. meet: a folder, or a store that the launchers of several
- * nodes share, of which each generation has a corner. */
+/* Begin this generation. rank[seat]: -1: this process is let go. meet: a folder, or a store that the launchers of
+ * several nodes share, of which each generation has a corner. */
 void gs_elastic_board_begin(gs_elastic_board *, int generation, int size, const int *rank, const char *meet);
 
 /* There is room for more: the processes of this generation are to meet again, with new ones. */

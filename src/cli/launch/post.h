@@ -1,6 +1,6 @@
-/* A launch's connection to the launches of other nodes: a corner of the store of node rank 0, which the ranks do not see
- * (comm/meet/store_server.h). The store lives as long as the launch of node rank 0. Who puts "rank-N" is missed: when it
- * ends without a word, the store itself puts "gone-N".
+/* A launch's connection to the launches of other nodes: a corner of the store of node rank 0, which the ranks do not
+ * see (comm/meet/store_server.h). The store lives as long as the launch of node rank 0. Who puts "rank-N" is missed:
+ * when it ends without a word, the store itself puts "gone-N".
  */
 #pragma once
 

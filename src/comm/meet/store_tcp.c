@@ -232,7 +232,7 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
     return NOT_OF_THIS_RUN;
 }
 
-/* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks do. */
+/* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks. */
 static void watch_line(int socket, double timeout) {
     const int yes = 1, each = 1 /* s */, most = (int)(1000 * (timeout > 2 ? timeout - 1 : timeout));
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
