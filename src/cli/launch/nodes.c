@@ -26,6 +26,7 @@ struct gs_launch_nodes {
     int next_of;               /* the attempt of which node rank 0 has said what follows, */
     char next[GS_STORE_VALUE]; /* and what */
     char was_started_with[60];
+    bool surplus; /* another launch has come with this node rank before */
     node node[NODES];
 };
 
@@ -94,9 +95,10 @@ static gs_status see(void *context, const char *key, const char *value) {
 /* within: seconds */
 static void reach(gs_launch_nodes *n, double within) {
     char key[GS_STORE_KEY];
-    if (!gs_launch_post_reach(&n->post, within)) return;
+    if (n->surplus || !gs_launch_post_reach(&n->post, within)) return;
     snprintf(key, sizeof key, "rank-%d", n->post.r.rank);
-    gs_launch_post_put(&n->post, key, n->was_started_with, NULL);
+    gs_launch_post_put(&n->post, key, n->was_started_with, &n->surplus);
+    if (n->surplus) gs_launch_post_leave(&n->post); /* what becomes of it is nothing to the others */
 }
 
 void gs_launch_nodes_look(gs_launch_nodes *n) {
@@ -201,6 +203,7 @@ static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*sto
                                    void *context) {
     const double patience = (timeout + PATIENCE) * (n->post.r.rank == 0 ? 1 : 2);
     for (;;) {
+        if (n->surplus) return "another launch has come with this node rank";
         if (!n->post.store) return "node rank 0, where the launches agree, cannot be reached";
         if (n->post.r.rank == 0 && (all_have_ended(n) || somebody_is_missing(n))) return "";
         if (n->next_of >= n->attempt) return "";

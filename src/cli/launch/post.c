@@ -48,6 +48,10 @@ static void hang_up(gs_launch_post *p, bool bye) {
     p->lost = !bye;
 }
 
+void gs_launch_post_leave(gs_launch_post *p) {
+    hang_up(p, true);
+}
+
 void gs_launch_post_free(gs_launch_post *p) {
     hang_up(p, !p->deserts);
     gs_launch_end_store(p->server, p->serves ? 1 : 0, LINGER);

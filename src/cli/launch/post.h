@@ -33,6 +33,9 @@ bool gs_launch_post_reach(gs_launch_post *, double within);
 /* *there, which may be NULL: the key was there before. False: there is no connection. */
 bool gs_launch_post_put(gs_launch_post *, const char *key, const char *value, bool *there);
 
+/* Leave the others, who do not wait for this launch. */
+void gs_launch_post_leave(gs_launch_post *);
+
 /* Hear what is new; wait for it for `seconds` at most. */
 void gs_launch_post_look(gs_launch_post *, double seconds, gs_store_seen *see, void *context);
 
