@@ -27,6 +27,7 @@
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
 static const double GRACE = 2;       /* seconds until they are told to end, and then until they are killed */
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
+static const double CONNECT = 0.2;   /* until the next try to reach the other nodes' launches */
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
 /* ---- starting ---- */
@@ -249,8 +250,9 @@ int gs_launch_asked_to_stop(gs_launch_state *s) {
 
 static void watch(gs_launch_state *s) {
     while (s->running > 0 || gs_elastic_waits(s)) {
-        gs_launch_nodes_look(s->nodes);
+        const double soon = gs_launch_nodes_look(s->nodes) ? CONNECT : 1;
         double most = until_hanging(s);
+        if (most > soon) most = soon;
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
             double left = s->next_at - gs_seconds();

@@ -101,10 +101,11 @@ static void reach(gs_launch_nodes *n, double within) {
     if (n->surplus) gs_launch_post_leave(&n->post); /* what becomes of it is nothing to the others */
 }
 
-void gs_launch_nodes_look(gs_launch_nodes *n) {
-    if (!n) return;
+bool gs_launch_nodes_look(gs_launch_nodes *n) {
+    if (!n) return false;
     reach(n, 0);
     gs_launch_post_look(&n->post, 0, see, n);
+    return !n->post.store && !n->post.lost && !n->surplus;
 }
 
 bool gs_launch_nodes_are_ending(const gs_launch_nodes *n) {
