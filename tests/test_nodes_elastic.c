@@ -60,10 +60,13 @@ static void those_that_are_left_go_on(void **state) {
         {FIRST("--elastic 2:4 -- " SLOW) KILLABLE(1, "--elastic 2:4 -- " SLOW) TRAINS("out") KILLS(KILL) LAST,
          {"n0: gradsum launch: the launch of node rank 1 has gone, with its ranks; generation 2: 2 go on",
           "n0: exit 0"}},
-        /* It comes again. */
-        {FIRST("--elastic 2:4 -- " SLOW) KILLABLE(1, "--elastic 2:4 -- " SLOW) TRAINS("out")
-             KILLS(KILL) "launch 1 --nodes 2 $M -n 2 --elastic 2:4 -- " SLOW "; " LAST,
-         {"n0: gradsum launch: the launch of node rank 1 has gone, with its ranks; generation 2: ", "2 new",
+        /* It comes again, when the others train without it. */
+        {FIRST("--elastic 2:4 -- " SMALL " --slow 0:250")
+             KILLABLE(1, "--elastic 2:4 -- " SMALL " --slow 0:250") TRAINS("out")
+                 KILLS(KILL) "for i in $(seq 400); do grep -q '; generation 2: 2 go on$' $HOME/out$P && "
+                             "break; sleep 0.05; done; launch 1 --nodes 2 $M -n 2 --elastic 2:4 -- " SMALL
+                             " --slow 0:250; " LAST,
+         {"n1: gradsum launch: node rank 1 has come again; generation 3: 2 go on, 2 new\n",
           "n0: elastic  4 workers go on after step ", "n0: exit 0", "n1: exit 0"}},
     };
     char *output, hash[65];
