@@ -43,7 +43,7 @@ typedef struct gemm_cut {
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
  * there are few columns. There are several tasks for each core, so that none waits long for another; but where B lies
  * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second
- * cache (1 MB of it) when the next columns come. A in 16 bits is not copied: each task widens the rows that it has. */
+ * cache (1 MB of it) when the next columns come. A in 16 bits is copied, always: then it is read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
@@ -57,7 +57,7 @@ static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
         .each = each,
         .block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1,
         .tasks = (cl_uint)(gs_cl_parts(down, each) * across),
-        .is_packed = s->k > 0 && !half && 2 * s->n >= (size_t)t->pack && s->m > (size_t)t->rows,
+        .is_packed = s->k > 0 && (half || (2 * s->n >= (size_t)t->pack && s->m > (size_t)t->rows)),
     };
 }
 
@@ -72,7 +72,8 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
     const gs_cl_grid grid = {{gs_cl_parts(s->k, GS_PACK), down, 1}, {1, 1, 1}};
-    GS_TRY(GS_CL_RUN(d, "gemm", "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
+    GS_TRY(
+        GS_CL_RUN(d, GS_CL_STORED(d, "gemm"), "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
     *a = to;
     return GS_OK;
 }

@@ -44,7 +44,7 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 /* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the
  * last again. Work-item (block of GS_PACK k, tile). */
-__kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const float *restrict a,
+__kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const stored *restrict a,
                         ulong a_at, gemm_sizes s) {
     const size_t tile = get_global_id(1), row = tile * GS_ROWS, begin = get_global_id(0) * GS_PACK,
                  end = min(begin + GS_PACK, (size_t)s.k);
@@ -53,15 +53,15 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
     if (s.a_row == 1 && row + GS_ROWS <= s.m) {
         for (size_t k = begin; k < end; k++, to += GS_ROWS)
 #pragma unroll
-            for (int r = 0; r < GS_ROWS; r++) to[r] = a[k * s.a_col + r];
+            for (int r = 0; r < GS_ROWS; r++) to[r] = number(a[k * s.a_col + r]);
         return;
     }
-    __global const float *from[GS_ROWS];
+    __global const stored *from[GS_ROWS];
 #pragma unroll
     for (int r = 0; r < GS_ROWS; r++) from[r] = a + min((size_t)r, (size_t)s.m - 1 - row) * s.a_row;
     for (size_t k = begin; k < end; k++, to += GS_ROWS)
 #pragma unroll
-        for (int r = 0; r < GS_ROWS; r++) to[r] = from[r][k * s.a_col];
+        for (int r = 0; r < GS_ROWS; r++) to[r] = number(from[r][k * s.a_col]);
 }
 
 enum { WIDE = 2 * GS_VECTOR };
@@ -89,45 +89,15 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
     }
 }
 
-/* Where GS_ROWS rows of A from `row` on have their floats, for `depth` values of k from k0 on; how far it is from each
- * to the next. Rows beyond the last are the last again. */
-#ifdef STORED_HALF
-static size_t find_rows(floats *from, __global const stored *a, gemm_sizes s, size_t row, size_t k0,
-                        int depth, int is_packed, float *room) {
-    const bool whole = s.a_row == 1 && row + GS_ROWS <= s.m;
-    a += k0 * s.a_col;
-    for (int k = 0; k < depth && s.a_col != 1; k++)
-#pragma unroll
-        for (int r = 0; r < GS_ROWS; r++)
-            room[k * GS_ROWS + r] =
-                number(a[k * s.a_col + (whole ? row + r : min(row + r, (size_t)s.m - 1) * s.a_row)]);
-#pragma unroll
-    for (int r = 0; r < GS_ROWS; r++)
-        from[r] = s.a_col != 1
-                      ? room + r
-                      : floats_of(a + min(row + r, (size_t)s.m - 1) * s.a_row, depth, room + r * GS_PACK);
-    return s.a_col != 1 ? GS_ROWS : 1;
-}
-#else
-static size_t find_rows(floats *from, __global const float *a, gemm_sizes s, size_t row, size_t k0, int depth,
-                        int is_packed, float *room) {
-    const size_t a_col = is_packed ? GS_ROWS : s.a_col;
-#pragma unroll
-    for (int r = 0; r < GS_ROWS; r++)
-        from[r] = a + k0 * a_col + (is_packed ? row * s.k + r : min(row + r, (size_t)s.m - 1) * s.a_row);
-    return a_col;
-}
-#endif
-
 /* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
  * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together
  * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and
  * addresses 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed.
- * Where A is large, a is a copy of it, too (gemm_pack). */
-GS_ONCE void broadcast_tiles(__global float *c, __global const stored *a, __global const stored *b,
+ * Where A is large or lies across, or in 16 bits, a is a copy of it, too (gemm_pack). */
+GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {
-    float room[GS_ROWS * GS_PACK]; /* not used for f32 */
+    const size_t a_col = is_packed ? GS_ROWS : s.a_col;
     const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
     vec packed[GS_PACK][2];
     b += column * s.b_col;
@@ -141,11 +111,14 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const stored *a, __glob
             pack_columns((vec(*)[2]) & packed[0][v], b + k0 * s.b_row + v * GS_VECTOR * s.b_col, s.b_row,
                          s.b_col, columns - v * GS_VECTOR, depth);
         for (size_t row = begin; row < end; row += GS_ROWS) {
-            floats from[GS_ROWS];
+            __global const float *from[GS_ROWS];
             vec sum[GS_ROWS][2];
-            const size_t a_col = find_rows(from, a, s, row, k0, depth, is_packed, room);
 #pragma unroll
-            for (int r = 0; r < GS_ROWS; r++) sum[r][0] = sum[r][1] = 0;
+            for (int r = 0; r < GS_ROWS; r++) {
+                from[r] =
+                    a + k0 * a_col + (is_packed ? row * s.k + r : min(row + r, (size_t)s.m - 1) * s.a_row);
+                sum[r][0] = sum[r][1] = 0;
+            }
             const vec(*p)[2] = packed;
             size_t at = 0;
 #pragma unroll GS_UNROLL
@@ -211,7 +184,7 @@ typedef struct gemm_cut {
 
 /* Task (rows, columns) of a product, along the columns first. (task - down * across is task % across, but
  * see `rest` in common.clh.) */
-static void broadcast_task(__global float *c, __global const stored *a, __global const stored *b,
+static void broadcast_task(__global float *c, __global const float *a, __global const stored *b,
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
     const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
     const size_t rows = cut.each * GS_ROWS, begin = down * rows, end = min(begin + rows, (size_t)s.m);
@@ -219,11 +192,10 @@ static void broadcast_task(__global float *c, __global const stored *a, __global
 }
 
 /* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
-__kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __global const stored *a,
-                                           ulong a_at, __global const stored *b, ulong b_at,
-                                           __global const float *bias, ulong bias_at, gemm_sizes s,
-                                           gemm_cut cut, __global float *other_c, ulong other_c_at,
-                                           __global const stored *other_a, ulong other_a_at,
+__kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
+                                           __global const stored *b, ulong b_at, __global const float *bias,
+                                           ulong bias_at, gemm_sizes s, gemm_cut cut, __global float *other_c,
+                                           ulong other_c_at, __global const float *other_a, ulong other_a_at,
                                            __global const stored *other_b, ulong other_b_at,
                                            gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
     GS_EACH_TASK(task)
