@@ -18,24 +18,23 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
     return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
 }
 
-/* Samples at once: enough tiles for all cores. */
-static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t vectors) {
-    const size_t least = 4 * gs_cl_of(d)->units / (size_t)s->heads + 1;
-    return gs_cl_at_once(d, n, vectors * (size_t)s->length * (size_t)s->width, least);
+/* Samples at once, of which so many numbers are copied: enough tiles for all cores. */
+static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
+    return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }
 
 static gs_status forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
-    return GS_CL_RUN(d, "attention", "attention_forward", tiles_of(d, n, s), GS_ARG(y), GS_ARG(lse),
-                     GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
+    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), GS_ARG(y),
+                     GS_ARG(lse), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                                   const gs_attention_sizes *s) {
     const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
-                 some = at_once(d, n, s, 3);
+                 some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens));
     for (size_t i = 0; i < n; i += some)
         GS_TRY(forward(d, gs_cl_sample(y, i, tokens), gs_cl_sample(lse, i, rows),
                        gs_cl_sample(x, i, 3 * tokens), n - i < some ? n - i : some, s));
@@ -51,25 +50,25 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}}));
+    GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}}));
+    const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)
-        return GS_CL_RUN(d, "attention", "attention_backward", gs_cl_items(n * (size_t)s->heads, 1),
-                         GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(lse), GS_ARG(n),
-                         GS_ARG_STRUCT(sizes));
+        return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), GS_ARG(dx),
+                         GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(lse), GS_ARG(n), GS_ARG_STRUCT(sizes));
     gs_mem dy_y;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
-    GS_TRY(GS_CL_RUN(d, "attention", "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
+    GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
                      GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(sizes)));
-    GS_TRY(GS_CL_RUN(d, "attention", "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
+    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
-    return GS_CL_RUN(d, "attention", "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
+    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
                                    size_t n, const gs_attention_sizes *s) {
     const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
-                 some = at_once(d, n, s, 4);
+                 some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens) + gs_cl_copied(dy, tokens));
     for (size_t i = 0; i < n; i += some)
         GS_TRY(backward(d, gs_cl_sample(dx, i, 3 * tokens), gs_cl_sample(dy, i, tokens),
                         gs_cl_sample(x, i, 3 * tokens), gs_cl_sample(y, i, tokens),

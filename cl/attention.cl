@@ -38,15 +38,15 @@ static place place_of(size_t task, attention_sizes s) {
 
 /* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)), lse_i = log of the softmax's sum */
 __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *lse, ulong lse_at,
-                                         __global const float *x, ulong x_at, ulong n, attention_sizes s) {
+                                         __global const stored *x, ulong x_at, ulong n, attention_sizes s) {
     SHARED float score[TILE * ROW], side[SIDE], largest[TILE], sum[TILE], factor[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
     if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
     const place p = place_of(TASK, s);
     const int end = s.causal ? p.first + p.count : s.length;
-    __global const float *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
-                         *v = k + s.width;
+    __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
+                          *v = k + s.width;
     y += y_at + p.out + p.first * p.out_row;
     lse += lse_at + p.row + p.first;
     EACH(i, TILE) {
@@ -70,7 +70,7 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
 #ifdef GS_GPU
 
 /* dy_y[i] = dy_i y_i of each head; work-item (sample, head, token) */
-__kernel void attention_dy_y(__global float *dy_y, __global const float *dy, ulong dy_at,
+__kernel void attention_dy_y(__global float *dy_y, __global const stored *dy, ulong dy_at,
                              __global const float *y, ulong y_at, ulong rows, attention_sizes s) {
     const size_t row = get_global_id(0), head = row / s.length, sample = head / s.heads;
     const int d = s.width / s.heads;
@@ -78,13 +78,13 @@ __kernel void attention_dy_y(__global float *dy_y, __global const float *dy, ulo
     const size_t from =
         (sample * s.length + (row - head * s.length)) * s.width + (head - sample * s.heads) * d;
     float sum = 0;
-    for (int k = 0; k < d; k++) sum += dy[dy_at + from + k] * y[y_at + from + k];
+    for (int k = 0; k < d; k++) sum += number(dy[dy_at + from + k]) * y[y_at + from + k];
     dy_y[row] = sum;
 }
 
 /* The gradient of q: of its tile's queries, over all keys. */
-__kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
-                                    __global const float *x, ulong x_at, __global const float *lse,
+__kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global const stored *dy, ulong dy_at,
+                                    __global const stored *x, ulong x_at, __global const float *lse,
                                     ulong lse_at, __global const float *dy_y, ulong n, attention_sizes s) {
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
@@ -92,8 +92,8 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
     if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
     const place p = place_of(TASK, s);
     const int end = s.causal ? p.first + p.count : s.length;
-    __global const float *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
-                         *v = k + s.width;
+    __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
+                          *v = k + s.width;
     dx += dx_at + p.in + p.first * p.in_row;
     dy += dy_at + p.out + p.first * p.out_row;
     lse += lse_at + p.row + p.first;
@@ -111,16 +111,17 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
 }
 
 /* The gradients of k and v: of its tile's keys, over all queries. */
-__kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
-                                       __global const float *x, ulong x_at, __global const float *lse,
-                                       ulong lse_at, __global const float *dy_y, ulong n, attention_sizes s) {
+__kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global const stored *dy,
+                                       ulong dy_at, __global const stored *x, ulong x_at,
+                                       __global const float *lse, ulong lse_at, __global const float *dy_y,
+                                       ulong n, attention_sizes s) {
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
     if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
     const place p = place_of(TASK, s);
     const int begin = s.causal ? p.first : 0;
-    __global const float *q = x + x_at + p.in, *k = q + s.width + p.first * p.in_row, *v = k + s.width;
+    __global const stored *q = x + x_at + p.in, *k = q + s.width + p.first * p.in_row, *v = k + s.width;
     __global float *dk = dx + dx_at + p.in + s.width + p.first * p.in_row, *dv = dk + s.width;
     dy += dy_at + p.out;
     lse += lse_at + p.row;
@@ -145,8 +146,8 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
 
 /* A work-item has all of a head: its scores are computed once, for the gradients of q, k and v. The first tile of
  * queries that a tile of keys meets writes the gradients of these, the others add to them. */
-__kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const float *dy,
-                                          ulong dy_at, __global const float *x, ulong x_at,
+__kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
+                                          ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const float *y, ulong y_at, __global const float *lse,
                                           ulong lse_at, ulong n, attention_sizes s) {
     float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE], dy_y[TILE];
@@ -154,7 +155,7 @@ __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __glo
     const size_t tiles = (s.length + TILE - 1) / TILE;
     if (TASK >= n * s.heads) return;
     const place p = place_of(TASK * tiles, s);
-    __global const float *q = x + x_at + p.in, *k = q + s.width, *v = k + s.width;
+    __global const stored *q = x + x_at + p.in, *k = q + s.width, *v = k + s.width;
     __global float *dq = dx + dx_at + p.in, *dk = dq + s.width, *dv = dk + s.width;
     dy += dy_at + p.out;
     y += y_at + p.out;

@@ -230,9 +230,10 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 /* A struct by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
 
-/* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used. Nothing happens if the grid is
- * empty. On a CPU work-groups of one work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there
- * is no such file. GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed. */
+/* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used; `bf16/FILE`, `f16/FILE`: built
+ * for operands that lie in 16 bits (stored.clh). Nothing happens if the grid is empty. On a CPU work-groups of one
+ * work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: it
+ * does not compile (the compiler's words go to standard error), or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 

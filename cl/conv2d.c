@@ -93,15 +93,25 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
-/* How many images at once. */
-static size_t chunk_of(const gs_cl *cl, const plan *p, size_t n) {
+/* How many images at once; in 16 bits an even number, so that those that follow begin at a float. */
+static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
+    const gs_cl *cl = gs_cl_of(d);
     size_t budget = (size_t)256 << 20, limit = 65535; /* of a grid's third dimension */
     if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
     size_t images = budget / (largest * sizeof(cl_float));
     if (images == 0) images = 1;
     if (images > limit) images = limit;
+    if (d->precision != GS_PRECISION_F32) images = (images + 1) / 2 * 2;
     return images < n ? images : n;
+}
+
+/* Scratch memory for so many numbers, in 16 bits where the precision says so. */
+static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
+    const bool half = d->precision != GS_PRECISION_F32;
+    GS_TRY(gs_cl_scratch(d, use, half ? gs_cl_parts(count, 2) : count, out));
+    out->half = half;
+    return GS_OK;
 }
 
 /* *out = the planes of n images of a tensor; where gate is not GS_NONE, only of what passes the relu whose y it is */
@@ -112,9 +122,9 @@ static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, g
     grid.groups[2] = n;
     p.gated = gate.base != NULL;
     if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
-    GS_TRY(gs_cl_scratch(d, use, p.lead + n * p.image + p.slack, out));
-    return GS_CL_RUN(d, "conv2d", "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from), GS_ARG(gate),
-                     GS_ARG_STRUCT(p));
+    GS_TRY(scratch_of_stored(d, use, p.lead + n * p.image + p.slack, out));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from),
+                     GS_ARG(gate), GS_ARG_STRUCT(p));
 }
 
 /* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
@@ -162,7 +172,7 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
     const gs_cl_grid grid = {
         {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
         {gs_cl_group(&cl->tiles), 1, 1}};
-    return GS_CL_RUN(d, "conv2d", "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias),
+    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias),
                      GS_ARG_BUFFER(x), GS_ARG(places), GS_ARG_STRUCT(p));
 }
 
@@ -174,7 +184,7 @@ bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                          const gs_conv2d_sizes *s, gs_epilogue e) {
     GS_TRY(
-        gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
+        gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_forward(d, y, x, w, b, n, s);
     if (gs_cl_winograd_pays(d, s)) return gs_cl_winograd_forward(d, y, x, w, b, n, s, &e);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
@@ -193,10 +203,11 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
                        .stride_h = 1,
                        .stride_w = 1,
                        .relu = e.relu};
-    const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
+    const size_t chunk = chunk_of(d, &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
+                           &x_planes));
         GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, times_w));
     }
     return GS_OK;
@@ -207,7 +218,7 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     const size_t of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e.pool),
-                 some = gs_cl_at_once(d, n, of_x, 2 * gs_cl_of(d)->units);
+                 some = gs_cl_at_once(d, n, gs_cl_copied(x, of_x), 2 * gs_cl_of(d)->units);
     for (size_t i = 0; i < n; i += some) {
         gs_epilogue here = e;
         here.index = gs_cl_sample(e.index, i, of_y);
@@ -242,9 +253,9 @@ static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy,
     const size_t groups = grid.groups[2] = gs_cl_parts(n, t.group);
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
-    GS_TRY(GS_CL_RUN(d, "conv2d", "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
-                     GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
-    return gs_cl_conv2d_weights_sum(d, "conv2d", dw, db, part, groups, s, add);
+    GS_TRY(GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_weights", grid, GS_ARG_BUFFER(part),
+                     GS_ARG_BUFFER(dy), GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
+    return gs_cl_conv2d_weights_sum(d, GS_CL_STORED(d, "conv2d"), dw, db, part, groups, s, add);
 }
 
 /* *out = w^T, a row for each phase of each input channel */
@@ -252,8 +263,8 @@ static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, c
                              int columns, gs_mem *out) {
     gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, "conv2d", "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w),
+    GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w),
                      GS_ARG(s->out_c), GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w),
                      GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
 }
@@ -273,7 +284,7 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
                                   {&w, gs_conv2d_w(s), false},
                                   {&dy, y_count, false},
                                   {&e.y, y_count, true}};
-    GS_TRY(gs_cl_rounded(d, n > 0 ? 4 : 0, read));
+    GS_TRY(gs_cl_halves(d, n > 0 ? 4 : 0, read));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
@@ -295,12 +306,14 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     back.rows = (s->in_h - 1 + s->pad_h) / s->stride_h - back.first_row + 1;
     back.columns = (s->in_w - 1 + s->pad_w) / s->stride_w - back.first_column + 1;
     if (dx.base) GS_TRY(transpose_w(d, w, s, &p, back.m, back.k, &w_t));
-    const size_t chunk = chunk_of(gs_cl_of(d), &p, n);
+    const size_t chunk = chunk_of(d, &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        const gs_mem gate = e.relu ? gs_at(e.y, first * p.y_size) : GS_NONE;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_at(x, first * p.x_size), GS_NONE, images, p.x, &x_planes));
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_at(dy, first * p.y_size), gate, images, p.dy, &dy_planes));
+        const gs_mem gate = e.relu ? gs_cl_sample(e.y, first, p.y_size) : GS_NONE;
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
+                           &x_planes));
+        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_cl_sample(dy, first, p.y_size), gate, images, p.dy,
+                           &dy_planes));
         GS_TRY(weights_gradient(d, dw, db, dy_planes, x_planes, x_places, images, s, &p, add || first > 0));
         if (dx.base)
             GS_TRY(

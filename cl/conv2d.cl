@@ -49,8 +49,9 @@ static __global float *result_row(__global float *y, ulong image, int m, int r, 
 }
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
-conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_at, __global const float *bias,
-               ulong bias_at, __global const float *x, __global const int *place, ulong place_at, product p) {
+conv2d_product(__global float *y, ulong y_at, __global const stored *w, ulong w_at,
+               __global const float *bias, ulong bias_at, __global const stored *x, __global const int *place,
+               ulong place_at, product p) {
     __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
     __local int position[GS_TILE];
     const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, positions = p.rows * p.columns;
@@ -65,8 +66,8 @@ conv2d_product(__global float *y, ulong y_at, __global const float *w, ulong w_a
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     float sum[EACH][EACH] = {{0}};
-#define W_AT(row, at) w[(size_t)(row)*p.k + (at)]
-#define X_AT(at, column) x[place[at] + position[(column)-n0]]
+#define W_AT(row, at) number(w[(size_t)(row)*p.k + (at)])
+#define X_AT(at, column) number(x[place[at] + position[(column)-n0]])
     TILE_PRODUCT(sum, a, b, m0, n0, p.m, positions, 0, p.k, W_AT, true, X_AT, false)
 #undef X_AT
     for (int i = 0; i < EACH; i++)
@@ -93,7 +94,7 @@ typedef struct weights {
 /* part[group][o][q] = sum over the group's images and over positions of dy[o][position] x[q][position] */
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
-conv2d_weights(__global float *part, __global const float *dy, __global const float *x,
+conv2d_weights(__global float *part, __global const stored *dy, __global const stored *x,
                __global const int *place, ulong place_at, weights p) {
     __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
     const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE;
@@ -101,9 +102,9 @@ conv2d_weights(__global float *part, __global const float *dy, __global const fl
     place += place_at;
     float sum[EACH][EACH] = {{0}};
     for (ulong image = group * p.group; image < last; image++) {
-        __global const float *dy_image = dy + p.lead + image * p.dy_image, *x_image = x + image * p.x_image;
-#define DY_AT(row, at) dy_image[(row)*p.plane + (at)]
-#define X_AT(at, column) x_image[place[column] + (at)]
+        __global const stored *dy_image = dy + p.lead + image * p.dy_image, *x_image = x + image * p.x_image;
+#define DY_AT(row, at) number(dy_image[(row)*p.plane + (at)])
+#define X_AT(at, column) number(x_image[place[column] + (at)])
         TILE_PRODUCT(sum, a, b, m0, n0, p.m, p.n, 0, p.positions, DY_AT, true, X_AT, true)
 #undef X_AT
     }

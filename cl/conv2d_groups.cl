@@ -1,3 +1,4 @@
+#include "stored.clh"
 #include "conv2d_sum.clh"
 
 /* Convolution with groups, depthwise included, and with dilation: straight from the formulas, no matrix and no copy.
@@ -40,19 +41,19 @@ static float sum_of(vec v) {
 #endif
 
 /* row[at], row[at + step], ..., 0 outside of its `count` numbers */
-static vec pixels(__global const float *row, int at, int step, int count) {
-    if (step == 1 && at >= 0 && at + GS_VECTOR <= count) return load(row + at);
+static vec pixels(__global const stored *row, int at, int step, int count) {
+    if (step == 1 && at >= 0 && at + GS_VECTOR <= count) return load_stored(row + at);
     float lane[GS_VECTOR];
-    for (int k = 0; k < GS_VECTOR; k++, at += step) lane[k] = at >= 0 && at < count ? row[at] : 0;
+    for (int k = 0; k < GS_VECTOR; k++, at += step) lane[k] = at >= 0 && at < count ? number(row[at]) : 0;
     return of_lanes(lane);
 }
 
 /* The other way round: row[at / step], row[(at + 1) / step], ..., 0 where that leaves a rest */
-static vec spread(__global const float *row, int at, int step, int count) {
+static vec spread(__global const stored *row, int at, int step, int count) {
     if (step == 1) return pixels(row, at, 1, count);
     float lane[GS_VECTOR];
     for (int k = 0; k < GS_VECTOR; k++, at++)
-        lane[k] = at >= 0 && rest(at, step) == 0 && at / step < count ? row[at / step] : 0;
+        lane[k] = at >= 0 && rest(at, step) == 0 && at / step < count ? number(row[at / step]) : 0;
     return of_lanes(lane);
 }
 
@@ -85,15 +86,15 @@ static place place_of(size_t number, int groups, int channels, const int block) 
 
 /* ---- forward ---- */
 
-static void forward(const int block, size_t number, int lane, int row, int rows, __global float *y,
-                    __global const float *x, __global const float *w, __global const float *b, int has_bias,
+static void forward(const int block, size_t unit, int lane, int row, int rows, __global float *y,
+                    __global const stored *x, __global const stored *w, __global const float *b, int has_bias,
                     conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
-    const place p = place_of(number, s.groups, out_c, block);
+    const place p = place_of(unit, s.groups, out_c, block);
     const size_t first_o = (size_t)p.group * out_c;
     x += (p.image * s.in_c + (size_t)p.group * in_c) * s.in_h * s.in_w;
     y += (p.image * s.out_c + first_o + p.first) * s.out_h * s.out_w;
-    __global const float *own_w[MOST];
+    __global const stored *own_w[MOST];
     for (int j = 0; j < block; j++) own_w[j] = w + (first_o + min(p.first + j, p.last)) * in_c * places;
     for (int r = row; r < s.out_h; r += rows)
         for (int o = lane * GS_VECTOR; o < s.out_w; o += GS_LANES * GS_VECTOR) {
@@ -103,12 +104,12 @@ static void forward(const int block, size_t number, int lane, int row, int rows,
                 for (int u = 0; u < s.kernel_h; u++) {
                     const int h = r * s.stride_h + u * s.dilation_h - s.pad_h;
                     if (h < 0 || h >= s.in_h) continue;
-                    __global const float *from = x + ((size_t)c * s.in_h + h) * s.in_w;
+                    __global const stored *from = x + ((size_t)c * s.in_h + h) * s.in_w;
                     for (int v = 0; v < s.kernel_w; v++) {
                         const vec pixel =
                             pixels(from, o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
                         const size_t k = (size_t)c * places + u * s.kernel_w + v;
-                        for (int j = 0; j < block; j++) sum[j] += own_w[j][k] * pixel;
+                        for (int j = 0; j < block; j++) sum[j] += number(own_w[j][k]) * pixel;
                     }
                 }
             for (int j = 0; j < block && p.first + j <= p.last; j++)
@@ -118,8 +119,8 @@ static void forward(const int block, size_t number, int lane, int row, int rows,
 
 /* work-item: gs_cl_planes */
 #define FORWARD(name, block)                                                                                 \
-    __kernel GS_OF_VECTORS void name(__global float *y, ulong y_at, __global const float *x, ulong x_at,     \
-                                     __global const float *w, ulong w_at, __global const float *b,           \
+    __kernel GS_OF_VECTORS void name(__global float *y, ulong y_at, __global const stored *x, ulong x_at,    \
+                                     __global const stored *w, ulong w_at, __global const float *b,          \
                                      ulong b_at, int has_bias, ulong planes, conv2d_sizes s) {               \
         if (GS_PLANE >= planes) return;                                                                      \
         forward(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, y + y_at, x + x_at, w + w_at, b + b_at,       \
@@ -130,10 +131,10 @@ FORWARD(conv2d_groups_forward_4, 4)
 
 /* ---- backward ---- */
 
-static void gradient(const int block, size_t number, int lane, int row, int rows, __global float *dx,
-                     __global const float *dy, __global const float *w, conv2d_sizes s) {
+static void gradient(const int block, size_t unit, int lane, int row, int rows, __global float *dx,
+                     __global const stored *dy, __global const stored *w, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
-    const place p = place_of(number, s.groups, in_c, block);
+    const place p = place_of(unit, s.groups, in_c, block);
     const size_t first_o = (size_t)p.group * out_c;
     dx += (p.image * s.in_c + (size_t)p.group * in_c + p.first) * s.in_h * s.in_w;
     dy += (p.image * s.out_c + first_o) * s.out_h * s.out_w;
@@ -146,12 +147,12 @@ static void gradient(const int block, size_t number, int lane, int row, int rows
                 for (int u = 0; u < s.kernel_h; u++) {
                     const int down = h + s.pad_h - u * s.dilation_h;
                     if (down < 0 || rest(down, s.stride_h) != 0 || down / s.stride_h >= s.out_h) continue;
-                    __global const float *from = dy + ((size_t)o * s.out_h + down / s.stride_h) * s.out_w;
+                    __global const stored *from = dy + ((size_t)o * s.out_h + down / s.stride_h) * s.out_w;
                     for (int v = 0; v < s.kernel_w; v++) {
                         const vec g = spread(from, q + s.pad_w - v * s.dilation_w, s.stride_w, s.out_w);
                         for (int j = 0; j < block; j++) {
                             const size_t c = (size_t)o * in_c + min(p.first + j, p.last);
-                            sum[j] += w[c * places + u * s.kernel_w + v] * g;
+                            sum[j] += number(w[c * places + u * s.kernel_w + v]) * g;
                         }
                     }
                 }
@@ -162,8 +163,9 @@ static void gradient(const int block, size_t number, int lane, int row, int rows
 
 /* work-item: gs_cl_planes */
 #define GRADIENT(name, block)                                                                                \
-    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at, \
-                                     __global const float *w, ulong w_at, ulong planes, conv2d_sizes s) {    \
+    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const stored *dy,             \
+                                     ulong dy_at, __global const stored *w, ulong w_at, ulong planes,        \
+                                     conv2d_sizes s) {                                                       \
         if (GS_PLANE >= planes) return;                                                                      \
         gradient(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, dx + dx_at, dy + dy_at, w + w_at, s);        \
     }
@@ -172,12 +174,12 @@ GRADIENT(conv2d_groups_dx_4, 4)
 
 /* part[some rows of dy][o][k] = their part of dw[o][k], k = (c, u, v), or of db[o] in a column behind those, for a
  * block of o. Part t of the rows, which are those of all images, one image after the other. */
-static void weights(const int block, size_t number, __global float *part, __global const float *dy,
-                    __global const float *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
+static void weights(const int block, size_t unit, __global float *part, __global const stored *dy,
+                    __global const stored *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
-    const int k = (int)(number % columns), c = k / places, u = rest(k / s.kernel_w, s.kernel_h),
+    const int k = (int)(unit % columns), c = k / places, u = rest(k / s.kernel_w, s.kernel_h),
               v = rest(k, s.kernel_w);
-    const place p = place_of(quotient(number, columns), s.groups, out_c, block); /* its image is the part */
+    const place p = place_of(quotient(unit, columns), s.groups, out_c, block); /* its image is the part */
     const size_t t = p.image, first_o = (size_t)p.group * out_c;
     vec sum[MOST];
     for (int j = 0; j < block; j++) sum[j] = 0;
@@ -185,7 +187,7 @@ static void weights(const int block, size_t number, __global float *part, __glob
         const size_t image = quotient(row, s.out_h);
         const int r = (int)(row % s.out_h), h = r * s.stride_h + u * s.dilation_h - s.pad_h;
         if (c < in_c && (h < 0 || h >= s.in_h)) continue;
-        __global const float *from = x, *of[MOST];
+        __global const stored *from = x, *of[MOST];
         if (c < in_c) from += ((image * s.in_c + (size_t)p.group * in_c + c) * s.in_h + h) * s.in_w;
         for (int j = 0; j < block; j++)
             of[j] = dy + ((image * s.out_c + first_o + min(p.first + j, p.last)) * s.out_h + r) * s.out_w;
@@ -202,8 +204,8 @@ static void weights(const int block, size_t number, __global float *part, __glob
 
 /* work-item ((part, block of o), k) */
 #define WEIGHTS(name, block)                                                                                 \
-    __kernel GS_OF_VECTORS void name(__global float *part, __global const float *dy, ulong dy_at,            \
-                                     __global const float *x, ulong x_at, int columns, ulong parts,          \
+    __kernel GS_OF_VECTORS void name(__global float *part, __global const stored *dy, ulong dy_at,           \
+                                     __global const stored *x, ulong x_at, int columns, ulong parts,         \
                                      ulong rows, conv2d_sizes s) {                                           \
         const int channels = s.out_c / s.groups, blocks = (channels + block - 1) / block;                    \
         if (get_global_id(0) >= parts * s.groups * blocks * columns) return;                                 \

@@ -121,7 +121,7 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, "conv2d_rows", "conv2d_rows_forward", groups, n, GS_ARG(y),
+    return GS_CL_RUN_TASKS(d, GS_CL_STORED(d, "conv2d_rows"), "conv2d_rows_forward", groups, n, GS_ARG(y),
                            GS_ARG(r.pool ? e->index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
                            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
@@ -163,8 +163,10 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     if ((size_t)r.samples > r.group) r.samples = (int)r.group;
     r.memory = (size_t)r.samples * of_sample + of_all;
     const size_t tasks = gs_cl_parts(n, r.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e->pool);
+    const char *file = GS_CL_STORED(d, "conv2d_rows");
+    const size_t copied = gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y) + gs_cl_copied(e->y, of_y);
     /* whole tasks, so that the sums are the same ones */
-    const size_t images = gs_cl_at_once(d, n, of_x + of_y, gs_cl_of(d)->units * r.group),
+    const size_t images = gs_cl_at_once(d, n, copied, gs_cl_of(d)->units * r.group),
                  some = images < n ? (images / r.group + 1) / 2 * 2 : tasks;
     GS_TRY(find_groups(d, &r, some, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
@@ -182,12 +184,12 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                       {&dy_here, here * of_y, false},
                                       {&y_here, here * of_y, true}};
         r.images = here;
-        GS_TRY(gs_cl_rounded(d, 4, read));
+        GS_TRY(gs_cl_halves(d, 4, read));
         GS_TRY(GS_CL_RUN_TASKS(
-            d, "conv2d_rows", "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
+            d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
             GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(r.relu ? y_here : dy_here),
             GS_ARG(r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here), GS_ARG(x_here), GS_ARG(w_here),
             GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     }
-    return gs_cl_conv2d_weights_sum(d, "conv2d_rows", dw, db, part, tasks, s, add);
+    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, tasks, s, add);
 }

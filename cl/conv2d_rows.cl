@@ -26,12 +26,13 @@ typedef struct product {
 
 /* to[tile][k][i] = w(row tile high + i, k), with the row's bias before its first k, so that a tile is read in one
  * stream; rows beyond the last are the last again. row: where in w each row begins. */
-static void pack(__global float *to, __global const float *w, __global const int *row, product p, int high) {
+static void pack(__global float *to, __global const stored *w, __global const int *row, product p, int high) {
     for (int first = 0; first < p.rows; first += high, to += high * (p.depth + 1))
         for (int i = 0; i < high; i++) {
             const int from = min(first + i, p.rows - 1);
             to[i] = p.bias ? p.bias[from] : 0;
-            for (int k = 0; k < p.depth; k++) to[(k + 1) * high + i] = w[row[from] + p.place[2 * k + 1]];
+            for (int k = 0; k < p.depth; k++)
+                to[(k + 1) * high + i] = number(w[row[from] + p.place[2 * k + 1]]);
         }
 }
 
@@ -92,8 +93,8 @@ static void pool_image(__global float *y, __global int *index, __global const fl
 }
 
 /* A task is an image. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
-GS_ONCE void forward_images(__global float *y, __global int *index, __global const float *x,
-                            __global const float *w, __global const float *bias, __global float *scratch,
+GS_ONCE void forward_images(__global float *y, __global int *index, __global const stored *x,
+                            __global const stored *w, __global const float *bias, __global float *scratch,
                             __global const int *table, conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
     const int depth = s.in_c * s.kernel_h * s.kernel_w;
@@ -122,8 +123,8 @@ GS_ONCE void forward_images(__global float *y, __global int *index, __global con
 }
 
 __kernel GS_OF_VECTORS void conv2d_rows_forward(__global float *y, ulong y_at, __global int *index,
-                                                ulong index_at, __global const float *x, ulong x_at,
-                                                __global const float *w, ulong w_at,
+                                                ulong index_at, __global const stored *x, ulong x_at,
+                                                __global const stored *w, ulong w_at,
                                                 __global const float *bias, ulong bias_at,
                                                 __global float *scratch, __global const int *table,
                                                 conv_rows s, GS_TASKS) {
@@ -182,31 +183,31 @@ static float sum_of(__global const float *from, int count) {
 }
 
 /* Copy a plane of dy, without what a relu after y holds back. */
-static void copy_plane(__global float *to, __global const float *dy, __global const float *relu_y,
+static void copy_plane(__global float *to, __global const stored *dy, __global const stored *relu_y,
                        conv_rows s) {
     const int positions = s.out_h * s.out_w;
     int i = 0;
     for (; i + GS_VECTOR <= positions; i += GS_VECTOR) {
-        const vec value = load(dy + i);
-        store(s.relu ? (load(relu_y + i) > 0 ? value : 0) : value, to + i);
+        const vec value = load_stored(dy + i);
+        store(s.relu ? (passes_stored(relu_y + i) ? value : 0) : value, to + i);
     }
-    for (; i < positions; i++) to[i] = s.relu && !(relu_y[i] > 0) ? 0 : dy[i];
+    for (; i < positions; i++) to[i] = s.relu && !passes(relu_y[i]) ? 0 : number(dy[i]);
 }
 
 /* The same from pooled dy: each element goes to its index, and all else is 0. Only `room` elements of dy may be read,
  * so short rows may be left at the end of the image's last plane that no vector fits. The vectors of short rows extend
  * beyond the plane, where there must be zeros. */
-static void spread_plane(__global float *to, __global const float *dy, __global const float *relu_y,
+static void spread_plane(__global float *to, __global const stored *dy, __global const stored *relu_y,
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
     backward_2x2(to, dy, relu_y, index, rows, h, w);
     if (w >= GS_VECTOR) return;
     clear(to + 4 * w * rows, 4 * w * (h - rows) + 2 * GS_VECTOR);
-    for (int i = rows * w; i < h * w; i++) to[index[i]] = relu_y[i] > 0 ? dy[i] : 0;
+    for (int i = rows * w; i < h * w; i++) to[index[i]] = passes(relu_y[i]) ? number(dy[i]) : 0;
 }
 
 /* Put one image of dy between its margins of zeros; add its sums to db, of which there is one every db_row floats. */
-static void copy_dy(__global float *to, __global const float *dy, __global const float *relu_y,
+static void copy_dy(__global float *to, __global const stored *dy, __global const stored *relu_y,
                     __global const int *index, __global float *db, size_t db_row, conv_rows s) {
     const int positions = s.out_h * s.out_w, plane = s.pool ? positions / 4 : positions;
     to += s.margin;
@@ -244,7 +245,7 @@ static int packed_size(product p) {
     return (p.rows + GS_ROWS_LOW - 1) / GS_ROWS_LOW * GS_ROWS_LOW * (p.depth + 1);
 }
 
-static void pack_phases(__global float *to, __global const float *w, __global const int *row, conv_rows s) {
+static void pack_phases(__global float *to, __global const stored *w, __global const int *row, conv_rows s) {
     __global const int *place = row + s.in_c * s.kernel_w;
     for (int number = 0; number < s.stride_h; number++) {
         product p = find_product(number, find_phase(number, s), s);
@@ -271,10 +272,10 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
 
 /* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up;
  * and dx. */
-GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
-                             __global const float *relu_y, __global const int *index, __global const float *x,
-                             __global const float *w, __global float *scratch, __global const int *table,
-                             conv_rows s, GS_TASKS) {
+GS_ONCE void backward_images(__global float *dx, __global float *part, __global const stored *dy,
+                             __global const stored *relu_y, __global const int *index,
+                             __global const stored *x, __global const stored *w, __global float *scratch,
+                             __global const int *table, conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w,
                  out = (size_t)s.out_c * s.out_h * s.out_w / (s.pool ? 4 : 1); /* of dy */
     const size_t depth = (size_t)s.in_c * s.kernel_h * s.kernel_w, dw_row = depth + s.bias;
@@ -306,13 +307,12 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
     }
 }
 
-__kernel GS_OF_VECTORS void conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part,
-                                                 ulong part_at, __global const float *dy, ulong dy_at,
-                                                 __global const float *relu_y, ulong relu_y_at,
-                                                 __global const int *index, ulong index_at,
-                                                 __global const float *x, ulong x_at, __global const float *w,
-                                                 ulong w_at, __global float *scratch,
-                                                 __global const int *table, conv_rows s, GS_TASKS) {
+__kernel GS_OF_VECTORS void
+conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part, ulong part_at,
+                     __global const stored *dy, ulong dy_at, __global const stored *relu_y, ulong relu_y_at,
+                     __global const int *index, ulong index_at, __global const stored *x, ulong x_at,
+                     __global const stored *w, ulong w_at, __global float *scratch, __global const int *table,
+                     conv_rows s, GS_TASKS) {
     backward_images(dx + dx_at, part + part_at, dy + dy_at, relu_y + relu_y_at, index + index_at, x + x_at,
                     w + w_at, scratch + get_group_id(0) * s.memory, table, s, next, first, tasks);
 }

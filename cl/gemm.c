@@ -16,7 +16,7 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
            down = gs_cl_parts(s->m, (size_t)cl->tiles.tile), slices = gs_cl_parts(ENOUGH, across * down);
     if (slices > s->k / SHORTEST) slices = s->k / SHORTEST;
     gs_cl_grid grid = {{across, down, slices}, {gs_cl_group(&cl->tiles), 1, 1}};
-    const char *file = gs_cl_products_file(d, a, "gemm");
+    const char *file = GS_CL_STORED(d, "gemm");
     if (slices <= 1) {
         grid.groups[2] = 1;
         return GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
@@ -72,8 +72,8 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
     const gs_cl_grid grid = {{gs_cl_parts(s->k, GS_PACK), down, 1}, {1, 1, 1}};
-    GS_TRY(GS_CL_RUN(d, gs_cl_products_file(d, *a, "gemm"), "gemm_pack", grid, GS_ARG(to), GS_ARG(*a),
-                     GS_ARG_STRUCT(*s)));
+    GS_TRY(
+        GS_CL_RUN(d, GS_CL_STORED(d, "gemm"), "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
     *a = to;
     return GS_OK;
 }
@@ -82,7 +82,7 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
     const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
-    const char *file = gs_cl_products_file(d, p.b, "gemm");
+    const char *file = GS_CL_STORED(d, "gemm");
     const size_t p_size = packed_size(cl, &p.s, p_cut), size = p_size + packed_size(cl, &q.s, q_cut);
     if (size > 0) {
         gs_mem tiles;

@@ -3,8 +3,7 @@
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                int out, const gs_epilogue *then) {
     size_t k = (size_t)in, m = (size_t)out;
-    if (d->precision != GS_PRECISION_F32)
-        GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
+    GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
     return gs_cl_gemm(d, y, x, w, b,
                       (gs_cl_gemm_sizes){.m = n,
                                          .n = m,
@@ -30,10 +29,9 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     if (!relu && !has_db) return GS_OK;
     /* a kernel's buffers must exist; those that are not there are not touched */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
-    return GS_CL_RUN(d, gs_cl_products_file(d, from, "linear"), "linear_db", grid,
-                     GS_ARG(has_db ? db : passed), GS_ARG(from), GS_ARG(n), GS_ARG(out),
-                     GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed), GS_ARG(relu), GS_ARG((int)has_db),
-                     GS_ARG((int)add));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, GS_ARG(has_db ? db : passed),
+                     GS_ARG(from), GS_ARG(n), GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed),
+                     GS_ARG(relu), GS_ARG((int)has_db), GS_ARG((int)add));
 }
 
 /* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */

@@ -104,13 +104,29 @@ static gs_status kernel_folder(char *folder, size_t size) {
 
 /* ---- programs and kernels ---- */
 
+/* What a variant of a file defines: those of stored.clh are named bf16/FILE and f16/FILE. */
+static const char *variant_of(const char **file) {
+    static const struct {
+        const char *before, *defines;
+    } variants[] = {{"bf16/", "#define STORED_BF16\n"}, {"f16/", "#define STORED_F16\n"}};
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        const size_t length = strlen(variants[i].before);
+        if (strncmp(*file, variants[i].before, length) != 0) continue;
+        *file += length;
+        return variants[i].defines;
+    }
+    return "";
+}
+
 static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     char folder[4096], name[100];
     GS_TRY(kernel_folder(folder, sizeof folder));
+    const char *defines = variant_of(&file);
     snprintf(name, sizeof name, "%s.cl", file);
     char *bytes = NULL;
     size_t size;
     text source = {.to = open_memstream(&bytes, &size)};
+    if (source.to) fputs(defines, source.to);
     gs_status st = source.to ? append_file(&source, folder, name, 0) : GS_OK;
     if (st == GS_OK && (!source.to || fflush(source.to) != 0 || ferror(source.to)))
         st = gs_fail(GS_E_MEMORY, "no memory for the source of the kernels in %s", name);
@@ -124,9 +140,12 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
 static const char *program_of(const char *file) {
     static const struct {
         const char *file, *program;
-    } together[] = {{"data", "training"},   {"gemm", "training"}, {"linear", "training"},
-                    {"memory", "training"}, {"sgd", "training"},  {"softmax_cross_entropy", "training"},
-                    {"stats", "training"}};
+    } together[] = {{"data", "training"},          {"gemm", "training"},
+                    {"linear", "training"},        {"memory", "training"},
+                    {"sgd", "training"},           {"softmax_cross_entropy", "training"},
+                    {"stats", "training"},         {"bf16/gemm", "bf16/products"},
+                    {"f16/gemm", "f16/products"},  {"bf16/linear", "bf16/products"},
+                    {"f16/linear", "f16/products"}};
     for (size_t i = 0; i < sizeof together / sizeof *together; i++)
         if (strcmp(file, together[i].file) == 0) return together[i].program;
     return file;

@@ -1,85 +1,54 @@
 #include "elementwise.clh"
-#include "half.clh"
+#include "stored.clh"
 
-/* y[i] = x[i], rounded */
-GS_UNARY_OF(round_to_bf16, round_bf16)
-GS_UNARY_OF(round_to_f16, round_f16)
+/* Between f32 and 16 bits, in the variants bf16/round16 and f16/round16. */
 
-/* Where x is the y of a relu, and 0: -0, whose products are the same. So a positive number that is rounded to 0 is told
- * from 0. */
-static hvec marked(hvec narrow, vec x, int relu) {
 #if GS_VECTOR == 1
-    return relu && x == 0 ? (ushort)0x8000 : narrow;
+#define load_first_halves(from, count) load_halves(from)
+#define store_first_halves(v, to, count) store_halves(v, to)
 #else
-    const ivec zero = relu ? (x == 0) & 0x8000 : (ivec)0;
-    return narrow | convert_hvec(zero);
+static hvec load_first_halves(__global const ushort *from, size_t count) {
+    ushort part[GS_VECTOR] = {0};
+    for (size_t j = 0; j < count && j < GS_VECTOR; j++) part[j] = from[j];
+    return GS_PASTE(vload, GS_VECTOR)(0, part);
+}
+static void store_first_halves(hvec v, __global ushort *to, size_t count) {
+    ushort part[GS_VECTOR];
+    GS_PASTE(vstore, GS_VECTOR)(v, 0, part);
+    for (size_t j = 0; j < count && j < GS_VECTOR; j++) to[j] = part[j];
+}
 #endif
+
+/* Where x is the y of a relu, -0 for 0, whose products are the same: so a positive number that is rounded to 0 is told
+ * from 0. */
+static hvec narrowed_or_marked(vec x, int relu) {
+    return narrowed(relu ? (x == 0 ? (vec)-0.0f : x) : x);
 }
 
 /* to[i] = the 16 bits of x[i], rounded */
-#define NARROW(name, narrow)                                                                                 \
-    __kernel GS_OF_VECTORS void name(__global ushort *to, ulong to_at, __global const float *x, ulong x_at,  \
-                                     ulong count, int relu) {                                                \
-        to += to_at;                                                                                         \
-        x += x_at;                                                                                           \
-        const size_t i = GS_FIRST;                                                                           \
-        if (i + GS_VECTOR <= count)                                                                          \
-            store_halves(marked(narrow(load(x + i)), load(x + i), relu), to + i);                            \
-        else if (i < count) {                                                                                \
-            const vec rest = load_first(x + i, count - i);                                                   \
-            store_first_halves(marked(narrow(rest), rest, relu), to + i, count - i);                         \
-        }                                                                                                    \
-    }
-NARROW(narrow_to_bf16, narrow_bf16)
-NARROW(narrow_to_f16, narrow_f16)
-
-/* y[i] = f(16 bits) */
-#define WIDEN(name, f)                                                                                       \
-    __kernel GS_OF_VECTORS void name(__global float *y, ulong y_at, __global const ushort *from,             \
-                                     ulong from_at, ulong count) {                                           \
-        y += y_at;                                                                                           \
-        from += from_at;                                                                                     \
-        const size_t i = GS_FIRST;                                                                           \
-        if (i + GS_VECTOR <= count)                                                                          \
-            store(f(load_halves(from + i)), y + i);                                                          \
-        else if (i < count)                                                                                  \
-            store_first(f(load_first_halves(from + i, count - i)), y + i, (int)(count - i));                 \
-    }
-WIDEN(widen_bf16, widened_bf16)
-WIDEN(widen_f16, widened_f16)
-
-/* 1 where y > 0 passes dy, and was not -0 */
-static vec passes(hvec y, ushort infinity) {
-#if GS_VECTOR == 1
-    return y <= infinity ? 1.0f : 0.0f;
-#else
-    return convert_ivec(y) <= (int)infinity ? (vec)1 : (vec)0;
-#endif
+__kernel GS_OF_VECTORS void narrow(__global ushort *to, ulong to_at, __global const float *x, ulong x_at,
+                                   ulong count, int relu) {
+    const size_t i = GS_FIRST;
+    to += to_at;
+    x += x_at;
+    if (i + GS_VECTOR <= count)
+        store_halves(narrowed_or_marked(load(x + i), relu), to + i);
+    else if (i < count)
+        store_first_halves(narrowed_or_marked(load_first(x + i, count - i), relu), to + i, count - i);
 }
-static vec passes_of_bf16(hvec y) {
-    return passes(y, 0x7f80);
-}
-static vec passes_of_f16(hvec y) {
-    return passes(y, 0x7c00);
-}
-WIDEN(passes_bf16, passes_of_bf16)
-WIDEN(passes_f16, passes_of_f16)
 
-/* dx[i] = dy[i] where y passes it, else 0 */
-#define PASS(name, passes)                                                                                   \
-    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at, \
-                                     __global const ushort *y, ulong y_at, ulong count) {                    \
-        dx += dx_at;                                                                                         \
-        dy += dy_at;                                                                                         \
-        y += y_at;                                                                                           \
-        const size_t i = GS_FIRST;                                                                           \
-        if (i + GS_VECTOR <= count)                                                                          \
-            store(passes(load_halves(y + i)) > 0 ? load(dy + i) : (vec)0, dx + i);                           \
-        else if (i < count) {                                                                                \
-            const vec rest = load_first(dy + i, count - i);                                                  \
-            store_first(passes(load_first_halves(y + i, count - i)) > 0 ? rest : (vec)0, dx + i,             \
-                        (int)(count - i));                                                                   \
-        }                                                                                                    \
+/* dx[i] = dy[i] where the relu with this y passes it, else 0 */
+__kernel GS_OF_VECTORS void pass(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+                                 __global const ushort *y, ulong y_at, ulong count) {
+    const size_t i = GS_FIRST;
+    dx += dx_at;
+    dy += dy_at;
+    y += y_at;
+    if (i + GS_VECTOR <= count) {
+        store(passes_stored(y + i) ? load(dy + i) : 0, dx + i);
+    } else if (i < count) {
+        const vec rest = load_first(dy + i, count - i);
+        const hvec gate = load_first_halves(y + i, count - i);
+        store_first(convert_ivec(gate) <= STORED_INFINITY ? rest : 0, dx + i, (int)(count - i));
     }
-PASS(pass_by_bf16, passes_of_bf16)
-PASS(pass_by_f16, passes_of_f16)
+}

@@ -85,7 +85,7 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
     gs_cl_grid grid = gs_cl_items((size_t)lanes, CHANNELS);
     grid.groups[1] = (size_t)depth;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)PLACES * (size_t)lanes * (size_t)depth, u));
-    return GS_CL_RUN(d, "winograd", "winograd_kernels", grid, GS_ARG_BUFFER(*u), GS_ARG(w),
+    return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), GS_ARG(w),
                      GS_ARG(turned ? 9 : of_out), GS_ARG(turned ? of_out : 9), GS_ARG((int)turned),
                      GS_ARG(lanes));
 }
@@ -97,8 +97,8 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
     GS_TRY(find_groups(d, &t, t.images, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, "winograd", "winograd_forward", groups, t.images, GS_ARG(y), GS_ARG(x),
-                           GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
+    return GS_CL_RUN_TASKS(d, GS_CL_STORED(d, "winograd"), "winograd_forward", groups, t.images, GS_ARG(y),
+                           GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
                            GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t));
 }
 
@@ -119,7 +119,7 @@ gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     for (size_t first = 0; first < n; first += some) {
         const size_t at = first * (out / 4);
         t.images = n - first < some ? n - first : some;
-        GS_TRY(convolve(d, unpooled, gs_at(x, first * in), u, b, t));
+        GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t));
         GS_TRY(gs_cl_max_pool2d_forward(d, gs_at(y, at), gs_at(e->index, at), unpooled, t.images, e->pool));
     }
     return GS_OK;
@@ -138,15 +138,17 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     if (t.has_dx)
         t.memory += pixels_of(&t) * (size_t)t.in_c + matrices(t.band * t.columns, t.in_c) +
                     matrices(t.band * t.columns, t.out_c);
+    const char *file = GS_CL_STORED(d, "winograd");
     const size_t tasks = gs_cl_parts(n, t.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, NULL);
     /* whole tasks, so that the sums are the same ones */
-    const size_t images = gs_cl_at_once(d, n, of_x + of_y, gs_cl_of(d)->units * t.group),
+    const size_t images = gs_cl_at_once(d, n, gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y),
+                                        gs_cl_of(d)->units * t.group),
                  some = images < n ? (images / t.group + 1) / 2 * 2 : tasks;
     GS_TRY(find_groups(d, &t, some, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));
-    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&w, gs_conv2d_w(s), false}));
+    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&w, gs_conv2d_w(s), false}));
     if (t.has_dx) GS_TRY(find_kernels(d, w, &t, true, &u));
     for (size_t task = 0; task < tasks; task += some) {
         const size_t first = task * t.group, here = n - first < some * t.group ? n - first : some * t.group;
@@ -154,12 +156,12 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
         const gs_mem dx_here = t.has_dx ? gs_cl_sample(dx, first, of_x) : dw,
                      part_here = gs_at(part, task * 9 * pairs);
         t.images = here;
-        GS_TRY(gs_cl_rounded(
+        GS_TRY(gs_cl_halves(
             d, 2, (gs_cl_operand[]){{&x_here, here * of_x, false}, {&dy_here, here * of_y, false}}));
-        GS_TRY(GS_CL_RUN_TASKS(d, "winograd", "winograd_backward", groups, gs_cl_parts(here, t.group),
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group),
                                GS_ARG(dx_here), GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(x_here),
                                GS_ARG_BUFFER(u), GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
                                GS_ARG_STRUCT(t)));
     }
-    return gs_cl_conv2d_weights_sum(d, "winograd", dw, GS_NONE, part, tasks, s, add);
+    return gs_cl_conv2d_weights_sum(d, file, dw, GS_NONE, part, tasks, s, add);
 }

@@ -1,3 +1,4 @@
+#include "stored.clh"
 #include "conv2d_sum.clh"
 #include "turn.clh"
 
@@ -55,7 +56,7 @@ static void clear(__global float *from, __global float *end) {
 /* ---- channels side by side ---- */
 
 /* place: of each pixel of an image, its number in `beside`. The last square overlaps the one before. */
-GS_ONCE void put_beside(__global float *to, __global const float *from, __global const int *place,
+GS_ONCE void put_beside(__global float *to, __global const stored *from, __global const int *place,
                         int channels, winograd s) {
     const int plane = s.h * s.w;
     for (int c = 0; c < channels; c += GS_VECTOR, from += GS_VECTOR * plane, to += GS_VECTOR * pixels_of(s))
@@ -63,7 +64,7 @@ GS_ONCE void put_beside(__global float *to, __global const float *from, __global
             const int first = min(p, plane - GS_VECTOR);
             vec square[GS_VECTOR];
 #pragma unroll
-            for (int i = 0; i < GS_VECTOR; i++) square[i] = load(from + i * plane + first);
+            for (int i = 0; i < GS_VECTOR; i++) square[i] = load_stored(from + i * plane + first);
             turn(square);
 #pragma unroll
             for (int i = 0; i < GS_VECTOR; i++) store(square[i], to + place[first + i] * GS_VECTOR);
@@ -197,7 +198,7 @@ static void dy_to_places(__global float *n, size_t matrix, __global const float 
 
 /* Of the kernel from channel k of d to channel `lane` of y: u is (16, k, lanes). The kernel begins at w + lane w_lane +
  * k w_k; turned: it is taken by 180 degrees. Work-item (lane, k). */
-__kernel void winograd_kernels(__global float *u, __global const float *w, ulong w_at, int w_lane, int w_k,
+__kernel void winograd_kernels(__global float *u, __global const stored *w, ulong w_at, int w_lane, int w_k,
                                int turned, int lanes) {
     const size_t lane = get_global_id(0), k = get_global_id(1), matrix = lanes * get_global_size(1);
     if (lane >= lanes) return;
@@ -206,8 +207,8 @@ __kernel void winograd_kernels(__global float *u, __global const float *w, ulong
     float half_done[4][3];
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-        const float g0 = w[turned ? 8 - j : j], g1 = w[turned ? 5 - j : 3 + j],
-                    g2 = w[turned ? 2 - j : 6 + j];
+        const float g0 = number(w[turned ? 8 - j : j]), g1 = number(w[turned ? 5 - j : 3 + j]),
+                    g2 = number(w[turned ? 2 - j : 6 + j]);
         half_done[0][j] = g0;
         half_done[1][j] = (g0 + g1 + g2) / 2;
         half_done[2][j] = (g0 - g1 + g2) / 2;
@@ -257,7 +258,7 @@ GS_ONCE void convolve(__global float *y, __global const float *d, __global const
 }
 
 /* A task is an image. */
-GS_ONCE void forward_images(__global float *y, __global const float *x, __global const float *u,
+GS_ONCE void forward_images(__global float *y, __global const stored *x, __global const float *u,
                             __global const float *bias, __global const int *place, __global float *scratch,
                             winograd s, GS_TASKS) {
     const size_t plane = (size_t)s.h * s.w;
@@ -274,7 +275,7 @@ GS_ONCE void forward_images(__global float *y, __global const float *x, __global
     }
 }
 
-__kernel GS_OF_VECTORS void winograd_forward(__global float *y, ulong y_at, __global const float *x,
+__kernel GS_OF_VECTORS void winograd_forward(__global float *y, ulong y_at, __global const stored *x,
                                              ulong x_at, __global const float *u, __global const float *bias,
                                              ulong bias_at, __global const int *place,
                                              __global float *scratch, winograd s, GS_TASKS) {
@@ -335,8 +336,8 @@ GS_ONCE void weights_from_places(__global float *dw, __global const float *du, i
 }
 
 /* A task is a group of images: part[task] = the sum of their dw, which conv2d_weights_sum adds up; and their dx. */
-GS_ONCE void backward_images(__global float *dx, __global float *part, __global const float *dy,
-                             __global const float *x, __global const float *u, __global const int *place,
+GS_ONCE void backward_images(__global float *dx, __global float *part, __global const stored *dy,
+                             __global const stored *x, __global const float *u, __global const int *place,
                              __global float *scratch, winograd s, GS_TASKS) {
     const size_t plane = (size_t)s.h * s.w;
     const int pairs = s.in_c * s.out_c, tiles = s.rows * s.columns, band = s.band * s.columns;
@@ -373,8 +374,8 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
 }
 
 __kernel GS_OF_VECTORS void winograd_backward(__global float *dx, ulong dx_at, __global float *part,
-                                              ulong part_at, __global const float *dy, ulong dy_at,
-                                              __global const float *x, ulong x_at, __global const float *u,
+                                              ulong part_at, __global const stored *dy, ulong dy_at,
+                                              __global const stored *x, ulong x_at, __global const float *u,
                                               __global const int *place, __global float *scratch, winograd s,
                                               GS_TASKS) {
     backward_images(dx + dx_at, part + part_at, dy + dy_at, x + x_at, u, place,

@@ -1,4 +1,0 @@
-/* The kernels of a linear layer whose x, w and dy lie in 16 bits. */
-#define STORED_BF16
-#include "gemm.cl"
-#include "linear.cl"
