@@ -90,6 +90,7 @@ int gs_step_layout_command(int argc, char **argv) {
                       "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
                       "--accumulate says the same here)"),
         GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("sequence", NULL),
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
