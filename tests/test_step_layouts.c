@@ -3,6 +3,7 @@
 #include "tests/logs.h"
 
 #include "train/pipeline/schedule.h"
+#include "layer/tensor.h"
 #include "train/timeline/timeline.h"
 
 static const char transformer[] =
@@ -45,6 +46,7 @@ static void pictures_fit_80_columns(void **state) {
                                           "--model lenet --zero 2",
                                           "--model lenet --zero 3 --workers 3",
                                           "--model mlp --tensor 2",
+                                          "--model gpt --context 8 --tensor 2 --sequence",
                                           "--model lenet --layout dp2,pp2,zero1",
                                           "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -141,6 +143,44 @@ static void a_group_sums_what_the_formula_says(void **state) {
     cJSON_Delete(o);
 }
 
+/* And who has which tokens. */
+static void a_group_divides_tokens(void **state) {
+    (void)state;
+    static span s[MOST];
+    char options[500];
+    for (int exact = 0; exact < 2; exact++) {
+        snprintf(options, sizeof options,
+                 "--model %s --data jargon --context 8 --batch 4 --tensor 2 --sequence%s", transformer,
+                 exact ? " --exact" : "");
+        cJSON *o = step(options);
+        int acts[3] = {0};
+        const int n = spans_of(o, s);
+        for (int i = 0; i < n; i++)
+            if (s[i].kind == GS_SPAN_GROUP_SUM && s[i].worker == 1) acts[s[i].index]++;
+        /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with an order has 4 more */
+        const int passes = exact ? 4 : 1; /* with --exact one for each sample */
+        assert_int_equal(acts[GS_TENSOR_GATHERS], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
+        assert_int_equal(acts[GS_TENSOR_SCATTERS], exact ? 0 : 2 * 2 + 1 + 1);
+        const cJSON *rows = gs_test_get(o, "rows"), *workers = gs_test_get(o, "workers");
+        assert_int_equal(cJSON_GetArraySize(rows), 2);
+        for (int i = 0; i < 2; i++)
+            assert_string_equal(cJSON_GetArrayItem(cJSON_GetArrayItem(rows, i), 3)->valuestring,
+                                exact ? "12" : "3");
+        assert_true(gs_test_number(o, "measured") > 0);
+        assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
+        for (int w = 0; w < 2; w++) {
+            assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "first_token") == 4 * w);
+            assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "tokens") == 4);
+        }
+        cJSON_Delete(o);
+    }
+    gs_test_program_prints(
+        0, "part 0 has 0 to 3, part 1 has 4 to 7",
+        "step --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
+        "--layout pp2,tp2 --sequence",
+        transformer);
+}
+
 static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
     gs_test_program_prints(2, "there is no layout to be shown; wanted --pipeline P",
@@ -196,5 +236,5 @@ static void memory_over_a_step(void **state) {
 
 GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
          cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
-         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(what_cannot_be_shown_is_said),
-         cmocka_unit_test(memory_over_a_step))
+         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(a_group_divides_tokens),
+         cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(memory_over_a_step))

@@ -88,8 +88,9 @@ static void print_json(const question *q, const gs_layout_plan *p, const measure
         const gs_layout_cost *c = &p->cost[i];
         char name[GS_LAYOUT_TEXT];
         cJSON *o = GS_JSON_OBJECT(GS_FIELD("layout", gs_layout_text(&c->layout, name)),
-                                  GS_FIELD("sequence", c->sequence), GS_FIELD("step_ms", 1e3 * c->seconds), GS_FIELD("memory_bytes", c->memory),
-                                  GS_FIELD("sent_bytes", c->sent), GS_FIELD("bubble", c->bubble));
+                                  GS_FIELD("sequence", c->sequence), GS_FIELD("step_ms", 1e3 * c->seconds),
+                                  GS_FIELD("memory_bytes", c->memory), GS_FIELD("sent_bytes", c->sent),
+                                  GS_FIELD("bubble", c->bubble));
         if (i < MEASURED && took[i].there)
             GS_JSON_ADD(o, GS_FIELD("measured_step_ms", 1e3 * took[i].seconds),
                         GS_FIELD("measured_memory_bytes", took[i].memory),

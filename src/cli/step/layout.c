@@ -56,7 +56,7 @@ static gs_status note_one(gs_layer *layer, void *context) {
 }
 
 static gs_status name_layers(gs_step_layout *l) {
-    if (l->kind == GS_STEP_TENSOR) {
+    if (l->layout.tp > 1) {
         l->place = gs_tensor_group_of(&l->settings, 0);
         GS_TRY(gs_model_plan_tensor(l->settings.model, l->plan->in, &l->place, &l->divided));
     }

@@ -65,6 +65,30 @@ void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count
         snprintf(text, size, "%d-%d", begin, last);
 }
 
+/* ---- who has which tokens ---- */
+
+int gs_step_tokens_of(const gs_step_layout *l, int *each) {
+    const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
+    for (int i = 0; i < layers; i++)
+        if (l->layer[i]->sharded && l->layer[i]->children == 0)
+            return (*each = gs_shape_tokens(l->layer[i]->out)) * l->layout.tp;
+    return *each = 0;
+}
+
+/* Which part has which, of at most so many. */
+static void say_tokens(const gs_step_layout *l, gs_step_facts *f) {
+    enum { NAMED = 4 };
+    char text[200] = "";
+    int each;
+    const int tokens = gs_step_tokens_of(l, &each), parts = l->layout.tp;
+    if (tokens == 0) return;
+    for (int r = 0; r < parts && r < NAMED; r++)
+        gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
+                  (r + 1) * each - 1);
+    say(f, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens, text,
+        parts > NAMED ? ", and so on" : "");
+}
+
 /* ---- pipelines ---- */
 
 /* From the first forward to the last backward of all stages: what the formula is about. */
@@ -129,6 +153,7 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         "and messages that take none, %.1f %%.",
         100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m,
         100 * b->formula, 100 * b->virtual_time);
+    say_tokens(l, f);
 }
 
 /* ---- ZeRO ---- */
@@ -200,16 +225,10 @@ static group_sums sums_of_layer(const gs_step_layout *l, int number) {
     return together(sums_in(l, number, GS_SPAN_FORWARD_LAYER), sums_in(l, number, GS_SPAN_BACKWARD_LAYER));
 }
 
-int gs_step_tokens_of(const gs_step_layout *l, int *each) {
-    const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
-    for (int i = 0; i < layers; i++)
-        if (l->layer[i]->sharded) return (*each = gs_shape_tokens(l->layer[i]->out)) * l->layout.tp;
-    return *each = 0;
-}
-
 static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
-    static const char parts[] = "Of a pair's first layer a worker has the rows of the weight for some outputs "
-                                "(columns of x w), of the second the columns for these inputs. So each pair ";
+    static const char parts[] =
+        "Of a pair's first layer a worker has the rows of the weight for some outputs "
+        "(columns of x w), of the second the columns for these inputs. So each pair ";
     int each;
     const int tokens = gs_step_tokens_of(l, &each);
     if (tokens == 0)
@@ -217,22 +236,10 @@ static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
             parts);
     else
         say(f,
-            "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y and, where "
+            "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
+            "and, where "
             "a layer before it learns, of dx.",
             parts, l->settings.exact ? "sums of" : "reduce-scatters of");
-}
-
-/* Which part has which, of at most so many. */
-static void say_tokens(const gs_step_layout *l, gs_step_facts *f) {
-    enum { NAMED = 4 };
-    char text[200] = "";
-    int each;
-    const int tokens = gs_step_tokens_of(l, &each), parts = l->layout.tp;
-    if (tokens == 0) return;
-    for (int r = 0; r < parts && r < NAMED; r++)
-        gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each, (r + 1) * each - 1);
-    say(f, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens, text,
-        parts > NAMED ? ", and so on" : "");
 }
 
 static void say_others(const gs_step_layout *l, gs_step_facts *f, int in_pairs) {
@@ -251,8 +258,8 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
     const bool sequence = gs_step_tokens_of(l, &each) > 0;
     const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
                                  "bytes sent", "by the formula", NULL},
-                      *const of_tokens[] = {"columns",    "rows",       "sums",           "all-gathers",
-                                            "floats",     "bytes sent", "by the formula", NULL};
+                      *const of_tokens[] = {"columns", "rows",       "sums",           "all-gathers",
+                                            "floats",  "bytes sent", "by the formula", NULL};
     const int layers = (int)gs_layer_count(l->divided->net);
     int columns = -1, in_pairs = 0;
     head(f, sequence ? of_tokens : words);
@@ -281,9 +288,9 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
         sequence            ? "(T - 1) / T"
         : l->settings.exact ? "log2 T"
                             : "2 (T - 1) / T",
-        !sequence            ? "summed"
-        : l->settings.exact  ? "gathered, and log2 T times what is summed"
-                             : "gathered or summed",
+        !sequence           ? "summed"
+        : l->settings.exact ? "gathered, and log2 T times what is summed"
+                            : "gathered or summed",
         gs_thousands(f->formula), gs_thousands(f->measured));
     say_others(l, f, in_pairs);
     say(f, "A worker holds %.3f MB of weights, of the model's %.3f MB.", l->result.tensor.held / MB,

@@ -155,10 +155,10 @@ static void show_zero(const gs_step_layout *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const gs_step_layout *s, const gs_timeline_part *p, line *l) {
-    static const char marks[] = {[GS_TENSOR_WHOLE] = '=',      [GS_TENSOR_COLUMNS] = 'c',
-                                 [GS_TENSOR_INNER] = 'i',      [GS_TENSOR_ROWS] = 'r',
-                                 [GS_TENSOR_TABLE_ROWS] = 'w', [GS_TENSOR_OUTPUTS] = 'w'},
-                      acts[] = {[GS_TENSOR_ADDS] = '+', [GS_TENSOR_GATHERS] = 'g', [GS_TENSOR_SCATTERS] = 's'};
+    static const char
+        marks[] = {[GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c',    [GS_TENSOR_INNER] = 'i',
+                   [GS_TENSOR_ROWS] = 'r',  [GS_TENSOR_TABLE_ROWS] = 'w', [GS_TENSOR_OUTPUTS] = 'w'},
+        acts[] = {[GS_TENSOR_ADDS] = '+', [GS_TENSOR_GATHERS] = 'g', [GS_TENSOR_SCATTERS] = 's'};
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
@@ -200,9 +200,10 @@ static void show_tensor(const gs_step_layout *s) {
     for (rows = columns; rows + 1 < layers && s->layer[rows]->role != GS_TENSOR_ROWS;) rows++;
     printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
            "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
-           "%s          .  sums gradients, updates, loads\n",
-           tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike   ");
-    if (tokens > 0) printf("g  all-gather of what the others have      s  reduce-scatter: a sum in parts\n");
+           "%-42s.  sums gradients, updates, loads\n",
+           tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike");
+    if (tokens > 0)
+        printf("%-42s%s\n", "g  all-gather of what the others have", "s  reduce-scatter: a sum in parts");
     if (gs_tensor_outputs(s->divided->net)) printf("w  some of the words\n");
     printf("\n");
     show_lines(s, s->start, s->end);

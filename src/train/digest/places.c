@@ -23,7 +23,8 @@ gs_digest_vector gs_digest_vector_of(const gs_model *m, const gs_layer *l, bool 
     if (!m->undivided) return v;
     const gs_layer *of_all = find(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
-    const bool tokens = gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
+    const bool tokens =
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
     if (tokens) {

@@ -73,8 +73,7 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
             out->seconds += times->both[i] * share_of_work(m, i);
             (void)gs_layer_walk(m->net->child[i], add_calls, &group);
         }
-        if (run + 1 < p->runs)
-            between += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
+        if (run + 1 < p->runs) between += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
         if (run > 0) between += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
     }
     out->sent = between * t.samples + group.bytes;
@@ -86,7 +85,8 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
 }
 
 /* Of each worker of a tensor group. seconds: of the whole model. */
-static gs_status describe_part(const gs_settings *s, const gs_model *part, double seconds, turns t, stage *out) {
+static gs_status describe_part(const gs_settings *s, const gs_model *part, double seconds, turns t,
+                               stage *out) {
     const gs_model *m = part->undivided;
     group_sends group = {s->exact, t.samples, t.passes, 0};
     *out = (stage){.seconds = seconds * (part->flops_forward + part->flops_backward) /

@@ -85,8 +85,11 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
     GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
                    : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
     if (!t->in_step) return GS_OK;
-    gs_timeline_group(w, gathers ? GS_TENSOR_GATHERS : ordered ? GS_TENSOR_ADDS : GS_TENSOR_SCATTERS, bytes, count,
-                      start);
+    gs_timeline_group(w,
+                      gathers   ? GS_TENSOR_GATHERS
+                      : ordered ? GS_TENSOR_ADDS
+                                : GS_TENSOR_SCATTERS,
+                      bytes, count, start);
     *(gathers ? &t->gathers : &t->sums) += 1;
     *(gathers ? &t->gathered : &t->floats) += (double)count;
     t->sent += (double)bytes;
