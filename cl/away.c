@@ -141,7 +141,7 @@ static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool 
     c->watch = d->away_watch;
     GS_TRY(work_before(d, &before));
     c->move = (gs_away_move){.start = gs_seconds(), .bytes = bytes, .brought = fetch};
-    if (c->watch.moved) c->move.kind = (int)gs_ledger_kind_at(&d->memory, host);
+    if (c->watch.moved) c->move.kind = (int)gs_ledger_away_kind(&d->memory, host);
     const size_t at = here.at * sizeof(cl_float);
     cl_int error =
         fetch ? clEnqueueWriteBuffer(cl->copies, here.base, CL_FALSE, at, bytes, host, 1, &before, &c->done)

@@ -1,5 +1,6 @@
 /* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log
  * has of windows, fetches and memory. */
+#include "tests/devices.h"
 #include "tests/logs.h"
 
 #include "train/pipeline/schedule.h"
@@ -176,7 +177,7 @@ static void a_group_divides_tokens(void **state) {
     }
     gs_test_program_prints(
         0, "part 0 has 0 to 3, part 1 has 4 to 7",
-        "step --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
+        "step --json --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
         "--layout pp2,tp2 --sequence",
         transformer);
 }
@@ -192,33 +193,52 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 /* ---- the log ---- */
 
-static int count_of(const cJSON *events, const char *name) {
-    int n = 0;
-    const cJSON *e;
-    cJSON_ArrayForEach(e, events) n += strncmp(gs_test_text_of(e, "name"), name, strlen(name)) == 0;
-    return n;
+/* What is fetched and put away is there, of each kind, by the clock of the step. */
+static void what_is_offloaded_is_traced(void **state) {
+    (void)state;
+    for (int cl = 0; cl <= gs_test_has_opencl(); cl++) {
+        const char *folder = gs_test_new_log();
+        gs_test_program_prints(
+            0, "done",
+            "train --model \"conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, "
+            "flatten, "
+            "linear 10\" --threads 1 --device %s --offload optimizer,activations,weights --optimizer adam "
+            "--steps 3 --log %s --trace-steps 3",
+            cl ? "cl" : "cpu", folder);
+        cJSON *trace = gs_test_json(folder, "trace.json");
+        const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+        static const char *const kinds[] = {"of weights", "of optimizer", "of activations"};
+        int fetched[3] = {0}, put[3] = {0};
+        double begin = 0, end = 0;
+        cJSON_ArrayForEach(e, events) if (strcmp(gs_test_text_of(e, "name"), "step 3") == 0) {
+            begin = gs_test_number(e, "ts");
+            end = begin + gs_test_number(e, "dur");
+        }
+        assert_true(end > begin);
+        cJSON_ArrayForEach(e, events) {
+            const char *name = gs_test_text_of(e, "name");
+            const bool is_fetch = strncmp(name, "fetch ", 6) == 0;
+            if (!is_fetch && strncmp(name, "put away ", 9) != 0) continue;
+            for (int k = 0; k < 3; k++) (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
+            assert_true(gs_test_number(e, "ts") >= begin - 1000); /* us */
+            if (cl) assert_true(gs_test_number(e, "ts") <= end + 1000);
+        }
+        for (int k = 0; k < 3; k++)
+            if (fetched[k] == 0 || put[k] == 0)
+                fail_msg("%s: %d fetches and %d times put away %s", cl ? "cl" : "cpu", fetched[k], put[k],
+                         kinds[k]);
+        cJSON_Delete(trace);
+    }
 }
 
 /* Activations grow in forward and are gone at the end; what is allocated stays the same. */
 static void memory_over_a_step(void **state) {
     (void)state;
     const char *folder = gs_test_new_log();
-    gs_test_program_prints(
-        0, "done",
-        "train --model lenet --threads 1 --offload optimizer,activations --optimizer adam --steps 3 "
-        "--log %s --trace-steps 3",
-        folder);
-    cJSON *trace = gs_test_json(folder, "trace.json");
-    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
-    assert_true(count_of(events, "fetch ") > 0);
-    assert_true(count_of(events, "put away ") > 0);
-    cJSON_Delete(trace);
-
-    folder = gs_test_new_log();
     gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
                            folder);
-    trace = gs_test_json(folder, "trace.json");
-    events = gs_test_get(trace, "traceEvents");
+    cJSON *trace = gs_test_json(folder, "trace.json");
+    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
     double most = 0, last = -1, allocated = -1;
     cJSON_ArrayForEach(e, events) {
         if (strcmp(gs_test_text_of(e, "ph"), "C") != 0) continue;
@@ -237,4 +257,5 @@ static void memory_over_a_step(void **state) {
 GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
          cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
          cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(a_group_divides_tokens),
-         cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(memory_over_a_step))
+         cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(what_is_offloaded_is_traced),
+         cmocka_unit_test(memory_over_a_step))
