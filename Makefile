@@ -86,7 +86,8 @@ endif
 CPU_ONCE = cpu/away.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
 ifeq ($(shell uname -m),x86_64)
-ISAS = base v3 v4
+# With sanitizers only the one that this machine runs.
+ISAS := $(if $(SANITIZE),$(or $(if $(shell grep -w avx512vl /proc/cpuinfo),v4),$(if $(shell grep -w avx2 /proc/cpuinfo),v3),base),base v3 v4)
 else
 ISAS = base
 endif
@@ -172,6 +173,7 @@ $(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
 else ifneq ($(SANITIZE),)
 $(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
 endif
+$(B)/cpu/open.o: EXTRA = $(ISAS:%=-DGS_HAS_ISA_%)
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use

@@ -7,41 +7,65 @@
 #include <unistd.h>
 #include <sched.h>
 
-/* The instruction sets that the Makefile compiles cpu/ for, best last. */
-extern const gs_backend gs_cpu_backend_base;
-#if defined(__x86_64__)
-extern const gs_backend gs_cpu_backend_v3, gs_cpu_backend_v4;
+extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_v3, gs_cpu_backend_v4;
+
+#if defined(GS_HAS_ISA_base)
+static bool runs_base(void) {
+    return true;
+}
 #endif
 
-static const gs_backend *best_backend(const char **name) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    bool v3 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && gs_cpu_has_avx512();
-    const char *most = getenv("GRADSUM_ISA"); /* for tests and for curiosity: base, v3 or v4 */
-    if (most && strcmp(most, "base") == 0) v3 = v4 = false;
-    if (most && strcmp(most, "v3") == 0) v4 = false;
-    if (v4) {
-        *name = "AVX-512";
-        return &gs_cpu_backend_v4;
-    }
-    if (v3) {
-        *name = "AVX2";
-        return &gs_cpu_backend_v3;
-    }
-#endif
 #if defined(__aarch64__)
-    *name = "NEON"; /* all arm64 processors have it */
+#define BASE "NEON" /* all arm64 processors have it */
 #else
-    *name = "baseline";
+#define BASE "baseline"
 #endif
-    return &gs_cpu_backend_base;
+
+#if defined(GS_HAS_ISA_v3) || defined(GS_HAS_ISA_v4)
+static bool runs_v3(void) {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+#endif
+
+#if defined(GS_HAS_ISA_v4)
+static bool runs_v4(void) {
+    return runs_v3() && gs_cpu_has_avx512();
+}
+#endif
+
+/* The instruction sets that cpu/ was compiled for (ISAS in the Makefile, which defines GS_HAS_ISA_...), best first. */
+static const struct {
+    const char *isa, *name;
+    const gs_backend *backend;
+    bool (*runs)(void);
+} kernels[] = {
+#if defined(GS_HAS_ISA_v4)
+    {"v4", "AVX-512", &gs_cpu_backend_v4, runs_v4},
+#endif
+#if defined(GS_HAS_ISA_v3)
+    {"v3", "AVX2", &gs_cpu_backend_v3, runs_v3},
+#endif
+#if defined(GS_HAS_ISA_base)
+    {"base", BASE, &gs_cpu_backend_base, runs_base},
+#endif
+};
+
+static const gs_backend *best_backend(const char **name) {
+    const char *most = getenv("GRADSUM_ISA"); /* for tests and for curiosity: base, v3 or v4 */
+    const size_t sets = sizeof kernels / sizeof *kernels;
+    size_t i = 0;
+    for (size_t k = 0; most && k < sets; k++)
+        if (strcmp(most, kernels[k].isa) == 0) i = k;
+    while (i < sets && !kernels[i].runs()) i++;
+    if (i == sets) gs_bug("the kernels of this build are for another processor: make it with all ISAS");
+    *name = kernels[i].name;
+    return kernels[i].backend;
 }
 
 /* GRADSUM_ISA=v4: AVX-512 alone. */
 static bool has_bf16(const gs_backend *chosen) {
-#if defined(__x86_64__)
+#if defined(GS_HAS_ISA_v4)
     return chosen == &gs_cpu_backend_v4 && !getenv("GRADSUM_ISA") && __builtin_cpu_supports("avx512bf16");
 #else
     (void)chosen;

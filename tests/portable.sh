@@ -156,10 +156,10 @@ part_arm64() {
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
     "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' ||
         { echo "test-portable: arm64 without NEON" >&2; exit 1; }
-    export GRADSUM_TEST_DEVICES=cpu
+    export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
     run "philox pool shard model model_text step_time safetensors data wire fused operators sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
-    unset GRADSUM_TEST_DEVICES
+    unset GRADSUM_TEST_DEVICES GRADSUM_TEST_SMALL
 }
 
 # ---- Intel's OpenCL for CPUs -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 kind=$1 program=$2
 
-# Each group of tests in a process of its own, two at a time. Prints the whole output of a group that fails, and the
+# Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output of a group that fails, and the
 # summary of the others.
 check_groups() {
     folder=$(mktemp -d)
@@ -30,7 +30,7 @@ check_groups() {
     }
     export -f check
     # shellcheck disable=SC2016
-    printf '%s\n' "$@" | xargs -L 1 -P 2 bash -c 'check "$1"' check
+    printf '%s\n' "$@" | xargs -L 1 -P 4 bash -c 'check "$1"' check
     [ ! -e "$folder/failed" ] || exit 1
     echo "$kind: no findings in $# groups"
 }
