@@ -179,7 +179,7 @@ static void options_of_other_commands(void **state) {
 
 /* One past the name of the option in a line of help, "  --batch B ..." or "  -o, --out FILE"; NULL: there is none. */
 static const char *option_in(const char *line, char name[40]) {
-    const char *dashes = strncmp(line, "  -o, --", 8) == 0 ? line + 5 : line + 2;
+    const char *dashes = strncmp(line, "  -o, --", 8) == 0 ? line + 6 : line + 2;
     if (strncmp(line, "  -", 3) != 0) return NULL;
     const size_t length = strcspn(dashes, " \n");
     snprintf(name, 40, "%.*s", (int)length, dashes);

@@ -57,6 +57,15 @@ typedef struct turns {
     double samples, passes;
 } turns;
 
+/* A table that is the weight of the first run and of the last one: the last stage sends its part of the gradient, the
+ * first one the updated table. */
+static double tied_sent(const gs_pipeline_worker *p, turns t) {
+    const bool last = p->stage == p->shape.stages - 1;
+    if (!p->tied.table || (p->stage > 0 && !last)) return 0;
+    return (double)p->tied.table->count * sizeof(float) *
+           (last && p->shape.tied == GS_TIED_EACH ? t.passes : 1);
+}
+
 /* Of each stage; m: of the worker's part. *shape: of the pipeline. */
 static gs_status describe_stage(const gs_settings *s, const gs_model *m, int workers, int number,
                                 const gs_layer_times *times, turns t, gs_pipeline *shape, stage *out) {
@@ -76,7 +85,7 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
         if (run + 1 < p->runs) between += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
         if (run > 0) between += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
     }
-    out->sent = between * t.samples + group.bytes;
+    out->sent = between * t.samples + tied_sent(p, t) + group.bytes;
     out->weights = (double)p->own.counts * sizeof(float);
     out->params = (double)p->own.params;
     *shape = p->shape;

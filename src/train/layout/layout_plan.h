@@ -20,7 +20,7 @@
  * P x T workers T_s is that of whole layers times the share of FLOPs that a worker has, which has 1/T of the pairs of
  * linear layers and all else; W_s is that of its part. It sends besides 2 (T - 1) / T times (with --exact log2(T)
  * times) the arrays that a group sums: of each pair y, and dx if a layer before it learns; and what gs_tensor_calls
- * lists besides, with --sequence above all.
+ * lists besides, with --sequence above all. A table that two stages share goes to and fro.
  *
  * Not in it: waits for slower workers, latencies, several passes of --zero 2 and 3. `gradsum layout --run` shows how
  * far the formulas are from what runs take.
