@@ -188,7 +188,9 @@ static gs_status predict_part(gs_layout_plan *p, gs_settings *s, const gs_model 
             GS_TRY(describe_stage(s, part, p->workers, i, times, t, &shape, &g));
         else if (l.tp > 1)
             GS_TRY(describe_part(s, part, whole, t, &g));
-        const double sent = gradients_sent(s, &l, g.weights) + g.sent,
+        const double counts =
+                         i == l.pp - 1 ? GS_STATS * sizeof(float) : 0, /* with the gradients, at the end */
+            sent = gradients_sent(s, &l, g.weights + counts) + g.sent,
                      update = p->update * g.params / (l.zero > 0 ? l.dp : 1);
         work += passes * g.seconds * l.dp * l.tp;
         slowest = fmax(slowest, passes * g.seconds);
