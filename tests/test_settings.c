@@ -3,6 +3,7 @@
 #include "tests/training.h"
 #include "train/profile/profile.h"
 #include "train/sweep/sweep.h"
+#include "train/ways/way.h"
 
 /* All functions that take settings refuse them, with the sentence of the command line. */
 static void refuse(const gs_settings *s, const char *says) {
@@ -125,5 +126,32 @@ static void the_best_weights_in_memory(void **state) {
     gs_result_free(&same);
 }
 
-GS_TESTS(settings, cmocka_unit_test(numbers_out_of_range), cmocka_unit_test(values_that_are_none),
-         cmocka_unit_test(values_that_only_a_program_sets), cmocka_unit_test(the_best_weights_in_memory))
+static gs_status is_not_written(gs_worker *w, gs_score *score) {
+    (void)w, (void)score;
+    return gs_fail(GS_E_USAGE, "the step is not written");
+}
+
+static void a_way_is_replaced(void **state) {
+    (void)state;
+    static const gs_way mine = {.name = "local",
+                                .option = "--sync local",
+                                .summary = "mine",
+                                .step = is_not_written},
+                        other = {.name = "other"};
+    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_result r;
+    s.sync = "local";
+    assert_fails(GS_E_USAGE, "'other' cannot replace 'local'", gs_way_replace("local", &other));
+    assert_fails(GS_E_USAGE, "no way is called 'other'", gs_way_replace("other", &other));
+    assert_fails(GS_E_USAGE, "no way is called 'exact'; wanted sharded-update",
+                 gs_way_replace("exact", NULL));
+    assert_ok(gs_way_replace("local", &mine));
+    assert_ptr_equal(gs_way_of(&s), &mine);
+    assert_fails(GS_E_USAGE, "the step is not written", gs_train(&s, NULL, &r));
+    assert_ok(gs_way_replace("local", NULL));
+    assert_ptr_equal(gs_way_of(&s), &gs_way_local);
+}
+
+GS_TESTS(settings, cmocka_unit_test(a_way_is_replaced), cmocka_unit_test(numbers_out_of_range),
+         cmocka_unit_test(values_that_are_none), cmocka_unit_test(values_that_only_a_program_sets),
+         cmocka_unit_test(the_best_weights_in_memory))

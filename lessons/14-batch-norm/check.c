@@ -125,6 +125,7 @@ static gs_status colours_of_all_workers(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         GS_TRY(lab_run_ranks(cases[i].b.workers, scale, (void *)&cases[i]));
+    GS_TRY(lab_run_broken(2, 0, scale, (void *)&cases[2]));
     for (size_t i = 0; i < 6; i++) {
         colour_case drawn = {lab_drawn_batch(i), 5 + i, 60};
         drawn.b.channels = COLOURS;
@@ -199,6 +200,7 @@ static gs_status statistics_of_all_workers(void) {
                                             {{3, {2, 0, 1}, 2, 2}, 4, 0}, {{2, {2, 2}, 3, 4}, 11, 1000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         GS_TRY(lab_run_ranks(cases[i].b.workers, share, (void *)&cases[i]));
+    GS_TRY(lab_run_broken(2, 0, share, (void *)&cases[1]));
     for (size_t i = 0; i < 6; i++) {
         statistics_case drawn = {lab_drawn_batch(100 + i), 5 + i, 0};
         GS_TRY(lab_run_ranks(drawn.b.workers, share, &drawn));

@@ -104,6 +104,7 @@ gs_status lab_check_backward(void) {
         w = (whole){.b = i < 5 ? always[i] : lab_drawn_batch(200 + i), .number = i};
         draw(&w);
         GS_TRY(lab_run_ranks(w.b.workers, backward, &w));
+        if (i == 2) GS_TRY(lab_run_broken(2, 0, backward, &w));
     }
     return GS_OK;
 }

@@ -4,8 +4,8 @@
  *
  *     gs_comm_all_reduce(c, numbers, count, GS_F64, GS_SUM)     numbers[i] = the sum of all workers' numbers[i]
  *
- * It returns a gs_status: GS_TRY(call) passes a failure on. A worker may have no samples at all. Its numbers are then
- * 0, and it calls nevertheless. Some worker has a sample. */
+ * It can fail: GS_TRY(call) passes its failure on, and so must yours. A worker may have no samples at all. Its numbers
+ * are then 0, and it calls nevertheless. Some worker has a sample. */
 #pragma once
 
 #include "lab.h"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The figures of this lesson, in about a minute and a half. The first two are rehearsals (gradsum memory).
-# sh figures.sh [ledger] [recompute] [precision] [offload]: only these. $GRADSUM: the program, if not build/gradsum.
+# sh figures.sh [ledger] [recompute] [bits] [precision] [offload]: only these. $GRADSUM: the program, if it is not
+# build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/15-memory
 words=$*
@@ -39,6 +40,19 @@ wanted recompute && {
                   printf "%7s %16.2f %20d + %-9d %9s\n", k, mb, 64 / pairs, pairs - 1, again }' "$work/out"
     done
 } >"$here/figure-recompute.txt"
+
+# ... and the weights that it gives
+wanted bits && {
+    echo "# gradsum train --model \"$deep\" --batch 256 --threads 1 --steps 20 --seed N"
+    echo "# seed   as it is            --recompute 4       --recompute 16"
+    for seed in 1 2 3 4 5; do
+        for option in "" "--recompute 4" "--recompute 16"; do
+            # shellcheck disable=SC2086
+            $gradsum train --model "$deep" --batch 256 --threads 1 --steps 20 --seed $seed $option |
+                awk '$1 == "weights" { print substr($3, 1, 16) }'
+        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%6d   %-19s %-19s %s\n", seed, $1, $2, $3 }'
+    done
+} >"$here/figure-bits.txt"
 
 # 3. 16 bits: does it learn as well?
 wanted precision && {

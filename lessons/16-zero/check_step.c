@@ -154,6 +154,8 @@ gs_status check_zero1_step(void) {
             step_case k = case_of(number++, ranks, each);
             GS_TRY(lab_run_ranks(ranks, run_rank, &k));
         }
+    step_case two = case_of(0, 2, 1);
+    for (int works = 0; works < 2; works++) GS_TRY(lab_run_broken(2, works, run_rank, &two));
     for (size_t i = 0; i < 5; i++) {
         const int ranks = 1 + (int)lab_pick(SHAPES_ROW, i, MOST_RANKS_HERE);
         step_case k = case_of(number++, ranks, 1 + lab_pick(SHAPES_ROW, 100 + i, MOST_EACH));

@@ -68,8 +68,9 @@ measured() {
 
 cut() {
     for cut in measured 7; do
-        echo "\$ gradsum train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \\"
-        echo "      --batch 512 --steps 24 --pipeline-cut $cut"
+        echo "\$ gradsum train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8" \
+            "--batch 512 \\"
+        echo "      --steps 24 --pipeline-cut $cut"
         "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
             --batch 512 --steps 24 --pipeline-cut $cut |
             awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 4 }

@@ -109,5 +109,7 @@ gs_status lab_check_words(void) {
         if (i < ALWAYS) k = always[i];
         GS_TRY(lab_run_counted(k.ranks, run_words, &k));
     }
+    words_case two = always[1];
+    for (int works = 0; works < 2; works++) GS_TRY(lab_run_broken(two.ranks, works, run_words, &two));
     return GS_OK;
 }

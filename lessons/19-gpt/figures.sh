@@ -24,12 +24,14 @@ make -s build/lessons/19/experiment
 build/lessons/19/experiment >"$here/figure-tokens.txt"
 
 {
-    echo "# small.txt, 60 steps of 7 windows of 64 tokens, --clip 0.5 --exact: test loss, and the weights' sha256"
-    for workers in "cpu" "$four" "$four --zero 2"; do
-        # shellcheck disable=SC2086
-        small --batch 7 --steps 60 --clip 0.5 --exact --devices $workers |
-            awk -v w="--devices $workers" '/^done/ { loss = $6 } /^weights/ { print w, loss, substr($3, 1, 16) }' |
-            sed 's/,\( [0-9a-f]*\)$/\1/'
+    echo "# small.txt, 60 steps of 7 windows of 64 tokens, --clip 0.5 --exact: the beginning of the weights' sha256"
+    echo "# seed  --devices cpu      --devices $four   the same with --zero 2"
+    for seed in 1 2 3 4 5; do
+        for workers in "cpu" "$four" "$four --zero 2"; do
+            # shellcheck disable=SC2086
+            small --batch 7 --steps 60 --clip 0.5 --exact --seed $seed --devices $workers |
+                awk '/^weights/ { print substr($3, 1, 16) }'
+        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "  %-5s %-18s %-27s %s\n", seed, $1, $2, $3 }'
     done
 } >"$here/figure-shards.txt"
 

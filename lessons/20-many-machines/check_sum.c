@@ -99,6 +99,9 @@ gs_status check_sum(void) {
     static const sum_case few[] = {{2, 1, 4},  {1, 2, 4},   {2, 2, 8},   {2, 2, 9},   {3, 2, 12},
                                    {2, 3, 31}, {4, 2, 100}, {2, 4, 100}, {3, 4, 500}, {2, 4, 3}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) GS_TRY(check_case(few[i]));
+    sum_case two = {2, 2, 8}; /* four rounds, of a message sent and one received */
+    each_now = two.each;
+    for (int works = 0; works < 8; works += 2) GS_TRY(lab_run_broken(4, works, run_case, &two));
     for (size_t i = 0; i < 6; i++) {
         const int each = 1 + (int)lab_pick(COUNTS_ROW, 3 * i, 5), most = 12 / each,
                   hosts = 1 + (int)lab_pick(COUNTS_ROW, 3 * i + 1, (size_t)most);

@@ -38,14 +38,14 @@ wanted meet && {
     done
     echo "# gradsum doctor --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:29421 --timeout 2"
     $gradsum doctor --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:29421 --timeout 2 2>&1 |
-        sed -n '/^The machines of the run/,$p' | head -6 | sed 's/: [^ ,]*, listens/: anna, listens/'
+        sed -n '/^The machines of the run/p; /^ok     node/,/^$/p' | head -6 | sed 's/: [^ ,]*, listens/: anna, listens/'
 } > "$here/figure-meet.txt"
 
 link="--inside 1us,200GB/s --model resnet50 --flops 2.34TFLOP/s --input 3x224x224"
 
 # 2. one sum on more and more hosts of 8 workers, by each scheme, over two latencies
 wanted schemes && {
-    make -s build/lessons/20/grade || exit 1
+    make -s build/lessons/20/grade > "$work/make" 2>&1 || { cat "$work/make" >&2; exit 1; }
     [ -f "$here/solution.c" ] && lab=$here/solution.c || lab=$here/lab.c
     build/lessons/20/grade "${LAB:-$lab}" build/lessons/20 > /dev/null
     echo "# gradsum simulate --workers N --hosts N/8 --link LATENCY,12.5GB/s $link"

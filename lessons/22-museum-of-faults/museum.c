@@ -5,6 +5,7 @@
  *                                 FOLDER/right are the records that gradsum explain compares. 0: the one at the
  *                                 entrance, of which the README tells
  *     museum --losses             train all of them for longer: does the loss show anything?
+ *     museum ... --even           batches of 63 samples of a set of 126, in place of 64 of 133
  *     museum ... --draw SEED      another order of the exhibits
  *
  * The mistakes are those of tests/faults, which the linker puts in front of the library's functions, in this program
@@ -48,9 +49,12 @@ static void hang(uint64_t seed, int *place) {
     }
 }
 
+static bool even; /* --even */
+
 static gs_settings settings_of(int exhibit) {
     gs_settings s = fault_settings();
     exhibits[exhibit].settings(&s);
+    if (even) fault_make_even(&s);
     return s;
 }
 
@@ -200,21 +204,26 @@ static gs_status print_all_losses(const int *place) {
 }
 
 static int usage(void) {
-    fprintf(stderr,
-            "museum: wanted nothing, 'N FOLDER' with an exhibit of 0 to %d, or --losses; and --draw SEED "
-            "for another order, SEED above 0\n",
-            EXHIBITS);
+    fprintf(
+        stderr,
+        "museum: wanted nothing, 'N FOLDER' with an exhibit of 0 to %d, or --losses; then --even for batches "
+        "that divide, and --draw SEED for another order, SEED above 0\n",
+        EXHIBITS);
     return 2;
 }
 
 int main(int argc, char **argv) {
     int place[EXHIBITS + 1], words = argc;
     uint64_t draw = 0;
-    if (argc >= 3 && strcmp(argv[argc - 2], "--draw") == 0) {
+    if (words >= 3 && strcmp(argv[words - 2], "--draw") == 0) {
         char *end;
-        draw = strtoull(argv[argc - 1], &end, 10);
+        draw = strtoull(argv[words - 1], &end, 10);
         if (*end || draw == 0) return usage();
-        words = argc - 2;
+        words -= 2;
+    }
+    if (words >= 2 && strcmp(argv[words - 1], "--even") == 0) {
+        even = true;
+        words--;
     }
     hang(draw, place);
     gs_status status = GS_OK;

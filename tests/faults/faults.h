@@ -101,4 +101,6 @@ gs_settings fault_settings(void);
 const gs_dataset *fault_tokens(void);
 const gs_dataset *fault_images(void);
 const gs_dataset *fault_numbers(void);
+/* Batches of 63 samples from 126 of fault_numbers: all batches are whole, and 3 workers have equal parts. */
+void fault_make_even(gs_settings *);
 void fault_sets_free(void);

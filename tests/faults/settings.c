@@ -4,8 +4,8 @@
 
 #include "tests/faults/wraps.h"
 
-/* Two whole batches and one of 5 samples are an epoch. */
-enum { BATCH = 64, SAMPLES = 2 * BATCH + 5, SIDE = 6, TOKENS = 8, VOCABULARY = 16 };
+/* Two whole batches and one of 5 samples are an epoch; or two whole ones, which 3 workers divide evenly. */
+enum { BATCH = 64, SAMPLES = 2 * BATCH + 5, EVEN = 63, SIDE = 6, TOKENS = 8, VOCABULARY = 16 };
 
 static const char
     PLAIN[] = "flatten, linear 24, tanh, linear 16, tanh, linear 12, tanh, linear 10",
@@ -14,7 +14,7 @@ static const char
     TIED[] =
         "embedding 16 8, positions, residual (layer_norm, linear 24, attention 2 causal), layer_norm, tied";
 
-static gs_dataset *numbers, *tokens, *images;
+static gs_dataset *numbers, *even, *tokens, *images;
 
 static float drawn(uint64_t i) {
     uint32_t word[4];
@@ -22,17 +22,29 @@ static float drawn(uint64_t i) {
     return gs_uniform(word[0]);
 }
 
-const gs_dataset *fault_numbers(void) {
+/* The first `count` of the samples. */
+static gs_dataset *make_numbers(const char *name, size_t count) {
     enum { EACH = SIDE * SIDE };
     static float x[SAMPLES * EACH];
     static int32_t label[SAMPLES];
-    if (numbers) return numbers;
+    gs_dataset *set;
     for (uint64_t i = 0; i < SAMPLES; i++) label[i] = (int32_t)(10 * drawn(i));
     for (uint64_t i = 0; i < SAMPLES * EACH; i++)
         x[i] = 2 * drawn(1000 + i) - 1 + 0.3f * (float)((i % EACH) % 10 == (uint64_t)label[i / EACH]);
-    if (gs_dataset_from_labels("numbers", SAMPLES, (gs_shape){1, SIDE, SIDE, 0}, x, label, &numbers) != GS_OK)
+    if (gs_dataset_from_labels(name, count, (gs_shape){1, SIDE, SIDE, 0}, x, label, &set) != GS_OK)
         gs_bug("%s", gs_message());
+    return set;
+}
+
+const gs_dataset *fault_numbers(void) {
+    if (!numbers) numbers = make_numbers("numbers", SAMPLES);
     return numbers;
+}
+
+void fault_make_even(gs_settings *s) {
+    if (!even) even = make_numbers("even numbers", 2 * EVEN);
+    s->train_set = s->test_set = even;
+    s->batch = EVEN;
 }
 
 const gs_dataset *fault_tokens(void) {
@@ -57,6 +69,7 @@ const gs_dataset *fault_images(void) {
 
 void fault_sets_free(void) {
     gs_dataset_free(numbers);
+    gs_dataset_free(even);
     gs_dataset_free(tokens);
     gs_dataset_free(images);
 }

@@ -6,23 +6,30 @@
 #include "train/ways/tensor.h"
 
 /* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
-static const gs_way *const ways[] = {&gs_way_synchronous,
-                                     &gs_way_exact,
-                                     &gs_way_tensor,
-                                     &gs_way_tensor_exact,
-                                     &gs_way_tensor_pipeline,
-                                     &gs_way_tensor_zero,
-                                     &gs_way_pipeline,
-                                     &gs_way_zero,
-                                     &gs_way_zero_exact,
-                                     &gs_way_sharded_update,
-                                     &gs_way_local,
-                                     &gs_way_async,
-                                     NULL};
-static const gs_way *const *const by_name = &ways[9];
+#define WAYS                                                                                                 \
+    &gs_way_synchronous, &gs_way_exact, &gs_way_tensor, &gs_way_tensor_exact, &gs_way_tensor_pipeline,       \
+        &gs_way_tensor_zero, &gs_way_pipeline, &gs_way_zero, &gs_way_zero_exact, &gs_way_sharded_update,     \
+        &gs_way_local, &gs_way_async, NULL
+
+static const gs_way *const own[] = {WAYS};
+static const gs_way *ways[] = {WAYS}; /* the same but for those that were replaced */
+enum { BY_NAME = 9 };
+static const gs_way *const *const by_name = &ways[BY_NAME];
 
 const gs_way *const *gs_ways(void) {
     return ways;
+}
+
+gs_status gs_way_replace(const char *name, const gs_way *by) {
+    if (by && strcmp(by->name, name) != 0)
+        return gs_fail(GS_E_USAGE, "the way '%s' cannot replace '%s': they need the same name", by->name,
+                       name);
+    for (int i = BY_NAME; own[i]; i++) {
+        if (strcmp(own[i]->name, name) != 0) continue;
+        ways[i] = by ? by : own[i];
+        return GS_OK;
+    }
+    return gs_fail(GS_E_USAGE, "no way is called '%s'; wanted sharded-update, local or async", name);
 }
 
 const gs_way *gs_way_of(const gs_settings *s) {

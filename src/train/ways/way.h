@@ -107,6 +107,11 @@ extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tens
 /* All ways, then NULL. */
 const gs_way *const *gs_ways(void);
 
+/* From now on --sync NAME chooses the caller's way; NULL restores the library's own. It must live as long as it is
+ * used. Meant for trying a way in the running framework (lessons/): call it before any other thread is started.
+ * GS_E_USAGE: --sync NAME chooses no way, or the new one has another name. */
+gs_status gs_way_replace(const char *name, const gs_way *);
+
 /* The one that these settings choose. */
 const gs_way *gs_way_of(const gs_settings *);
 

@@ -4,6 +4,7 @@
 #   - gradsum explain names each exhibit of the museum, and the student's explain those that the lab is about
 #   - of a right run neither says anything
 #   - --draw hangs the same exhibits in another order
+#   - with --even, exhibits 5 and 8 show no difference, and the others do
 set -u
 build=$1 program=$2 work=$3/museum wrong=0
 fail() { echo "  FAILED: $1" >&2; wrong=1; }
@@ -43,7 +44,13 @@ done >"$work.usual" 3>"$work.drawn"
 cmp -s "$work.usual" "$work.drawn" && fail "--draw 5 changes no place"
 sort "$work.usual" >"$work.a" && sort "$work.drawn" >"$work.b" && cmp -s "$work.a" "$work.b" ||
     fail "--draw 5 hangs other exhibits"
-for bad in "11 $work/x" "x $work/x" "1" "--draw 3 4" "1 $work/x --draw 0"; do
+# Where everything divides, two mistakes change nothing.
+for n in 1 2 3 4 5 6 7 8 9 10; do
+    "$museum" $n "$work/even" --even >"$work.log" 2>&1 || fail "exhibit $n with --even"
+    grep -q '^no difference$' "$work.log" && echo $n
+done >"$work.even"
+[ "$(echo $(cat "$work.even"))" = "5 8" ] || fail "--even: no difference in $(cat "$work.even"), wanted 5 8"
+for bad in "1 $work/x --eve" "11 $work/x" "x $work/x" "1" "--draw 3 4" "1 $work/x --draw 0"; do
     # shellcheck disable=SC2086
     "$museum" $bad >"$work.log" 2>&1 && fail "museum $bad is accepted"
     grep -q '^museum: wanted' "$work.log" || fail "museum $bad: no sentence says what was wanted"

@@ -1,0 +1,94 @@
+/* Lab 16, as given: zero1_step becomes the step of --sync sharded-update, which is what --zero 1 does. The library's is
+ * src/train/ways/zero.c in the open source. */
+#include "tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "lab.h"
+#include "train/internal.h"
+#include "train/ways/tensor.h"
+#include "train/ways/way.h"
+
+/* Weights and gradients, with zeros behind them where the number of ranks does not divide the model. */
+typedef struct whole {
+    size_t count;
+    float *weights, *gradients;
+} whole;
+
+static float *floats(gs_mem m) {
+    return (float *)m.base + m.at;
+}
+
+/* Of the velocity each rank has its part. */
+static size_t held(const gs_worker *w) {
+    const size_t ranks = (size_t)gs_tensor_replicas(w);
+    return (w->model->params + ranks - 1) / ranks;
+}
+
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (chosen && (s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0))
+        return gs_fail(GS_E_USAGE, "lab 16: --sync sharded-update is zero1_step of lab.c; wanted sgd with a "
+                                   "momentum, without --weight-decay and --clip");
+    return GS_OK;
+}
+
+static gs_status create(gs_worker *w) {
+    whole *all = w->way_state = calloc(1, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "lab 16: no memory");
+    if (strcmp(w->device->name, "cpu") != 0)
+        return gs_fail(GS_E_USAGE, "lab 16: the device is %s; wanted cpu, whose memory lab.c can read",
+                       w->device->name);
+    all->count = held(w) * (size_t)w->comm->size;
+    all->weights = calloc(all->count, sizeof *all->weights);
+    all->gradients = calloc(all->count, sizeof *all->gradients);
+    return all->weights && all->gradients
+               ? GS_OK
+               : gs_fail(GS_E_MEMORY, "lab 16: no memory for %zu floats", all->count);
+}
+
+static void free_whole(gs_worker *w) {
+    whole *all = w->way_state;
+    if (!all) return;
+    free(all->weights);
+    free(all->gradients);
+    free(all);
+}
+
+static gs_status step(gs_worker *w, gs_score *score) {
+    const whole *all = w->way_state;
+    const gs_model *m = w->model;
+    gs_optimizer *o = w->optimizer;
+    const size_t bytes = m->params * sizeof(float);
+    GS_TRY(gs_gradient(w));
+    GS_TRY(gs_tell_wish_to_stop(w));
+    GS_TRY(gs_comm_all_reduce(w->comm, floats(gs_at(m->gradients, m->params)), gs_model_tail(m), GS_F32,
+                              GS_SUM)); /* loss, samples; the layers' state */
+    GS_TRY(gs_read_score(w, score));
+    memcpy(all->weights, floats(m->weights), bytes);
+    memcpy(all->gradients, floats(m->gradients), bytes);
+    GS_TRY(zero1_step(w->comm, all->weights, all->gradients, floats(o->vector[0]), all->count, o->lr,
+                      o->momentum, (float)(1 / score->samples)));
+    memcpy(floats(m->weights), all->weights, bytes);
+    GS_TRY(gs_optimizer_end_update(o, score->samples));
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+static const gs_way of_lab = {.name = "sharded-update",
+                              .option = "--sync sharded-update",
+                              .summary = "zero1_step of lab.c",
+                              .no_bucket = "sums as lab.c does",
+                              .no_wire = "sends weights too, which must not be rounded",
+                              .no_state = "is a lab",
+                              .no_offload = "is a lab",
+                              .no_f16 = "is a lab",
+                              .no_gradient = true,
+                              .own_sums = true,
+                              .check = check,
+                              .create = create,
+                              .free = free_whole,
+                              .held = held,
+                              .step = step};
+
+void lab_install(void) {
+    (void)gs_way_replace(of_lab.name, &of_lab);
+}
