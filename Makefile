@@ -306,6 +306,7 @@ test-kill: all
 	tests/links.sh $(B)/gradsum
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
+	tests/elastic_nodes.sh $(B)/gradsum
 
 # Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).

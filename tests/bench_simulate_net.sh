@@ -114,7 +114,7 @@ while read -r n scheme rate options; do
     set -- --model lenet --data fashion-mnist-small --batch $((4 * n)) --threads 1 --sync "$scheme" --steps "$steps" \
         $options
     measured=$(run "$n" "$@")
-    predicted=$("$program" simulate --workers "$n" --link "$line" --cores "$cores/all" "$@" --json | number step)
+    predicted=$("$program" simulate --workers "$n" --link "$line" --tcp --cores "$cores/all" "$@" --json | number step)
     unplug "$n"
     [ -n "$measured" ] && [ -n "$predicted" ] ||
         { echo "bench-simulate: $n $scheme $rate: no figures: $(tail -2 "$work/err")"; exit 1; }

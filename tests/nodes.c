@@ -8,7 +8,7 @@
     "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"                                \
     "G=%s/gradsum T='" TRAIN "' P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"                                     \
     "launch() { r=$1; shift; { timeout 40 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "          \
-    "sed \"s/^/n$r: /\"; }\n"
+    "sed -u \"s/^/n$r: /\"; }\n"
 
 int gs_test_nodes_one(char **output, const char *script) {
     return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),

@@ -153,7 +153,7 @@ static void what_it_goes_with(void **state) {
         {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX"},
         {"--elastic 1:3 -- train", "--elastic 1:3: more than the 2 processes of -n"},
         {"--elastic 1 --restarts 2 -- train", "use only one of them"},
-        {"--elastic 1 --meet file:/no/such -- train", "leave --nodes and --meet out"},
+        {"--elastic 1 --meet file:/no/such -- train", "leave --meet out"},
         {"--elastic 1 -- eval", "--elastic is for train; 'eval' has nothing to go on with"},
         {"--elastic 1 -- train --zero 1", "--elastic needs workers that each hold the whole state"},
         {"--elastic 1 -- train --sync ring", "--elastic works with --sync allreduce, and with --exact"},

@@ -82,6 +82,60 @@ static void messages_have_any_length(void **state) {
     all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
 
+/* ---- messages in pieces (comm/gloo/pieces.h) ---- */
+
+enum { LOAD = 256 * 1024 - 8 /* bytes of a message in one piece */ };
+
+/* Both send first; the last message has more pieces than there are spares. */
+static gs_status exchange_lengths(gs_comm *c, void *context) {
+    static const size_t lengths[] = {LOAD - 1, LOAD, LOAD + 1, 3 * LOAD, 70 * LOAD + 5};
+    (void)context;
+    unsigned char *mine = gs_test_scratch(71 * LOAD), *theirs = gs_test_scratch(71 * LOAD);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const size_t bytes = lengths[i];
+        for (size_t b = 0; b < bytes; b++) mine[b] = (unsigned char)(b * 7 + b / 251 + (size_t)c->rank);
+        GS_TRY(gs_comm_send(c, mine, bytes, 1 - c->rank));
+        GS_TRY(gs_comm_recv(c, theirs, bytes, 1 - c->rank));
+        for (size_t b = 0; b < bytes; b++)
+            RANK_CHECK(theirs[b] == (unsigned char)(mine[b] + 1 - 2 * c->rank), "%zu bytes: wrong at %zu",
+                       bytes, b);
+    }
+    return GS_OK;
+}
+
+static void messages_of_many_pieces_arrive(void **state) {
+    (void)state;
+    all_ok(&two, exchange_lengths);
+}
+
+/* Rank 1 receives the second to fifth message only when they all have left: the fifth waits for the third, which leaves
+ * because there are spares for two. */
+static gs_status send_ahead(gs_comm *c) {
+    char data[5000] = "";
+    for (int i = 0; i < 5; i++) {
+        if (i == 1 && c->rank == 1) GS_TRY(gs_comm_barrier(c));
+        GS_TRY(c->rank == 0 ? gs_comm_send(c, data, 5000, 1) : gs_comm_recv(c, data, 5000, 0));
+    }
+    return c->rank == 0 ? gs_comm_barrier(c) : GS_OK;
+}
+
+static gs_status send_too_little(gs_comm *c, void *context) {
+    char *data = gs_test_scratch(200);
+    (void)context;
+    return c->rank == 0 ? gs_comm_send(c, data, 100, 1) : gs_comm_recv(c, data, 200, 0);
+}
+
+static void lengths_that_differ_are_told(void **state) {
+    (void)state;
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    memset(outcome, 0, sizeof outcome);
+    gs_test_run_ranks(&two, 60, send_too_little, NULL, outcome);
+    assert_int_equal(outcome[1].status, GS_E_PEER);
+    const char *want =
+        "rank 1: recv of 200 bytes from rank 0: 200 bytes are wanted from rank 0, which sent 100: ";
+    if (strncmp(outcome[1].message, want, strlen(want)) != 0) fail_msg("%s", outcome[1].message);
+}
+
 /* ---- this program, started again as two processes ---- */
 
 static gs_status sum_other_counts(gs_comm *c) {
@@ -116,7 +170,9 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
     if (!what) return;
     gs_status status = gs_rendezvous_from_environment(&r);
     if (status == GS_OK) status = gs_comm_gloo_create(&r, &c);
-    if (status == GS_OK) status = strcmp(what, "middle") == 0 ? die_in_the_middle(c) : sum_other_counts(c);
+    const bool middle = strcmp(what, "middle") == 0, ahead = strcmp(what, "ahead") == 0;
+    if (status == GS_OK) status = middle ? die_in_the_middle(c) : ahead ? send_ahead(c) : sum_other_counts(c);
+    if (status == GS_OK && ahead) printf("all arrived\n");
     if (status != GS_OK) printf("says: %s\n", gs_message());
     exit(0);
 }
@@ -129,7 +185,8 @@ static char *both(const char *what) {
     gs_test_shell(&output,
                   "export GS_TEST_GLOO=%s GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600\n"
                   "exec 2>&1; for rank in 0 1; do\n"
-                  "GRADSUM_RANK=$rank timeout --foreground -s KILL 60 %s/gradsum-test & done; wait",
+                  "GRADSUM_MACHINE=$rank GRADSUM_RANK=$rank timeout --foreground -s KILL 60 %s/gradsum-test "
+                  "& done; wait",
                   what, folder, GS_BUILD_DIR);
     return output;
 }
@@ -149,6 +206,13 @@ static void counts_that_differ_are_told(void **state) {
     free(output);
 }
 
+static void pieces_leave_before_their_receiver_asks(void **state) {
+    (void)state;
+    char *output = both("ahead");
+    assert_string_equal(output, "all arrived\nall arrived\n");
+    free(output);
+}
+
 /* Gloo forgets those who are in the middle of a message; the watch does not. */
 static void death_in_the_middle_of_a_message_is_noticed(void **state) {
     (void)state;
@@ -159,5 +223,7 @@ static void death_in_the_middle_of_a_message_is_noticed(void **state) {
 }
 
 GS_TESTS(gloo, cmocka_unit_test(pieces_end_anywhere), cmocka_unit_test(an_abort_ends_an_exchange),
-         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(counts_that_differ_are_told),
+         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(messages_of_many_pieces_arrive),
+         cmocka_unit_test(pieces_leave_before_their_receiver_asks),
+         cmocka_unit_test(lengths_that_differ_are_told), cmocka_unit_test(counts_that_differ_are_told),
          cmocka_unit_test(death_in_the_middle_of_a_message_is_noticed))

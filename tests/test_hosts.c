@@ -18,6 +18,7 @@ static int run(char **output, const char *script) {
                          "echo \"$@\" >>$HOME/words\n"
                          "while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done\n"
                          "[ $1 != nowhere ] || exit 255\n"
+                         "echo $$ >$HOME/of-$1\n"
                          "GRADSUM_MACHINE=$1; export GRADSUM_MACHINE; shift; exec sh -c \"$*\"\n"
                          "end\n"
                          "chmod +x ssh\n%s",
@@ -56,6 +57,26 @@ static void a_machine_that_cannot_be_reached_is_named(void **state) {
     free(output);
 }
 
+/* With --elastic all others go on, and the exit status is that of the first. */
+static void a_lost_machine_does_not_end_an_elastic_run(void **state) {
+    (void)state;
+    char *output, one[65], many[65];
+    assert_int_equal(run(&output, "$G $T --steps 12 2>&1"), 0);
+    gs_test_hash_of(output, one);
+    free(output);
+    assert_int_equal(
+        run(&output, "$G launch --hosts 127.0.0.1,berta:2 -n 2 --elastic 2:4 $M -- $T --steps 12 --slow 0:90 "
+                     ">out 2>&1 & for i in $(seq 400); do grep -q ^step out && break; sleep 0.05; done; kill "
+                     "-KILL $(cat of-berta); "
+                     "wait $!; s=$?; cat out; exit $s"),
+        0);
+    gs_test_hash_of(output, many);
+    assert_string_equal(one, many);
+    has(output, "the launch of node rank 1 has gone, with its ranks; generation 2: 2 go on\n");
+    has(output, "gradsum launch: node rank 1 (berta) failed with exit status 137\n");
+    free(output);
+}
+
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
 static void a_launch_ends_with_its_starter(void **state) {
     (void)state;
@@ -65,6 +86,22 @@ static void a_launch_ends_with_its_starter(void **state) {
                          "-n 1 --timeout 60 --secret-file - -- $T 2>&1"),
                      128 + 15);
     has(output, "gradsum launch: stopped by signal 15");
+    free(output);
+}
+
+/* Two on each of two machines: all end at the timeout, also those that wait for ranks which wait for the stopped
+ * one. */
+static void a_stopped_leader_is_named_by_all(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        run(&output,
+            "export GRADSUM_FAULT=stop:rank=2,operation=20\n"
+            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 2 $M -- $T --steps 100000 --epochs 9999 "
+            "2>&1"),
+        1);
+    has(output, "no answer within 2 s from rank 2");
+    has(output, " is stopped) on host ");
     free(output);
 }
 
@@ -87,4 +124,6 @@ static void wrong_usage(void **state) {
 
 GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
          cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
-         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(wrong_usage))
+         cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run),
+         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named_by_all),
+         cmocka_unit_test(wrong_usage))

@@ -28,8 +28,13 @@ static void faults_are_read(void **state) {
     assert_ok(gs_faults_read("delay:seconds=.5,operation=3,rank=0;corrupt:rank=2,operation=40;", &f));
     assert_int_equal(f.count, 2);
     assert_near(f.fault[0].seconds, 0.5, 0, 1e-12);
+    assert_int_equal(f.fault[0].generation, 1);
     assert_int_equal(f.fault[1].kind, GS_FAULT_CORRUPT);
     assert_int_equal(f.fault[1].rank, 2);
+    assert_ok(
+        gs_faults_read("kill:rank=1,operation=7,generation=12;kill:generation=all,rank=1,operation=7", &f));
+    assert_int_equal(f.fault[0].generation, 12);
+    assert_int_equal(f.fault[1].generation, 0);
 }
 
 static void other_values_are_refused(void **state) {
@@ -43,6 +48,8 @@ static void other_values_are_refused(void **state) {
         {"kill:rank=1,operation=99999999999999999999", "whose operation is no number from 1 on"},
         {"kill:rank=-1,operation=5", "whose rank is no number"},
         {"kill:rank=99999999999,operation=5", "whose rank is no number"},
+        {"kill:rank=1,operation=5,generation=0", "whose generation is no number from 1 to 1000, and not all"},
+        {"kill:rank=1,operation=5,generation=each", "whose generation is no number"},
         {"kill:rank,operation=5", "where a name has no value"},
         {"kill:rank=1,operation=5,step=3", "which has a name that it does not take"},
         {"kill:rank=1,operation=5,seconds=3", "which has a name that it does not take"},

@@ -78,6 +78,25 @@ static void where_they_cannot_all_say_why(void **state) {
     }
 }
 
+/* A second launch with a node rank ends alone, and does not disturb the run. */
+static void a_surplus_launch_ends_alone(void **state) {
+    (void)state;
+    static const char script[] =
+        TWO("--restarts 2 -- " SMALL " --slow 0:150") " >$HOME/out$P & "
+                                                      "for i in $(seq 400); do grep -q '^n0: step ' "
+                                                      "$HOME/out$P && break; sleep 0.05; done; sleep 0.2; "
+                                                      "launch 1 --nodes 2 $M -n 2 --restarts 2 -- " SMALL
+                                                      " | sed s/n1/second/; wait; cat $HOME/out$P";
+    char *output;
+    gs_test_nodes_one(&output, script);
+    assert_has(script, output, "second: gradsum train: rank 2 has arrived twice");
+    assert_has(script, output, "; not started again: another launch has come with this node rank");
+    assert_has(script, output, "second: exit 2");
+    assert_has(script, output, "n0: exit 0");
+    assert_has(script, output, "n1: exit 0");
+    free(output);
+}
+
 /* On every node, before anything is started. */
 static void what_it_goes_with(void **state) {
     (void)state;
@@ -88,11 +107,9 @@ static void what_it_goes_with(void **state) {
         gs_test_program_prints(
             2, "not redis://h:1/x",
             "launch -n 2 --restarts 2 --nodes 2 --node-rank %d --meet redis://h:1/x -- train", node);
-        gs_test_program_prints(2, "--elastic: the processes of one launcher meet again",
-                               "launch -n 2 --elastic 2 --nodes 2 --node-rank %d --meet tcp://h:1 -- train",
-                               node);
     }
 }
 
 GS_TESTS(nodes_restarts, cmocka_unit_test(all_nodes_start_again),
-         cmocka_unit_test(where_they_cannot_all_say_why), cmocka_unit_test(what_it_goes_with))
+         cmocka_unit_test(where_they_cannot_all_say_why), cmocka_unit_test(a_surplus_launch_ends_alone),
+         cmocka_unit_test(what_it_goes_with))

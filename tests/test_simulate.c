@@ -56,10 +56,8 @@ typedef struct sum {
     double took, sent_most, between;
 } sum;
 
-static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_array a, gs_link link,
-                  gs_link inside) {
-    const gs_virtual_cluster cluster = {
-        .ranks = ranks, .hosts = hosts, .between = link, .inside = inside, .gamma = GAMMA};
+static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *scheme, gs_sync_array a) {
+    const int ranks = cluster->ranks;
     const gs_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
     const gs_virtual_list *list;
     gs_lists lists = {0};
@@ -68,7 +66,7 @@ static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_ar
     gs_virtual_item *item = calloc((size_t)ranks, sizeof *item);
     gs_virtual_script *script = calloc((size_t)ranks, sizeof *script);
     assert_ok(gs_lists_of(&lists, &key, &list));
-    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_create(cluster, &v));
     for (int r = 0; r < ranks; r++) {
         item[r] = (gs_virtual_item){.what = GS_VIRTUAL_LIST, .stride = 1, .list = &list[r]};
         script[r] = (gs_virtual_script){&item[r], 1};
@@ -88,6 +86,13 @@ static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_ar
     free(item);
     free(script);
     return s;
+}
+
+static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_array a, gs_link link,
+                  gs_link inside) {
+    const gs_virtual_cluster cluster = {
+        .ranks = ranks, .hosts = hosts, .between = link, .inside = inside, .gamma = GAMMA};
+    return sum_on(&cluster, scheme, a);
 }
 
 static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
@@ -148,6 +153,36 @@ static void a_host_has_one_line(void **state) {
     const sum inside = sum_of(&gs_sync_recursive_doubling, 4, 1, a, (gs_link){1, 1}, fabric);
     assert_near(inside.took, own.took, 0, 1e-12);
     assert_near(inside.between, 0, 0, 0);
+}
+
+/* Rank 2's message is there first, rank 1's half its length later; rank 0 receives them in the other order. */
+static double two_messages(bool tcp) {
+    enum { BYTES = 2000000 };
+    const double takes = BYTES / fabric.bandwidth;
+    const gs_virtual_cluster cluster = {.ranks = 3, .hosts = 3, .between = fabric, .tcp = tcp};
+    const gs_virtual_item receive[] = {{.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = BYTES},
+                                       {.what = GS_VIRTUAL_RECV_ONE, .base = 2, .bytes = BYTES}},
+                          late[] = {{.what = GS_VIRTUAL_PASS, .seconds = takes / 2},
+                                    {.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = BYTES}};
+    const gs_virtual_script scripts[] = {{receive, 2}, {late, 2}, {&late[1], 1}};
+    gs_virtual *v;
+    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_play(v, scripts));
+    const double took = gs_virtual_accounts(v)[0].ended - fabric.latency;
+    gs_virtual_free(v);
+    return took / takes;
+}
+
+static void lines_of_tcp_are_in_the_order_of_time(void **state) {
+    (void)state;
+    assert_near(two_messages(false), 2.5, 1e-9, 0);
+    assert_near(two_messages(true), 2, 1e-9, 0);
+    /* a ring, whose acknowledgements go where data go */
+    const gs_sync_array a = {40000000, GS_WIRE_F32, 0};
+    const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, 0};
+    const gs_virtual_cluster cluster = {.ranks = 4, .hosts = 4, .between = fabric, .tcp = true};
+    const double slower = sum_on(&cluster, &gs_sync_ring, a).took / gs_sync_ring.time(4, 16e7, &m);
+    assert_near(slower, 1 + 66.0 / 3028, 0, 0.002);
 }
 
 static void what_waits_for_ever_is_told(void **state) {
@@ -259,6 +294,7 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(equal_ranks_take_what_the_formula_says),
          cmocka_unit_test(all_schemes_send_what_they_say),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
+         cmocka_unit_test(lines_of_tcp_are_in_the_order_of_time),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
          cmocka_unit_test(bad_use_is_told))

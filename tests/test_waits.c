@@ -138,6 +138,11 @@ static void a_message_says_where_it_ran_and_what_it_did_last(void **state) {
     assert_string_equal(text,
                         "no answer within 10 s from rank 1, which waits for rank 2 (process 2147483632 has "
                         "ended) on host bert; rank 2 last began all_reduce of 8 f32");
+    *text = '\0';
+    w.first = 4; /* these are the ranks of a second machine */
+    gs_waits_explain(&w, text, sizeof text);
+    if (!strstr(text, " on host bert; rank 6 last began all_reduce of 8 f32")) fail_msg("%s", text);
+    w.first = 0;
     const long elsewhere[RANKS] = {0};
     const double one[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT};
     *text = '\0';

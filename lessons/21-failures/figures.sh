@@ -21,8 +21,8 @@ wanted bits && {
         GRADSUM_FAULT="kill:rank=1,operation=60" $gradsum launch --restarts 3 -n 2 -- $train --seed $seed \
             --checkpoint "$work/$seed" --checkpoint-every 5 > "$work/run" 2>&1 || exit 1
         echo "$seed;2, --restarts 3;$(weights);$(told 'after step [0-9]* (' | tr -dc '0-9,')"
-        GRADSUM_FAULT="kill:rank=2,operation=60" $gradsum launch --elastic 2:4 -n 4 -- $train --seed $seed \
-            > "$work/run" 2>&1 || exit 1
+        GRADSUM_FAULT="kill:rank=2,operation=60,generation=all" $gradsum launch --elastic 2:4 -n 4 -- $train \
+            --seed $seed > "$work/run" 2>&1 || exit 1
         echo "$seed;4, --elastic 2:4;$(weights);$(told 'go on after step [0-9]*' | tr -dc '0-9, ' | tr -s ' ')"
         GRADSUM_FAULT="kill:rank=1,operation=80" $gradsum launch --elastic 2 -n 4 -- $train --seed $seed \
             > "$work/run" 2>&1 || exit 1

@@ -179,6 +179,8 @@ int gs_cmd_simulate(int argc, char **argv) {
          "how many hosts share them evenly (default: one each)"},
         GS_RUN_OPTION("link", "between hosts; the workers of a host share its line: 5us,12.5GB/s"),
         {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between the workers of a host"},
+        {"tcp", GS_OPTION_FLAG, &s->tcp, 0, 0, NULL,
+         "lines as TCP has them: in the order of time, and with acknowledgements"},
         {"cores", GS_OPTION_TEXT, &q.cores, 0, 0, "C|C/all",
          "that the workers of a host share, or with /all all workers (default: one each)"},
         {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",

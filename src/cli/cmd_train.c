@@ -62,6 +62,7 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
     *let_go = false;
     if (!gs_elastic_board_is_there()) return train(s, r, progress, result, logged);
     GS_TRY(gs_carry_create(&s->carry));
+    gs_carry_on_summons(s->carry, gs_elastic_board_summons);
     s->processes = &processes;
     gs_status status;
     gs_elastic_board_answer answer = GS_BOARD_GOES_ON;

@@ -144,7 +144,7 @@ static void append_last(const gs_waits *w, const bool *blamed, char *text, size_
     gs_call call;
     while (r < w->size && !blamed[r]) r++;
     if (w->last && r < w->size && gs_call_unpack(w->last[r], &call))
-        gs_append(text, size, "; %s %d %s %s", w->noun, r, w->did, gs_call_text(&call, false));
+        gs_append(text, size, "; %s %d %s %s", w->noun, w->first + r, w->did, gs_call_text(&call, false));
 }
 
 void gs_waits_explain(const gs_waits *w, char *text, size_t size) {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "comm/meet/store.h"
 #include "core/clock.h"
 #include "train/train.h"
 
@@ -19,8 +20,8 @@ static const double LOOK = 0.005,
                     MARGIN = 60; /* seconds; more than the launcher takes to decide, beyond time-outs */
 
 struct gs_elastic_board {
-    atomic_int generation, stepped, over;
-    int file; /* the launcher's */
+    atomic_int generation, stepped, over, summons; /* summons: the generation that is to meet again */
+    int file;                                      /* the launcher's */
     int size;
     char meet[MEET];
     struct {
@@ -28,6 +29,12 @@ struct gs_elastic_board {
         int rank;        /* in `generation` */
     } seat[GS_LAUNCH_MOST];
 };
+
+static bool set_number(const char *name, int value) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", value);
+    return setenv(name, number, 1) == 0;
+}
 
 /* ---- the launcher ---- */
 
@@ -64,11 +71,16 @@ bool gs_elastic_board_asks(const gs_elastic_board *b, int seat) {
     return atomic_load(&b->seat[seat].asks) > atomic_load(&b->generation);
 }
 
-void gs_elastic_board_begin(gs_elastic_board *b, int size, const int *rank, const char *meet) {
+void gs_elastic_board_begin(gs_elastic_board *b, int generation, int size, const int *rank,
+                            const char *meet) {
     b->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) b->seat[i].rank = rank[i];
     snprintf(b->meet, sizeof b->meet, "%s", meet);
-    atomic_fetch_add(&b->generation, 1); /* last: who sees it finds the rest */
+    atomic_store(&b->generation, generation); /* last: who sees it finds the rest */
+}
+
+void gs_elastic_board_summon(gs_elastic_board *b) {
+    atomic_store(&b->summons, atomic_load(&b->generation));
 }
 
 void gs_elastic_board_end(gs_elastic_board *b) {
@@ -79,7 +91,8 @@ bool gs_elastic_board_set(const gs_elastic_board *b, int seat) {
     char file[16], number[40];
     snprintf(file, sizeof file, "%d", b->file);
     snprintf(number, sizeof number, "%d %d", seat, gs_elastic_board_generation(b));
-    return setenv(VARIABLE, file, 1) == 0 && setenv(SEAT, number, 1) == 0;
+    return setenv(VARIABLE, file, 1) == 0 && setenv(SEAT, number, 1) == 0 &&
+           set_number("GRADSUM_GENERATION", gs_elastic_board_generation(b));
 }
 
 /* ---- a process ---- */
@@ -115,15 +128,19 @@ bool gs_elastic_board_is_there(void) {
 
 static gs_elastic_board_answer take(const place *p, gs_rendezvous *r) {
     static char meet[MEET];
-    char number[16];
     const int rank = p->board->seat[p->seat].rank;
     if (rank < 0) return GS_BOARD_LETS_GO;
     memcpy(meet, p->board->meet, sizeof meet);
     r->rank = rank;
     r->size = p->board->size;
-    r->directory = meet;
-    snprintf(number, sizeof number, "%d", rank);
-    setenv("GRADSUM_RANK", number, 1); /* launch_why.c says by it who has failed */
+    if (gs_meet_is_folder(meet)) {
+        r->directory = meet;
+    } else {
+        snprintf(r->meet, sizeof r->meet, "%s", meet);
+        r->attempt = p->generation;
+    }
+    set_number("GRADSUM_RANK", rank); /* launch_why.c says by it who has failed */
+    set_number("GRADSUM_GENERATION", p->generation);
     return GS_BOARD_GOES_ON;
 }
 
@@ -143,4 +160,9 @@ gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r) {
 void gs_elastic_board_has_stepped(void) {
     const place *p = here();
     if (p->board) atomic_store(&p->board->stepped, p->generation);
+}
+
+bool gs_elastic_board_summons(void) {
+    const place *p = here();
+    return p->board && atomic_load(&p->board->summons) == p->generation;
 }

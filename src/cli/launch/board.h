@@ -26,8 +26,12 @@ int gs_elastic_board_stepped(const gs_elastic_board *);
 /* Has the process that is child `seat` of the launcher asked for the generation after this one? */
 bool gs_elastic_board_asks(const gs_elastic_board *, int seat);
 
-/* Begin the next generation. rank[seat]: -1: this process is let go. meet: a folder. */
-void gs_elastic_board_begin(gs_elastic_board *, int size, const int *rank, const char *meet);
+/* Begin this generation. rank[seat]: -1: this process is let go. meet: a folder, or a store that the launchers of
+ * several nodes share, of which each generation has a corner. */
+void gs_elastic_board_begin(gs_elastic_board *, int generation, int size, const int *rank, const char *meet);
+
+/* There is room for more: the processes of this generation are to meet again, with new ones. */
+void gs_elastic_board_summon(gs_elastic_board *);
 
 /* There will be no other. */
 void gs_elastic_board_end(gs_elastic_board *);
@@ -51,3 +55,6 @@ gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r);
 
 /* Rank 0 has made a step. */
 void gs_elastic_board_has_stepped(void);
+
+/* Are all to meet again, though none was lost? */
+bool gs_elastic_board_summons(void);

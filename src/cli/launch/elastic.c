@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/launch/board.h"
+#include "cli/launch/elastic_nodes.h"
+#include "cli/launch/post.h"
 #include "comm/process.h"
 #include "core/clock.h"
 
 static const double GRACE = 2; /* seconds beyond the time-out, until one that does not ask is killed */
 
 typedef struct gs_elastic {
+    int generation;        /* of several nodes: the one that is in force here */
+    bool takes_part;       /* it has had ranks: what became of them before it came is not its own */
     double since;          /* the first loss of this generation was noticed; 0: there was none */
     int lost;              /* the child that was lost first; -1: none was */
     bool idle;             /* the generation before made no step */
@@ -39,16 +44,18 @@ gs_status gs_elastic_check(const gs_launch *l) {
                        "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
                        "how many new ones are started",
                        l->elastic);
-    if (l->hosts)
+    if (l->nodes > 1 || l->hosts) {
+        char what[60];
+        snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
+        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES));
+    } else if (l->meet) {
         return gs_fail(GS_E_USAGE,
-                       "--elastic: the processes of one launcher go on; with --hosts use --restarts");
-    if (min > l->size || max > l->size)
-        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", l->elastic, l->size);
-    if (l->nodes > 1 || l->meet)
-        return gs_fail(
-            GS_E_USAGE,
-            "--elastic: the processes of one launcher meet again in a folder of their own; on several "
-            "nodes use --restarts, or leave --nodes and --meet out");
+                       "--elastic: on one node the processes meet again in a folder of their own; "
+                       "leave --meet out");
+    }
+    if (!l->hosts && (min > l->world || max > l->world)) /* with --hosts each of the launches says so */
+        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes %s", l->elastic, l->world,
+                       l->nodes > 1 ? "of all nodes" : "of -n");
     if (l->restarts > 0)
         return gs_fail(GS_E_USAGE,
                        "--elastic goes on with the processes that are left, --restarts starts all again; use "
@@ -64,6 +71,7 @@ gs_status gs_elastic_create(gs_launch_state *s) {
     s->board = gs_elastic_board_create();
     if (!s->elastic || !s->board) return gs_fail(GS_E_MEMORY, "no memory for --elastic");
     s->elastic->lost = -1;
+    if (s->parties) gs_elastic_board_begin(s->board, 0, 0, s->rank, "");
     return GS_OK;
 }
 
@@ -77,12 +85,11 @@ void gs_elastic_free(gs_launch_state *s) {
 
 /* ---- the next generation ---- */
 
-/* How many of them, with `left` processes; 0: too few. */
-static int next_size(const gs_launch *l, int left) {
+int gs_elastic_size(const gs_launch *l, int left, int room) {
     int min = 1, max = 0;
     gs_elastic_read(l->elastic, &min, &max);
     if (left < min) return 0;
-    int size = left < max ? max : left;
+    int size = left >= max ? left : left + room < max ? left + room : max;
     bool exact = false;
     for (char **word = l->command; *word; word++) exact |= strcmp(*word, "--exact") == 0;
     while (exact && size > 0 && (size & (size - 1)) != 0) size--;
@@ -90,18 +97,34 @@ static int next_size(const gs_launch *l, int left) {
     return size < min ? 0 : size;
 }
 
-/* Ranks in the order of before; those that are left first. *more: how many are to be started. */
-static void number(gs_launch_state *s, int size, int *more) {
-    int order[GS_LAUNCH_MOST], next = 0;
-    for (int r = 0; r < GS_LAUNCH_MOST; r++) order[r] = -1;
-    for (int i = 0; i < s->launch->size; i++)
-        if (s->child[i].pid > 0 && s->rank[i] >= 0) order[s->rank[i]] = i;
+/* Those that are left, without those that were let go. */
+static int count_left(const gs_launch_state *s) {
+    int left = 0;
+    for (int i = 0; i < s->launch->size; i++) left += s->child[i].pid > 0 && s->rank[i] >= 0;
+    return left;
+}
+
+/* Ranks from `first` on, in the order of before; those that are left first. *more: how many are to be started. */
+static void number(gs_launch_state *s, int first, int count, int *more) {
+    int order[GS_LAUNCH_MOST], left = 0, next = 0;
+    for (int i = 0; i < s->launch->size; i++) {
+        int at = left;
+        if (s->child[i].pid <= 0 || s->rank[i] < 0) continue;
+        for (; at > 0 && s->rank[order[at - 1]] > s->rank[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+        left++;
+    }
     for (int i = 0; i < s->launch->size; i++) s->rank[i] = -1;
-    for (int r = 0; r < GS_LAUNCH_MOST; r++)
-        if (order[r] >= 0 && next < size) s->rank[order[r]] = next++;
-    *more = size - next;
-    for (int i = 0; i < s->launch->size && next < size; i++)
-        if (s->child[i].pid == 0) s->rank[i] = next++;
+    while (next < left && next < count) s->rank[order[next]] = first + next, next++;
+    *more = count - next;
+    for (int i = 0; i < s->launch->size && next < count; i++)
+        if (s->child[i].pid == 0) s->rank[i] = first + next++;
+}
+
+static gs_status start_new(gs_launch_state *s, const gs_launch_place *place, int size) {
+    for (int i = 0; i < s->launch->size; i++)
+        if (s->child[i].pid == 0 && s->rank[i] >= 0) GS_TRY(gs_launch_start_one(s, place, i, size));
+    return GS_OK;
 }
 
 static gs_status begin(gs_launch_state *s, int size, int *more) {
@@ -111,21 +134,33 @@ static gs_status begin(gs_launch_state *s, int size, int *more) {
     e->placed = true;
     GS_TRY(gs_launch_place_create(s->launch, &e->place));
     gs_launch_why_clear(s->why);
-    number(s, size, more);
-    gs_elastic_board_begin(s->board, size, s->rank, e->place.meet);
-    for (int i = 0; i < s->launch->size; i++)
-        if (s->child[i].pid == 0 && s->rank[i] >= 0) GS_TRY(gs_launch_start_one(s, &e->place, i, size));
-    return GS_OK;
+    number(s, 0, size, more);
+    gs_elastic_board_begin(s->board, gs_elastic_board_generation(s->board) + 1, size, s->rank, e->place.meet);
+    return start_new(s, &e->place, size);
+}
+
+/* Who was lost first; "": nobody that is known. */
+static void describe_lost(const gs_launch_state *s, char *text, size_t size) {
+    const int seat = s->hung >= 0 ? s->hung : s->elastic->lost;
+    *text = '\0';
+    if (seat >= 0 && s->child[seat].hangs[0])
+        snprintf(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
+    else if (seat >= 0)
+        gs_launch_status_text(s, seat, text, size);
 }
 
 static void say_lost(const gs_launch_state *s) {
-    const gs_elastic *e = s->elastic;
-    if (e->lost >= 0 && s->child[e->lost].hangs[0])
-        fprintf(stderr, "gradsum launch: rank %d hangs: %s", s->rank[e->lost], s->child[e->lost].hangs);
-    else if (e->lost >= 0)
-        gs_launch_say_status(s, e->lost);
-    else
-        fprintf(stderr, "gradsum launch: a rank was cut off");
+    char text[200];
+    describe_lost(s, text, sizeof text);
+    fprintf(stderr, "gradsum launch: %s", *text ? text : "a rank was cut off");
+}
+
+/* left: how many go on of the `before` that could. */
+static void say_generation(int generation, int size, int left, int before) {
+    fprintf(stderr, "; generation %d: %d go%s on", generation, left, left == 1 ? "es" : "");
+    if (size > left) fprintf(stderr, ", %d new", size - left);
+    if (left < before) fprintf(stderr, ", %d let go, for --exact", before - left);
+    fprintf(stderr, "\n");
 }
 
 /* The launch fails, as it would have without --elastic. */
@@ -142,9 +177,8 @@ static void end(gs_launch_state *s, const char *why) {
 
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    const int size = next_size(s->launch, s->running);
+    const int before = count_left(s), size = gs_elastic_size(s->launch, before, s->launch->size - before);
     const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
-    const int before = s->running;
     int more = 0;
     if (idle && e->idle) {
         end(s, "two generations in turn made no step");
@@ -157,11 +191,9 @@ static void go_on(gs_launch_state *s) {
     say_lost(s);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        fprintf(stderr, "; generation %d: %d go%s on", gs_elastic_board_generation(s->board), size - more,
-                size - more == 1 ? "es" : "");
-    if (more > 0) fprintf(stderr, ", %d new", more);
-    if (size < before) fprintf(stderr, ", %d let go, for --exact", before - size);
-    fprintf(stderr, "\n");
+        say_generation(gs_elastic_board_generation(s->board), size, size - more, before);
+    else
+        fprintf(stderr, "\n");
     e->idle = idle;
     e->since = 0;
     const int lost = e->lost;
@@ -183,12 +215,7 @@ void gs_elastic_lost(gs_launch_state *s, int seat) {
     }
     if (e->lost < 0) e->lost = seat;
     if (e->since <= 0) e->since = gs_seconds();
-    if (s->running == 0) end(s, NULL); /* nobody is left */
-}
-
-void gs_elastic_close(gs_launch_state *s) {
-    const gs_elastic *e = s->elastic;
-    if (e && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
+    if (s->running == 0 && !s->parties) end(s, NULL); /* nobody is left */
 }
 
 /* Is there a process that is still to ask? One that hangs is killed. */
@@ -197,7 +224,7 @@ static bool wait_for_all(gs_launch_state *s) {
     bool waits = false;
     for (int i = 0; i < s->launch->size; i++) {
         gs_launch_child *c = &s->child[i];
-        if (c->pid <= 0 || gs_elastic_board_asks(s->board, i)) continue;
+        if (c->pid <= 0 || s->rank[i] < 0 || gs_elastic_board_asks(s->board, i)) continue;
         waits = true;
         if (!late && !gs_process_is_stopped(c->pid)) continue;
         if (s->elastic->lost < 0) s->elastic->lost = i;
@@ -208,18 +235,108 @@ static bool wait_for_all(gs_launch_state *s) {
 }
 
 bool gs_elastic_is_ending(const gs_launch_state *s) {
+    if (s->parties && gs_elastic_nodes_are_ending(s->parties)) return true;
     for (int i = 0; i < s->launch->size; i++)
         if (s->child[i].pid == 0 && s->rank[i] >= 0 && s->child[i].status == 0) return true;
     return false;
 }
 
+static int count_asking(const gs_launch_state *s) {
+    int asking = 0;
+    for (int i = 0; i < s->launch->size; i++)
+        asking += s->child[i].pid > 0 && s->rank[i] >= 0 && gs_elastic_board_asks(s->board, i);
+    return asking;
+}
+
+/* ---- of several nodes ---- */
+
+/* The generation, or the end, on which all have agreed. True: there is news. */
+static bool obey(gs_launch_state *s) {
+    gs_elastic *e = s->elastic;
+    bool done;
+    const char *why = gs_elastic_nodes_end(s->parties, &done);
+    const int generation = gs_elastic_nodes_generation(s->parties);
+    if (why) {
+        e->over = true;
+        s->verdict = done ? GS_EXIT_OK : GS_EXIT_FAILED;
+        gs_elastic_board_end(s->board);
+        if (done) return true;
+        gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->parties) ? SIGKILL : SIGTERM);
+        return true;
+    }
+    if (generation == e->generation) return false;
+    const gs_elastic_share share = gs_elastic_nodes_share(s->parties);
+    int more;
+    gs_launch_why_clear(s->why);
+    gs_launch_place_forget(&s->place);
+    number(s, share.first, share.count, &more);
+    gs_elastic_board_begin(s->board, generation, share.size, s->rank, s->place.meet);
+    e->takes_part |= share.count > 0;
+    if (generation > 1 && e->takes_part) fprintf(stderr, "gradsum launch: %s", share.what);
+    if (generation > 1 && e->takes_part) say_generation(generation, share.size, share.left, share.before);
+    e->generation = generation;
+    e->lost = -1;
+    e->since = 0;
+    if (start_new(s, &s->place, share.size) == GS_OK) return true;
+    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    e->over = true;
+    s->verdict = GS_EXIT_FAILED;
+    gs_elastic_board_end(s->board);
+    gs_launch_end_all(s, SIGTERM);
+    return true;
+}
+
+static void report(gs_launch_state *s, bool lost) {
+    gs_elastic_report r = {.lost = lost,
+                           .done = s->failed >= 0 || gs_elastic_is_ending(s),
+                           .stepped = gs_elastic_board_stepped(s->board) >= s->elastic->generation,
+                           .signal = s->stopped_by};
+    if (!r.done) r.left = count_left(s);
+    if (lost) describe_lost(s, r.what, sizeof r.what);
+    gs_elastic_nodes_report(s->parties, &r);
+}
+
+/* Returns true where something is about to happen. */
+static bool look_at_all(gs_launch_state *s) {
+    gs_elastic *e = s->elastic;
+    gs_elastic_nodes_look(s->parties);
+    if (e->over || obey(s) || s->stopped_by || e->generation == 0) return true;
+    const bool lost =
+        e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->parties);
+    if (lost) {
+        if (e->since <= 0) e->since = gs_seconds();
+        gs_elastic_nodes_say_lost(s->parties);
+        if (s->failed < 0 && !gs_elastic_is_ending(s) && wait_for_all(s)) return true;
+        report(s, true);
+        return true;
+    }
+    if (gs_elastic_nodes_share(s->parties).count == 0) return false;
+    if (count_left(s) == 0) report(s, false);
+    if (gs_elastic_board_stepped(s->board) >= e->generation && gs_elastic_nodes_has_newcomers(s->parties))
+        gs_elastic_board_summon(s->board);
+    return false;
+}
+
+/* ---- for the launch ---- */
+
+bool gs_elastic_waits(const gs_launch_state *s) {
+    return s->parties && !s->elastic->over && !s->stopped_by;
+}
+
+void gs_elastic_close(gs_launch_state *s) {
+    const gs_elastic *e = s->elastic;
+    if (e && s->parties && s->stopped_by && !e->over) {
+        report(s, false);
+        gs_elastic_nodes_look(s->parties);
+    }
+    if (e && !s->parties && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
+}
+
 bool gs_elastic_look(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    int asking = 0;
+    if (e && s->parties) return look_at_all(s);
     if (!e || e->over || s->stopped_by || s->failed >= 0 || s->running == 0) return false;
-    for (int i = 0; i < s->launch->size; i++)
-        asking += s->child[i].pid > 0 && gs_elastic_board_asks(s->board, i);
-    if (asking == 0 && e->lost < 0) return false;
+    if (count_asking(s) == 0 && e->lost < 0) return false;
     if (e->since <= 0) e->since = gs_seconds();
     if (gs_elastic_is_ending(s)) {
         end(s, "some have done their work");

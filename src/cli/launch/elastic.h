@@ -8,6 +8,9 @@
  * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
  * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
  * if some have done their work already, or if two generations in turn make no step.
+ *
+ * Over several nodes MIN and MAX are of all ranks, and the launchers agree on each generation (elastic_nodes.h). When a
+ * launcher has gone, so have its ranks.
  */
 #pragma once
 
@@ -18,6 +21,9 @@ bool gs_elastic_read(const char *text, int *min, int *max);
 
 /* GS_E_USAGE: --elastic does not go with the rest of the launch. */
 gs_status gs_elastic_check(const gs_launch *);
+
+/* How many go on, with `left` processes and room for so many more; 0: too few. */
+int gs_elastic_size(const gs_launch *, int left, int room);
 
 /* Before the processes are started: s->board, s->elastic. GS_E_MEMORY. */
 gs_status gs_elastic_create(gs_launch_state *);
@@ -31,6 +37,9 @@ bool gs_elastic_is_ending(const gs_launch_state *);
 
 /* No process is left. If one was lost at the end, when others had done their work, that is a failure. */
 void gs_elastic_close(gs_launch_state *);
+
+/* Over several nodes: does it have to wait for others, even if no process of its own runs? */
+bool gs_elastic_waits(const gs_launch_state *);
 
 /* Now and then. Is a generation about to begin, so that this should be called again soon? */
 bool gs_elastic_look(gs_launch_state *);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/launch/board.h"
 #include "cli/launch/elastic.h"
+#include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
 #include "core/clock.h"
 #include "core/cores.h"
@@ -26,13 +27,15 @@
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
 static const double GRACE = 2;       /* seconds until they are told to end, and then until they are killed */
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
+static const double CONNECT = 0.2;   /* until the next try to reach the other nodes' launches */
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
 /* ---- starting ---- */
 
 /* In the new process: die with the launcher, ignore the terminal, become gradsum again. */
 static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, const cpu_set_t *share) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* SIGTERM asks all ranks to stop. But other nodes go on without those of a launcher that has gone (elastic.h). */
+    prctl(PR_SET_PDEATHSIG, s->parties ? SIGKILL : SIGTERM);
     if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
     /* Ctrl-C goes to the launcher alone, which passes it on. So each process gets it once, however it was sent. In a
      * group of their own the processes are in the background, where some terminals stop those that write. */
@@ -55,11 +58,17 @@ static bool set_number(const char *name, int value) {
     return setenv(name, text, 1) == 0;
 }
 
+/* Each generation over several nodes has a corner of their store. */
+static bool set_attempt(const gs_launch_state *s) {
+    const int generation = gs_elastic_board_generation(s->board);
+    return !s->parties || generation < 2 || set_number("GRADSUM_ATTEMPT", generation);
+}
+
 static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     GS_TRY(gs_launch_place_for(place, s->launch, seat));
     if (!s->board) return GS_OK;
     const bool set = set_number("GRADSUM_RANK", s->rank[seat]) && set_number("GRADSUM_WORLD_SIZE", size) &&
-                     gs_elastic_board_set(s->board, seat);
+                     gs_elastic_board_set(s->board, seat) && set_attempt(s);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
 }
 
@@ -92,7 +101,9 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
     return GS_OK;
 }
 
+/* Those of an elastic launch over several nodes wait until all nodes are there. */
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
+    if (s->parties) return GS_OK;
     for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->first + r;
     for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
     return GS_OK;
@@ -136,6 +147,10 @@ void gs_launch_note_failure(gs_launch_state *s, int rank) {
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
+void gs_launch_end_all(gs_launch_state *s, int number) {
+    if (s->next == 0) plan(s, number, GRACE);
+}
+
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */
 static void look_for_stopped(gs_launch_state *s) {
     for (int r = 0; r < s->launch->size; r++)
@@ -145,10 +160,15 @@ static void look_for_stopped(gs_launch_state *s) {
     plan(s, SIGKILL, 0);
 }
 
+/* Those of other nodes: have they done their work? */
+static bool others_are_ending(const gs_launch_state *s) {
+    return gs_launch_nodes_are_ending(s->nodes) || (s->elastic && gs_elastic_is_ending(s));
+}
+
 /* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
 static void look_for_hanging(gs_launch_state *s) {
     const double now = gs_seconds();
-    if (s->failed >= 0 || s->stopped_by || s->running == s->launch->size) return;
+    if (s->failed >= 0 || s->stopped_by || (s->running == s->launch->size && !others_are_ending(s))) return;
     if (s->elastic && !gs_elastic_is_ending(s)) return; /* the others notice it */
     for (int r = 0; r < s->launch->size && s->failed < 0; r++) {
         gs_launch_child *c = &s->child[r];
@@ -229,9 +249,10 @@ int gs_launch_asked_to_stop(gs_launch_state *s) {
 }
 
 static void watch(gs_launch_state *s) {
-    while (s->running > 0) {
-        gs_launch_nodes_look(s->nodes);
+    while (s->running > 0 || gs_elastic_waits(s)) {
+        const double soon = gs_launch_nodes_look(s->nodes) ? CONNECT : 1;
         double most = until_hanging(s);
+        if (most > soon) most = soon;
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
             double left = s->next_at - gs_seconds();
@@ -276,6 +297,8 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .hung = -1,
                            .timeout = gs_launch_timeout(launch),
                            .nodes = s->nodes,
+                           .parties = s->parties,
+                           .verdict = -1,
                            .why = s->why,
                            .waited = s->waited,
                            .before = s->before};
@@ -303,15 +326,18 @@ int gs_launch_run(const gs_launch *from) {
     gs_launch_state s = {.why = gs_launch_why_create()};
     gs_restarts *restarts = NULL;
     int exit_status = GS_EXIT_FAILED;
-    bool again =
-        gs_launch_nodes_create(&launch, &s.nodes) == GS_OK && gs_restarts_create(&launch, &restarts) == GS_OK;
+    bool again = gs_launch_nodes_create(&launch, &s.nodes) == GS_OK &&
+                 gs_elastic_nodes_create(&launch, &s.parties) == GS_OK &&
+                 gs_restarts_create(&launch, &restarts) == GS_OK;
     struct gs_launch_nodes *nodes = s.nodes;
+    struct gs_elastic_nodes *parties = s.parties;
     if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
     }
     gs_launch_nodes_free(nodes);
+    gs_elastic_nodes_free(parties);
     gs_restarts_free(restarts);
     if (s.why >= 0) close(s.why);
     return exit_status;

@@ -6,17 +6,24 @@
 #include <sys/wait.h>
 
 #include "cli/cli.h"
+#include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
 
-void gs_launch_say_status(const gs_launch_state *s, int rank) {
-    int status = s->child[rank].status;
-    fprintf(stderr, "gradsum launch: rank %d ", s->rank[rank]);
-    if (WIFSIGNALED(status) && s->told && rank != s->failed)
-        fprintf(stderr, "failed"); /* by its own account; the signal was the launcher's */
+void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
+    const int status = s->child[seat].status, rank = s->rank[seat];
+    if (WIFSIGNALED(status) && s->told && seat != s->failed)
+        snprintf(text, size, "rank %d failed", rank); /* by its own account; the signal was the launcher's */
     else if (WIFSIGNALED(status))
-        fprintf(stderr, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(text, size, "rank %d was killed by signal %d (%s)", rank, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
-        fprintf(stderr, "failed with exit status %d", WEXITSTATUS(status));
+        snprintf(text, size, "rank %d failed with exit status %d", rank, WEXITSTATUS(status));
+}
+
+static void say_status(const gs_launch_state *s, int seat) {
+    char text[120];
+    gs_launch_status_text(s, seat, text, sizeof text);
+    fprintf(stderr, "gradsum launch: %s", text);
 }
 
 /* -1: the rank is another launcher's. */
@@ -48,7 +55,7 @@ static void say_failure(const gs_launch_state *s) {
     if (told && why.code == GS_E_PEER)
         say_why(s, &why);
     else
-        gs_launch_say_status(s, reporter >= 0 ? reporter : s->failed);
+        say_status(s, reporter >= 0 ? reporter : s->failed);
     if (s->failed_others > 0)
         fprintf(stderr, s->told ? "; ended the other %d" : "; the other %d ended too", s->failed_others);
 }
@@ -85,6 +92,11 @@ static int stopped_asked(void *context) {
     return gs_launch_asked_to_stop(context);
 }
 
+static int say_stopped(int number) {
+    fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", number, strsignal(number));
+    return 128 + number;
+}
+
 /* With the launches of the other nodes: each says what has happened on its own, and what follows on all. */
 static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_usage, bool *again) {
     gs_launch_report mine = {.end = s->failed < 0 ? GS_ENDED_WELL : GS_ENDED_FAILED};
@@ -97,9 +109,7 @@ static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_
     *again = gs_launch_nodes_agree(s->nodes, restarts, &mine, s->timeout, stopped_asked, s, &all, what,
                                    sizeof what);
     if (signal_number || (s->stopped_by && !*again)) {
-        const int number = signal_number ? signal_number : s->stopped_by;
-        fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", number, strsignal(number));
-        return 128 + number;
+        return say_stopped(signal_number ? signal_number : s->stopped_by);
     }
     if (all == GS_ENDED_WELL) return GS_EXIT_OK;
     if (s->failed >= 0)
@@ -110,6 +120,14 @@ static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_
     return all_usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 
+/* All launches of an elastic run say the same. */
+static int say_end_of_all(const gs_launch_state *s, int usage) {
+    bool done;
+    const char *why = gs_elastic_nodes_end(s->parties, &done);
+    if (why) fprintf(stderr, "gradsum launch: %s\n", why);
+    return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict;
+}
+
 int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     int usage = 0, ended = 0; /* ended by us before they could say the same */
     for (int r = 0; r < s->launch->size; r++) {
@@ -118,13 +136,12 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
         ended += s->told && WIFSIGNALED(status);
     }
     if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
+    if (s->verdict == GS_EXIT_OK) return GS_EXIT_OK;
+    if (s->parties && s->stopped_by) return say_stopped(s->stopped_by);
+    if (s->verdict > 0) return say_end_of_all(s, usage);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
-    if (signal_number) {
-        fprintf(stderr, "gradsum launch: stopped by signal %d (%s)\n", signal_number,
-                strsignal(signal_number));
-        return 128 + signal_number;
-    }
+    if (signal_number) return say_stopped(signal_number);
     if (usage < s->launch->size) {
         *again = say_what_follows(s, restarts);
         return usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;

@@ -10,6 +10,7 @@
 struct gs_elastic_board;
 struct gs_elastic;
 struct gs_launch_nodes;
+struct gs_elastic_nodes;
 
 typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
@@ -27,7 +28,9 @@ typedef struct gs_launch_state {
     int rank[GS_LAUNCH_MOST];       /* of each in the world; -1: it was let go (elastic.h) */
     struct gs_elastic_board *board; /* of an elastic launch, as is the next; else NULL */
     struct gs_elastic *elastic;
-    struct gs_launch_nodes *nodes; /* of --restarts over several nodes; else NULL */
+    struct gs_launch_nodes *nodes;    /* of --restarts over several nodes; else NULL */
+    struct gs_elastic_nodes *parties; /* of --elastic over several nodes; else NULL */
+    int verdict;                      /* of these: the exit status on which all agree; -1: there is none */
     int running;
     int why;           /* what they say of their failures (launch/launch_why.c) */
     int failed;        /* the rank that failed first, or -1 */
@@ -52,13 +55,16 @@ void gs_launch_note_hanging(gs_launch_child *);
 /* This child has failed, and with it the launch: the others are told to end, if they do not by themselves. */
 void gs_launch_note_failure(gs_launch_state *, int seat);
 
+/* The launch ends: its processes are sent this signal, if they do not end by themselves. */
+void gs_launch_end_all(gs_launch_state *, int number);
+
 /* Between attempts: the signal that asks it to stop, or 0. It is noted in s->stopped_by. */
 int gs_launch_asked_to_stop(gs_launch_state *);
 
 /* ---- launch_end.c ---- */
 
-/* "rank 2 was killed by signal 9 (Killed)", on standard error. */
-void gs_launch_say_status(const gs_launch_state *, int seat);
+/* "rank 2 was killed by signal 9 (Killed)" */
+void gs_launch_status_text(const gs_launch_state *, int seat, char *text, size_t size);
 
 /* The exit status, and why it is not 0; *again: there is another attempt instead. */
 int gs_launch_outcome(gs_launch_state *, gs_restarts *, bool *again);

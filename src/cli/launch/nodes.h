@@ -24,9 +24,12 @@ gs_status gs_launch_nodes_check(const gs_launch *);
 gs_status gs_launch_nodes_create(gs_launch *, gs_launch_nodes **out);
 void gs_launch_nodes_free(gs_launch_nodes *); /* NULL is allowed */
 
-/* Now and then during an attempt, once its processes have been started: connect, and hear what others say. NULL is
- * allowed. */
-void gs_launch_nodes_look(gs_launch_nodes *);
+/* Now and then during an attempt, once its processes have been started: connect, and hear what others say. Returns true
+ * if it is still to connect, so that this should be called again soon. NULL is allowed. */
+bool gs_launch_nodes_look(gs_launch_nodes *);
+
+/* Has a node ended well in this attempt? NULL is allowed. */
+bool gs_launch_nodes_are_ending(const gs_launch_nodes *);
 
 typedef enum gs_launch_end { GS_ENDED_WELL, GS_ENDED_FAILED, GS_ENDED_STOPPED } gs_launch_end;
 

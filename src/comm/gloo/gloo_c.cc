@@ -375,8 +375,9 @@ void gs_gloo_buffer_free(gs_gloo_buffer *buffer) {
     delete of(buffer);
 }
 
-gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, gs_gloo_error *error) {
-    return guarded(error, [&] { of(buffer)->send(to, slot); });
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, size_t at, size_t bytes,
+                                gs_gloo_error *error) {
+    return guarded(error, [&] { of(buffer)->send(to, slot, at, bytes); });
 }
 
 gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *buffer, int from, uint64_t slot, gs_gloo_error *error) {

@@ -4,6 +4,7 @@
  *     socket.h    how Gloo gets them
  *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for
+ *     pieces.h    and that the receiver has asked for beforehand
  *     peer.c      how the connection to a peer stands, and its last words; explain.c: what a sentence of Gloo means
  *     direct.h    two ranks exchange arrays on a connection of their own, without Gloo
  *
@@ -94,7 +95,9 @@ gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool wat
                                    gs_gloo_error *error);
 void gs_gloo_buffer_free(gs_gloo_buffer *); /* NULL is allowed */
 
-gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *, int to, uint64_t slot, gs_gloo_error *error);
+/* bytes[at .. at + bytes - 1] of the buffer as one message. What receives it may be longer. */
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *, int to, uint64_t slot, size_t at, size_t bytes,
+                                gs_gloo_error *error);
 gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *, int from, uint64_t slot, gs_gloo_error *error);
 
 /* Return when the message has been sent or received, or when woken. A wait that is too long closes all connections, and

@@ -80,6 +80,18 @@ void gs_gloo_abort(gs_comm *c, const char *message) {
     pthread_mutex_unlock(&s->lock);
 }
 
+gs_status gs_gloo_heed(gs_comm *c) {
+    gs_gloo_state *s = c->state;
+    char words[GS_LAST_WORDS];
+    if (!atomic_load(&s->failed) && pthread_mutex_trylock(&s->lock) == 0) {
+        for (int r = 0; r < c->size && !atomic_load(&s->failed); r++)
+            if (r != c->rank && gs_gloo_peer(s, r, words, sizeof words) == GS_GLOO_LAST_WORDS)
+                set_failed(c, GS_E_PEER, words);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return atomic_load(&s->failed) ? gs_gloo_failed(s) : GS_OK;
+}
+
 /* The connection that broke may be the second one to a peer (direct.h). Wait until the first one breaks too: it is
  * known to have delivered the peer's last words before that. */
 static void wait_for_the_end_of_one(const gs_comm *c) {

@@ -1,5 +1,5 @@
-/* Messages over Gloo that the sender need not wait for. Gloo moves a message only when both sides have begun, so send
- * leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for the oldest one.
+/* Messages over Gloo that the sender need not wait for. A piece leaves once the receiver has asked for it (pieces.h),
+ * so send leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for the oldest one.
  *
  * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
  * have the same length. Short messages have copies of their own, twice as many, because the checking mode sends a
@@ -14,24 +14,25 @@ enum { COPIES = 2, SHORT_COPIES = 2 * COPIES, SHORT = 64 /* bytes */ };
 
 /* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {
-    char *bytes;
-    size_t size;
-    gs_gloo_buffer *buffer; /* over bytes */
-    bool under_way;
+    char *pieces;           /* each behind its head */
+    size_t bytes;           /* of the message */
+    gs_gloo_buffer *buffer; /* over pieces */
+    size_t under_way;       /* pieces */
 } copy;
 
-/* For one peer, on one slot; only one thread sends there. */
+/* For one peer, on one slot, which only one thread uses: to send, or to receive. */
 struct gs_gloo_mailbox {
     int peer;
     uint32_t slot;
     copy copies[COPIES + SHORT_COPIES];
     unsigned next, next_short;
+    gs_gloo_spares spares;
     struct gs_gloo_mailbox *rest;
 };
 
 static void empty(copy *k) {
     gs_gloo_buffer_free(k->buffer);
-    free(k->bytes);
+    free(k->pieces);
     *k = (copy){0};
 }
 
@@ -40,6 +41,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
         gs_gloo_mailbox *box = s->mailboxes;
         s->mailboxes = box->rest;
         for (int i = 0; i < COPIES + SHORT_COPIES; i++) empty(&box->copies[i]);
+        gs_gloo_spares_free(&box->spares);
         free(box);
     }
 }
@@ -69,37 +71,49 @@ static copy *next_copy(gs_gloo_mailbox *box, size_t bytes) {
 }
 
 static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes, gs_gloo_error *e) {
-    if (k->buffer && k->size == bytes) return GS_GLOO_OK;
+    if (k->buffer && k->bytes == bytes) return GS_GLOO_OK;
+    const size_t size = bytes + gs_gloo_pieces_of(bytes) * GS_GLOO_HEAD;
     empty(k);
-    k->bytes = malloc(bytes);
-    k->size = bytes;
-    if (!k->bytes) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
-    return gs_gloo_buffer_create(g, k->bytes, bytes, true, &k->buffer, e);
+    k->pieces = malloc(size);
+    k->bytes = bytes;
+    if (!k->pieces) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    return gs_gloo_buffer_create(g, k->pieces, size, true, &k->buffer, e);
+}
+
+static gs_gloo_code wait_for_copy(copy *k, int timeout_ms, gs_gloo_error *e) {
+    for (; k->under_way > 0; k->under_way--) {
+        gs_gloo_code code = gs_gloo_wait_send(k->buffer, timeout_ms, e);
+        if (code != GS_GLOO_OK) return code;
+    }
+    return GS_GLOO_OK;
 }
 
 gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const void *data, size_t bytes,
                           int timeout_ms, gs_gloo_error *e) {
-    uint32_t slot = slot_of(envelope);
+    const uint32_t slot = slot_of(envelope);
+    const uint64_t head = bytes;
     gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
     if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
     copy *k = next_copy(box, bytes);
-    gs_gloo_code code = k->under_way ? gs_gloo_wait_send(k->buffer, timeout_ms, e) : GS_GLOO_OK;
-    if (code == GS_GLOO_OK) k->under_way = false;
+    gs_gloo_code code = wait_for_copy(k, timeout_ms, e);
     if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes, e);
-    if (code != GS_GLOO_OK) return code;
-    memcpy(k->bytes, data, bytes);
-    code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, e);
-    k->under_way = code == GS_GLOO_OK;
+    for (size_t i = 0; code == GS_GLOO_OK && i < gs_gloo_pieces_of(bytes); i++) {
+        const size_t at = i * GS_GLOO_PIECE, load = gs_gloo_load_of(bytes, i);
+        memcpy(k->pieces + at, &head, GS_GLOO_HEAD);
+        memcpy(k->pieces + at + GS_GLOO_HEAD, (const char *)data + i * GS_GLOO_LOAD, load);
+        code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, at,
+                                  GS_GLOO_HEAD + load, e);
+        k->under_way += code == GS_GLOO_OK;
+    }
     return code;
 }
 
 gs_gloo_code gs_gloo_recv(gs_gloo_state *s, const gs_envelope *envelope, void *data, size_t bytes,
                           int timeout_ms, gs_gloo_error *e) {
-    gs_gloo_buffer *buffer = NULL;
-    uint64_t slot = GS_GLOO_MESSAGE_SLOTS | slot_of(envelope);
-    gs_gloo_code code = gs_gloo_buffer_create(s->gloo, data, bytes, true, &buffer, e);
-    if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(buffer, envelope->peer, slot, e);
-    if (code == GS_GLOO_OK) code = gs_gloo_wait_recv(buffer, timeout_ms, e);
-    gs_gloo_buffer_free(buffer);
-    return code;
+    const uint32_t slot = slot_of(envelope);
+    gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
+    if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    const bool ahead = s->process[envelope->peer] < 0; /* on another machine */
+    return gs_gloo_spares_receive(&box->spares, s->gloo, ahead, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot,
+                                  data, bytes, timeout_ms, e);
 }

@@ -77,7 +77,7 @@ static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
     gs_gloo_error error;
     gs_gloo_buffer *buffer = NULL;
     if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer, &error) == GS_GLOO_OK &&
-        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, &error) == GS_GLOO_OK)
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, 0, GS_LAST_WORDS, &error) == GS_GLOO_OK)
         return buffer;
     gs_gloo_buffer_free(buffer);
     return NULL;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "comm/gloo/direct.h"
+#include "comm/gloo/pieces.h"
 #include "comm/gloo/watch.h"
 #include "comm/links.h"
 #include "comm/transports.h"
@@ -102,6 +103,10 @@ long gs_gloo_process(const gs_gloo_state *, int rank);
 /* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
  * tells it to the others, and returns it. `format` says what the operation was. */
 gs_status gs_gloo_lost(gs_comm *, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
+
+/* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits
+ * outside of Gloo; from any thread. */
+gs_status gs_gloo_heed(gs_comm *);
 
 /* After a failure: that failure. */
 gs_status gs_gloo_failed(const gs_gloo_state *);

@@ -27,16 +27,17 @@
 
 enum { PLACE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
 
-/* A copy of a comm is the same comm with another timeout. Leaders wait for each other longer than ranks of one machine
- * do, and who waits for a leader waits longer still: else a rank would blame one that itself waits for the lost one.
- * For messages, the ranks tell each other for whom they wait (gloo/waits.c), also within a machine. */
+/* When a wait was too long, the ranks tell each other for whom they wait (gloo/waits.c), also within a machine: else a
+ * rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2 s,
+ * and tells it to all. Ranks of one machine give it this time, and those that wait for their leader some more: it may
+ * wait for several others, one after the other. */
 typedef struct hosts {
     gs_comm comm;
-    gs_comm *gloo;            /* all ranks */
-    gs_comm *local;           /* those of this machine; NULL: this one alone */
-    gs_comm between, patient; /* gloo and local, with longer timeouts */
-    gs_comm *leaders;         /* of `between`; NULL: this rank is none */
-    gs_scratch received;      /* a leader's, for the collective under way */
+    gs_comm *gloo;       /* all ranks */
+    gs_comm *local;      /* those of this machine; NULL: this one alone */
+    gs_comm patient;     /* local, with a longer timeout: a copy of a comm is the same comm */
+    gs_comm *leaders;    /* of gloo; NULL: this rank is none */
+    gs_scratch received; /* a leader's, for the collective under way */
     int machines;
     int *first; /* [machines + 1]: first rank of each; the last entry is the number of ranks */
 } hosts;
@@ -217,6 +218,11 @@ static void tell_late(void *gloo, int rank) {
     gs_gloo_tell_wait(gloo, rank);
 }
 
+/* The run has ended elsewhere. */
+static gs_status heed(void *gloo) {
+    return gs_gloo_heed(gloo);
+}
+
 static double longer(double timeout) {
     return fmin(timeout, 3) + 0.5;
 }
@@ -235,6 +241,7 @@ static gs_status share_memory(hosts *h, int32_t *can) {
     shm->first = h->first[mine];
     shm->grace = longer(h->gloo->timeout);
     shm->late = tell_late;
+    shm->heed = heed;
     shm->context = h->gloo;
     return status;
 }
@@ -246,13 +253,10 @@ static gs_status all_can(gs_comm *gloo, int32_t can, bool *all) {
 }
 
 static gs_status find_leaders(hosts *h) {
-    const double timeout = h->gloo->timeout + 2 * longer(h->gloo->timeout);
     const bool leads = h->first[machine_of(h, h->gloo->rank)] == h->gloo->rank;
-    h->between = *h->gloo;
-    h->between.timeout = timeout;
     if (h->local) h->patient = *h->local;
-    h->patient.timeout = timeout;
-    return gs_comm_split(&h->between, leads ? 0 : GS_NO_COLOUR, 0, &h->leaders);
+    h->patient.timeout = h->gloo->timeout + 2 * longer(h->gloo->timeout);
+    return gs_comm_split(h->gloo, leads ? 0 : GS_NO_COLOUR, 0, &h->leaders);
 }
 
 gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) {

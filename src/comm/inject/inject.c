@@ -130,6 +130,25 @@ static const char *value(void) {
     return text ? text : "";
 }
 
+/* Of an elastic launch, which sets the variable; else there is one. */
+static int generation(void) {
+    const char *text = getenv("GRADSUM_GENERATION");
+    const int number = text ? atoi(text) : 1;
+    return number > 1 ? number : 1;
+}
+
+/* Only those of this generation. */
+static gs_status read_faults(gs_faults *out) {
+    gs_faults all;
+    const int now = generation();
+    GS_TRY(gs_faults_read(value(), &all));
+    out->count = 0;
+    for (int i = 0; i < all.count; i++)
+        if (all.fault[i].generation == 0 || all.fault[i].generation == now)
+            out->fault[out->count++] = all.fault[i];
+    return GS_OK;
+}
+
 static bool needs_messages(const gs_faults *all) {
     bool needs = false;
     for (int i = 0; i < all->count; i++)
@@ -153,8 +172,8 @@ static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
 
 gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms) {
     gs_faults all;
-    GS_TRY(gs_faults_read(value(), &all));
-    for (int i = 0; i < all.count && count > 0; i++)
+    GS_TRY(read_faults(&all));
+    for (int i = 0; i < all.count && count > 0 && generation() == 1; i++)
         if (all.fault[i].rank >= comms[0]->size)
             return gs_fail(GS_E_USAGE, "GRADSUM_FAULT names rank %d; there %s %d, from 0 on",
                            all.fault[i].rank, comms[0]->size > 1 ? "are" : "is", comms[0]->size);

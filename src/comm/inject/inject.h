@@ -3,6 +3,7 @@
  *
  *     GRADSUM_FAULT="kill:rank=1,operation=57"
  *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;corrupt:rank=2,operation=40"
+ *     GRADSUM_FAULT="kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
  *     stop      SIGSTOP to it
@@ -14,6 +15,10 @@
  * Those before and after training count too. With --link and GRADSUM_CHECK there are more of them, since notes go ahead
  * of messages. If drop or corrupt is among the faults, all ranks make collectives of messages (collectives.c), so that
  * there are some to lose.
+ *
+ * In a launch with --elastic a fault strikes in the first generation, unless `generation` names another, or all of them
+ * ("generation=all"): ranks and operations are those of that generation. A launch with --restarts has one generation in
+ * each attempt.
  *
  * Each fault says on standard error that it has struck, and at the end each that has not says so, with the number of
  * operations that its rank made:
@@ -41,6 +46,7 @@ typedef struct gs_fault {
     gs_fault_kind kind;
     int rank;
     uint64_t operation; /* from 1 */
+    int generation;     /* of an elastic launch, from 1; 0: each */
     double seconds;     /* of a delay: above 0, 1000 at most */
 } gs_fault;
 
@@ -61,6 +67,6 @@ gs_status gs_faults_read(const char *text, gs_faults *);
 gs_status gs_comm_agree_on_faults(gs_comm *processes);
 
 /* Put each of the comms, which are the workers of this process, behind the faults of GRADSUM_FAULT; without it they
- * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that does not exist. On failure the comms are
+ * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that the first generation has not. On failure the comms are
  * still to be freed by the caller. */
 gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms);

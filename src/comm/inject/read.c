@@ -1,4 +1,4 @@
-/* The value of GRADSUM_FAULT: "KIND:rank=R,operation=K[,seconds=S]", several with a ';' between them. */
+/* The value of GRADSUM_FAULT: "KIND:rank=R,operation=K[,generation=G][,seconds=S]", several with a ';' between them. */
 #include "comm/inject/inject.h"
 
 #include <errno.h>
@@ -54,6 +54,11 @@ static const char *read_member(char *member, gs_fault *f, bool *ranked) {
     } else if (strcmp(member, "operation") == 0) {
         if (!read_whole(value, UINT64_MAX / 2, &f->operation) || f->operation == 0)
             return "whose operation is no number from 1 on";
+    } else if (strcmp(member, "generation") == 0) {
+        uint64_t generation = 0;
+        if (strcmp(value, "all") != 0 && (!read_whole(value, 1000, &generation) || generation == 0))
+            return "whose generation is no number from 1 to 1000, and not all";
+        f->generation = (int)generation;
     } else if (strcmp(member, "seconds") == 0 && f->kind == GS_FAULT_DELAY) {
         if (!read_seconds(value, &f->seconds)) return "whose seconds are not above 0, 1000 at most";
     } else {
@@ -71,7 +76,7 @@ static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
     int kind = 0;
     while (kind < GS_FAULT_KINDS && strcmp(names[kind], text) != 0) kind++;
     if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
-    *f = (gs_fault){.kind = (gs_fault_kind)kind};
+    *f = (gs_fault){.kind = (gs_fault_kind)kind, .generation = 1};
     for (char *one = strtok_r(member, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
         const char *why = read_member(one, f, &ranked);
         if (why) return wrong(whole, why);

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,25 +232,33 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
     return NOT_OF_THIS_RUN;
 }
 
+/* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks. */
+static void watch_line(int socket, double timeout) {
+    const int yes = 1, each = 1 /* s */, most = (int)(1000 * (timeout > 2 ? timeout - 1 : timeout));
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &each, sizeof each);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
+}
+
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
                                 int error, const char *why) {
-    char place[GS_STORE_HOST + 60], source[300];
+    char place[GS_STORE_HOST + 60], source[300], who[40];
+    snprintf(who, sizeof who, r->attempt == GS_ATTEMPT_LAUNCHES ? "node rank %d" : "rank %d", r->rank);
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
-        return gs_fail(GS_E_PEER, "rank %d cannot resolve '%s', where the ranks meet: %s", r->rank, p->host,
-                       why);
+        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host, why);
     if (last == NOT_OF_THIS_RUN)
-        return gs_fail(
-            GS_E_PEER,
-            "rank %d: what answers at %s does not belong to this run: it is another program, or it has "
-            "another secret (this one's is that of %s; it must be the same on all machines)",
-            r->rank, place, gs_secret_source(source, sizeof source));
+        return gs_fail(GS_E_PEER,
+                       "%s: what answers at %s does not belong to this run: it is another program, or it has "
+                       "another secret (this one's is that of %s; it must be the same on all machines)",
+                       who, place, gs_secret_source(source, sizeof source));
     return gs_fail(
         GS_E_PEER,
-        "rank %d: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
+        "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
         "that no firewall closes the port",
-        r->rank, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0");
+        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0");
 }
 
 gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
@@ -285,6 +294,7 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
         }
         if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
     }
+    if (r->attempt == GS_ATTEMPT_LAUNCHES) watch_line(t->socket, r->timeout);
     *out = &t->store;
     return GS_OK;
 }

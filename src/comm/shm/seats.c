@@ -146,7 +146,7 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
                            .first = m->first,
                            .size = m->size,
                            .rank = m->rank,
-                           .timeout = w->timeout,
+                           .timeout = w->timeout < m->comm.timeout ? w->timeout : m->comm.timeout,
                            .awaited = awaited,
                            .age = age,
                            .pid = m->pid,
@@ -158,17 +158,19 @@ static void explain_late(const gs_shm_wait *w, const char *what, char *message, 
     free(host);
 }
 
-/* Has it waited for so long that it gives up? *told: it has said that it waits. */
+/* Has it waited for so long that it gives up? *told: it has said that it waits. That counts from the timeout of the
+ * comm on, although a wait may be allowed to take longer. */
 static bool is_late(const gs_shm_wait *w, double waited, bool *told) {
-    const gs_shm *m = w->shm;
+    gs_shm *m = w->shm;
     bool stopped = false;
-    if (waited < w->timeout) return false;
+    if (waited < w->timeout && waited < m->comm.timeout) return false;
     for (int r = 0; r < m->size && m->late; r++) {
         if (r == m->rank || (w->from >= 0 && w->from != r) || w->is(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
         if (!*told) m->late(m->context, m->first + r);
     }
     *told = true;
+    if (m->heed && m->heed(m->context) != GS_OK) gs_shm_fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;
 }
 

@@ -67,9 +67,11 @@ typedef struct gs_shm {
     int rank, size;
     int first; /* what messages call rank 0: where this is one of several machines (hosts/), else 0 */
     /* Of several machines: a rank here may itself wait for one elsewhere. So one that waits too long tells it to the
-     * others, and waits for so many seconds more, unless the one that it waits for is stopped. */
+     * others, and waits for so many seconds more, unless the one that it waits for is stopped, or ranks elsewhere have
+     * ended the run. */
     double grace;
     void (*late)(void *context, int rank); /* rank: with `first` */
+    gs_status (*heed)(void *context);      /* fails once the run has ended elsewhere: then so does the wait */
     void *context;
     const char *noun;  /* what messages call a rank: "rank" or "process" */
     bool spins;        /* there is a core for each process */

@@ -223,6 +223,7 @@ static bool allocate(gs_virtual *v) {
     v->ready = calloc(n, sizeof *v->ready);
     v->out_free = calloc(hosts, sizeof *v->out_free);
     v->in_free = calloc(hosts, sizeof *v->in_free);
+    v->owed = calloc(hosts, sizeof *v->owed);
     v->source = calloc(n + hosts, sizeof *v->source);
     v->heap = calloc(2 * n + hosts, sizeof *v->heap);
     v->line = calloc(hosts, sizeof *v->line);
@@ -231,7 +232,8 @@ static bool allocate(gs_virtual *v) {
         v->core_free = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core_free);
         if (!v->core_free) return false;
     }
-    return v->rank && v->ready && v->out_free && v->in_free && v->source && v->heap && v->line && v->account;
+    return v->rank && v->ready && v->out_free && v->in_free && v->owed && v->source && v->heap && v->line &&
+           v->account;
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
@@ -260,6 +262,7 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->ready);
     free(v->out_free);
     free(v->in_free);
+    free(v->owed);
     free(v->core_free);
     free(v->source);
     free(v->heap);

@@ -10,7 +10,7 @@
  *              +== line ... line ==+                   its ranks share
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
- * A line of one rank takes messages as linked.c does (port.h). A line that several ranks share takes them in the order
+ * A line of one rank takes messages as linked.c does (port.h), in the order in which they are received. A line that several ranks share takes them in the order
  * of time, across ranks: a host's line out in the order in which they are sent, its line in in the order in which they
  * arrive; of two at the same moment that of the lower rank goes first.
  *
@@ -36,6 +36,9 @@ typedef struct gs_virtual_cluster {
     double gamma;     /* seconds to add a byte to another */
     int cores; /* of a pool, whose ranks share them in PASS and WORK; 0: each rank has one of its own */
     int pools; /* they divide ranks: one for each host, or one for all */
+    /* Lines as TCP has them: all take messages in the order of time, and a message out brings acknowledgements back, 66
+     * bytes for every second segment (RFC 5681, section 4.2), which take their time on the line out of the receiver. */
+    bool tcp;
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_what {

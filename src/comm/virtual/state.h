@@ -69,8 +69,8 @@ struct gs_virtual {
     /* those that can go on, in a ring of `ranks` places */
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts]; sources: those of ranks, then the lines out of hosts */
-    double *out_free, *in_free;
-    double *core_free; /* [pools * cores]; NULL: nobody shares one */
+    double *out_free, *in_free, *owed; /* owed: ps of acknowledgements, with tcp */
+    double *core_free;                 /* [pools * cores]; NULL: nobody shares one */
     gs_queue *source;
     gs_wish *heap; /* of sources; behind them, source ranks + hosts + r is rank r, which wants a core */
     int heap_count;

@@ -85,7 +85,7 @@ void gs_virtual_wake(gs_virtual *v, int r) {
 /* ---- a message ---- */
 
 static bool share_a_line(const gs_virtual *v) {
-    return v->each > 1;
+    return v->each > 1 || v->cluster.tcp;
 }
 
 bool gs_virtual_send(gs_virtual *v, int from, int to, double bytes) {

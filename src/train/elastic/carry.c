@@ -18,7 +18,8 @@ typedef struct copy {
 
 struct gs_carry {
     copy copy[GS_COPIES]; /* the newest first */
-    bool settled;         /* the newest is what this generation began with, or a later step of it */
+    bool (*summons)(void);
+    bool settled; /* the newest is what this generation began with, or a later step of it */
 };
 
 /* ---- memory ---- */
@@ -48,6 +49,10 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
 gs_status gs_carry_create(gs_carry **out) {
     *out = calloc(1, sizeof **out);
     return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
+}
+
+void gs_carry_on_summons(gs_carry *c, bool (*summons)(void)) {
+    c->summons = summons;
 }
 
 void gs_carry_free(gs_carry *c) {
@@ -92,6 +97,15 @@ gs_status gs_carry_book(gs_worker *w) {
     return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
 }
 
+/* After the last step others may be done already. */
+static gs_status heed_summons(const gs_worker *w) {
+    const gs_settings *s = w->settings;
+    const uint64_t each = gs_steps_of_epoch(w->train_set->count, w->batch);
+    const uint64_t last = s->steps ? s->steps : each * (uint64_t)s->epochs;
+    if (!s->carry->summons || w->step >= last || !s->carry->summons()) return GS_OK;
+    return gs_fail(GS_E_PEER, "--elastic: there are new processes, with which all meet again");
+}
+
 gs_status gs_carry_keep(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     gs_optimizer *o = w->optimizer;
@@ -110,7 +124,7 @@ gs_status gs_carry_keep(gs_worker *w) {
     new->state.good = o->loss_scale.good;
     new->state.samples = w->train_set->count;
     new->valid = true;
-    return GS_OK;
+    return heed_summons(w);
 }
 
 /* ---- settled ---- */

@@ -251,7 +251,8 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
     r->work = w;
     r->out = out;
     const gs_virtual_cluster cluster = {
-        s->workers, s->hosts, s->settings.link, s->inside, w->gamma, s->cores, s->one_machine ? 1 : s->hosts};
+        s->workers, s->hosts, s->settings.link, s->inside, w->gamma, s->cores, s->one_machine ? 1 : s->hosts,
+        s->tcp};
     gs_status status = gs_virtual_create(&cluster, &r->virtual);
     if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
     if (status == GS_OK) {

@@ -38,6 +38,7 @@ typedef struct gs_simulation {
     gs_link inside;
     int cores;        /* that the workers of each host share; 0: each has one of its own */
     bool one_machine; /* all workers share them, as those of a run with --link do */
+    bool tcp;         /* lines between hosts are those of a network, not of --link (comm/virtual/play.h) */
     double flops;     /* a worker's FLOP/s; 0: measure */
     gs_shape input;   /* with flops: of a sample; c 0: what the model usually takes */
     double gamma;     /* seconds to add a byte; below 0: measure, or with flops 0 */
