@@ -79,6 +79,21 @@ void gs_cl_free_away(gs_device *d, void *host) {
         if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
 }
 
+/* The device's clock is not that of gs_seconds(), but what is enqueued has a time of both. */
+static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
+    cl_ulong enqueued = 0;
+    gs_away_move *m = &c->move;
+    if (!c->watch.moved || end <= start) return;
+    if (clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_QUEUED, sizeof enqueued, &enqueued, NULL) !=
+            CL_SUCCESS ||
+        enqueued > start)
+        return;
+    const double at = m->start;
+    m->start = at + 1e-9 * (double)(start - enqueued);
+    m->end = at + 1e-9 * (double)(end - enqueued);
+    c->watch.moved(c->watch.context, c->watch.step, m);
+}
+
 /* It is done: how long it took. */
 static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
     cl_ulong start = 0, end = 0;
@@ -89,6 +104,7 @@ static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
         clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
         if (end > start) d->away.busy += 1e-9 * (double)(end - start);
         d->away.bytes += (double)c->fetched;
+        tell_watcher(c, start, end);
     }
     clReleaseEvent(c->done);
     c->done = NULL;
@@ -122,7 +138,10 @@ static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool 
     GS_TRY(next_copy(d, &c));
     if (number) *number = cl->copied;
     c->fetched = fetch ? bytes : 0;
+    c->watch = d->away_watch;
     GS_TRY(work_before(d, &before));
+    c->move = (gs_away_move){.start = gs_seconds(), .bytes = bytes, .brought = fetch};
+    if (c->watch.moved) c->move.kind = (int)gs_ledger_away_kind(&d->memory, host);
     const size_t at = here.at * sizeof(cl_float);
     cl_int error =
         fetch ? clEnqueueWriteBuffer(cl->copies, here.base, CL_FALSE, at, bytes, host, 1, &before, &c->done)

@@ -104,6 +104,8 @@ typedef struct gs_cl_away {
 typedef struct gs_cl_transfer {
     cl_event done;  /* NULL: none, or it is known to be done */
     size_t fetched; /* bytes that it brings */
+    gs_away_watch watch;
+    gs_away_move move; /* what watch is told, when it is done; start: when it was enqueued */
 } gs_cl_transfer;
 
 typedef struct gs_cl {

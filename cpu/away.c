@@ -33,7 +33,7 @@ static gs_status fetcher_of(gs_device *d, gs_fetcher **out) {
 }
 
 static void tell_watcher(gs_device *d, gs_fetcher *f, const void *host) {
-    gs_fetcher_watch(f, d->away_watch, d->away_watch.moved ? (int)gs_ledger_kind_at(&d->memory, host) : 0);
+    gs_fetcher_watch(f, d->away_watch, d->away_watch.moved ? (int)gs_ledger_away_kind(&d->memory, host) : 0);
 }
 
 gs_status gs_cpu_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {

@@ -55,7 +55,7 @@ struct gs_device {
     unsigned offload;       /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
     gs_away_times away;         /* so far */
-    gs_away_watch away_watch;   /* told of what is fetched and put away next; on cpu alone (io/fetcher.h) */
+    gs_away_watch away_watch;   /* told of what is fetched and put away next (io/fetcher.h) */
     void *state;                /* the backend's own */
 };
 

@@ -92,7 +92,12 @@ static void stages_are_the_same_too(void **state) {
 /* Each part of a group records what it has, at the places in the whole. */
 static void parts_add_up_to_the_whole(void **state) {
     (void)state;
-    static const char lenet[] = "lenet --batch 60 --optimizer adamw --clip 0.5",
+    static const char drops[] =
+        "\"embedding 155 16, positions, dropout 0.1, 2 x residual (residual (layer_norm, "
+        "linear 48, attention 4 causal, linear 16, dropout 0.2), residual (layer_norm, "
+        "linear 32, gelu, linear 16)), layer_norm, tied\" --data text:%s --context 8 "
+        "--batch 12",
+                      lenet[] = "lenet --batch 60 --optimizer adamw --clip 0.5",
                       gpt[] = "gpt --data text:%s --context 8 --batch 12 --optimizer adam",
                       conv[] = "\"conv 5 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, "
                                "global_avg_pool, flatten, dropout 0.1, linear 10\" --batch 80 --batch-norm "
@@ -101,13 +106,14 @@ static void parts_add_up_to_the_whole(void **state) {
         const char *layout, *model;
         int workers;
     } runs[] = {{"tp2", gpt, 2},
+                {"pp2,tp2 --sequence --recompute blocks --micro-batches 2", drops, 4},
                 {"dp2,tp2,pp2,zero1 --micro-batches 2", gpt, 8},
                 {"dp2,tp2,zero3", lenet, 4},
                 {"dp2,tp2", conv, 4}};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char folder[300], devices[40] = "cpu";
         for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
-        snprintf(folder, sizeof folder, "%s/parts%d", gs_test_folder(), i);
+        snprintf(folder, sizeof folder, "%s/parts%zu", gs_test_folder(), i);
         char model[500];
         snprintf(model, sizeof model, runs[i].model, gs_test_text_file());
         gs_test_program_prints(0, "sha256",
@@ -116,6 +122,40 @@ static void parts_add_up_to_the_whole(void **state) {
         gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
         gs_test_program_prints(1, "the first difference is in", "explain %s --tolerance 1e-9", folder);
     }
+}
+
+/* Line `begins` of a record: its second number from there on is made another. */
+static void change_record(const char *folder, int rank, const char *begins) {
+    static char text[1 << 20];
+    char path[400];
+    snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    char *line = strstr(text, begins);
+    assert_non_null(line);
+    for (char *c = line + strlen(begins); *c != '\n'; c++)
+        if (*c >= '1' && *c <= '8') ++*c;
+    rewind(file);
+    assert_true(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+/* With --sequence each of a group records its own tokens: what one of them has wrong is found. */
+static void a_difference_in_some_tokens_is_found(void **state) {
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s/tokens", gs_test_folder());
+    gs_test_program_prints(
+        0, "sha256",
+        "train --model \"embedding 155 16, positions, residual (layer_norm, linear 32, gelu, "
+        "linear 16), layer_norm, tied\" --data text:%s --context 8 --batch 8 --steps 2 "
+        "--threads 1 --devices cpu,cpu --tensor 2 --sequence --digest %s",
+        gs_test_text_file(), folder);
+    gs_test_program_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
+    change_record(folder, 1, "\ny 2 5 0 64 ");
+    gs_test_program_prints(1, "step 2: the first difference is in: y of layer 2.body.0 (layer_norm)",
+                           "explain %s", folder);
 }
 
 /* Without a second record one worker makes it. */
@@ -312,7 +352,7 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
 GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
          cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
-         cmocka_unit_test(parts_add_up_to_the_whole),
+         cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),
          cmocka_unit_test(one_worker_makes_the_run_that_is_right),
          cmocka_unit_test(rounding_that_adam_enlarges_is_no_difference),
          cmocka_unit_test(a_step_that_was_left_out_is_no_difference),

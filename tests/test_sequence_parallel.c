@@ -5,6 +5,7 @@
 #include "tests/devices.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
+#include "train/layout/layout_plan.h"
 #include "train/ways/tensor.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
@@ -193,6 +194,67 @@ static void memory_is_foreseen(void **state) {
     }
 }
 
+/* ---- elsewhere ---- */
+
+/* gradsum layout: of all layouts that have it the bytes are those of a run, and the memory is as rehearsed. */
+static void layouts_have_it(void **state) {
+    (void)state;
+    static const gs_layout wanted[] = {{2, 2, 1, 0}, {2, 2, 1, 3}, {1, 2, 2, 0}, {1, 4, 1, 0}};
+    gs_settings s = settings_of(words);
+    gs_layout_plan plan;
+    int found = 0;
+    s.sequence = true;
+    s.threads = 1;
+    s.micro_batches = 2;
+    s.pipeline_cut = "flops";
+    assert_ok(gs_layout_plan_create(&s, four, 4, &plan));
+    for (int i = 0; i < plan.costs; i++) {
+        const gs_layout_cost *c = &plan.cost[i];
+        char name[GS_LAYOUT_TEXT];
+        bool is_wanted = false;
+        for (int k = 0; k < 4; k++) is_wanted |= memcmp(&wanted[k], &c->layout, sizeof c->layout) == 0;
+        if (!is_wanted) continue;
+        gs_layout_text(&c->layout, name);
+        found += c->sequence ? 1 : 100;
+        gs_result r;
+        double memory = 0;
+        assert_ok(gs_layout_plan_run(&plan, c, four, 2, &r));
+        for (int w = 0; w < 4; w++) memory = fmax(memory, gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]));
+        gs_test_near(r.sent_most, c->sent, 0.01 * c->sent, 0, name, __FILE__, __LINE__);
+        gs_test_near(memory, c->memory, 0.03 * memory, 0, name, __FILE__, __LINE__);
+        gs_result_free(&r);
+    }
+    assert_int_equal(found, 404);
+    gs_layout_plan_free(&plan);
+}
+
+/* Together with it: the same bits as without --offload. */
+static void it_goes_with_offload(void **state) {
+    (void)state;
+    static const struct {
+        unsigned offload;
+        bool exact, cl;
+    } runs[] = {{GS_OFFLOADS, false, false},
+                {GS_OFFLOADS, true, false},
+                {GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER, false, true}};
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = settings_of(words);
+        if (runs[i].cl && !gs_test_has_opencl()) continue;
+        const char *devices = runs[i].cl ? "cl,cl" : two;
+        s.steps = 2;
+        s.optimizer = &gs_adamw;
+        s.exact = runs[i].exact;
+        gs_result without = train_in(s, devices, "tp2");
+        s.offload = runs[i].offload;
+        s.offload_dir = gs_test_folder();
+        gs_result with = train_in(s, devices, "tp2");
+        assert_true(with.offload.on && with.offload.bytes > 0);
+        assert_same_bits(&without, &with, devices);
+        gs_result_free(&without);
+        gs_result_free(&with);
+    }
+}
+
 /* ---- use ---- */
 
 static void bad_use_is_told(void **state) {
@@ -215,12 +277,15 @@ static void bad_use_is_told(void **state) {
         "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
         "linear 155\" %s --tensor 2 --sequence",
         on);
-    gs_test_program_prints(2, "--sequence does not work with --digest",
-                           "train --model gpt %s --tensor 2 "
-                           "--sequence --digest %s/d",
-                           on, gs_test_folder());
-    gs_test_program_prints(2, "--sequence does not work with --offload",
-                           "train --model gpt %s --tensor 2 --sequence --offload activations", on);
+    static const char layer[] = "layer 0 (flatten): with --sequence each worker";
+    gs_test_program_prints(1, "tp2 --sequence: --tensor 2: layer 0 (flatten): with --sequence",
+                           "layout --workers 2 --model mlp --max-memory 1 --sequence");
+    gs_test_program_prints(2, layer, "step --tensor 2 --model mlp --sequence");
+    gs_test_program_prints(2, layer,
+                           "simulate --flops 1TFLOP/s --workers 2 --layout tp2 --link 1us,1GB/s --model mlp "
+                           "--sequence");
+    gs_test_program_prints(2, "it needs --tensor T",
+                           "simulate --flops 1TFLOP/s --workers 2 --link 1us,1GB/s --model gpt --sequence");
 }
 
 static void what_it_says(void **state) {
@@ -235,5 +300,6 @@ static void what_it_says(void **state) {
 GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
          cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
          cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
-         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(bad_use_is_told),
+         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(layouts_have_it),
+         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(bad_use_is_told),
          cmocka_unit_test(what_it_says))

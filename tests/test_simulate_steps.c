@@ -93,17 +93,26 @@ static void layouts_send_what_their_formulas_say(void **state) {
     assert_true(pipeline.efficiency > 0.2);
 }
 
+static const char text[] =
+    "embedding 40 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "
+    "residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
+
 /* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
  * wishes to stop, and the counts of all workers. And no worker waits for ever. */
 static void layouts_together_send_what_train_sends(void **state) {
     (void)state;
     static const struct {
         const char *layout, *devices, *schedule;
-    } all[] = {{"dp2,tp2,zero1", "cpu,cpu,cpu,cpu", NULL},
-               {"dp2,tp2,zero3", "cpu,cpu,cpu,cpu", NULL},
-               {"dp2,pp2,zero1", "cpu,cpu,cpu,cpu", "interleaved:2"},
-               {"dp2,tp2,pp2", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", NULL},
-               {"dp2,tp2,pp2,zero1", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "interleaved:2"}};
+        bool sequence;
+    } all[] = {{"dp2,tp2,zero1", "cpu,cpu,cpu,cpu", NULL, false},
+               {"dp2,tp2,zero3", "cpu,cpu,cpu,cpu", NULL, false},
+               {"dp2,pp2,zero1", "cpu,cpu,cpu,cpu", "interleaved:2", false},
+               {"dp2,tp2,pp2", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", NULL, false},
+               {"dp2,tp2,pp2,zero1", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "interleaved:2", false},
+               {"dp2,tp2,zero1", "cpu,cpu,cpu,cpu", NULL, true},
+               {"tp2,pp2", "cpu,cpu,cpu,cpu", NULL, true}};
+    static char data[700];
+    snprintf(data, sizeof data, "text:%s", gs_test_text_file());
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         gs_simulation s = lenet(gs_devices_count(all[i].devices), fabric);
         gs_settings run = gs_test_settings(all[i].devices);
@@ -112,6 +121,13 @@ static void layouts_together_send_what_train_sends(void **state) {
         s.settings.batch = run.batch = 64;
         run.model = "lenet";
         run.steps = 2;
+        if (all[i].sequence) {
+            run.model = s.settings.model = text;
+            run.data = data;
+            run.context = s.input.c = 8;
+            s.input.h = s.input.w = 1;
+            run.sequence = s.settings.sequence = true;
+        }
         run.pipeline_cut = strstr(run.layout, "pp") ? "flops" : NULL;
         const gs_simulated virtual = simulated(s);
         gs_result r = gs_test_train(&run);

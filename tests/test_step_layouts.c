@@ -1,8 +1,10 @@
 /* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log
  * has of windows, fetches and memory. */
+#include "tests/devices.h"
 #include "tests/logs.h"
 
 #include "train/pipeline/schedule.h"
+#include "layer/tensor.h"
 #include "train/timeline/timeline.h"
 
 static const char transformer[] =
@@ -45,6 +47,7 @@ static void pictures_fit_80_columns(void **state) {
                                           "--model lenet --zero 2",
                                           "--model lenet --zero 3 --workers 3",
                                           "--model mlp --tensor 2",
+                                          "--model gpt --context 8 --tensor 2 --sequence",
                                           "--model lenet --layout dp2,pp2,zero1",
                                           "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -141,6 +144,44 @@ static void a_group_sums_what_the_formula_says(void **state) {
     cJSON_Delete(o);
 }
 
+/* And who has which tokens. */
+static void a_group_divides_tokens(void **state) {
+    (void)state;
+    static span s[MOST];
+    char options[500];
+    for (int exact = 0; exact < 2; exact++) {
+        snprintf(options, sizeof options,
+                 "--model %s --data jargon --context 8 --batch 4 --tensor 2 --sequence%s", transformer,
+                 exact ? " --exact" : "");
+        cJSON *o = step(options);
+        int acts[3] = {0};
+        const int n = spans_of(o, s);
+        for (int i = 0; i < n; i++)
+            if (s[i].kind == GS_SPAN_GROUP_SUM && s[i].worker == 1) acts[s[i].index]++;
+        /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with an order has 4 more */
+        const int passes = exact ? 4 : 1; /* with --exact one for each sample */
+        assert_int_equal(acts[GS_TENSOR_GATHERS], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
+        assert_int_equal(acts[GS_TENSOR_SCATTERS], exact ? 0 : 2 * 2 + 1 + 1);
+        const cJSON *rows = gs_test_get(o, "rows"), *workers = gs_test_get(o, "workers");
+        assert_int_equal(cJSON_GetArraySize(rows), 2);
+        for (int i = 0; i < 2; i++)
+            assert_string_equal(cJSON_GetArrayItem(cJSON_GetArrayItem(rows, i), 3)->valuestring,
+                                exact ? "12" : "3");
+        assert_true(gs_test_number(o, "measured") > 0);
+        assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
+        for (int w = 0; w < 2; w++) {
+            assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "first_token") == 4 * w);
+            assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "tokens") == 4);
+        }
+        cJSON_Delete(o);
+    }
+    gs_test_program_prints(
+        0, "part 0 has 0 to 3, part 1 has 4 to 7",
+        "step --json --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
+        "--layout pp2,tp2 --sequence",
+        transformer);
+}
+
 static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
     gs_test_program_prints(2, "there is no layout to be shown; wanted --pipeline P",
@@ -152,33 +193,52 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 /* ---- the log ---- */
 
-static int count_of(const cJSON *events, const char *name) {
-    int n = 0;
-    const cJSON *e;
-    cJSON_ArrayForEach(e, events) n += strncmp(gs_test_text_of(e, "name"), name, strlen(name)) == 0;
-    return n;
+/* What is fetched and put away is there, of each kind, by the clock of the step. */
+static void what_is_offloaded_is_traced(void **state) {
+    (void)state;
+    for (int cl = 0; cl <= gs_test_has_opencl(); cl++) {
+        const char *folder = gs_test_new_log();
+        gs_test_program_prints(
+            0, "done",
+            "train --model \"conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, "
+            "flatten, "
+            "linear 10\" --threads 1 --device %s --offload optimizer,activations,weights --optimizer adam "
+            "--steps 3 --log %s --trace-steps 3",
+            cl ? "cl" : "cpu", folder);
+        cJSON *trace = gs_test_json(folder, "trace.json");
+        const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+        static const char *const kinds[] = {"of weights", "of optimizer", "of activations"};
+        int fetched[3] = {0}, put[3] = {0};
+        double begin = 0, end = 0;
+        cJSON_ArrayForEach(e, events) if (strcmp(gs_test_text_of(e, "name"), "step 3") == 0) {
+            begin = gs_test_number(e, "ts");
+            end = begin + gs_test_number(e, "dur");
+        }
+        assert_true(end > begin);
+        cJSON_ArrayForEach(e, events) {
+            const char *name = gs_test_text_of(e, "name");
+            const bool is_fetch = strncmp(name, "fetch ", 6) == 0;
+            if (!is_fetch && strncmp(name, "put away ", 9) != 0) continue;
+            for (int k = 0; k < 3; k++) (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
+            assert_true(gs_test_number(e, "ts") >= begin - 1000); /* us */
+            if (cl) assert_true(gs_test_number(e, "ts") <= end + 1000);
+        }
+        for (int k = 0; k < 3; k++)
+            if (fetched[k] == 0 || put[k] == 0)
+                fail_msg("%s: %d fetches and %d times put away %s", cl ? "cl" : "cpu", fetched[k], put[k],
+                         kinds[k]);
+        cJSON_Delete(trace);
+    }
 }
 
 /* Activations grow in forward and are gone at the end; what is allocated stays the same. */
 static void memory_over_a_step(void **state) {
     (void)state;
     const char *folder = gs_test_new_log();
-    gs_test_program_prints(
-        0, "done",
-        "train --model lenet --threads 1 --offload optimizer,activations --optimizer adam --steps 3 "
-        "--log %s --trace-steps 3",
-        folder);
-    cJSON *trace = gs_test_json(folder, "trace.json");
-    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
-    assert_true(count_of(events, "fetch ") > 0);
-    assert_true(count_of(events, "put away ") > 0);
-    cJSON_Delete(trace);
-
-    folder = gs_test_new_log();
     gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
                            folder);
-    trace = gs_test_json(folder, "trace.json");
-    events = gs_test_get(trace, "traceEvents");
+    cJSON *trace = gs_test_json(folder, "trace.json");
+    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
     double most = 0, last = -1, allocated = -1;
     cJSON_ArrayForEach(e, events) {
         if (strcmp(gs_test_text_of(e, "ph"), "C") != 0) continue;
@@ -196,5 +256,6 @@ static void memory_over_a_step(void **state) {
 
 GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
          cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
-         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(what_cannot_be_shown_is_said),
+         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(a_group_divides_tokens),
+         cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(what_is_offloaded_is_traced),
          cmocka_unit_test(memory_over_a_step))

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const double MB = 1e6;
-enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64 };
+enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
 
 typedef struct question {
     gs_settings settings;
@@ -23,13 +23,20 @@ typedef struct measured {
     double seconds, memory, sent;
 } measured;
 
+/* As it would be typed behind --layout. */
+static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
+    char layout[GS_LAYOUT_TEXT];
+    snprintf(name, NAME, "%s%s", gs_layout_text(&c->layout, layout), c->sequence ? " --sequence" : "");
+    return name;
+}
+
 /* ---- a run ---- */
 
 static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
     gs_result r;
-    char name[GS_LAYOUT_TEXT];
-    gs_status status = gs_context(gs_layout_plan_run(p, c, q->devices, STEPS, &r), "--layout %s",
-                                  gs_layout_text(&c->layout, name));
+    char name[NAME];
+    gs_status status =
+        gs_context(gs_layout_plan_run(p, c, q->devices, STEPS, &r), "--layout %s", name_of(c, name));
     if (status != GS_OK) return status;
     *out = (measured){.there = true, .seconds = r.step_median, .sent = r.sent_most};
     for (int w = 0; w < r.workers && r.worker; w++)
@@ -47,18 +54,19 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
 
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
+    const int width = s->sequence ? 26 : 16;
     printf("model    %s, %s parameters, global batch %zu, %d worker%s\n",
            gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
            p->memory.batch, q->workers, gs_s((unsigned)q->workers));
     printf("measured %s samples/s of one worker on one core; %.1f GB/s between two\n\n",
            gs_thousands(p->samples_per_s), p->bandwidth / 1e9);
-    printf("%-16s %9s %9s %9s %8s%s\n", "layout", "ms a step", "MB memory", "MB sent", "bubble",
+    printf("%-*s %9s %9s %9s %8s%s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble",
            q->run ? "    measured: ms, MB, MB sent" : "");
     for (int i = 0; i < p->costs; i++) {
         const gs_layout_cost *c = &p->cost[i];
-        char name[GS_LAYOUT_TEXT];
-        printf("%-16s %9.2f %9.1f %9.3f %6.1f %%", gs_layout_text(&c->layout, name), 1e3 * c->seconds,
-               c->memory / MB, c->sent / MB, 100 * c->bubble);
+        char name[NAME];
+        printf("%-*s %9.2f %9.1f %9.3f %6.1f %%", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
+               c->sent / MB, 100 * c->bubble);
         if (i < MEASURED && took[i].there)
             printf("  %9.2f %8.1f %8.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
         printf("\n");
@@ -80,8 +88,9 @@ static void print_json(const question *q, const gs_layout_plan *p, const measure
         const gs_layout_cost *c = &p->cost[i];
         char name[GS_LAYOUT_TEXT];
         cJSON *o = GS_JSON_OBJECT(GS_FIELD("layout", gs_layout_text(&c->layout, name)),
-                                  GS_FIELD("step_ms", 1e3 * c->seconds), GS_FIELD("memory_bytes", c->memory),
-                                  GS_FIELD("sent_bytes", c->sent), GS_FIELD("bubble", c->bubble));
+                                  GS_FIELD("sequence", c->sequence), GS_FIELD("step_ms", 1e3 * c->seconds),
+                                  GS_FIELD("memory_bytes", c->memory), GS_FIELD("sent_bytes", c->sent),
+                                  GS_FIELD("bubble", c->bubble));
         if (i < MEASURED && took[i].there)
             GS_JSON_ADD(o, GS_FIELD("measured_step_ms", 1e3 * took[i].seconds),
                         GS_FIELD("measured_memory_bytes", took[i].memory),
@@ -121,6 +130,7 @@ int gs_cmd_layout(int argc, char **argv) {
         GS_RUN_OPTION("pipeline-schedule", NULL),
         GS_RUN_OPTION("pipeline-cut", NULL),
         GS_RUN_OPTION("micro-batches", NULL),
+        GS_RUN_OPTION("sequence", "of a text: list tensor groups also with --sequence, which divides tokens"),
         GS_REFUSED("zero", "layout lists every stage"),
         GS_REFUSED("save", "layout keeps no weights"),
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in bytes"},

@@ -192,6 +192,7 @@ int gs_cmd_simulate(int argc, char **argv) {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
         GS_RUN_OPTION("micro-batches", NULL),
+        GS_RUN_OPTION("sequence", NULL),
         {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
          "also 1, 2, 4, ... workers, with as many samples each"},
         {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},

@@ -99,13 +99,14 @@ void gs_ledger_now(gs_ledger *l, gs_memory_place place, gs_memory_use *out) {
     pthread_mutex_unlock(&l->lock);
 }
 
-gs_memory_kind gs_ledger_kind_at(gs_ledger *l, const void *address) {
+gs_memory_kind gs_ledger_away_kind(gs_ledger *l, const void *address) {
     const uintptr_t at = (uintptr_t)address;
     gs_memory_kind kind = GS_MEMORY_KINDS;
     pthread_mutex_lock(&l->lock);
     for (size_t i = 0; i < l->bookings && kind == GS_MEMORY_KINDS; i++) {
         const uintptr_t begin = (uintptr_t)l->booking[i].memory;
-        if (at >= begin && at - begin < l->booking[i].bytes) kind = l->booking[i].kind;
+        if (l->booking[i].place == GS_OFFLOADED && at >= begin && at - begin < l->booking[i].bytes)
+            kind = l->booking[i].kind;
     }
     pthread_mutex_unlock(&l->lock);
     return kind;

@@ -60,9 +60,9 @@ void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail
 /* Bytes of each kind, now. Any thread may ask. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* What the memory at this address, or the allocation that it lies in, is used for; GS_MEMORY_KINDS: it was never
- * booked. */
-gs_memory_kind gs_ledger_kind_at(gs_ledger *, const void *address);
+/* What memory of place GS_OFFLOADED at this address, or the allocation that it lies in, is used for; GS_MEMORY_KINDS:
+ * there is none. (Of other places an address may be a handle, which says nothing of what lies behind it.) */
+gs_memory_kind gs_ledger_away_kind(gs_ledger *, const void *address);
 
 /* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
 size_t gs_ledger_remove(gs_ledger *, const void *memory);

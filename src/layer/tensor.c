@@ -172,18 +172,6 @@ gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count) {
     return t->size > 1 && count > 0 ? t->sum(t->context, l->device, x, count) : GS_OK;
 }
 
-int gs_tensor_sums(const gs_layer *l, size_t floats[GS_TENSOR_SUMS]) {
-    int sums = 0;
-    const size_t parts = gs_sequence_is_divided(l) ? (size_t)l->tensor->size : 1; /* in tokens */
-    if (gs_tensor_sums_y(l)) floats[sums++] = parts * gs_shape_size(l->out);
-    if (gs_tensor_sums_dx(l)) floats[sums++] = parts * gs_shape_size(l->in);
-    if (l->role == GS_TENSOR_OUTPUTS) {
-        floats[sums++] = (size_t)l->tensor->size * (size_t)gs_shape_tokens(l->out);
-        floats[sums++] = 3 * (size_t)gs_shape_tokens(l->out);
-    }
-    return sums;
-}
-
 /* How many leaves of the sum that the group divides are this rank's. */
 static int own_leaves(const gs_layer *l) {
     return l->tensor->leaves / l->tensor->size;

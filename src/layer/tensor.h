@@ -57,10 +57,25 @@ const gs_layer *gs_tensor_outputs(const gs_layer *net);
 /* What this rank has of `whole` words, or of what else is divided. */
 gs_share gs_tensor_share(const gs_tensor_group *, int whole);
 
-/* The sums that a group makes in forward and backward of this layer, and of the loss after it: how many, and how many
- * floats each has for a sample. */
-enum { GS_TENSOR_SUMS = 3 };
-int gs_tensor_sums(const gs_layer *, size_t floats[GS_TENSOR_SUMS]);
+/* What a group sends for this layer, and for the loss after it: in the order in which forward and backward ask for it.
+ * gs_tensor_times_sent says how often a rank sends that. */
+typedef enum gs_tensor_act {
+    GS_TENSOR_ADDS,    /* an all-reduce */
+    GS_TENSOR_GATHERS, /* with sequence (sequence.h): an all-gather, */
+    GS_TENSOR_SCATTERS /* a reduce-scatter */
+} gs_tensor_act;
+typedef struct gs_tensor_call {
+    gs_tensor_act act;
+    bool backward, once; /* once: of a pass, not of each of its samples */
+    size_t floats;       /* of all ranks together, of a sample or of a pass */
+} gs_tensor_call;
+extern const char *const gs_tensor_act_words[]; /* "sum", "all-gather", "reduce-scatter" */
+enum { GS_TENSOR_CALLS = 5 };
+int gs_tensor_calls(const gs_layer *, gs_tensor_call call[GS_TENSOR_CALLS]);
+
+/* How many times all floats a rank sends: (T - 1) / T, and of an all-reduce by a ring twice that, or by recursive
+ * doubling (leaves) log2(T). */
+double gs_tensor_times_sent(gs_tensor_act, int size, bool leaves);
 
 /* Copy the part of rank r of `size` between a tensor of a divided net and the whole one; `part` describes the former. A
  * tensor that is not divided is copied whole. */

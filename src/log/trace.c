@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "io/file.h"
+#include "layer/tensor.h"
 #include "layer/watch.h"
 
 typedef struct writer {
@@ -139,7 +140,7 @@ static void name_span(const writer *w, const gs_span *s) {
                 s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
         return;
     case GS_SPAN_GROUP_SUM:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"sum in the group\"");
+        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_act_words[s->index]);
         return;
     case GS_SPAN_FETCH:
     case GS_SPAN_PUT_AWAY:

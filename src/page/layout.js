@@ -129,13 +129,16 @@ function zero() {
 
 /* ---- tensor parallelism ---- */
 
-const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows' };
+const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
+const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
+// gs_tensor_act of src/layer/tensor.h
+const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
 function tensorLanes(id, from, to, name) {
   const LANE = 56, p = picture(id, from, to, data.workers.length * LANE, name);
   data.workers.forEach((w, r) => {
     const y = TOP + r * LANE;
-    lane(p, y + 2, LANE - 10, `worker ${r}`, `group ${w.replica}, part ${w.part}`);
+    lane(p, y + 2, LANE - 10, `worker ${r}`, `group ${w.replica}, part ${w.part}${w.tokens ? `, tokens ${w.first_token}-${w.first_token + w.tokens - 1}` : ''}`);
     for (const s of of(r, KIND.phase)) {
       if (s.index === 3) bar(p, s, y + 2, LANE - 10, 'sum', '', [`worker ${r}: sum of gradients`]);
       if (s.index === 4) bar(p, s, y + 2, LANE - 10, 'whole', '', [`worker ${r}: update`]);
@@ -143,16 +146,17 @@ function tensorLanes(id, from, to, name) {
     for (const s of of(r, KIND.forward, KIND.backward)) {
       const [layer, role, isContainer] = data.layers[s.index];
       if (isContainer) continue;
-      const way = s.kind === KIND.forward ? 'forward' : 'backward', share = role ? `1/${data.tp} of it: ${role === 'inner' ? 'between columns and rows' : role}` : 'all of it, as every worker';
+      const way = s.kind === KIND.forward ? 'forward' : 'backward', share = role === 'tokens' ? `tokens ${w.first_token} to ${w.first_token + w.tokens - 1}` : (role ? `1/${data.tp} of it: ` : '') + (SHARES[role] || role);
       bar(p, s, y + 2, LANE - 28, COLOURS[role], p.to - p.from < .3 * took ? layer : '', [`${way} of ${layer}`, `worker ${r}: ${share}`]);
     }
     for (const s of of(r, KIND.groupSum))
-      bar(p, s, y + LANE - 25, 16, 'sum', '+', [`worker ${r}: sum in the group`, `${grouped(s.count)} floats, ${shortBytes(s.bytes)} sent; with the wait for the others`], true);
+      bar(p, s, y + LANE - 25, 16, s.index === 1 ? 'gather' : 'sum', ACTS[s.index][0], [`worker ${r}: ${ACTS[s.index][1]}`, `${grouped(s.count)} floats, ${shortBytes(s.bytes)} sent; with the wait for the others`], true);
   });
 }
 
 function tensor() {
-  legend(['columns', 'columns: first layer of a pair'], ['inner', 'between them, on the worker’s part'], ['rows', 'rows: second layer'], ['sum', 'a sum, with the wait for it'], ['same', 'computed by all alike'], ['whole', 'update']);
+  legend(['columns', 'columns: first layer of a pair'], ['inner', 'between them, on the worker’s part'], ['rows', 'rows: second layer'], ['sum', 'a sum, with the wait for it'],
+    ...(data.workers[0].tokens ? [['gather', 'an all-gather'], ['tokens', 'the worker’s own tokens']] : [['same', 'computed by all alike']]), ['whole', 'update']);
   tensorLanes('picture', 0, took, 'What each worker computes, and when the group sums');
   const columns = data.layers.findIndex((l) => l[1] === 'columns'), rows = data.layers.findIndex((l, i) => i > columns && l[1] === 'rows');
   const near = spans.filter((s) => s.kind === KIND.forward && s.index >= columns && s.index <= rows && !data.layers[s.index][2]);
@@ -162,7 +166,7 @@ function tensor() {
     tensorLanes('near', Math.min(...near.map((s) => s.start)), Math.max(...near.map((s) => s.end)), $('near-head').textContent);
   }
   return ['Of a pair’s first layer each worker has some of the outputs (columns), of its second layer the inputs that these are (rows). Between the two nothing is sent. What the second layer gives are addends of y, which the group sums; in backward it is the other way round, and dx of the first layer is summed.',
-    'All other layers are computed by all workers of the group, with the same bits. The bar of a sum includes the wait for the slower worker.'];
+    (data.workers[0].tokens ? 'All other layers are computed for the worker’s own tokens of each sequence: what the group gathers in front of a pair, and scatters behind it. The bar' : 'All other layers are computed by all workers of the group, with the same bits. The bar') + ' of a sum includes the wait for the slower worker.'];
 }
 
 /* ---- words ---- */

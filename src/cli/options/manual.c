@@ -107,10 +107,26 @@ static void page_of_program(const gs_command *commands) {
 
 /* ---- words ---- */
 
-static void words_of_options(const gs_option *options) {
+static bool is_listed(const gs_option *options, const char *name) {
+    while (options && options->name && strcmp(options->name, name) != 0) options++;
+    return options && options->name;
+}
+
+static void words_of_table(const gs_option *options, const gs_option *before) {
     for (const gs_option *o = options; o->name; o++)
-        if (o->kind != GS_OPTION_REFUSED)
+        if (o->kind != GS_OPTION_REFUSED && !is_listed(before, o->name))
             printf("%s%s\t%s\t%s\n", gs_option_dashes(o), o->name, o->argument ? o->argument : "", o->help);
+}
+
+static const gs_option *(*other_form)(void);
+
+void gs_words_also(const gs_option *(*form)(void)) {
+    other_form = form;
+}
+
+static void words_of_options(const gs_option *options) {
+    words_of_table(options, NULL);
+    if (other_form) words_of_table(other_form(), options);
     printf("--help\t\tshow this\n");
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "train/ways/tensor.h"
 
 /* ---- the run ---- */
 
@@ -55,9 +56,9 @@ static gs_status note_one(gs_layer *layer, void *context) {
 }
 
 static gs_status name_layers(gs_step_layout *l) {
-    if (l->kind == GS_STEP_TENSOR) {
-        const gs_tensor_group place = {.size = l->layout.tp};
-        GS_TRY(gs_model_plan_tensor(l->settings.model, l->plan->in, &place, &l->divided));
+    if (l->layout.tp > 1) {
+        l->place = gs_tensor_group_of(&l->settings, 0);
+        GS_TRY(gs_model_plan_tensor(l->settings.model, l->plan->in, &l->place, &l->divided));
     }
     gs_layer *net = (l->divided ? l->divided : l->plan)->net;
     l->layer = calloc(gs_layer_count(net) + 1, sizeof *l->layer);

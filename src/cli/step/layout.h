@@ -28,7 +28,8 @@ typedef struct gs_step_layout {
     int workers;
     gs_memory_plan memory;
     gs_model *plan;         /* the whole model */
-    gs_model *divided;      /* with --tensor: whose layers have roles; else NULL */
+    gs_model *divided;      /* with tp: whose layers have roles; else NULL */
+    gs_tensor_group place;  /* of that one: of part 0 */
     gs_layer **layer;       /* of the one that is trained, by number */
     gs_timeline_part *part; /* [workers] */
     gs_result result;
@@ -62,6 +63,10 @@ void gs_step_facts_of(const gs_step_layout *, gs_step_facts *);
 
 /* The children of the outermost sequence that have parameters first .. first + count - 1: "1", "2-4". */
 void gs_step_children_of(const gs_step_layout *, uint64_t first, uint64_t count, char *text, size_t size);
+
+/* With --sequence: each sequence has so many tokens, and part r of a group has *each, from r times *each on. 0: they
+ * are not divided. */
+int gs_step_tokens_of(const gs_step_layout *, int *each);
 
 /* ---- layout_text.c ---- */
 

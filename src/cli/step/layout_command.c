@@ -78,10 +78,8 @@ static gs_status answer(wish *w, int argc, char **argv) {
     return status;
 }
 
-int gs_step_layout_command(int argc, char **argv) {
-    wish w = {.settings = gs_settings_default()};
-    int exit_status;
-    w.settings.timeout = gs_settings_default().timeout;
+static const gs_option *options_of(wish *w) {
+    static bool unused;
     const gs_option own[] = {
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline", NULL),
@@ -90,17 +88,31 @@ int gs_step_layout_command(int argc, char **argv) {
                       "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
                       "--accumulate says the same here)"),
         GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("sequence", NULL),
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
-        {"workers", GS_OPTION_INT, &w.workers, 2, 64, "N",
+        {"workers", GS_OPTION_INT, &w->workers, 2, 64, "N",
          "how many share the run (default: as many as the layout needs)"},
-        {"no-pause", GS_OPTION_FLAG, &(bool){false}, 0, 0, NULL, "changes nothing here"},
-        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object: all spans, in us"},
-        {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
+        {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
+        {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
+        {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
         {0},
     };
-    const gs_option *options = gs_run_options(&w.settings, true, own);
+    return gs_run_options(&w->settings, true, own);
+}
+
+const gs_option *gs_step_layout_options(void) {
+    static wish w;
+    w = (wish){.settings = gs_settings_default()};
+    return options_of(&w);
+}
+
+int gs_step_layout_command(int argc, char **argv) {
+    wish w = {.settings = gs_settings_default()};
+    int exit_status;
+    w.settings.timeout = gs_settings_default().timeout;
+    const gs_option *options = options_of(&w);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
                           "Make a few steps of a run whose workers share the model, and show the last:\n"
                           "who computes which micro-batch when, which weights are where, what is sent,\n"

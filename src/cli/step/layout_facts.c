@@ -4,6 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/step/layout.h"
+#include "core/text.h"
+#include "layer/tensor.h"
 
 static const double MB = 1e6;
 
@@ -61,6 +63,30 @@ void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count
         snprintf(text, size, "%d", begin);
     else
         snprintf(text, size, "%d-%d", begin, last);
+}
+
+/* ---- who has which tokens ---- */
+
+int gs_step_tokens_of(const gs_step_layout *l, int *each) {
+    const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
+    for (int i = 0; i < layers; i++)
+        if (l->layer[i]->sharded && l->layer[i]->children == 0)
+            return (*each = gs_shape_tokens(l->layer[i]->out)) * l->layout.tp;
+    return *each = 0;
+}
+
+/* Which part has which, of at most so many. */
+static void say_tokens(const gs_step_layout *l, gs_step_facts *f) {
+    enum { NAMED = 4 };
+    char text[200] = "";
+    int each;
+    const int tokens = gs_step_tokens_of(l, &each), parts = l->layout.tp;
+    if (tokens == 0) return;
+    for (int r = 0; r < parts && r < NAMED; r++)
+        gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
+                  (r + 1) * each - 1);
+    say(f, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens, text,
+        parts > NAMED ? ", and so on" : "");
 }
 
 /* ---- pipelines ---- */
@@ -127,6 +153,7 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         "and messages that take none, %.1f %%.",
         100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m,
         100 * b->formula, 100 * b->virtual_time);
+    say_tokens(l, f);
 }
 
 /* ---- ZeRO ---- */
@@ -163,9 +190,20 @@ static void zero(const gs_step_layout *l, gs_step_facts *f) {
 
 /* ---- tensor parallelism ---- */
 
-/* The sums within the spans of one layer, of worker 0. */
-static sum sums_in(const gs_step_layout *l, int number, gs_span_kind kind) {
-    sum all = {0};
+/* What worker 0 sends to its group. */
+typedef struct group_sums {
+    int sums, gathers;
+    double floats, bytes, formula;
+} group_sums;
+
+static group_sums together(group_sums a, group_sums b) {
+    return (group_sums){a.sums + b.sums, a.gathers + b.gathers, a.floats + b.floats, a.bytes + b.bytes,
+                        a.formula + b.formula};
+}
+
+/* Within the spans of one layer. */
+static group_sums sums_in(const gs_step_layout *l, int number, gs_span_kind kind) {
+    group_sums all = {0};
     const gs_timeline_part *p = &l->part[0];
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *layer = &p->span[i];
@@ -173,55 +211,88 @@ static sum sums_in(const gs_step_layout *l, int number, gs_span_kind kind) {
         for (size_t k = 0; k < p->count; k++) {
             const gs_span *s = &p->span[k];
             if (s->kind != GS_SPAN_GROUP_SUM || s->start < layer->start || s->end > layer->end) continue;
-            all.count++;
+            *(s->index == GS_TENSOR_GATHERS ? &all.gathers : &all.sums) += 1;
             all.bytes += (double)s->bytes;
-            all.seconds += (double)s->count; /* here: floats */
+            all.floats += (double)s->count;
+            all.formula += gs_tensor_times_sent((gs_tensor_act)s->index, l->layout.tp, l->settings.exact) *
+                           (double)s->count * sizeof(float);
         }
     }
     return all;
 }
 
-static void tensor(const gs_step_layout *l, gs_step_facts *f) {
-    static const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
-                                        "bytes sent", "by the formula", NULL};
-    const int layers = (int)gs_layer_count(l->divided->net), t = l->layout.tp;
-    double times = 0;
-    if (l->settings.exact)
-        for (int n = 1; n < t; n *= 2) times++;
+static group_sums sums_of_layer(const gs_step_layout *l, int number) {
+    return together(sums_in(l, number, GS_SPAN_FORWARD_LAYER), sums_in(l, number, GS_SPAN_BACKWARD_LAYER));
+}
+
+static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
+    static const char parts[] =
+        "Of a pair's first layer a worker has the rows of the weight for some outputs "
+        "(columns of x w), of the second the columns for these inputs. So each pair ";
+    int each;
+    const int tokens = gs_step_tokens_of(l, &each);
+    if (tokens == 0)
+        say(f, "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
+            parts);
     else
-        times = 2.0 * (t - 1) / t;
+        say(f,
+            "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
+            "and, where "
+            "a layer before it learns, of dx.",
+            parts, l->settings.exact ? "sums of" : "reduce-scatters of");
+}
+
+static void say_others(const gs_step_layout *l, gs_step_facts *f, int in_pairs) {
+    const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
+    int each;
+    const bool sequence = gs_step_tokens_of(l, &each) > 0;
+    if (all.count > in_pairs)
+        say(f, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",
+            sequence ? "an embedding, positions, layer_norm, the last layer"
+                     : "an embedding, the layer tied to it",
+            all.count - in_pairs, sequence ? "" : " sums", gs_thousands(all.bytes - f->measured));
+}
+
+static void tensor(const gs_step_layout *l, gs_step_facts *f) {
+    int each;
+    const bool sequence = gs_step_tokens_of(l, &each) > 0;
+    const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
+                                 "bytes sent", "by the formula", NULL},
+                      *const of_tokens[] = {"columns", "rows",       "sums",           "all-gathers",
+                                            "floats",  "bytes sent", "by the formula", NULL};
+    const int layers = (int)gs_layer_count(l->divided->net);
     int columns = -1, in_pairs = 0;
-    head(f, words);
+    head(f, sequence ? of_tokens : words);
     for (int i = 0; i < layers; i++) {
         const gs_layer *y = l->layer[i];
         if (y->role == GS_TENSOR_COLUMNS) columns = i;
         if (y->role != GS_TENSOR_ROWS || columns < 0) continue;
-        const sum a = sums_in(l, i, GS_SPAN_FORWARD_LAYER), b = sums_in(l, columns, GS_SPAN_BACKWARD_LAYER);
-        in_pairs += a.count + b.count;
-        f->measured += a.bytes + b.bytes;
-        f->formula += times * (a.seconds + b.seconds) * sizeof(float);
+        const group_sums a = together(sums_of_layer(l, columns), sums_of_layer(l, i));
+        int c = 0;
+        in_pairs += a.sums + a.gathers;
+        f->measured += a.bytes;
+        f->formula += a.formula;
         if (f->rows == GS_STEP_ROWS) continue;
-        cell(f, 0, "%s", l->layer[columns]->name);
-        cell(f, 1, "%s", y->name);
-        cell(f, 2, "%d", a.count + b.count);
-        cell(f, 3, "%s", gs_thousands(a.seconds + b.seconds));
-        cell(f, 4, "%s", gs_thousands(a.bytes + b.bytes));
-        cell(f, 5, "%s", gs_thousands(times * (a.seconds + b.seconds) * sizeof(float)));
+        cell(f, c++, "%s", l->layer[columns]->name);
+        cell(f, c++, "%s", y->name);
+        cell(f, c++, "%d", a.sums);
+        if (sequence) cell(f, c++, "%d", a.gathers);
+        cell(f, c++, "%s", gs_thousands(a.floats));
+        cell(f, c++, "%s", gs_thousands(a.bytes));
+        cell(f, c++, "%s", gs_thousands(a.formula));
         f->rows++;
     }
-    say(f, "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), "
-           "of the second "
-           "the columns for these inputs. So each pair takes a sum of y in forward and, where a layer before "
-           "it learns, "
-           "one of dx in backward.");
-    say(f, "By the formula a worker sends %s times what is summed: %s bytes in these sums; %s were counted.",
-        l->settings.exact ? "log2 T" : "2 (T - 1) / T", gs_thousands(f->formula), gs_thousands(f->measured));
-    const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
-    if (all.count > in_pairs)
-        say(f,
-            "Layers outside of pairs (an embedding, the layer tied to it) take %d more sums, of %s bytes "
-            "sent.",
-            all.count - in_pairs, gs_thousands(all.bytes - f->measured));
+    say_pairs(l, f);
+    say_tokens(l, f);
+    say(f, "By the formula a worker sends %s times what is %s: %s bytes here; %s were counted.",
+        sequence            ? "(T - 1) / T"
+        : l->settings.exact ? "log2 T"
+                            : "2 (T - 1) / T",
+        !sequence           ? "summed"
+        : l->settings.exact ? "gathered, and log2 T times what is summed"
+                            : "gathered or summed",
+        gs_thousands(f->formula), gs_thousands(f->measured));
+    say_others(l, f, in_pairs);
     say(f, "A worker holds %.3f MB of weights, of the model's %.3f MB.", l->result.tensor.held / MB,
         l->result.tensor.model / MB);
 }

@@ -30,31 +30,35 @@ static void add_spans(cJSON *o, const gs_step_layout *l) {
 }
 
 static void add_layers(cJSON *o, const gs_step_layout *l) {
-    static const char *const roles[] = {[GS_TENSOR_WHOLE] = "",
-                                        [GS_TENSOR_COLUMNS] = "columns",
-                                        [GS_TENSOR_INNER] = "inner",
-                                        [GS_TENSOR_ROWS] = "rows"};
+    static const char *const roles[] = {
+        [GS_TENSOR_WHOLE] = "",    [GS_TENSOR_COLUMNS] = "columns",  [GS_TENSOR_INNER] = "inner",
+        [GS_TENSOR_ROWS] = "rows", [GS_TENSOR_TABLE_ROWS] = "table", [GS_TENSOR_OUTPUTS] = "outputs"};
     cJSON *layers = cJSON_AddArrayToObject(o, "layers");
     const size_t count = gs_layer_count((l->divided ? l->divided : l->plan)->net);
     for (size_t i = 0; i < count; i++) {
         const gs_layer *y = l->layer[i];
         char name[100];
         snprintf(name, sizeof name, "%s%s%s", y->name, y->name[0] ? "." : "", y->ops->name);
-        cJSON_AddItemToArray(layers, GS_JSON_ARRAY(GS_JSON((const char *)name), GS_JSON(roles[y->role]),
+        cJSON_AddItemToArray(layers, GS_JSON_ARRAY(GS_JSON((const char *)name),
+                                                   GS_JSON(y->sharded ? "tokens" : roles[y->role]),
                                                    GS_JSON((bool)(y->children > 0))));
     }
 }
 
 static void add_workers(cJSON *o, const gs_step_layout *l) {
     cJSON *workers = cJSON_AddArrayToObject(o, "workers");
+    int each;
+    const bool sequence = gs_step_tokens_of(l, &each) > 0;
     for (int r = 0; r < l->workers; r++) {
         const gs_place place = gs_place_of(&l->layout, r);
         gs_layout_share share = {.layers = ""};
         if (gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) share.layers[0] = 0;
-        cJSON_AddItemToArray(workers,
-                             GS_JSON_OBJECT(GS_FIELD("stage", place.stage),
-                                            GS_FIELD("replica", place.replica), GS_FIELD("part", place.part),
-                                            GS_FIELD("layers", (const char *)share.layers)));
+        cJSON *worker =
+            GS_JSON_OBJECT(GS_FIELD("stage", place.stage), GS_FIELD("replica", place.replica),
+                           GS_FIELD("part", place.part), GS_FIELD("layers", (const char *)share.layers));
+        if (sequence)
+            GS_JSON_ADD(worker, GS_FIELD("first_token", place.part * each), GS_FIELD("tokens", each));
+        cJSON_AddItemToArray(workers, worker);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/step/layout.h"
+#include "layer/tensor.h"
 
 enum { LABEL = 12, WIDTH = 66 };
 
@@ -154,16 +155,19 @@ static void show_zero(const gs_step_layout *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const gs_step_layout *s, const gs_timeline_part *p, line *l) {
-    static const char marks[] = {
-        [GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c', [GS_TENSOR_INNER] = 'i', [GS_TENSOR_ROWS] = 'r'};
+    static const char
+        marks[] = {[GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c',    [GS_TENSOR_INNER] = 'i',
+                   [GS_TENSOR_ROWS] = 'r',  [GS_TENSOR_TABLE_ROWS] = 'w', [GS_TENSOR_OUTPUTS] = 'w'},
+        acts[] = {[GS_TENSOR_ADDS] = '+', [GS_TENSOR_GATHERS] = 'g', [GS_TENSOR_SCATTERS] = 's'};
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
-        if (s->layer[t->index]->children == 0) paint(l, t->start, t->end, marks[s->layer[t->index]->role], 0);
+        const gs_layer *y = s->layer[t->index];
+        if (y->children == 0) paint(l, t->start, t->end, y->sharded ? 't' : marks[y->role], 0);
     }
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
-        if (t->kind == GS_SPAN_GROUP_SUM) paint(l, t->start, t->end, '+', 0);
+        if (t->kind == GS_SPAN_GROUP_SUM) paint(l, t->start, t->end, acts[t->index], 0);
     }
 }
 
@@ -190,12 +194,18 @@ static void show_lines(const gs_step_layout *s, double from, double to) {
 
 static void show_tensor(const gs_step_layout *s) {
     const int layers = (int)gs_layer_count(s->divided->net);
-    int columns = 0, rows;
+    int columns = 0, rows, each;
+    const int tokens = gs_step_tokens_of(s, &each);
     while (columns < layers && s->layer[columns]->role != GS_TENSOR_COLUMNS) columns++;
     for (rows = columns; rows + 1 < layers && s->layer[rows]->role != GS_TENSOR_ROWS;) rows++;
     printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
            "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
-           "=  computed by all workers alike          .  sums gradients, updates, loads\n\n");
+           "%-42s.  sums gradients, updates, loads\n",
+           tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike");
+    if (tokens > 0)
+        printf("%-42s%s\n", "g  all-gather of what the others have", "s  reduce-scatter: a sum in parts");
+    if (gs_tensor_outputs(s->divided->net)) printf("w  some of the words\n");
+    printf("\n");
     show_lines(s, s->start, s->end);
     for (int back = 0; back < 2; back++) {
         double from = INFINITY, to = -INFINITY;

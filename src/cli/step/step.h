@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "cli/cli.h"
 #include <stdint.h>
 #include "gradsum.h"
 
@@ -130,6 +131,8 @@ void gs_step_gradients_free(gs_step_gradients *);
 /* Does the command line ask for a step of a run whose workers share the model (layout.h)? Then this is the command. */
 bool gs_step_is_of_layout(int argc, char **argv);
 int gs_step_layout_command(int argc, char **argv);
+/* All that it takes; for completion. */
+const gs_option *gs_step_layout_options(void);
 
 /* ---- page.c ---- */
 

@@ -120,11 +120,11 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
 }
 
 /* An output of 0 was masked, unless its input was 0. */
-static void add_mask(gs_digest *d, int layer, size_t count) {
+static void add_mask(gs_digest *d, int layer, size_t samples, const gs_digest_vector *v) {
     gs_numbers *to = cell(d, GS_DIGEST_mask, layer, d->masks[layer]++);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < samples * v->each; i++) {
         const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
-        gs_numbers_add(to, &kept, 1, i);
+        gs_numbers_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
     }
 }
 
@@ -132,10 +132,15 @@ static const gs_layer *outermost_first(const gs_layer *l) {
     return l->children > 0 ? l->child[0] : l;
 }
 
+/* With --recompute a forward may come again. */
+static bool is_seen(gs_direction direction, const gs_pass *pass) {
+    return direction == GS_FORWARD && pass->again;
+}
+
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0) return GS_OK;
+    if (!pass->training || pass->n == 0 || is_seen(direction, pass)) return GS_OK;
     const bool root = l == l->root;
     if (direction == GS_FORWARD) {
         if (root && !outermost_first(l)->elsewhere)
@@ -149,7 +154,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                              gs_mem out) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0) return GS_OK;
+    if (!pass->training || pass->n == 0 || is_seen(direction, pass)) return GS_OK;
     if (direction == GS_BACKWARD) {
         GS_TRY(add_gradients(d, l, pass));
         if (!out.base || gs_layer_is_view(l)) return GS_OK;
@@ -159,7 +164,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     const gs_digest_layer *joined = &d->layer[l->number];
     GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, &joined->y, pass));
     if (strcmp(l->ops->name, "dropout") == 0 && !joined->y.elsewhere)
-        add_mask(d, l->number, pass->n * joined->y.each);
+        add_mask(d, l->number, pass->n, &joined->y);
     return GS_OK;
 }
 

@@ -23,8 +23,15 @@ gs_digest_vector gs_digest_vector_of(const gs_model *m, const gs_layer *l, bool 
     if (!m->undivided) return v;
     const gs_layer *of_all = find(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
-    v.elsewhere = all.c == here.c && m->tensor.rank > 0;
-    if (all.c == here.c) return v;
+    const bool tokens =
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
+    v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
+    if (all.c == here.c && !tokens) return v;
+    if (tokens) {
+        v.whole = gs_shape_size(all);
+        v.first = each * (size_t)m->tensor.rank;
+        return v;
+    }
     const size_t plane = (size_t)here.h * (size_t)here.w;
     const int blocks = blocks_of(l, input);
     const gs_share share = gs_tensor_share(&m->tensor, all.c / blocks);

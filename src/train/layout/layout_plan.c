@@ -18,7 +18,7 @@
 
 typedef struct stage {
     double seconds;       /* of a micro-batch, forward and backward */
-    double weights, sent; /* bytes; sent: activations and their gradients, of a sample */
+    double weights, sent; /* bytes; sent: in a step, but for the sums of gradients */
     double params;
 } stage;
 
@@ -36,40 +36,56 @@ static double share_of_work(const gs_model *part, int i) {
     return all > 0 ? here / all : 1;
 }
 
-/* The sums of a tensor group. */
-static gs_status add_sums(gs_layer *l, void *bytes) {
-    size_t floats[GS_TENSOR_SUMS];
-    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--)
-        *(double *)bytes += (double)floats[i] * sizeof(float);
+/* What a worker sends to its tensor group. */
+typedef struct group_sends {
+    bool exact;
+    double samples, passes; /* of a worker in a step */
+    double bytes;
+} group_sends;
+
+static gs_status add_calls(gs_layer *l, void *context) {
+    group_sends *to = context;
+    gs_tensor_call call[GS_TENSOR_CALLS];
+    for (int i = gs_tensor_calls(l, call) - 1; i >= 0; i--)
+        to->bytes += gs_tensor_times_sent(call[i].act, l->tensor->size, to->exact) * (double)call[i].floats *
+                     sizeof(float) * (call[i].once ? to->passes : to->samples);
     return GS_OK;
 }
 
-/* How many times a worker sends what its group sums. */
-static double times_sent(const gs_settings *s) {
-    const double n = gs_tensor_workers(s);
-    return s->exact ? log2(n) : 2 * (n - 1) / n;
+/* What a worker does in a step. */
+typedef struct turns {
+    double samples, passes;
+} turns;
+
+/* A table that is the weight of the first run and of the last one: the last stage sends its part of the gradient, the
+ * first one the updated table. */
+static double tied_sent(const gs_pipeline_worker *p, turns t) {
+    const bool last = p->stage == p->shape.stages - 1;
+    if (!p->tied.table || (p->stage > 0 && !last)) return 0;
+    return (double)p->tied.table->count * sizeof(float) *
+           (last && p->shape.tied == GS_TIED_EACH ? t.passes : 1);
 }
 
 /* Of each stage; m: of the worker's part. *shape: of the pipeline. */
 static gs_status describe_stage(const gs_settings *s, const gs_model *m, int workers, int number,
-                                const gs_layer_times *times, gs_pipeline *shape, stage *out) {
+                                const gs_layer_times *times, turns t, gs_pipeline *shape, stage *out) {
     const gs_layout l = gs_layout_of(s, workers);
     gs_layout_cut *in;
     GS_TRY(gs_layout_cut_create(s, m, workers, number * l.dp * l.tp + l.tp - 1, &in));
     const gs_pipeline_worker *p = &in->cut;
-    double summed = 0;
+    group_sends group = {s->exact, t.samples, t.passes, 0};
+    double between = 0; /* stages, of a sample */
     *out = (stage){0};
     for (int c = 0; c < p->shape.chunks; c++) {
         const int run = p->chunk[c].run, first = p->first[run], last = p->first[run + 1];
         for (int i = first; i < last; i++) {
             out->seconds += times->both[i] * share_of_work(m, i);
-            (void)gs_layer_walk(m->net->child[i], add_sums, &summed);
+            (void)gs_layer_walk(m->net->child[i], add_calls, &group);
         }
-        if (run + 1 < p->runs)
-            out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
-        if (run > 0) out->sent += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
+        if (run + 1 < p->runs) between += sizeof(float) * (double)gs_shape_size(m->net->child[last - 1]->out);
+        if (run > 0) between += sizeof(float) * (double)gs_shape_size(m->net->child[first]->in);
     }
-    if (l.tp > 1) out->sent += times_sent(s) * summed;
+    out->sent = between * t.samples + tied_sent(p, t) + group.bytes;
     out->weights = (double)p->own.counts * sizeof(float);
     out->params = (double)p->own.params;
     *shape = p->shape;
@@ -78,14 +94,16 @@ static gs_status describe_stage(const gs_settings *s, const gs_model *m, int wor
 }
 
 /* Of each worker of a tensor group. seconds: of the whole model. */
-static gs_status describe_part(const gs_settings *s, const gs_model *part, double seconds, stage *out) {
+static gs_status describe_part(const gs_settings *s, const gs_model *part, double seconds, turns t,
+                               stage *out) {
     const gs_model *m = part->undivided;
+    group_sends group = {s->exact, t.samples, t.passes, 0};
     *out = (stage){.seconds = seconds * (part->flops_forward + part->flops_backward) /
                               (m->flops_forward + m->flops_backward),
                    .weights = (double)part->saved * sizeof(float),
                    .params = (double)part->params};
-    GS_TRY(gs_layer_walk(part->net, add_sums, &out->sent));
-    out->sent *= times_sent(s);
+    GS_TRY(gs_layer_walk(part->net, add_calls, &group));
+    out->sent = group.bytes;
     return GS_OK;
 }
 
@@ -154,11 +172,12 @@ static gs_status predict_part(gs_layout_plan *p, gs_settings *s, const gs_model 
     const gs_layer_times *times;
     double slowest = 0, work = 0, rest = 0, whole = 0, passes;
     size_t samples;
-    *out = (gs_layout_cost){.layout = l};
+    *out = (gs_layout_cost){.layout = l, .sequence = s->sequence};
     gs_pipeline shape = {.stages = 1, .micro_batches = 1, .chunks = 1};
     GS_TRY(passes_of(p, s, &l, &samples, &passes));
     GS_TRY(times_for(p, s, samples, threads, &times));
     for (int i = 0; i < times->layers; i++) whole += times->both[i];
+    const turns t = {batch / l.dp, passes};
     if (l.pp > 1 && gs_pipeline_is_measured(s->pipeline_cut)) {
         GS_TRY(cut_by_times(s, m, times, out->cut));
         s->pipeline_cut = out->cut;
@@ -166,10 +185,12 @@ static gs_status predict_part(gs_layout_plan *p, gs_settings *s, const gs_model 
     for (int i = 0; i < l.pp; i++) {
         stage g = {whole, (double)m->saved * sizeof(float), 0, (double)m->params};
         if (l.pp > 1)
-            GS_TRY(describe_stage(s, part, p->workers, i, times, &shape, &g));
+            GS_TRY(describe_stage(s, part, p->workers, i, times, t, &shape, &g));
         else if (l.tp > 1)
-            GS_TRY(describe_part(s, part, whole, &g));
-        const double sent = gradients_sent(s, &l, g.weights) + g.sent * batch / l.dp,
+            GS_TRY(describe_part(s, part, whole, t, &g));
+        const double counts =
+                         i == l.pp - 1 ? GS_STATS * sizeof(float) : 0, /* with the gradients, at the end */
+            sent = gradients_sent(s, &l, g.weights + counts) + g.sent,
                      update = p->update * g.params / (l.zero > 0 ? l.dp : 1);
         work += passes * g.seconds * l.dp * l.tp;
         slowest = fmax(slowest, passes * g.seconds);
@@ -220,7 +241,7 @@ static gs_status measure(gs_layout_plan *p) {
     s.micro_batches = 0;
     s.threads = 1;
     s.batch = p->memory.batch > 64 ? 64 : p->memory.batch;
-    s.exact = false;
+    s.exact = s.sequence = false;
     s.accumulate = 1;
     gs_status status = gs_profile_run(&s, 0.2, &profile);
     p->samples_per_s = profile.step;
@@ -240,8 +261,10 @@ static int faster_first(const void *a, const void *b) {
 }
 
 /* text: room for its name, which the settings then point to. */
-static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
+static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
+                               char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;
+    s.sequence = sequence;
     s.layout = gs_layout_text(l, text);
     s.max_memory = 0;
     if (l->pp > 1) return s;
@@ -258,14 +281,15 @@ static gs_status check_layout(gs_settings *s, int workers) {
 }
 
 /* It becomes one more row, unless it cannot run, or does not fit. */
-static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l) {
+static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
     char text[GS_LAYOUT_TEXT];
-    gs_settings s = with_layout(p, l, text);
+    gs_settings s = with_layout(p, l, sequence, text);
     gs_layout_cost *cost = &p->cost[p->costs];
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK) status = predict(p, &s, m, cost);
     if (status == GS_E_MEMORY) return status;
-    if (status != GS_OK && p->refused++ == 0) snprintf(p->why, sizeof p->why, "%s: %s", text, gs_message());
+    if (status != GS_OK && p->refused++ == 0)
+        snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;
     const int limit = p->memory.settings.max_memory;
     if (limit && cost->memory > 1e6 * limit)
@@ -287,14 +311,16 @@ static int dividers_of(int n) {
 static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
     if (p->workers % (pp * tp) != 0) return GS_OK;
     const int dp = p->workers / (pp * tp);
+    const bool sequence = tp > 1 && p->memory.settings.sequence;
     for (int zero = 0; zero <= (dp > 1 ? ZERO_MOST : 0); zero++)
-        GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}));
+        for (int divides = 0; divides <= sequence; divides++)
+            GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
     return GS_OK;
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     const size_t each = (size_t)dividers_of(p->workers);
-    p->cost = calloc(each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
+    p->cost = calloc(2 * each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
         for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
@@ -311,10 +337,11 @@ static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory
     one.layout = NULL;
     one.pipeline = one.tensor = one.zero = one.max_memory = one.micro_batches = 0;
     one.pipeline_schedule = one.pipeline_cut = NULL;
-    one.exact = false;
+    one.exact = one.sequence = false;
     GS_TRY(gs_memory_plan_create(&one, memory));
     gs_settings *s = &memory->settings;
     s->exact = settings->exact;
+    s->sequence = settings->sequence;
     s->max_memory = settings->max_memory;
     s->micro_batches = settings->micro_batches;
     s->pipeline_schedule = settings->pipeline_schedule;
@@ -356,7 +383,7 @@ void gs_layout_plan_free(gs_layout_plan *p) {
 gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost, const char *devices,
                              int steps, gs_result *result) {
     char text[GS_LAYOUT_TEXT];
-    gs_settings s = with_layout(p, &cost->layout, text);
+    gs_settings s = with_layout(p, &cost->layout, cost->sequence, text);
     s.devices = devices;
     s.steps = (uint64_t)steps;
     if (*cost->cut) s.pipeline_cut = cost->cut;

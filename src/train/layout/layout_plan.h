@@ -19,7 +19,8 @@
  * Update, data and messages take N / C times as long where that is more than 1. With tensor parallelism of T on N = D x
  * P x T workers T_s is that of whole layers times the share of FLOPs that a worker has, which has 1/T of the pairs of
  * linear layers and all else; W_s is that of its part. It sends besides 2 (T - 1) / T times (with --exact log2(T)
- * times) the arrays that a group sums: of each pair y, and dx if a layer before it learns.
+ * times) the arrays that a group sums: of each pair y, and dx if a layer before it learns; and what gs_tensor_calls
+ * lists besides, with --sequence above all. A table that two stages share goes to and fro.
  *
  * Not in it: waits for slower workers, latencies, several passes of --zero 2 and 3. `gradsum layout --run` shows how
  * far the formulas are from what runs take.
@@ -48,6 +49,7 @@ gs_status gs_layout_settled(const gs_settings *, int workers, gs_memory_plan *me
 /* Of one layout. */
 typedef struct gs_layout_cost {
     gs_layout layout;
+    bool sequence;                /* its groups divide tokens: --sequence */
     double seconds, sent, memory; /* as above: of a step; bytes; bytes */
     double bubble;                /* by the formula, a share of the time; 0: no pipeline */
     char
@@ -72,7 +74,7 @@ typedef struct gs_layout_plan {
 } gs_layout_plan;
 
 /* All layouts of so many workers, one on each of `devices`, for these settings, whose --layout, --pipeline, --tensor
- * and --zero are not looked at. `devices` must live as long. Takes about a second, to measure. Fails as gs_train would
+ * and --zero are not looked at; with settings->sequence those with groups twice, without and with it. `devices` must live as long. Takes about a second, to measure. Fails as gs_train would
  * with one worker. To be freed in any case. */
 gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_plan *);
 void gs_layout_plan_free(gs_layout_plan *);

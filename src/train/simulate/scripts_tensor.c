@@ -7,46 +7,64 @@
 
 /* ---- a layer ---- */
 
-typedef struct shared {
-    double flops;
-    double forward, backward; /* floats of a sample that a group sums */
-} shared;
-
-static gs_status add_shared(gs_layer *l, void *context) {
-    shared *to = context;
-    to->flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
-    if (l->role == GS_TENSOR_ROWS) to->forward += (double)gs_shape_size(l->out);
-    if (l->role == GS_TENSOR_COLUMNS && l->needs_dx) to->backward += (double)gs_shape_size(l->in);
+static gs_status add_flops(gs_layer *l, void *flops) {
+    *(double *)flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
     return GS_OK;
 }
 
-static shared shared_of(gs_layer *l) {
-    shared x = {0};
-    (void)gs_layer_walk(l, add_shared, &x);
-    return x;
+static double flops_of(gs_layer *l) {
+    double flops = 0;
+    (void)gs_layer_walk(l, add_flops, &flops);
+    return flops;
 }
 
 static gs_sim_group group_of(const gs_layout *l, int rank) {
     return (gs_sim_group){rank - rank % l->tp, 1, l->tp};
 }
 
-static gs_status add_group_sum(gs_scripts *s, const gs_layout *l, int rank, double floats) {
-    const gs_sim_group group = group_of(l, rank);
-    if (!(floats > 0)) return GS_OK;
-    const gs_lists_key key = {
-        .scheme = &gs_sync_ring, .array = {(size_t)ceil(floats), GS_WIRE_F32, 0}, .ranks = l->tp};
-    return gs_scripts_add_sum(s, &group, rank - group.base, &key);
+typedef struct sender {
+    gs_scripts *scripts;
+    const gs_sim_step *step;
+    int rank;
+    const gs_sim_pass *pass;
+} sender;
+
+/* The lists of one member are those of all, so parts are taken to be equal. */
+static gs_status add_call(const sender *to, const gs_tensor_call *call) {
+    const gs_layout *l = &to->step->layout;
+    const gs_sim_group group = group_of(l, to->rank);
+    const double samples = call->once ? 1 : to->pass->samples;
+    const size_t each = (size_t)ceil(samples * (double)call->floats / l->tp), all = each * (size_t)l->tp;
+    const int place = to->rank - group.base;
+    if (call->act == GS_TENSOR_GATHERS)
+        return gs_scripts_add_call(to->scripts, &group, place, GS_ALL_GATHER, each);
+    if (call->act == GS_TENSOR_SCATTERS)
+        return gs_scripts_add_call(to->scripts, &group, place, GS_REDUCE_SCATTER, all);
+    const gs_lists_key key = {.scheme = &gs_sync_ring,
+                              .array = {(size_t)ceil(samples * (double)call->floats), GS_WIRE_F32, 0},
+                              .ranks = l->tp};
+    return gs_scripts_add_sum(to->scripts, &group, place, &key);
+}
+
+static gs_status add_calls(gs_layer *l, void *context) {
+    const sender *to = context;
+    gs_tensor_call call[GS_TENSOR_CALLS];
+    const int calls = gs_tensor_calls(l, call);
+    for (int i = 0; i < calls; i++)
+        if (call[i].backward == to->pass->backward) GS_TRY(add_call(to, &call[i]));
+    return GS_OK;
 }
 
 gs_status gs_scripts_add_part(gs_scripts *s, const gs_sim_step *step, int rank, const gs_sim_pass *p) {
     const gs_simulated_layer *l = &step->work->layer[p->layer];
-    const shared whole = shared_of(step->work->plan->net->child[p->layer]),
-                 mine = shared_of(step->part->net->child[p->layer]);
-    const double scale = p->times * (whole.flops > 0 ? mine.flops / whole.flops : 1),
+    gs_layer *part = step->part->net->child[p->layer];
+    const double whole = flops_of(step->work->plan->net->child[p->layer]), mine = flops_of(part),
+                 scale = p->times * (whole > 0 ? mine / whole : 1),
                  takes = scale * (p->backward ? l->backward : l->forward);
+    sender to = {s, step, rank, p};
     GS_TRY(
         gs_scripts_add(s, rank, gs_item_pass(takes, p->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD), true));
-    return add_group_sum(s, &step->layout, rank, p->samples * (p->backward ? mine.backward : mine.forward));
+    return gs_layer_walk(part, add_calls, &to);
 }
 
 /* ---- all layers ---- */

@@ -118,6 +118,7 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     one.layout = NULL;
     one.pipeline_schedule = NULL;
     one.pipeline = one.tensor = one.zero = one.micro_batches = one.bucket = 0;
+    one.sequence = false;
     one.wire = GS_WIRE_F32;
     one.link = (gs_link){0, 0};
     one.jitter.count = 0;

@@ -50,12 +50,13 @@ void gs_timeline_span(gs_worker *w, const gs_span *s) {
     add(w->timeline, span);
 }
 
-void gs_timeline_group_sum(gs_worker *w, size_t bytes_sent, size_t floats, double start) {
+void gs_timeline_group(gs_worker *w, int act, size_t bytes_sent, size_t floats, double start) {
     gs_timeline_span(w, &(gs_span){.start = start,
                                    .end = gs_seconds(),
                                    .bytes = bytes_sent,
                                    .count = floats,
-                                   .kind = GS_SPAN_GROUP_SUM});
+                                   .kind = GS_SPAN_GROUP_SUM,
+                                   .index = act});
 }
 
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {

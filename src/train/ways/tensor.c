@@ -61,7 +61,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!t->in_step) return GS_OK;
-    gs_timeline_group_sum(w, t->sync->counted.bytes, count, start);
+    gs_timeline_group(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
     t->sent += (double)t->sync->counted.bytes;
@@ -85,7 +85,11 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
     GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
                    : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
     if (!t->in_step) return GS_OK;
-    gs_timeline_group_sum(w, bytes, count, start);
+    gs_timeline_group(w,
+                      gathers   ? GS_TENSOR_GATHERS
+                      : ordered ? GS_TENSOR_ADDS
+                                : GS_TENSOR_SCATTERS,
+                      bytes, count, start);
     *(gathers ? &t->gathers : &t->sums) += 1;
     *(gathers ? &t->gathered : &t->floats) += (double)count;
     t->sent += (double)bytes;
@@ -159,10 +163,10 @@ static gs_status meet(gs_worker *w) {
 }
 
 static gs_status find_largest(gs_layer *l, void *most) {
-    size_t floats[GS_TENSOR_SUMS];
+    gs_tensor_call call[GS_TENSOR_CALLS];
     if (l->elsewhere) return GS_OK;
-    for (int i = gs_tensor_sums(l, floats) - 1; i >= 0; i--)
-        if (floats[i] > *(size_t *)most) *(size_t *)most = floats[i];
+    for (int i = gs_tensor_calls(l, call) - 1; i >= 0; i--)
+        if (!call[i].once && call[i].floats > *(size_t *)most) *(size_t *)most = call[i].floats;
     return GS_OK;
 }
 
@@ -287,15 +291,9 @@ static gs_status check_devices(const gs_settings *s) {
 }
 
 static gs_status check_sequence(const gs_settings *s) {
-    const char *other = s->digest    ? "--digest, which records whole sequences"
-                        : s->offload ? "--offload"
-                                     : NULL;
-    if (!s->sequence) return GS_OK;
-    if (s->tensor < 2)
-        return gs_fail(GS_E_USAGE,
-                       "--sequence divides sequences among the workers of a group: it needs --tensor T");
-    if (other) return gs_fail(GS_E_USAGE, "--sequence does not work with %s", other);
-    return GS_OK;
+    if (!s->sequence || s->tensor > 1) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--sequence divides sequences among the workers of a group: it needs --tensor T");
 }
 
 gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
@@ -312,6 +310,12 @@ gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
     return check_devices(s);
 }
 
+gs_status gs_tensor_check_part(const gs_settings *s, const gs_model *part) {
+    if (!s->sequence || gs_layer_vocabulary(part->net) > 0) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--sequence: the model takes no sequences; wanted one that begins with embedding");
+}
+
 static gs_status check_model(const gs_settings *s, gs_shape in) {
     const gs_tensor_group place = gs_tensor_group_of(s, 0);
     gs_model *plan;
@@ -319,11 +323,10 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
     const gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
     snprintf(wrong, sizeof wrong, "%s", status == GS_OK ? "" : gs_message());
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", wrong);
-    const int divided = gs_tensor_divided(plan->net), words = gs_layer_vocabulary(plan->net);
+    const int divided = gs_tensor_divided(plan->net);
+    const gs_status sequences = gs_tensor_check_part(s, plan);
     gs_model_free(plan);
-    if (s->sequence && words == 0)
-        return gs_fail(GS_E_USAGE,
-                       "--sequence: the model takes no sequences; wanted one that begins with embedding");
+    GS_TRY(sequences);
     if (divided > 0) return GS_OK;
     return gs_fail(
         GS_E_USAGE,

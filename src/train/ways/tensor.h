@@ -78,6 +78,8 @@ void gs_tensor_free(gs_worker *);
 gs_status gs_tensor_step(gs_worker *, gs_score *);
 gs_status gs_tensor_check(const gs_settings *, bool chosen);
 gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *, int workers);
+/* GS_E_USAGE: --sequence, and the model, of which this is a part, takes no sequences. */
+gs_status gs_tensor_check_part(const gs_settings *, const gs_model *part);
 void gs_tensor_describe(const gs_settings *, char *text, size_t size);
 gs_status gs_tensor_tell(gs_worker *, gs_result *);
 
