@@ -4,8 +4,8 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 kind=$1 program=$2
 
-# Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output of a group that fails, and the
-# summary of the others.
+# Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output
+# of a group that fails, and the summary of the others.
 check_groups() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT

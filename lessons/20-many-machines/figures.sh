@@ -38,7 +38,8 @@ wanted meet && {
     done
     echo "# gradsum doctor --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:29421 --timeout 2"
     $gradsum doctor --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:29421 --timeout 2 2>&1 |
-        sed -n '/^The machines of the run/p; /^ok     node/,/^$/p' | head -6 | sed 's/: [^ ,]*, listens/: anna, listens/'
+        sed -n '/^The machines of the run/p; /^ok     node/,/^$/p' | head -6 |
+        sed 's/: [^ ,]*, listens/: anna, listens/'
 } > "$here/figure-meet.txt"
 
 link="--inside 1us,200GB/s --model resnet50 --flops 2.34TFLOP/s --input 3x224x224"

@@ -13,8 +13,8 @@
  *
  * Between processes of one machine nothing waits on a line, and a rank asks when it receives. Asked for earlier, pieces
  * come while the rank takes its next step, and Gloo's thread, which polls for the lock that the rank holds, gets in its
- * way: on two cores a message of 128 KB took twice as long. What pieces cost there is a copy: sums of 2 MB and more take up to 1.5
- * times as long as without (shared memory, which launch chooses there by itself, is what to use).
+ * way: on two cores a message of 128 KB took twice as long. What pieces cost there is a copy: sums of 2 MB and more
+ * take up to 1.5 times as long as without (shared memory, which launch chooses there by itself, is what to use).
  *
  * Each piece begins with the length of its message, so that calls which do not fit together are found. Sender and
  * receiver know where a message ends.

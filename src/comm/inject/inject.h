@@ -67,6 +67,6 @@ gs_status gs_faults_read(const char *text, gs_faults *);
 gs_status gs_comm_agree_on_faults(gs_comm *processes);
 
 /* Put each of the comms, which are the workers of this process, behind the faults of GRADSUM_FAULT; without it they
- * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that the first generation has not. On failure the comms are
- * still to be freed by the caller. */
+ * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that the first generation has not. On failure
+ * the comms are still to be freed by the caller. */
 gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms);

@@ -10,9 +10,9 @@
  *              +== line ... line ==+                   its ranks share
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
- * A line of one rank takes messages as linked.c does (port.h), in the order in which they are received. A line that several ranks share takes them in the order
- * of time, across ranks: a host's line out in the order in which they are sent, its line in in the order in which they
- * arrive; of two at the same moment that of the lower rank goes first.
+ * A line of one rank takes messages as linked.c does (port.h), in the order in which they are received. A line that
+ * several ranks share takes them in the order of time, across ranks: a host's line out in the order in which they are
+ * sent, its line in in the order in which they arrive; of two at the same moment that of the lower rank goes first.
  *
  * Ranks that are more than their cores take turns: a core is given for a slice of time, as the system does it, to who
  * has wanted one for longest.

@@ -313,7 +313,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
     const int dp = p->workers / (pp * tp);
     const bool sequence = tp > 1 && p->memory.settings.sequence;
     for (int zero = 0; zero <= (dp > 1 ? ZERO_MOST : 0); zero++)
-        for (int divides = 0; divides <= sequence; divides++)
+        for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
             GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
     return GS_OK;
 }

@@ -74,8 +74,8 @@ typedef struct gs_layout_plan {
 } gs_layout_plan;
 
 /* All layouts of so many workers, one on each of `devices`, for these settings, whose --layout, --pipeline, --tensor
- * and --zero are not looked at; with settings->sequence those with groups twice, without and with it. `devices` must live as long. Takes about a second, to measure. Fails as gs_train would
- * with one worker. To be freed in any case. */
+ * and --zero are not looked at; with settings->sequence those with groups twice, without and with it. `devices` must
+ * live as long. Takes about a second, to measure. Fails as gs_train would with one worker. To be freed in any case. */
 gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_plan *);
 void gs_layout_plan_free(gs_layout_plan *);
 
