@@ -173,7 +173,7 @@ $(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
 else ifneq ($(SANITIZE),)
 $(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
 endif
-$(B)/cpu/open.o: EXTRA = $(ISAS:%=-DGS_HAS_ISA_%)
+$(B)/cpu/open.o $(B)/tests/test_product16.o: EXTRA += $(ISAS:%=-DGS_HAS_ISA_%)
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use

@@ -9,7 +9,7 @@
 /* Products of numbers that were rounded to 16 bits (cpu/product16.h), in each way that this processor has, beside a
  * product in double of numbers that are rounded here, by another formula. */
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) /* of these, a build has those whose GS_HAS_ISA_... the Makefile defines */
 void gs_cpu_product16_v3(const gs_product16 *, float *);
 void gs_cpu_product16_v4(const gs_product16 *, float *);
 size_t gs_cpu_product16_memory_v3(int, int);
@@ -27,11 +27,15 @@ enum { MOST_WAYS = 4 };
 
 static int ways_of(way out[MOST_WAYS]) {
     int count = 0;
+#if defined(GS_HAS_ISA_base)
     out[count++] = (way){"base", gs_cpu_product16_base, gs_cpu_product16_memory_base, false};
-#if defined(__x86_64__)
+#endif
+#if defined(GS_HAS_ISA_v3)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         out[count++] = (way){"AVX2", gs_cpu_product16_v3, gs_cpu_product16_memory_v3, false};
+#endif
+#if defined(GS_HAS_ISA_v4)
     if (gs_cpu_has_avx512()) {
         out[count++] = (way){"AVX-512", gs_cpu_product16_v4, gs_cpu_product16_memory_v4, false};
         if (__builtin_cpu_supports("avx512bf16"))
