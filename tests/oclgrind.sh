@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# oclgrind.sh TEST-PROGRAM: every kernel under Oclgrind, which goes on after a finding, and reports races between
+# oclgrind.sh TEST-PROGRAM [few]: every kernel under Oclgrind, which goes on after a finding, and reports races between
 # work-items, reads of uninitialised memory, accesses out of bounds and wrong use of the API. Any finding fails.
+# few: narrow vectors and large products for linear alone.
 set -euo pipefail
-program=$1
+program=$1 few=${2:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export program folder
 
 # Oclgrind is about 100 times slower than a device: tiny shapes, which still reach every kernel and every branch.
 check() {
-    local tiles=$1 group=$2 verdict="no findings"
+    local tiles=$1 group=$2 verdict="no findings" start=$SECONDS
     local log="$folder/$group $tiles.log" output="$folder/$group $tiles.txt"
     GRADSUM_TEST_SMALL=1 GRADSUM_TEST_DEVICES=cl GRADSUM_CL_TILES=$tiles GRADSUM_CACHE=off \
         oclgrind --data-races --uninitialized --check-api --log "$log" "$program" "$group" \
@@ -19,7 +20,8 @@ check() {
         cat "$output" "$log"
         touch "$folder/failed"
     fi
-    echo "oclgrind: $group, with $tiles tiles: $(grep -c '       OK ' "$output" || true) tests passed, $verdict"
+    echo "oclgrind: $group, with $tiles tiles: $(grep -c '       OK ' "$output" || true) tests passed, $verdict," \
+        "$((SECONDS - start)) s"
 }
 export -f check
 
@@ -32,14 +34,16 @@ jobs() {
     [ "$(wc -w <<<"$operators")" -ge 19 ] ||
         { echo "oclgrind.sh: these are not all operators: $operators" >&2; exit 1; }
     for group in conv2d attention linear conv2d_groups; do
-        for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do echo "'$tiles' '* $group'"; done
+        for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do
+            case $few,$group,$tiles in few,linear,* | few,*,gpu | few,*,cpu16 | ,*) echo "'$tiles' '* $group'" ;; esac
+        done
     done
     for group in $operators; do
         case $group in conv2d | attention | linear | conv2d_groups) continue ;; esac
         for tiles in cpu16 gpu; do echo "$tiles '* $group'"; done
     done
     for group in fused sequences backend softmax_part; do
-        for tiles in cpu4 cpu16 gpu; do echo "$tiles $group"; done
+        for tiles in ${few:-cpu4} cpu16 gpu; do [ "$tiles" = few ] || echo "$tiles $group"; done
     done
     for group in special_values sgd optimizers clip batch_norm; do
         for tiles in cpu16 gpu; do echo "$tiles $group"; done

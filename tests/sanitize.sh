@@ -45,18 +45,19 @@ asan)
     read -ra groups <<<"${list##*choose one of:}"
     [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
     # The longest first, so that none of them is the last.
-    first=(explain train in_one_file async trace exact sync collectives launch)
-    # accuracy: long runs of what the others run too.
-    for group in "${groups[@]}"; do [[ " ${first[*]} accuracy " = *" $group "* ]] || first+=("$group"); done
+    first=(pipeline step_layouts collectives offload train in_one_file explain usage)
+    # Not those that are long runs of what the others run too.
+    but=(accuracy bucket offload_memory)
+    for group in "${groups[@]}"; do [[ " ${first[*]} ${but[*]} " = *" $group "* ]] || first+=("$group"); done
     check_groups "${first[@]}"
     ;;
 tsan)
     # PoCL is not built with ThreadSanitizer, which would take its locks for races: the cpu backend only. Only the parts
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
-    export GRADSUM_TEST_DEVICES=cpu
-    check_groups train in_one_file async trace overlap zero zero_counts collectives sync pool comm gloo meeting \
-        checked shm wire wire_bytes loader # the longest first, so that none of them is the last
+    export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
+    check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo meeting \
+        checked shm wire_bytes loader zero_counts # the longest first, so that none of them is the last
     ;;
 *)
     echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2

@@ -1,4 +1,5 @@
 /* Every collective, over every transport, for every type and reduction: each result to the bit. */
+#include "tests/devices.h"
 #include "tests/program.h"
 #include "tests/ranks.h"
 
@@ -40,6 +41,7 @@ static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, unsig
     int reductions = gs_operation_reduces(operation) ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
+            if (gs_test_small() && type != GS_F32 && reduction > 0) continue;
             call.type = (gs_type)type;
             call.reduction = (gs_reduction)reduction;
             if (gs_operation_has_root(operation)) call.root = (call.root + 1) % c->size;
@@ -56,7 +58,7 @@ static gs_status collectives(gs_comm *c, void *context) {
     for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
         for (int n = 0; n < COUNTS; n++) GS_TRY(run_all(c, (gs_operation)o, counts[n], in, out));
         gs_call big = {(gs_operation)o, MOST, GS_F32, GS_SUM, 0}; /* more than Gloo moves at once */
-        GS_TRY(run_one(c, &big, in, out));
+        if (!gs_test_small() || o == GS_ALL_REDUCE) GS_TRY(run_one(c, &big, in, out));
     }
     return GS_OK;
 }

@@ -116,7 +116,8 @@ static gs_status send_ahead(gs_comm *c) {
         if (i == 1 && c->rank == 1) GS_TRY(gs_comm_barrier(c));
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, 5000, 1) : gs_comm_recv(c, data, 5000, 0));
     }
-    return c->rank == 0 ? gs_comm_barrier(c) : GS_OK;
+    if (c->rank == 0) GS_TRY(gs_comm_barrier(c));
+    return gs_comm_barrier(c); /* who exits takes along what has not been received */
 }
 
 static gs_status send_too_little(gs_comm *c, void *context) {
