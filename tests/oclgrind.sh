@@ -26,19 +26,22 @@ check() {
 }
 export -f check
 
+# Without a device each fails, or is skipped: that is all the same here.
+tests_called() { { GRADSUM_TEST_DEVICES=none "$program" "$1" 2>&1 || true; } | sed -n 's/^\[ RUN *\] //p'; }
+
 # All families of tiles: those for CPUs, with narrow and wide vectors; those for GPUs; and the kernels for large
 # products (pack=0). What has no products knows only whether the device is a GPU. Two checks at a time, the longest
 # first; each operator on its own, so that none of them keeps the others waiting.
 jobs() {
     local tiles group operators
-    operators=$(GRADSUM_TEST_DEVICES=none "$program" operators 2>&1 | sed -n 's/^\[ RUN *\] golden //p' || true)
+    operators=$(tests_called operators | sed -n 's/^golden //p')
     [ "$(wc -w <<<"$operators")" -ge 19 ] ||
         { echo "oclgrind.sh: these are not all operators: $operators" >&2; exit 1; }
     for group in conv2d attention linear conv2d_groups; do
         for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do
             case $few,$group,$tiles in
             few,*,gpu)
-                GRADSUM_TEST_DEVICES=none "$program" "* $group" 2>&1 | sed -n 's/^\[ RUN *\] \(.*\)/gpu '"'\1'"'/p' |
+                tests_called "* $group" | sed "s/.*/gpu '&'/" |
                     grep -v 'finite differences\|same_bits\|like plain\|near_f32\|is_rounded' ;;
             few,linear,* | few,*,cpu16 | ,*) echo "'$tiles' '* $group'" ;;
             esac
