@@ -27,6 +27,7 @@ typedef struct profiler {
     gs_timed_layers *layers; /* while rows are measured */
     gs_profile_cell own[ROWS][GS_DIRECTIONS];
     double mark;
+    double waited; /* for the loader, when the clock of `steps` started */
 } profiler;
 
 /* ---- the clock between the parts of a step, while rows are measured ---- */
@@ -112,6 +113,7 @@ static gs_status steps(profiler *p, double *count, double *took, double *samples
     double n;
     GS_TRY(step(p, &n)); /* what is used for the first time now was not in the caches */
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    p->waited = p->worker.loader ? gs_loader_waited(p->worker.loader) : 0;
     double start = gs_seconds();
     *count = *samples = 0;
     do {
@@ -161,15 +163,15 @@ static gs_status measure_step(profiler *p) {
 static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
     const gs_loaded *next;
-    double count, took, samples, waited = gs_loader_waited(loader);
+    double count, took, samples;
+    const double waited = gs_loader_waited(loader);
     /* What was loaded before the clock started is not bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
     p->again = 0;
-    waited = gs_loader_waited(loader);
     GS_TRY(steps(p, &count, &took, &samples));
     p->out->together = samples / took;
-    p->out->waited = (gs_loader_waited(loader) - waited) / took;
+    p->out->waited = (gs_loader_waited(loader) - p->waited) / took;
     return GS_OK;
 }
 
