@@ -220,8 +220,13 @@ process_of() { # rank
     done
 }
 
+# All end within the time-out and 2 s; 2 s more for a busy machine.
+in_time() { # what, the second it began
+    [ $((SECONDS - $2)) -le $((timeout + 4)) ] || fail "$1: it took $((SECONDS - $2)) s to end" "$work"/err*
+}
+
 cable() {
-    local h options stopped
+    local h options stopped since
     new_hosts && plug_in
     steps=60 timeout=10
     start "$(base)" --sync ring --slow 0:30
@@ -237,7 +242,9 @@ cable() {
         start "$(base)" $options --slow 0:5
         await_training
         ip link set port1 down
+        since=$SECONDS
         finish
+        in_time "a cable that stays out, $options" $since
         [ "${status[*]}" = "1 1 1" ] || fail "a cable that stays out: exit statuses ${status[*]}" "$work"/err*
         for ((h = 0; h < hosts; h++)); do
             grep -q "nothing gets through .*$(address 1).*the network is cut there" "$work/err$h" ||
@@ -252,7 +259,9 @@ cable() {
         await_training
         stopped=$(process_of 3)
         kill -STOP $stopped
+        since=$SECONDS
         finish
+        in_time "a stopped rank, $options" $since
         [ "${status[*]}" = "1 1 1" ] || fail "a stopped rank, $options: exit statuses ${status[*]}" "$work"/err*
         for ((h = 0; h < hosts; h++)); do
             grep -qE "(from|waits? for) rank 3( |,|\$)|rank 3 hangs" "$work/err$h" ||

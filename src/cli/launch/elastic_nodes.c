@@ -37,12 +37,11 @@ void gs_elastic_nodes_free(gs_elastic_nodes *n) {
     free(n);
 }
 
-static bool put(gs_elastic_nodes *n, const char *what, int number, const char *value) {
+/* Of this generation: "ready-K-N". */
+static void put(gs_elastic_nodes *n, const char *what, const char *value) {
     char key[GS_STORE_KEY];
-    bool there = false;
-    snprintf(key, sizeof key, number < 0 ? "%s-%d" : "%s-%d-%d", what, number < 0 ? n->generation : number,
-             n->me);
-    return gs_launch_post_put(&n->post, key, value, &there) && !there;
+    snprintf(key, sizeof key, "%s-%d-%d", what, n->generation, n->me);
+    gs_launch_post_put(&n->post, key, value, NULL);
 }
 
 static void end(gs_elastic_nodes *n, const char *why) {
@@ -53,12 +52,11 @@ static void end(gs_elastic_nodes *n, const char *why) {
 
 /* ---- hearing ---- */
 
-static void note_here(gs_elastic_nodes *n, gs_elastic_party *p, const char *value) {
+static void note_here(gs_elastic_party *p, const char *value) {
     int used = 0;
     if (sscanf(value, "%d %n", &p->seats, &used) != 1 || p->seats < 1 || p->seats > GS_LAUNCH_MOST) return;
     p->here = true;
     snprintf(p->was_started_with, sizeof p->was_started_with, "%s", value + used);
-    (void)n;
 }
 
 static void note_lost(gs_elastic_nodes *n, gs_elastic_party *p) {
@@ -105,7 +103,7 @@ static gs_status see(void *context, const char *key, const char *value) {
     const int here = gs_launch_post_number(key, "rank-"), gone = gs_launch_post_number(key, "gone-");
     int generation, from;
     if (here >= 0 && here < GS_ELASTIC_LAUNCHES)
-        note_here(n, &n->party[here], value);
+        note_here(&n->party[here], value);
     else if (gone >= 0 && gone < GS_ELASTIC_LAUNCHES)
         n->party[gone].gone = true;
     else if (gs_launch_post_number(key, "next-") == n->generation)
@@ -220,7 +218,7 @@ bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *n) {
 void gs_elastic_nodes_say_lost(gs_elastic_nodes *n) {
     if (n->said_lost || n->me < 0) return;
     n->said_lost = true;
-    put(n, "lost", n->generation, "");
+    put(n, "lost", "");
 }
 
 void gs_elastic_nodes_report(gs_elastic_nodes *n, const gs_elastic_report *r) {
@@ -235,7 +233,7 @@ void gs_elastic_nodes_report(gs_elastic_nodes *n, const gs_elastic_report *r) {
     }
     snprintf(value, sizeof value, "%d %d %d %d %d %s", r->left, r->lost, r->done, r->stepped, r->signal,
              r->what);
-    put(n, "ready", n->generation, value);
+    put(n, "ready", value);
     note_ready(n, &n->party[n->me], value);
     n->said_signal = r->signal != 0;
     if (r->signal && n->me == 0) gs_elastic_nodes_say_stopped(n, r->signal);
