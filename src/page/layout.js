@@ -138,7 +138,7 @@ function tensorLanes(id, from, to, name) {
   const LANE = 56, p = picture(id, from, to, data.workers.length * LANE, name);
   data.workers.forEach((w, r) => {
     const y = TOP + r * LANE;
-    lane(p, y + 2, LANE - 10, `worker ${r}`, `group ${w.replica}, part ${w.part}${w.tokens ? `, tokens ${w.first_token}-${w.first_token + w.tokens - 1}` : ''}`);
+    lane(p, y + 2, LANE - 10, `worker ${r}, group ${w.replica}`, `part ${w.part}${w.tokens ? `, tokens ${w.first_token}-${w.first_token + w.tokens - 1}` : ''}`);
     for (const s of of(r, KIND.phase)) {
       if (s.index === 3) bar(p, s, y + 2, LANE - 10, 'sum', '', [`worker ${r}: sum of gradients`]);
       if (s.index === 4) bar(p, s, y + 2, LANE - 10, 'whole', '', [`worker ${r}: update`]);
