@@ -96,7 +96,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
 /* How many images at once; in 16 bits an even number, so that those that follow begin at a float. */
 static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     const gs_cl *cl = gs_cl_of(d);
-    size_t budget = (size_t)256 << 20, limit = 65535; /* of a grid's third dimension */
+    size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension has 65535 */
     if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
     size_t images = budget / (largest * sizeof(cl_float));

@@ -56,9 +56,9 @@ static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome 
 static const char *hint_for(const lab_task *task, const lab_verdict *v) {
     const char *got = strstr(v->message, "got ");
     if (has_number(v->message, "nan"))
-        return "nan (not a number) is what 0/0 gives, and inf - inf: what is divided by what in this case, "
-               "and is "
-               "the divisor 0?";
+        return "nan (not a number) is what 0/0 gives, and inf - inf, and all that is computed from a nan: is "
+               "a "
+               "divisor 0 in this case, or has a nan come in? No comparison with nan is true.";
     if (got && has_number(got, "inf"))
         return "inf (infinite) is what a number divided by 0 gives, or one that is too large for its type: "
                "is a "

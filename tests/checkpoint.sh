@@ -2,10 +2,11 @@
 # checkpoint.sh PROGRAM: runs that write checkpoints as often as they can are killed (SIGKILL) at random moments, and go
 # on from their folder, until they have done all steps. Each must end with the weights of a run that was never killed,
 # and leave nothing in its folder but checkpoints.
-#   KILL_DRAWS=N   how many runs (8); KILL_SEED=S of the draws; it is printed
+#   KILL_DRAWS=N   how many runs (8; "all": 24); KILL_SEED=S of the draws; it is printed
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-8} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
+[ "$draws" != all ] || draws=24
 STEPS=40
 unset GRADSUM_RANK GRADSUM_WORLD_SIZE GRADSUM_RENDEZVOUS GRADSUM_TIMEOUT GRADSUM_TRANSPORT
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

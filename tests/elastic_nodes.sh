@@ -3,16 +3,17 @@
 # for a while, a rank drawn at random is killed or stopped for longer than the time-out, or the launch of node rank 1 is
 # killed and comes again. Each run must end with the weights of one that was never disturbed, and leave nothing: no
 # process, no folder, no file in /dev/shm.
-#   KILL_DRAWS=N   how many runs (2); KILL_SEED=S of the draws; it is printed
+#   KILL_DRAWS=N   how many runs (2; "all": 8); KILL_SEED=S of the draws; it is printed
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-2} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
+[ "$draws" != all ] || draws=8
 for name in $(compgen -e GRADSUM_); do unset "$name"; done
 export GRADSUM_SECRET=$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n')
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 RANDOM=$((seed % 32768))
 echo "elastic_nodes: seed $seed (KILL_SEED)"
-train="train --exact --model softmax --threads 1 --batch 600 --epochs 9 --steps 40"
+train="train --exact --model softmax --threads 1 --batch 600 --epochs 9 --steps 80"
 
 wrong() { echo "elastic_nodes: WRONG: $*"; tail -n 30 "$work"/err*; kill -KILL ${launch[@]} $all 2>/dev/null; exit 1; }
 sha256_of() { sed -n 's/^weights *sha256 *//p' "$@" | tail -1; }
@@ -48,6 +49,7 @@ for ((k = 0; k < draws; k++)); do
         esac
     done 2>/dev/null
     for node in 0 1; do wait ${launch[node]} || wrong "run $k, node $node: exit status $?$log"; done
+    grep -q 'generation 2: ' "$work"/err* || wrong "run $k: nobody noticed$log"
     [ "$(sha256_of "$work"/out*)" = "$(sha256_of "$work/whole")" ] || wrong "run $k: other weights$log"
     for pid in $all; do [ ! -d /proc/$pid ] || wrong "run $k: process $pid is left$log"; done
     rmdir "$work/tmp" && mkdir "$work/tmp" || wrong "run $k: in TMPDIR: $(ls -A "$work/tmp")$log"

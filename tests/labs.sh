@@ -1,7 +1,7 @@
 #!/bin/sh
 # labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A
 # part is a lab's number, "grader", "hand-ins", "predict" (tests/predict.sh) or "handout" (tests/handout.sh). Three
-# parts run at a time: a grading waits, too.
+# parts run at a time: a grading also spends time waiting.
 #
 #   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
 #   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which

@@ -2,10 +2,11 @@
 # restarts.sh PROGRAM: launches with --restarts and with --elastic, in each way to train. Twice in a run one process,
 # drawn at random, is killed, or stopped for longer than the time-out, at a random moment. Each run must end with the
 # weights of one that was never disturbed, and leave nothing: no process, no folder, no file in /dev/shm.
-#   KILL_DRAWS=N   how many runs (6); KILL_SEED=S of the draws; it is printed
+#   KILL_DRAWS=N   how many runs (6; "all": 24); KILL_SEED=S of the draws; it is printed
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-6} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
+[ "$draws" != all ] || draws=24
 STEPS=40
 unset GRADSUM_RANK GRADSUM_WORLD_SIZE GRADSUM_RENDEZVOUS GRADSUM_TIMEOUT GRADSUM_TRANSPORT
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

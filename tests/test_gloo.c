@@ -1,6 +1,7 @@
 /* Processes over Gloo: what is special about them. That all collectives and schemes are right over Gloo is tested where
  * they are tested over shared memory (ranks.c runs both); that a killed process is named: test_killed.c.
  */
+#include "comm/gloo/pieces.h"
 #include "tests/program.h"
 #include "tests/ranks.h"
 
@@ -84,13 +85,12 @@ static void messages_have_any_length(void **state) {
 
 /* ---- messages in pieces (comm/gloo/pieces.h) ---- */
 
-enum { LOAD = 256 * 1024 - 8 /* bytes of a message in one piece */ };
-
 /* Both send first; the last message has more pieces than there are spares. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {
-    static const size_t lengths[] = {LOAD - 1, LOAD, LOAD + 1, 3 * LOAD, 70 * LOAD + 5};
+    static const size_t lengths[] = {GS_GLOO_LOAD - 1, GS_GLOO_LOAD, GS_GLOO_LOAD + 1, 3 * GS_GLOO_LOAD,
+                                     70 * GS_GLOO_LOAD + 5};
     (void)context;
-    unsigned char *mine = gs_test_scratch(71 * LOAD), *theirs = gs_test_scratch(71 * LOAD);
+    unsigned char *mine = gs_test_scratch(71 * GS_GLOO_LOAD), *theirs = gs_test_scratch(71 * GS_GLOO_LOAD);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const size_t bytes = lengths[i];
         for (size_t b = 0; b < bytes; b++) mine[b] = (unsigned char)(b * 7 + b / 251 + (size_t)c->rank);
@@ -117,6 +117,7 @@ static gs_status send_ahead(gs_comm *c) {
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, 5000, 1) : gs_comm_recv(c, data, 5000, 0));
     }
     if (c->rank == 0) GS_TRY(gs_comm_barrier(c));
+    GS_TRY(exchange_lengths(c, NULL));
     return gs_comm_barrier(c); /* who exits takes along what has not been received */
 }
 

@@ -89,9 +89,8 @@ static void a_launch_ends_with_its_starter(void **state) {
     free(output);
 }
 
-/* Two on each of two machines: all end at the timeout, also those that wait for ranks which wait for the stopped
- * one. */
-static void a_stopped_leader_is_named_by_all(void **state) {
+/* Two on each of two machines. How soon all end is in tests/net.sh. */
+static void a_stopped_leader_is_named(void **state) {
     (void)state;
     char *output;
     assert_int_equal(
@@ -125,5 +124,5 @@ static void wrong_usage(void **state) {
 GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
          cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
          cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run),
-         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named_by_all),
+         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named),
          cmocka_unit_test(wrong_usage))

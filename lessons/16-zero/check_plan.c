@@ -42,13 +42,13 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
     unit *u = &x->unit[l->unit];
     const bool backward = x->next >= x->units;
     const int wanted = backward ? 2 * x->units - 1 - x->next : x->next;
-    LAB_CHECK(x->next < 2 * x->units, "%d units: %s: there is '%s %d' after the last computation", x->units,
+    LAB_CHECK(x->next < 2 * x->units, "units = %d: %s: there is '%s %d' after the last computation", x->units,
               text_of(x->p), names[l->deed], l->unit);
     LAB_CHECK(l->unit == wanted && (l->deed == BACKWARD) == backward,
-              "%d units: %s: there is '%s %d' where '%s %d' must be the next computation", x->units,
+              "units = %d: %s: there is '%s %d' where '%s %d' must be the next computation", x->units,
               text_of(x->p), names[l->deed], l->unit, backward ? "backward" : "forward", wanted);
     LAB_CHECK(u->whole,
-              "%d units: %s: '%s %d', and the weights of unit %d have not been gathered, or are dropped",
+              "units = %d: %s: '%s %d', and the weights of unit %d have not been gathered, or are dropped",
               x->units, text_of(x->p), names[l->deed], l->unit, l->unit);
     x->clock = fmax(x->clock, u->there) + takes;
     u->gradient = backward;
@@ -59,14 +59,14 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
 static gs_status window(execution *x, const plan_line *l, double gather) {
     unit *u = &x->unit[l->unit];
     const bool takes = l->deed == GATHER;
-    LAB_CHECK(u->whole != takes, "%d units: %s: '%s %d', but unit %d has %s window", x->units, text_of(x->p),
-              names[l->deed], l->unit, l->unit, takes ? "already a" : "no");
+    LAB_CHECK(u->whole != takes, "units = %d: %s: '%s %d', but unit %d has %s window", x->units,
+              text_of(x->p), names[l->deed], l->unit, l->unit, takes ? "already a" : "no");
     LAB_CHECK(takes || !u->gradient,
-              "%d units: %s: 'drop %d' before its gradients have been reduced: they are lost", x->units,
+              "units = %d: %s: 'drop %d' before its gradients have been reduced: they are lost", x->units,
               text_of(x->p), l->unit);
     u->whole = takes;
     x->whole += takes ? 1 : -1;
-    LAB_CHECK(x->whole <= 2, "%d units: %s: at 'gather %d' there are three units with a window; wanted two",
+    LAB_CHECK(x->whole <= 2, "units = %d: %s: at 'gather %d' there are three units with a window; wanted two",
               x->units, text_of(x->p), l->unit);
     if (!takes) return GS_OK;
     x->line = u->there = fmax(x->clock, x->line) + gather;
@@ -79,13 +79,13 @@ static gs_status execute(execution *x, double gather, double takes) {
     for (size_t i = 0; i < x->p->count; i++) {
         const plan_line *l = &x->p->list[i];
         LAB_CHECK((unsigned)l->deed < DEEDS && l->unit >= 0 && l->unit < x->units,
-                  "%d units: %s: line %zu is about unit %d", x->units, text_of(x->p), i + 1, l->unit);
+                  "units = %d: %s: line %zu is about unit %d", x->units, text_of(x->p), i + 1, l->unit);
         if (l->deed == FORWARD || l->deed == BACKWARD) {
             GS_TRY(compute(x, l, takes));
         } else if (l->deed == REDUCE) {
             LAB_CHECK(x->unit[l->unit].gradient,
-                      "%d units: %s: 'reduce %d', and there are no gradients of it", x->units, text_of(x->p),
-                      l->unit);
+                      "units = %d: %s: 'reduce %d', and there are no gradients of it", x->units,
+                      text_of(x->p), l->unit);
             x->unit[l->unit].gradient = false;
             reduced++;
         } else {
@@ -94,7 +94,7 @@ static gs_status execute(execution *x, double gather, double takes) {
     }
     LAB_CHECK(
         x->next == 2 * x->units && reduced == x->units && x->whole == 0,
-        "%d units: %s: at the end there were %d computations of %d, %d units were reduced, and %d windows "
+        "units = %d: %s: at the end there were %d computations of %d, %d units were reduced, and %d windows "
         "are taken",
         x->units, text_of(x->p), x->next, 2 * x->units, reduced, x->whole);
     return GS_OK;
@@ -105,19 +105,19 @@ static gs_status check_units(int units, double gather, double takes) {
     plan p = {room, 0, ROOM};
     memset(room, 0, sizeof room);
     zero3_pass(&p, units);
-    LAB_CHECK(p.count <= p.room, "%d units: %zu lines are too many", units, p.count);
+    LAB_CHECK(p.count <= p.room, "units = %d: %zu lines are too many", units, p.count);
     execution x = {.p = &p, .units = units};
     GS_TRY(execute(&x, gather, takes));
     /* With two windows the unit before the last need not be dropped after forward either: one gather fewer. */
     LAB_CHECK(
         x.gathers <= 2 * units - 1,
-        "%d units: %s: %d gathers; wanted at most %d: each unit for forward and for backward, but the last "
+        "units = %d: %s: %d gathers; wanted at most %d: each unit for forward and for backward, but the last "
         "one once",
         units, text_of(&p), x.gathers, 2 * units - 1);
     const double wanted = gather + 2 * units * takes;
     LAB_CHECK_HINT(
         x.clock <= wanted + 1e-9, "which gather could have been begun one computation earlier?",
-        "%d units: %s: a gather takes %g, a computation %g: done after %g; with gathers ahead after %g",
+        "units = %d: %s: a gather takes %g, a computation %g: done after %g; with gathers ahead after %g",
         units, text_of(&p), gather, takes, x.clock, wanted);
     return GS_OK;
 }

@@ -61,7 +61,8 @@ void lab_wire_flush(lab_wire *);
 /* ---- rooms.c: memory for one array, with not one byte more ---- */
 
 /* In turn: an ordinary block, whose ends AddressSanitizer watches; one that ends where no memory follows; one that
- * begins where there is none before. The last two need no sanitizer, so no code can be kept from being watched. NULL:
- * out of memory. */
+ * begins where there is none before. The last two need no sanitizer, so no code can be kept from being watched. Each
+ * call begins with another of the three, so that in three calls each of its arrays has been all of them; *list is NULL
+ * where a call begins. NULL: out of memory. */
 void *lab_room_create(struct lab_room **list, size_t bytes);
 void lab_rooms_free(struct lab_room **list);

@@ -28,7 +28,7 @@ typedef struct gs_away_move {
     bool brought;
 } gs_away_move;
 
-/* Called in the thread that does it, with the step that it was asked for in; moved NULL: nobody watches. */
+/* Called in the fetcher's thread, for an OpenCL device in the worker's, when it learns that the copy is done; with the step that it was asked for in; moved NULL: nobody watches. */
 typedef struct gs_away_watch {
     void (*moved)(void *context, uint64_t step, const gs_away_move *);
     void *context;

@@ -30,12 +30,6 @@ struct gs_elastic_board {
     } seat[GS_LAUNCH_MOST];
 };
 
-static bool set_number(const char *name, int value) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", value);
-    return setenv(name, number, 1) == 0;
-}
-
 /* ---- the launcher ---- */
 
 gs_elastic_board *gs_elastic_board_create(void) {
@@ -92,7 +86,7 @@ bool gs_elastic_board_set(const gs_elastic_board *b, int seat) {
     snprintf(file, sizeof file, "%d", b->file);
     snprintf(number, sizeof number, "%d %d", seat, gs_elastic_board_generation(b));
     return setenv(VARIABLE, file, 1) == 0 && setenv(SEAT, number, 1) == 0 &&
-           set_number("GRADSUM_GENERATION", gs_elastic_board_generation(b));
+           gs_launch_set_number("GRADSUM_GENERATION", gs_elastic_board_generation(b));
 }
 
 /* ---- a process ---- */
@@ -139,8 +133,8 @@ static gs_elastic_board_answer take(const place *p, gs_rendezvous *r) {
         snprintf(r->meet, sizeof r->meet, "%s", meet);
         r->attempt = p->generation;
     }
-    set_number("GRADSUM_RANK", rank); /* launch_why.c says by it who has failed */
-    set_number("GRADSUM_GENERATION", p->generation);
+    gs_launch_set_number("GRADSUM_RANK", rank); /* launch_why.c says by it who has failed */
+    gs_launch_set_number("GRADSUM_GENERATION", p->generation);
     return GS_BOARD_GOES_ON;
 }
 

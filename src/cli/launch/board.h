@@ -1,5 +1,6 @@
 /* launch --elastic: memory in which the launcher and its processes tell each other who goes on when one was lost. The
- * launcher sees at once which process has ended, so it decides alone.
+ * launcher sees at once which process has ended. On one node it decides alone; on several the launches agree
+ * (elastic_nodes.h).
  *
  *     process                                              launcher
  *     it has lost a rank, and asks           ->            waits until each process has asked, or ended

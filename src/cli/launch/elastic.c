@@ -224,10 +224,10 @@ static bool wait_for_all(gs_launch_state *s) {
     bool waits = false;
     for (int i = 0; i < s->launch->size; i++) {
         gs_launch_child *c = &s->child[i];
-        if (c->pid <= 0 || s->rank[i] < 0 || gs_elastic_board_asks(s->board, i)) continue;
+        if (c->pid <= 0 || gs_elastic_board_asks(s->board, i)) continue;
         waits = true;
         if (!late && !gs_process_is_stopped(c->pid)) continue;
-        if (s->elastic->lost < 0) s->elastic->lost = i;
+        if (s->elastic->lost < 0 && s->rank[i] >= 0) s->elastic->lost = i;
         gs_launch_note_hanging(c);
         kill(c->pid, SIGKILL);
     }

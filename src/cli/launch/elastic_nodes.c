@@ -139,7 +139,7 @@ static void join(gs_elastic_nodes *n) {
                  "another launch has come with --node-rank %d, and is still there: give each node a node "
                  "rank of its own",
                  n->launch->node);
-        if (n->party[number].gone) return;
+        if (n->party[number].gone || n->post.lost) return;
         n->ended = n->done = false; /* that of the others' run, if that has come meanwhile */
         end(n, why);
     }
@@ -148,8 +148,10 @@ static void join(gs_elastic_nodes *n) {
 static void reach(gs_elastic_nodes *n) {
     char why[700];
     if (n->ended) return;
-    if (gs_seconds() >= n->next_try) gs_launch_post_reach(&n->post, 0);
-    if (gs_seconds() >= n->next_try) n->next_try = gs_seconds() + AGAIN;
+    if (gs_seconds() >= n->next_try) {
+        gs_launch_post_reach(&n->post, 0);
+        n->next_try = gs_seconds() + AGAIN;
+    }
     if (n->post.lost)
         end(n,
             "node rank 0, where the launches agree, cannot be reached any more: its launch has ended, or the "

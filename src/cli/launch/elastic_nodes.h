@@ -9,7 +9,7 @@
  *     the store      gone-N      this launch has ended without a word, and its ranks with it
  *
  * Generation 1 begins in the same way, when all nodes are there. A launch that comes later is a newcomer: where there
- * is room for its ranks (MAX), rank 0 fails on purpose after a step, so that all meet again with them.
+ * is room for its ranks (MAX), the ranks of node rank 0 fail on purpose after a step, so that all meet again with them.
  *
  * Node rank 0 alone decides, so no two groups go on. A launch that does not say within 5 s that it has heard of a loss
  * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. Ranks are

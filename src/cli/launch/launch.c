@@ -52,22 +52,17 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
     _exit(GS_EXIT_FAILED);
 }
 
-static bool set_number(const char *name, int value) {
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    return setenv(name, text, 1) == 0;
-}
-
 /* Each generation over several nodes has a corner of their store. */
 static bool set_attempt(const gs_launch_state *s) {
     const int generation = gs_elastic_board_generation(s->board);
-    return !s->parties || generation < 2 || set_number("GRADSUM_ATTEMPT", generation);
+    return !s->parties || generation < 2 || gs_launch_set_number("GRADSUM_ATTEMPT", generation);
 }
 
 static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     GS_TRY(gs_launch_place_for(place, s->launch, seat));
     if (!s->board) return GS_OK;
-    const bool set = set_number("GRADSUM_RANK", s->rank[seat]) && set_number("GRADSUM_WORLD_SIZE", size) &&
+    const bool set = gs_launch_set_number("GRADSUM_RANK", s->rank[seat]) &&
+                     gs_launch_set_number("GRADSUM_WORLD_SIZE", size) &&
                      gs_elastic_board_set(s->board, seat) && set_attempt(s);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
 }

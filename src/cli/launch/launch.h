@@ -98,6 +98,9 @@ gs_status gs_launch_place_open(const gs_launch_place *);
 /* Set the environment of this process to what `rank`, the next to be started, is to find. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_launch_place_for(const gs_launch_place *, const gs_launch *, int rank);
 
+/* False: no memory. */
+bool gs_launch_set_number(const char *name, int value);
+
 /* Undo what gs_launch_place_for has done to the user's POCL_CACHE_DIR, which another place is to begin with. */
 void gs_launch_place_forget(const gs_launch_place *);
 

@@ -144,7 +144,7 @@ gs_status gs_launch_place_open(const gs_launch_place *place) {
     return place->server && !place->lent ? gs_store_server_start(place->server) : GS_OK;
 }
 
-static bool set_number(const char *name, int value) {
+bool gs_launch_set_number(const char *name, int value) {
     char text[16];
     snprintf(text, sizeof text, "%d", value);
     return setenv(name, text, 1) == 0;
@@ -155,16 +155,18 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     char *cache = cache_of(place, launch, rank);
     if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set =
-        set_number("GRADSUM_RANK", launch->first + rank) && set_number("GRADSUM_WORLD_SIZE", launch->world) &&
-        set_number("GRADSUM_NODES", launch->nodes) && set_number("GRADSUM_LOCAL_RANK", rank) &&
-        setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 && setenv("GRADSUM_STORE", "launch", 1) == 0 &&
-        (launch->attempt == 0 || set_number("GRADSUM_ATTEMPT", launch->attempt)) &&
-        (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
-        setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
-        setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
-        (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
-        setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
+    bool set = gs_launch_set_number("GRADSUM_RANK", launch->first + rank) &&
+               gs_launch_set_number("GRADSUM_WORLD_SIZE", launch->world) &&
+               gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
+               gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
+               setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 &&
+               setenv("GRADSUM_STORE", "launch", 1) == 0 &&
+               (launch->attempt == 0 || gs_launch_set_number("GRADSUM_ATTEMPT", launch->attempt)) &&
+               (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
+               setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
+               setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
+               (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
+               setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
     free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }

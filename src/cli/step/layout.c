@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "train/layout/layout_cut.h"
 #include "train/ways/tensor.h"
 
 /* ---- the run ---- */
@@ -56,10 +57,7 @@ static gs_status note_one(gs_layer *layer, void *context) {
 }
 
 static gs_status name_layers(gs_step_layout *l) {
-    if (l->layout.tp > 1) {
-        l->place = gs_tensor_group_of(&l->settings, 0);
-        GS_TRY(gs_model_plan_tensor(l->settings.model, l->plan->in, &l->place, &l->divided));
-    }
+    if (l->layout.tp > 1) GS_TRY(gs_layout_part(&l->settings, l->plan, 0, &l->divided));
     gs_layer *net = (l->divided ? l->divided : l->plan)->net;
     l->layer = calloc(gs_layer_count(net) + 1, sizeof *l->layer);
     if (!l->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of layers");

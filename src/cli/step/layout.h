@@ -29,7 +29,6 @@ typedef struct gs_step_layout {
     gs_memory_plan memory;
     gs_model *plan;         /* the whole model */
     gs_model *divided;      /* with tp: whose layers have roles; else NULL */
-    gs_tensor_group place;  /* of that one: of part 0 */
     gs_layer **layer;       /* of the one that is trained, by number */
     gs_timeline_part *part; /* [workers] */
     gs_result result;

@@ -68,7 +68,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *);
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
 void gs_gloo_free_ears(gs_gloo_state *, int size);
 
-/* How the connection to a peer stands, after a failure. One thread at a time. */
+/* How the connection to a peer stands. One thread at a time. */
 typedef enum gs_gloo_peer_state {
     GS_GLOO_CONNECTED,
     GS_GLOO_LAST_WORDS, /* the peer closed it, and said why: text */

@@ -99,10 +99,11 @@ gs_status gs_carry_book(gs_worker *w) {
 
 /* After the last step others may be done already. */
 static gs_status heed_summons(const gs_worker *w) {
-    const gs_settings *s = w->settings;
-    const uint64_t each = gs_steps_of_epoch(w->train_set->count, w->batch);
-    const uint64_t last = s->steps ? s->steps : each * (uint64_t)s->epochs;
-    if (!s->carry->summons || w->step >= last || !s->carry->summons()) return GS_OK;
+    const gs_carry *c = w->settings->carry;
+    char ended[GS_RUN_HAS_ENDED];
+    if (!c->summons || gs_state_has_ended(&c->copy[0].state, w->settings, ended, sizeof ended) ||
+        !c->summons())
+        return GS_OK;
     return gs_fail(GS_E_PEER, "--elastic: there are new processes, with which all meet again");
 }
 

@@ -16,5 +16,6 @@ gs_status gs_layout_cut_create(const gs_settings *, const gs_model *plan, int wo
                                gs_layout_cut **);
 void gs_layout_cut_free(gs_layout_cut *);
 
-/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_SHAPE, GS_E_MEMORY. */
+/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE: it cannot be divided so;
+ * GS_E_MEMORY. */
 gs_status gs_layout_part(const gs_settings *, const gs_model *plan, int rank, gs_model **part);

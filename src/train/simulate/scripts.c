@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "train/buckets.h"
+#include "train/layout/layout_cut.h"
 #include "train/ways/tensor.h"
 
 /* ---- items ---- */
@@ -170,15 +171,8 @@ static gs_status add_step(gs_scripts *s, const gs_sim_step *step) {
                                                         : add_plain(s, step->sim, step->work);
 }
 
-static gs_status cannot_be_divided(void) {
-    char why[512];
-    snprintf(why, sizeof why, "%s", gs_message());
-    return gs_fail(GS_E_USAGE, "%s", why);
-}
-
 gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w, gs_scripts *s) {
     const gs_layout l = gs_layout_of(&sim->settings, sim->workers);
-    const gs_tensor_group place = gs_tensor_group_of(&sim->settings, 0);
     gs_model *part = NULL;
     *s = (gs_scripts){.workers = sim->workers};
     GS_TRY(allocate(s));
@@ -189,8 +183,7 @@ gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w
     for (int r = 0; r < sim->workers; r++)
         GS_TRY(
             gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
-    if (l.tp > 1 && gs_model_plan_tensor(w->plan->text, w->plan->in, &place, &part) != GS_OK)
-        return cannot_be_divided();
+    if (l.tp > 1) GS_TRY(gs_layout_part(&sim->settings, w->plan, 0, &part));
     gs_status status = part ? gs_tensor_check_part(&sim->settings, part) : GS_OK;
     if (status == GS_OK) status = add_step(s, &(gs_sim_step){sim, w, l, part ? part : w->plan});
     gs_model_free(part);
