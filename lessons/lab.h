@@ -78,7 +78,8 @@ enum { LAB_WAIT = 8 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
 /* The same, where the first `works` calls of each rank succeed (a collective, a message) and all later ones fail, as
- * they do when a rank is lost. GS_OK if `body` passes this failure on, in all ranks. */
+ * they do when a rank is lost. GS_OK if `body` passes the first of these failures on, in all ranks; or if a rank makes
+ * no more calls than those that succeed, and `body` is right. */
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *context), void *context);
 
 /* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */

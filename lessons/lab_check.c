@@ -53,15 +53,19 @@ typedef struct lab_rank {
 
 static _Thread_local lab_rank *self;
 
+static void tell_others(meeting *m) {
+    pthread_mutex_lock(&m->lock);
+    m->failed = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void *rank_main(void *argument) {
     lab_rank *r = self = argument;
     r->status = r->body(r->comm, r->context);
     if (r->status == GS_OK) return NULL;
     snprintf(r->message, sizeof r->message, "%s", gs_message());
-    pthread_mutex_lock(&r->meeting->lock);
-    r->meeting->failed = true;
-    pthread_cond_broadcast(&r->meeting->changed);
-    pthread_mutex_unlock(&r->meeting->lock);
+    tell_others(r->meeting);
     char reason[1100];
     snprintf(reason, sizeof reason, "rank %d failed: %s", r->comm->rank, r->message);
     gs_comm_abort(r->comm, reason); /* the others need not wait */
@@ -112,7 +116,7 @@ gs_status lab_run_ranks(int count, gs_status (*body)(gs_comm *, void *), void *c
 
 /* ---- calls that fail ---- */
 
-static const char LOST[] = "a rank was lost";
+static const char LOST[] = "a rank was lost", LOST_BEFORE[] = "a rank had been lost before";
 
 static struct {
     const gs_transport *ops;
@@ -120,7 +124,8 @@ static struct {
 } unbroken[LAB_RANKS]; /* each rank changes its own alone */
 
 static gs_status works(const gs_comm *c) {
-    return unbroken[c->rank].works-- > 0 ? GS_OK : gs_fail(GS_E_PEER, "%s", LOST);
+    const int left = unbroken[c->rank].works--;
+    return left > 0 ? GS_OK : gs_fail(GS_E_PEER, "%s", left == 0 ? LOST : LOST_BEFORE);
 }
 
 static gs_status broken_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -154,13 +159,22 @@ static gs_status run_broken(gs_comm *c, void *context) {
     gs_comm mine = *c;
     mine.ops = &ops;
     const gs_status status = run->body(&mine, run->context);
-    if (status == GS_OK && unbroken[c->rank].works >= 0) return GS_OK; /* it has made no call that fails */
-    if (status != GS_OK && strstr(gs_message(), LOST)) return GS_OK;
+    const bool met =
+        unbroken[c->rank].works < 0; /* else it makes no more calls, or others have met it before */
+    if (!met) return status == GS_E_PEER || status == GS_E_INTERRUPTED ? GS_OK : status;
+    if (status != GS_OK && strstr(gs_message(), LOST)) {
+        tell_others(self->meeting); /* they need not wait */
+        gs_comm_abort(c, LOST_BEFORE);
+        return GS_OK;
+    }
     lab_hint("look at what each call returns, and return it if it is no GS_OK (GS_TRY does).");
     return gs_fail(GS_E_SHAPE,
                    "call number %d to the other ranks fails, because one was lost: expected its failure, got "
                    "%s",
-                   run->works + 1, status == GS_OK ? "GS_OK" : "other results");
+                   run->works + 1,
+                   status == GS_OK                     ? "GS_OK"
+                   : strstr(gs_message(), LOST_BEFORE) ? "that of a later call"
+                                                       : "other results");
 }
 
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *), void *context) {

@@ -153,6 +153,8 @@ static gs_status the_tree_between_workers(void) {
                         gs_s(rounds), count, gs_s(count), rounds * count * sizeof(float));
         }
     }
+    size_t count = count_of(0);
+    for (int works = 0; works < 6; works++) GS_TRY(lab_run_broken(4, works, check_across, &count));
     return GS_OK;
 }
 
@@ -272,6 +274,7 @@ static gs_status the_mean_of_ragged_parts(void) {
         drawn.samples[i % (size_t)drawn.workers]++; /* somebody has one */
         GS_TRY(check_parts(&drawn));
     }
+    for (int works = 0; works < 3; works++) GS_TRY(lab_run_broken(2, works, check_mean, (void *)&cases[2]));
     return GS_OK;
 }
 

@@ -3,7 +3,7 @@
 
 #include "tasks.h"
 
-enum { MOST_WORKERS = 4, MOST_SAMPLES = 6, MOST_CHANNELS = 3, MOST_PLANE = 6 };
+enum { MOST_WORKERS = 4, MOST_SAMPLES = 6, MOST_CHANNELS = 40, MOST_PLANE = 6 };
 
 /* Rows of drawn numbers (lab_pick, lab_number). */
 enum { SHAPE_ROW, PARTS_ROW, BYTE_ROW, X_ROW, DY_ROW, WEIGHT_ROW, GROUP_ROW, RUNNING_ROW, CUT_ROW };

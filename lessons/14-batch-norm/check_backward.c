@@ -40,7 +40,7 @@ static void draw(whole *w) {
     for (size_t j = 0; j < w->count; j++)
         var[channel_of(w, j)] += pow((double)w->x[j] - mean[channel_of(w, j)], 2) / w->all;
     for (size_t k = 0; k < w->b.channels; k++) {
-        w->weight[k] = 1 + (float)k + 0.5f * lab_number(WEIGHT_ROW, w->number * MOST_CHANNELS + k);
+        w->weight[k] = 1 + (float)(k % 3) + 0.5f * lab_number(WEIGHT_ROW, w->number * MOST_CHANNELS + k);
         w->mean[k] = (float)mean[k];
         w->var[k] = (float)var[k];
         w->sum_dy[k] = w->sum_dyu[k] = 0;
@@ -97,11 +97,12 @@ static gs_status backward(gs_comm *c, void *context) {
 }
 
 gs_status lab_check_backward(void) {
-    static const batch always[] = {
-        {1, {2}, 1, 1}, {1, {2}, 2, 3}, {2, {1, 1}, 1, 1}, {2, {1, 3}, 2, 2}, {3, {2, 0, 1}, 2, 2}};
+    static const batch always[] = {{1, {2}, 1, 1},    {1, {2}, 2, 3},       {2, {1, 1}, 1, 1},
+                                   {2, {1, 3}, 2, 2}, {3, {2, 0, 1}, 2, 2}, {2, {2, 1}, MOST_CHANNELS, 2}};
+    enum { ALWAYS = sizeof always / sizeof *always };
     static whole w; /* all ranks read it */
-    for (size_t i = 0; i < 11; i++) {
-        w = (whole){.b = i < 5 ? always[i] : lab_drawn_batch(200 + i), .number = i};
+    for (size_t i = 0; i < ALWAYS + 6; i++) {
+        w = (whole){.b = i < ALWAYS ? always[i] : lab_drawn_batch(200 + i), .number = i};
         draw(&w);
         GS_TRY(lab_run_ranks(w.b.workers, backward, &w));
         if (i == 2) GS_TRY(lab_run_broken(2, 0, backward, &w));

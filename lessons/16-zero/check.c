@@ -62,6 +62,7 @@ static gs_status check_bytes(void) {
                                    (double)(4 * lab_pick(HELD_ROW, 3000 + i, 5))};
         GS_TRY(check_held_of(stage, 1 + (int)lab_pick(HELD_ROW, 4000 + i, 70), params, &b));
     }
+    for (int stage = 0; stage <= 3; stage++) GS_TRY(check_held_of(stage, 64, 7.5e9, &adam16));
     GS_TRY(check_fewest_of(3, 100, &adam16, 400));
     GS_TRY(check_fewest_of(1, 100, &adam16, 600));
     GS_TRY(check_fewest_of(1, 100, &adam16, 399));
@@ -101,6 +102,8 @@ static gs_status check_sent(void) {
     for (int passes = 1; passes <= 3; passes++)
         for (int stage = 0; stage <= 3; stage++)
             for (int ranks = 1; ranks <= 4; ranks++) GS_TRY(check_sent_of(stage, ranks, 1200, passes));
+    for (int stage = 0; stage <= 3; stage++)
+        GS_TRY(check_sent_of(stage, 64, 15e9, 4)); /* more than an int has */
     for (size_t i = 0; i < 40; i++)
         GS_TRY(check_sent_of((int)lab_pick(SENT_ROW, i, 4), 1 + (int)lab_pick(SENT_ROW, 1000 + i, 100),
                              4.0 * (double)(1 + lab_pick(SENT_ROW, 2000 + i, 1000000)),

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "lab.h"
 
-enum { UNITS = 12, ROOM = 8 * UNITS, TIMES_ROW = 40 };
+enum { FEW = 12, UNITS = 40, ROOM = 8 * UNITS, TIMES_ROW = 40 };
 
 static const char *const names[DEEDS] = {"gather", "forward", "backward", "reduce", "drop"};
 
@@ -123,7 +123,7 @@ static gs_status check_units(int units, double gather, double takes) {
 }
 
 gs_status check_zero3_pass(void) {
-    for (int units = 1; units <= UNITS; units++) {
+    for (int units = 1; units <= UNITS; units += units < FEW ? 1 : UNITS - FEW) {
         const double takes = (double)(1 + lab_pick(TIMES_ROW, (size_t)units, 16)) / 4;
         GS_TRY(check_units(units, 1, 1));
         GS_TRY(check_units(units, takes / 2, takes));

@@ -12,7 +12,7 @@ static lab_calls calls[MOST_RANKS];
 
 static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     calls[c->rank].calls++;
-    calls[c->rank].floats += call->count;
+    calls[c->rank].floats += call->count * gs_type_size(call->type) / sizeof(float);
     return inner[c->rank]->collective(c, call, in, out);
 }
 
@@ -103,8 +103,8 @@ static gs_status check_cuts_of(size_t rows, size_t columns, size_t blocks, int r
 
 static gs_status check_cuts(void) {
     static const size_t always[][4] = {/* rows, columns, blocks, ranks */
-                                       {2, 2, 1, 1}, {2, 2, 1, 2}, {4, 2, 1, 2},
-                                       {6, 2, 3, 2}, {5, 4, 1, 3}, {12, 5, 3, 4}};
+                                       {2, 2, 1, 1}, {2, 2, 1, 2},  {4, 2, 1, 2},   {6, 2, 3, 2},
+                                       {5, 4, 1, 3}, {12, 5, 3, 4}, {90, 11, 1, 10}};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         GS_TRY(check_cuts_of(always[i][0], always[i][1], always[i][2], (int)always[i][3]));
     for (size_t i = 0; i < 24; i++) {
@@ -140,6 +140,7 @@ static gs_status check_costs(void) {
     GS_TRY(check_cost(1, 1, 8, 2, false));
     GS_TRY(check_cost(1, 1, 8, 2, true));
     GS_TRY(check_cost(4, 128, 128, 2, true)); /* `train --model gpt --batch 2 --tensor 2` says the same */
+    GS_TRY(check_cost(96, 1 << 20, 12288, 8, true)); /* more than an int has */
     for (size_t i = 0; i < 20; i++)
         GS_TRY(check_cost(1 + lab_pick(COST_ROW, 5 * i, 8), 1 + lab_pick(COST_ROW, 5 * i + 1, 900),
                           1 + lab_pick(COST_ROW, 5 * i + 2, 900), 1 + (int)lab_pick(COST_ROW, 5 * i + 3, 9),

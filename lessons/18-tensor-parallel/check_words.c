@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_WORDS = 24, MOST_TOKENS = 8 };
+enum { MOST_WORDS = 24, FEW_TOKENS = 8, MOST_TOKENS = 100 };
 
 typedef struct words_case {
     int ranks;
@@ -94,22 +94,25 @@ static gs_status run_words(gs_comm *c, void *context) {
 }
 
 gs_status lab_check_words(void) {
-    static const words_case always[] = {{1, 1, 2, 0, 0, 0},  {2, 1, 2, 0, 0, 1},   {2, 2, 4, 0, 0, 2},
-                                        {3, 2, 7, 0, 0, 3},  {2, 2, 6, 4, 200, 4}, {2, 2, 6, 4, -200, 5},
-                                        {4, 3, 9, 300, 0, 6}};
+    static const words_case always[] = {
+        {1, 1, 2, 0, 0, 0},    {2, 1, 2, 0, 0, 1},    {2, 2, 4, 0, 0, 2},
+        {3, 2, 7, 0, 0, 3},    {2, 2, 6, 4, 200, 4},  {2, 2, 6, 4, -200, 5},
+        {4, 3, 9, 300, 0, 6},  {2, 2, 6, 4, 1000, 7}, /* exp is infinite, or 0, in double too */
+        {2, 2, 6, 4, -1000, 8}};
     static const float reaches[] = {1, 5, 100}, shifts[] = {0, 0, 500, -300};
     enum { ALWAYS = sizeof always / sizeof *always, CASES = 24 };
     for (size_t i = 0; i < CASES; i++) {
         words_case k = {.number = i};
         k.ranks = 1 + (int)lab_pick(RANKS_ROW, 300 + i, MOST_RANKS);
-        k.n = 1 + lab_pick(SIZES_ROW, 600 + 4 * i, MOST_TOKENS);
+        k.n = 1 + lab_pick(SIZES_ROW, 600 + 4 * i, FEW_TOKENS);
         k.words = (size_t)k.ranks + lab_pick(SIZES_ROW, 601 + 4 * i, MOST_WORDS - MOST_RANKS);
         k.reach = reaches[lab_pick(SIZES_ROW, 602 + 4 * i, 3)];
         k.shift = shifts[lab_pick(SIZES_ROW, 603 + 4 * i, 4)];
         if (i < ALWAYS) k = always[i];
+        if (i + 1 == CASES) k.n = MOST_TOKENS;
         GS_TRY(lab_run_counted(k.ranks, run_words, &k));
     }
     words_case two = always[1];
-    for (int works = 0; works < 2; works++) GS_TRY(lab_run_broken(two.ranks, works, run_words, &two));
+    for (int works = 0; works < 4; works++) GS_TRY(lab_run_broken(two.ranks, works, run_words, &two));
     return GS_OK;
 }

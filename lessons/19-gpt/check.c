@@ -198,7 +198,9 @@ static gs_status check_attention(void) {
         if (i == always) a.shift = 200; /* whatever is drawn */
         if (i == always + 1) a.shift = -200;
         if (i == always + 2) a.length = 20, a.tile = 4, a.token = a.turn = 0, a.backwards = true;
-        if (i == always + 3) a.length = 20, a.token = 19, a.reach = 400; /* jumps up above 88 */
+        if (i == always + 3) a.length = 20, a.token = 19, a.reach = 400;           /* jumps up above 88 */
+        if (i == always + 4) a.length = MOST_LENGTH, a.token = 39, a.reach = 4000; /* in double too */
+        if (i == always + 5) a.length = a.tile = MOST_LENGTH, a.token = 38;
         GS_TRY(check_attended(&a, i));
     }
     return GS_OK;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 4, MOST_PARTS = 3, MOST_COUNT = 60 };
+enum { MOST_RANKS = 4, MOST_PARTS = 3, FEW = 60, MOST_COUNT = 2000 };
 
 /* ---- 19.3 ---- */
 
@@ -103,7 +103,7 @@ static gs_status run_mean(gs_comm *c, void *context) {
 
 static mean_case draw_mean(size_t i) {
     mean_case m = {.ranks = 1 + (int)lab_pick(RANKS_ROW, i, MOST_RANKS),
-                   .count = 1 + lab_pick(PARTS_ROW, 100 * i, MOST_COUNT),
+                   .count = 1 + lab_pick(PARTS_ROW, 100 * i, FEW),
                    .number = i};
     for (int r = 0; r < m.ranks; r++) {
         m.parts[r] = lab_pick(PARTS_ROW, 100 * i + 1 + (size_t)r, MOST_PARTS + 1);
@@ -127,11 +127,12 @@ gs_status lab_check_mean(void) {
     };
     enum { ALWAYS = sizeof always / sizeof *always, CASES = 22 };
     for (size_t i = 0; i < CASES; i++) {
-        const mean_case m = i < ALWAYS ? always[i] : draw_mean(i);
-        GS_TRY(
-            gs_context(lab_run_ranks(m.ranks, run_mean, (void *)&m), "%d worker%s", m.ranks, gs_s(m.ranks)));
+        mean_case m = i < ALWAYS ? always[i] : draw_mean(i);
+        if (i + 1 == CASES) m.count = MOST_COUNT;
+        GS_TRY(gs_context(lab_run_ranks(m.ranks, run_mean, &m), "%d worker%s", m.ranks, gs_s(m.ranks)));
     }
-    return lab_run_broken(2, 0, run_mean, (void *)&always[2]);
+    for (int works = 0; works < 4; works++) GS_TRY(lab_run_broken(2, works, run_mean, (void *)&always[2]));
+    return GS_OK;
 }
 
 /* ---- 19.4 ---- */
@@ -207,7 +208,7 @@ static clip_case draw_clip(size_t i) {
                    .size = sizes[lab_pick(PIECES_ROW, 20 * i + 1, 4)],
                    .number = i};
     for (size_t t = 0; t < k.tensors; t++) {
-        k.count[t] = 1 + lab_pick(PIECES_ROW, 20 * i + 4 + 2 * t, MOST_COUNT);
+        k.count[t] = 1 + lab_pick(PIECES_ROW, 20 * i + 4 + 2 * t, FEW);
         k.shards[t] = 1 + (int)lab_pick(PIECES_ROW, 20 * i + 5 + 2 * t, (size_t)k.ranks);
         while (k.ranks % k.shards[t] != 0) k.shards[t]++;
         k.neighbours[t] = lab_pick(PIECES_ROW, 20 * i + 12 + t, 2) == 1;
@@ -232,5 +233,6 @@ gs_status lab_check_clip(void) {
         const clip_case k = i < ALWAYS ? always[i] : draw_clip(i);
         GS_TRY(lab_run_ranks(k.ranks, run_clip, (void *)&k));
     }
-    return lab_run_broken(2, 0, run_clip, (void *)&always[3]);
+    for (int works = 0; works < 4; works++) GS_TRY(lab_run_broken(2, works, run_clip, (void *)&always[3]));
+    return GS_OK;
 }

@@ -17,7 +17,8 @@ static struct {
     pthread_cond_t changed;
     int keys, returned, all;
     const char *awaited[LAB_RANKS]; /* the keys that processes wait for; NULL: a free place */
-    bool stuck, set_fails, get_fails;
+    bool stuck, set_fails, has_all; /* has_all: other processes have set whatever is asked for */
+    int gets, get_fails; /* where this is not 0: call number get_fails fails, and no other one waits */
     char key[KEYS][LAB_ADDRESS], text[KEYS][LAB_ADDRESS];
 } store = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -52,9 +53,18 @@ gs_status store_set(const char *key, const char *text) {
 }
 
 gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
-    if (store.get_fails) return gs_fail(GS_E_PEER, "store_get: the store cannot be reached");
+    if (store.get_fails > 0) {
+        snprintf(text, LAB_ADDRESS, "10.0.0.2:2000");
+        return ++store.gets == store.get_fails ? gs_fail(GS_E_PEER, "store_get: the store cannot be reached")
+                                               : GS_OK;
+    }
     pthread_mutex_lock(&store.lock);
     int at = find(key), place = 0;
+    if (at < 0 && store.has_all && store.keys < KEYS) {
+        at = store.keys++;
+        snprintf(store.key[at], LAB_ADDRESS, "%s", key);
+        snprintf(store.text[at], LAB_ADDRESS, "10.1.0.%d:2000", at);
+    }
     while (store.awaited[place]) place++; /* one for each process: there is one */
     store.awaited[place] = key;
     while (at < 0 && !store.stuck) {
@@ -123,22 +133,53 @@ static gs_status check_run(run *r) {
     return lab_run_ranks(r->all, process, r);
 }
 
-/* The first of two processes is told by either call that the store is gone. */
-static gs_status check_failure(bool of_set) {
+/* The first of two processes is told that the store is gone: by store_set, or by its n-th store_get. */
+static gs_status check_failure(bool of_set, int get) {
     static const int two[] = {1, 1};
     char peer[2][LAB_ADDRESS] = {{0}};
     int rank = -1;
     store.keys = 0;
     store.set_fails = of_set;
-    store.get_fails = !of_set;
+    store.get_fails = get;
+    store.gets = 0;
     const char *name = of_set ? "store_set" : "store_get";
     const gs_status status = lab_rendezvous(2, two, 0, 0, "10.0.0.1:2000", &rank, peer);
     const bool passed_on = status != GS_OK && strstr(gs_message(), "cannot be reached");
-    store.set_fails = store.get_fails = false;
+    store.set_fails = false;
+    store.get_fails = 0;
+    if (!of_set && store.gets < get) return GS_OK; /* its own address it need not get */
     LAB_CHECK_HINT(passed_on,
                    "look at what each call returns, and return it if it is no GS_OK (GS_TRY does).",
                    "processes on the machines: 1, 1. %s fails: expected its failure, got %s", name,
                    status == GS_OK ? "GS_OK" : "another one");
+    return GS_OK;
+}
+
+/* One process of more than are started here; the others have set their addresses. */
+static gs_status check_many(void) {
+    enum { ALL = 40, NODE = 2, LOCAL = 12, RANK = 10 + 5 + LOCAL };
+    static const int ranks_of[] = {10, 5, 20, 5};
+    char peer[ALL][LAB_ADDRESS] = {{0}};
+    int rank = -1;
+    store.keys = store.returned = 0;
+    store.stuck = false;
+    store.all = 1;
+    store.has_all = true;
+    const gs_status status = lab_rendezvous(4, ranks_of, NODE, LOCAL, "10.0.0.1:2000", &rank, peer);
+    store.has_all = false;
+    GS_TRY(
+        gs_context(status, "processes on the machines: 10, 5, 20, 5. Number %d of machine %d", LOCAL, NODE));
+    LAB_CHECK(rank == RANK, "processes on the machines: 10, 5, 20, 5. Expected rank %d, got %d", RANK, rank);
+    LAB_CHECK(
+        strncmp(peer[RANK], "10.0.0.1:2000", LAB_ADDRESS) == 0,
+        "processes on the machines: 10, 5, 20, 5. peer[%d] of rank %d: expected 10.0.0.1:2000, got %.63s",
+        RANK, RANK, peer[RANK]);
+    for (int p = 0; p < ALL; p++)
+        for (int q = 0; q < p; q++)
+            LAB_CHECK_HINT(
+                strncmp(peer[p], peer[q], LAB_ADDRESS) != 0, "has each rank a key of its own?",
+                "processes on the machines: 10, 5, 20, 5. Ranks %d and %d have the same address, %.63s", q, p,
+                peer[p]);
     return GS_OK;
 }
 
@@ -148,8 +189,9 @@ gs_status check_rendezvous(void) {
         run r = few[i];
         GS_TRY(check_run(&r));
     }
-    GS_TRY(check_failure(true));
-    GS_TRY(check_failure(false));
+    GS_TRY(check_failure(true, 0));
+    for (int get = 1; get <= 2; get++) GS_TRY(check_failure(false, get));
+    GS_TRY(check_many());
     for (size_t i = 0; i < 6; i++) {
         run r = {.nodes = 1 + (int)lab_pick(NODES_ROW, 10 * i, 4)};
         for (int n = 0; n < r.nodes; n++)

@@ -121,11 +121,11 @@ gs_status check_newest(void) {
 
 /* ---- 21.4 ---- */
 
-enum { RANKS = 8 };
+enum { RANKS = 8, MANY = 40 };
 
 /* By marking who was seen. */
 static int to_blame(int me, const int *waits_for, const double *seconds, double timeout) {
-    bool seen[RANKS] = {false};
+    bool seen[MANY] = {false};
     while (waits_for[me] >= 0 && seconds[me] >= timeout / 2) {
         if (seen[me]) return -1;
         seen[me] = true;
@@ -185,7 +185,12 @@ static gs_status check_suspect(void) {
         }
         GS_TRY(check_suspect_of(me, RANKS, waits_for, seconds, timeout));
     }
-    return GS_OK;
+    int next[MANY]; /* each for the next one; the last for nobody, then for the first */
+    double ten[MANY];
+    for (int r = 0; r < MANY; r++) next[r] = r + 1 < MANY ? r + 1 : -1, ten[r] = 10;
+    GS_TRY(check_suspect_of(0, MANY, next, ten, 10));
+    next[MANY - 1] = 0;
+    return check_suspect_of(0, MANY, next, ten, 10);
 }
 
 /* ---- 21.5 ---- */

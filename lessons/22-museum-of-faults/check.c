@@ -143,6 +143,8 @@ gs_status check_before(void) {
         if (i % 4 > 1)
             for (int k = 0; k < 2; k++) of[k][1] = of[k][1] % 2 ? LAB_DW : LAB_DX;
         if (i % 4 > 2) of[1][1] = of[0][1];
+        for (int k = 0; k < 2 && i % 5 == 0; k++) /* a long run of a deep model, and many ranks */
+            of[k][0] *= 1000, of[k][2] *= 30, of[k][3] *= 40;
         const lab_row x = row_of(of[0][0], of[0][1], of[0][2], of[0][3]),
                       y = row_of(of[1][0], of[1][1], of[1][2], of[1][3]);
         GS_TRY(check_pair(x, y));

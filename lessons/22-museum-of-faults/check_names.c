@@ -60,10 +60,13 @@ static gs_status check_named(int ranks, double *share, lab_sum name) {
     const int count = ranks * ranks, at = (int)lab_pick(PLACES_ROW, 7000 + drawn++ % 100, (size_t)count);
     for (int i = 0; i < count; i++) {
         if (ranks > 3 && i != at) continue; /* few ranks: each share in turn */
-        share[i] += 0.5;
-        const gs_status status = check_shares(ranks, share, LAB_SUM_OTHERWISE);
-        share[i] -= 0.5;
-        GS_TRY(status);
+        const double right = share[i], wrong[] = {right + 0.5, right + 0.1, right - 0.1, (double)NAN};
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            share[i] = wrong[k];
+            const gs_status status = check_shares(ranks, share, LAB_SUM_OTHERWISE);
+            share[i] = right;
+            GS_TRY(status);
+        }
     }
     return GS_OK;
 }
@@ -119,6 +122,14 @@ static gs_status check_sum_of(int ranks, int who) {
     }
     fill(ranks, s, 1);
     s[who * ranks + who] = 0; /* a rank lacks its own, and the others have it */
+    GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
+    for (int i = 0; i < ranks * ranks; i++)
+        s[i] = i / ranks == i % ranks ? 2 : 1; /* each has its own twice: as many as of one rank twice */
+    GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
+    for (int i = 0; i < ranks * ranks && ranks > 2; i++)
+        s[i] = i / ranks != (i % ranks + 1) % ranks; /* each lacks a neighbour's: as many as of one missing */
+    if (ranks > 2) GS_TRY(check_shares(ranks, s, LAB_WITHIN_GROUPS));
+    fill(ranks, s, (double)NAN);
     GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
     for (int i = 0; i < ranks * ranks; i++)
         s[i] = i / ranks == (i % ranks + 1) % ranks; /* each its neighbour's */
@@ -194,7 +205,9 @@ static gs_status check_planted(int ranks, const size_t *n, int name, int who, un
                                                 : 1;
     }
     GS_TRY(check_factors(ranks, n, factor, first_name(ranks, n, factor)));
-    factor[who] += 0.3;
+    factor[who] += 0.15;
+    GS_TRY(check_factors(ranks, n, factor, first_name(ranks, n, factor)));
+    factor[who] = (double)NAN; /* where it has samples too: of a loss that is not a number */
     return check_factors(ranks, n, factor, first_name(ranks, n, factor));
 }
 

@@ -28,7 +28,8 @@ typedef struct gs_away_move {
     bool brought;
 } gs_away_move;
 
-/* Called in the fetcher's thread, for an OpenCL device in the worker's, when it learns that the copy is done; with the step that it was asked for in; moved NULL: nobody watches. */
+/* Called when the copy is known to be done: in the fetcher's thread, with an OpenCL device in the worker's. `step` is the
+ * step in which the copy was asked for. moved NULL: nobody watches. */
 typedef struct gs_away_watch {
     void (*moved)(void *context, uint64_t step, const gs_away_move *);
     void *context;

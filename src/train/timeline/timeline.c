@@ -71,7 +71,8 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
                                    .round = chunk});
 }
 
-/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so nothing of the worker is read here. */
+/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so nothing of the worker is read
+ * here. */
 static void see_away(void *context, uint64_t step, const gs_away_move *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
