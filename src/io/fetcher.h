@@ -28,8 +28,8 @@ typedef struct gs_away_move {
     bool brought;
 } gs_away_move;
 
-/* Called when the copy is known to be done: in the fetcher's thread, with an OpenCL device in the worker's. `step` is the
- * step in which the copy was asked for. moved NULL: nobody watches. */
+/* Called when the copy is known to be done: in the fetcher's thread, with an OpenCL device in the worker's. `step` is
+ * that in which the copy was asked for. moved NULL: nobody watches. */
 typedef struct gs_away_watch {
     void (*moved)(void *context, uint64_t step, const gs_away_move *);
     void *context;
