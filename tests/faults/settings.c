@@ -12,10 +12,7 @@ static const char
     DROPOUT[] = "flatten, linear 24, tanh, dropout 0.25, linear 10",
     NORM[] = "flatten, linear 16, batch_norm, tanh, linear 10",
     TIED[] =
-        "embedding 16 8, positions, residual (layer_norm, linear 24, attention 2 causal), layer_norm, tied",
-    GPT[] =
-        "embedding 16 64, positions, 2 x (residual (layer_norm, linear 192, attention 4 causal, linear 64), "
-        "residual (layer_norm, linear 256, gelu, linear 64)), layer_norm, tied";
+        "embedding 16 8, positions, residual (layer_norm, linear 24, attention 2 causal), layer_norm, tied";
 
 static gs_dataset *numbers, *even, *tokens, *images;
 
@@ -218,7 +215,9 @@ void settings_adamw(gs_settings *s) {
 }
 void settings_gpt(gs_settings *s) {
     of_tokens(s);
-    s->model = GPT;
+    s->model = "gpt 16";
+    s->batch = 16;
+    s->steps = 2;
     s->optimizer = &gs_adamw;
 }
 void settings_decay(gs_settings *s) {
