@@ -3,8 +3,8 @@
  * They divide the mean of gradients by its size: w -= lr m' / S with S = sqrt(v') + epsilon (optim/adam.c). Where an
  * element's gradients are near 0, their rounding decides whether it moves up or down. Let A's gradient of an element
  * differ from B's by at most d in each step until now. m' is a mean of gradients and sqrt(v') a norm of them, both with
- * weights of sum 1, so each differs by at most d too. |m'| is about S at most, so the update differs by about 2 lr d / S
- * at most, and by 2 lr where d > S. Of a tensor
+ * weights of sum 1, so each differs by at most d too. |m'| is about S at most, so the update differs by about
+ * 2 lr d / S at most, and by 2 lr where d > S. Of a tensor
  *
  *     |update_A - update_B|^2 <= (2 lr)^2 sum over i of min(1, d_i / S_i)^2
  *

@@ -1,5 +1,5 @@
-/* How steep an update is, for optimisers that divide by the size of the gradient (gs_optimizer_ops.rate): of each weight
- * 1 / S, S = root sqrt(v) + epsilon (optim/adam.c), by its size:
+/* How steep an update is, for optimisers that divide by the size of the gradient (gs_optimizer_ops.rate). Of each
+ * weight 1 / S, S = root sqrt(v) + epsilon (optim/adam.c), by its size:
  *
  *     part 0       the weights' rates: n, sum and squares
  *     part k       of the weights whose 1 / S is from 4^(k-1) on and below 4^k, it: n, sum and squares;
