@@ -43,7 +43,8 @@ typedef struct lab_step {
     struct lab_run *run; /* what carries it out: not yours */
 } lab_step;
 
-/* ---- what you write it with. Each fails if it comes at the wrong time; GS_TRY passes that on ---- */
+/* ---- what you write it with. A call fails if it comes at the wrong time, or if a rank was lost; GS_TRY passes that on
+ * ---- */
 
 /* Load these samples: the next forward is of them. Once in a step, for at least one sample. */
 gs_status lab_load(lab_step *, const size_t *sample, size_t count);
