@@ -156,13 +156,13 @@ static gs_status check_line(const double *steps, int seeds, lab_line wanted) {
         got.most, got.median, wanted.reached, wanted.least, wanted.most, wanted.median);
 }
 
-/* Steps that grow by 1 to 9, then as many seeds that never got there: what is wanted is known before they are mixed.
+/* Steps that grow by 0 to 8, then as many seeds that never got there: what is wanted is known before they are mixed.
  * First a few seeds, then as many as there may be; some need more steps than 32 bits can count. */
 static gs_status check_drawn_line(int number) {
-    double steps[LAB_SEEDS] = {0}, at = number % 4 == 3 ? ldexp(1, 33) : 0;
+    double steps[LAB_SEEDS] = {0}, at = number % 4 == 3 ? ldexp(1, 33) : 1;
     int seeds = 1 + (int)drawn(2, number, 0, number < DRAWN / 2 ? 9 : LAB_SEEDS),
         reached = (int)drawn(2, number, 1, (unsigned)seeds + 1);
-    for (int i = 0; i < reached; i++) steps[i] = at += 1 + drawn(2, number, 100 + i, 9);
+    for (int i = 0; i < reached; i++) steps[i] = at += drawn(2, number, 100 + i, 9);
     if (reached == 0) at = 0;
     int low = (seeds - 1) / 2, high = seeds / 2;
     lab_line wanted = {.batch = 32, .reached = reached, .least = steps[0], .most = at};

@@ -62,8 +62,7 @@ static gs_status check_divide_of(size_t requests, int workers, const double *spe
     return GS_OK;
 }
 
-/* More than all ways to divide can be tried for: is there one whose last answer comes before `last`? How many requests
- * are answered before it, if each worker begins as many as it can? */
+/* Is there no division whose last answer comes before `last`? How many requests could be answered before it? */
 static bool is_earliest(size_t requests, int workers, const double *speed, double last) {
     size_t before = 0;
     for (int r = 0; r < workers; r++) {
@@ -94,9 +93,11 @@ static gs_status check_divide_many(size_t i) {
 }
 
 static gs_status check_divide(void) {
-    static const double speeds[][4] = {{1},       {1, 1},       {2, 1},        {1, 2},
-                                       {3, 1, 1}, {10, 1, 0.5}, {1.5, 1, 2.5}, {5, 4, 3, 2}};
-    static const int workers[] = {1, 2, 2, 2, 3, 3, 3, 4};
+    static const double speeds[][4] = {
+        {1},          {1, 1},        {2, 1},       {1, 2},        {3, 1, 1},
+        {10, 1, 0.5}, {1.5, 1, 2.5}, {5, 4, 3, 2}, {1, 1 + 1e-8}, /* nearer than two floats */
+    };
+    static const int workers[] = {1, 2, 2, 2, 3, 3, 3, 4, 2};
     for (size_t requests = 0; requests <= 17; requests++)
         for (size_t i = 0; i < sizeof workers / sizeof *workers; i++)
             GS_TRY(check_divide_of(requests, workers[i], speeds[i]));
