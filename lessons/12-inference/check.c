@@ -298,7 +298,7 @@ static gs_status check_best_batch(void) {
     static const lab_timing even[] = {{8, 4}, {2, 1}, {4, 2}};
     GS_TRY(check_bound(even, 3, 10, 2));
     /* more than an int can count, and nearer to each other than two floats */
-    static const lab_timing large[] = {{((size_t)1 << 32) + 1, 1}, {(size_t)1 << 32, 1}, {7, 1}};
+    static const lab_timing large[] = {{((size_t)1 << 33) + 128, 1}, {(size_t)1 << 33, 1}, {7, 1}};
     GS_TRY(check_bound(large, 3, 10, large[0].batch));
     for (size_t i = 0; i < 200; i++) GS_TRY(check_bound_drawn(i));
     return GS_OK;

@@ -2,6 +2,7 @@
 #include "check_run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 gs_status lab_gradient_alone(lab_step *s) {
     return local_gradient(s, NULL);
@@ -32,6 +33,16 @@ static gs_status run(lab_sim *s, size_t i, gs_status (*piece)(lab_step *), bool 
     return lab_sim_ended(s, piece(&s->step));
 }
 
+static gs_status check_not_updated(const lab_sim *s, size_t i, const char *call) {
+    lab_sim before;
+    const lab_case c = lab_case_of(steps[i].of);
+    lab_sim_begin(&before, &c, steps[i].rank, false);
+    LAB_CHECK_HINT(memcmp(s->weights, before.weights, sizeof before.weights) == 0,
+                   "return a failure at once: what was not computed, or not summed, is no gradient.",
+                   "%s: the weights were updated all the same", call);
+    return GS_OK;
+}
+
 /* A piece that does not make this call has nothing to pass on. */
 static gs_status check_passed_on(size_t i, gs_status (*piece)(lab_step *), bool buckets,
                                  const event *breaks) {
@@ -39,7 +50,9 @@ static gs_status check_passed_on(size_t i, gs_status (*piece)(lab_step *), bool 
     char call[60];
     const gs_status status = run(&s, i, piece, buckets, breaks);
     snprintf(call, sizeof call, "%s fails", lab_event_text(breaks));
-    return s.broken ? lab_passed_on(status, call) : GS_OK;
+    if (!s.broken) return GS_OK;
+    GS_TRY(lab_passed_on(status, call));
+    return check_not_updated(&s, i, call);
 }
 
 /* A sum that a hook begins fails inside that hook. */

@@ -89,7 +89,8 @@ gs_status sum(lab_step *);
  */
 void update(lab_step *);
 
-/* 13.4: the whole step, with one sum after backward. */
+/* 13.4: the whole step, with one sum after backward. If one of its pieces fails, so does the step, and the weights stay
+ * as they were. */
 gs_status plain_step(lab_step *);
 
 /* 13.5: the gradients of this layer have just become final, and so have those of all later layers. Begin the sums of
