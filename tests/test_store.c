@@ -229,7 +229,7 @@ static void without_descriptors_the_store_rests(void **state) {
     const double used = cpu_seconds() - begin;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(wrong, 0);
-    if (used > 0.2) fail_msg("%g s of a core in 0.5 s", used);
+    if (used > 0.05) fail_msg("%g s of a core in 0.5 s", used);
     assert_ok(join(server, 1, key, 10, &s));
     s->ops->free(s);
     close(caller);
