@@ -62,7 +62,8 @@ typedef struct gs_simulated_work {
     char *text;                /* of the model, where the data decide it */
     gs_simulated_layer *layer; /* [plan->net->children] */
     double update, gamma;
-    double samples; /* of a worker: a number that need not be whole */
+    double segment_core; /* seconds: comm/virtual/play.h */
+    double samples;      /* of a worker: a number that need not be whole */
     bool measured;
 } gs_simulated_work;
 
