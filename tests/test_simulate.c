@@ -189,7 +189,7 @@ static void lines_of_tcp_are_in_the_order_of_time(void **state) {
 /* When rank `to` has its last message, in units of what one takes: rank 0 sends two to rank 1, and one each to ranks 2
  * and 3, at once. */
 static double connections(bool tcp, int to) {
-    enum { BYTES = 16 << 20, RANKS = 4 };
+    enum { BYTES = 2 << 20, RANKS = 4 };
     const gs_virtual_cluster c = {.ranks = RANKS, .hosts = RANKS, .between = fabric, .tcp = tcp};
     gs_virtual_item send[4], receive[RANKS];
     const int receivers[] = {1, 1, 2, 3};

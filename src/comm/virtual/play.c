@@ -17,7 +17,7 @@ typedef enum outcome { DONE, WAITS, PAUSES, FAILED } outcome;
 /* A core for this rank's end of a message. False: it waits for one; it is asked again once it has had it. */
 static bool has_had_core(gs_virtual *v, gs_virtual_rank *k, int r, int peer, double bytes) {
     const bool between = r / v->each != peer / v->each;
-    const double takes = v->core_free && between ? ceil(bytes / GS_VIRTUAL_SEGMENT) * v->segment_core : 0;
+    const double takes = v->core && between ? ceil(bytes / GS_VIRTUAL_SEGMENT) * v->segment_core : 0;
     if (!(takes > 0)) return true;
     if (k->core_left < 0) {
         k->core_left = takes;
@@ -75,7 +75,7 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
 static outcome pass(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item) {
     double *clock = gs_virtual_clock_of(v, r);
     const double takes = gs_ps(item->seconds * PS);
-    if (v->core_free && item->what != GS_VIRTUAL_BEGIN && takes > 0 && k->core_left < 0) {
+    if (v->core && item->what != GS_VIRTUAL_BEGIN && takes > 0 && k->core_left < 0) {
         k->core_left = takes;
         k->work_began = *clock;
         gs_virtual_want_core(v, r, *clock);
@@ -256,9 +256,10 @@ static bool allocate(gs_virtual *v) {
     v->heap = calloc(2 * n + hosts, sizeof *v->heap);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
+    if (v->cluster.tcp && !(v->in_port = calloc(hosts, sizeof *v->in_port))) return false;
     if (v->cluster.cores > 0 && v->cluster.cores < v->ranks / v->cluster.pools) {
-        v->core_free = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core_free);
-        if (!v->core_free) return false;
+        v->core = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core);
+        if (!v->core) return false;
     }
     return v->rank && v->ready && v->out_free && v->in_free && v->owed && v->busy && v->carried &&
            v->source && v->heap && v->line && v->account;
@@ -273,7 +274,7 @@ gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
     v->each = c->ranks / c->hosts;
     set_link(&c->between, &v->alpha, &v->beta);
     set_link(&c->inside, &v->alpha_inside, &v->beta_inside);
-    v->burst = gs_ps(10 * 1514 * v->beta);
+    v->piece = gs_ps(gs_virtual_tcp_piece(&c->between) * v->beta);
     v->gamma = c->gamma * PS;
     v->segment_core = gs_ps(c->segment_core * PS);
     if (!allocate(v)) {
@@ -295,7 +296,8 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->owed);
     free(v->busy);
     free(v->carried);
-    free(v->core_free);
+    free(v->core);
+    free(v->in_port);
     free(v->source);
     free(v->heap);
     free(v->line);

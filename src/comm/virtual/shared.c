@@ -7,6 +7,8 @@
  */
 #include "comm/virtual/state.h"
 
+#include <math.h>
+
 static const double SLICE = 3e9; /* ps: 3 ms, as Linux has it for two cores */
 
 static bool is_before(const gs_wish *a, const gs_wish *b) {
@@ -77,15 +79,23 @@ void gs_virtual_want_core(gs_virtual *v, int r, double time) {
     gs_virtual_wish(v, time, v->ranks + v->cluster.hosts + r);
 }
 
-/* The core of its pool that is free first, for a slice at most. */
+/* The core of its pool that is free first, for a slice at most. A play of scripts ends when all ranks have executed
+ * theirs, at different times; so one may want a core, in the next play, before a moment at which another has had it. */
 static void give_core(gs_virtual *v, int r, double time) {
     gs_virtual_rank *k = &v->rank[r];
-    double *core = v->core_free + r / (v->ranks / v->cluster.pools) * v->cluster.cores, *first = core;
-    for (int i = 1; i < v->cluster.cores; i++)
-        if (core[i] < *first) first = &core[i];
-    const double begins = time > *first ? time : *first, takes = k->core_left < SLICE ? k->core_left : SLICE;
+    gs_port *core = v->core + r / (v->ranks / v->cluster.pools) * v->cluster.cores, *first = core;
+    const double takes = k->core_left < SLICE ? k->core_left : SLICE;
+    double begins = INFINITY;
+    for (int i = 0; i < v->cluster.cores; i++) {
+        gs_port tried = core[i];
+        const double could = gs_port_take(&tried, time, takes);
+        if (!(could < begins)) continue;
+        begins = could;
+        first = &core[i];
+    }
     double *clock = gs_virtual_clock_of(v, r);
-    *first = *clock = begins + takes;
+    gs_port_take(first, time, takes);
+    *clock = begins + takes;
     k->core_left -= takes;
     if (k->core_left > 0)
         gs_virtual_want_core(v, r, *clock);

@@ -76,8 +76,9 @@ struct gs_virtual {
     double *out_free, *in_free, *owed; /* owed: ps of acknowledgements, with tcp */
     bool *busy;                        /* with tcp: a piece is on the line out, */
     uint32_t *carried;                 /* of a message that has more of them; 0: it was the last */
-    double burst;                      /* ps that a piece takes */
-    double *core_free;                 /* [pools * cores]; NULL: nobody shares one */
+    double piece;                      /* ps that a piece takes */
+    gs_port *in_port;                  /* with tcp: the lines in */
+    gs_port *core;                     /* [pools * cores]; NULL: nobody shares one */
     gs_queue *source;
     gs_wish *heap; /* of sources; behind them, source ranks + hosts + r is rank r, which wants a core */
     int heap_count;
@@ -122,6 +123,8 @@ bool gs_virtual_let_through(gs_virtual *);
 
 /* ---- tcp.c ---- */
 
+/* Bytes of a message that leave before another connection has its turn. */
+double gs_virtual_tcp_piece(const gs_link *);
 /* The message's time has come: it wants its host's line out. */
 void gs_virtual_tcp_wants(gs_virtual *, uint32_t message);
 /* The piece that was on the line out of a host has left. */

@@ -1,20 +1,21 @@
 /* Lines as TCP shares them among connections, in virtual time.
  *
- * A rank that has sent to three others has three connections, and each of them has a window of its own. So their packets
- * take turns on the line, and no message waits for one before it to another rank, as it would were they sent one after
- * the other:
+ * A rank that has sent to three others has three connections. Each of them puts two packages into the queue of the line,
+ * of up to 64 KiB, and the next one when one has left ("TCP small queues" of Linux, tcp_limit_output_bytes). So pieces
+ * of two packages take turns, and no message has the line until all of it has left:
  *
- *     rank 0 sends to 4, 2 and 1 at once     one after the other    444422221111    arrives at 4, 8 and 12
- *                                            in turns               421421421421    arrives at 10, 11 and 12
+ *     rank 0 sends to 1, 2 and 3 at once     one after the other    111122223333    arrives at 4, 8 and 12
+ *     messages of two pieces                 in turns               112233112233    arrives at 8, 10 and 12
  *
- * The first one's receiver passes it on, and in a tree that decides how long a sum takes. Here pieces take turns: as
- * many bytes as TCP sends of a new connection before it waits for an answer (10 segments: RFC 6928), or a 16th of the
- * message where that is more. On one connection messages follow each other.
+ * The first one's receiver passes it on, and in a tree that decides how long a sum takes. On one connection messages
+ * follow each other.
  *
  * A piece is given the line in when it is given the line out. Pieces are so in the order of time, and all take as long
  * to arrive: so they come to the line in in that order, too.
  */
 #include "comm/virtual/state.h"
+
+#include <math.h>
 
 /* The acknowledgements that a host owes go ahead of a piece, unless the line has been free for as long as they take.
  * And the piece brings some for the other host to send: 66 bytes for two segments, which are 1,514 bytes each on
@@ -26,9 +27,12 @@ static double acknowledge(gs_virtual *v, int host, int other, double time, doubl
     return owed > 0 ? time + owed : time;
 }
 
-static double piece_of(const gs_virtual *v, const gs_under_way *w) {
-    const double share = gs_ps(w->takes / 16), piece = share > v->burst ? share : v->burst;
-    return w->left < piece ? w->left : piece;
+/* Linux makes packages as large as what a connection sends in a millisecond, and larger where answers come soon: by 64
+ * KiB below 512 us, half of that below 1,024 us, and so on (tcp_tso_autosize). */
+double gs_virtual_tcp_piece(const gs_link *line) {
+    const double most = 65536, turns = floor(2 * line->latency / 512e-6),
+                 package = line->bandwidth * 1e-3 + ldexp(most, turns < 60 ? -(int)turns : -60);
+    return 2 * (line->bandwidth > 0 && package < most ? package : most);
 }
 
 /* All of it has begun to leave: the next one of its connection may. */
@@ -46,13 +50,13 @@ static void carry_piece(gs_virtual *v, int host, double time) {
     const uint32_t m = waiting->head;
     gs_under_way *w = &v->message[m];
     const int other = w->to / v->each;
-    const double piece = piece_of(v, w), begins = acknowledge(v, host, other, time, piece);
-    double in = begins + v->alpha;
-    if (in < v->in_free[other]) in = v->in_free[other];
+    const double piece = w->left < v->piece ? w->left : v->piece,
+                 begins = acknowledge(v, host, other, time, piece);
+    const double in = gs_port_take(&v->in_port[other], begins + v->alpha, piece);
     waiting->head = w->next_in_source;
     if (!waiting->head) waiting->tail = 0;
     w->left -= piece;
-    w->time = v->in_free[other] = in + piece;
+    w->time = in + piece;
     v->out_free[host] = begins + piece;
     v->line[host].out += piece;
     v->line[other].in += piece;
