@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/probe/probe.h"
 #include "comm/virtual/record.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/lists.h"
@@ -236,6 +237,24 @@ static void messages_take_turns_on_cores(void **state) {
     assert_non_null(strstr(gs_message(), "a segment keeps a core busy for -1 s"));
 }
 
+/* Of a core's time, no matter what else this machine does. */
+static void a_segment_keeps_a_core_busy(void **state) {
+    (void)state;
+    const double rates[] = {0, 1e3, 6e6, 12.5e9};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        double seconds = 0;
+        assert_ok(gs_probe_segment(rates[i], &seconds));
+        assert_true(seconds > 0 && seconds < 1e-2);
+    }
+}
+
+static void cores_are_measured_while_others_are_busy(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\"measured\":true",
+                           "simulate --workers 3 --cores 2/all --tcp --link 50us,6MB/s --model mlp --data "
+                           "fashion-mnist-small --batch 12 --json");
+}
+
 static void what_waits_for_ever_is_told(void **state) {
     (void)state;
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
@@ -347,6 +366,8 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(lines_of_tcp_are_in_the_order_of_time),
          cmocka_unit_test(connections_of_tcp_take_turns), cmocka_unit_test(messages_take_turns_on_cores),
+         cmocka_unit_test(a_segment_keeps_a_core_busy),
+         cmocka_unit_test(cores_are_measured_while_others_are_busy),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
          cmocka_unit_test(bad_use_is_told))

@@ -120,8 +120,8 @@ static void *measurer_main(void *argument) {
     return NULL;
 }
 
-/* So many workers at once, all of which begin at the same time and measure the same for as long. The first one's figures
- * are kept, with the mean of all speeds. */
+/* So many workers at once, all of which begin at the same time and measure the same for as long. The first one's
+ * figures are kept, with the mean of all speeds. */
 static gs_status measure_at_once(const gs_settings *s, int busy, gs_profile *out) {
     measurer *crew = calloc((size_t)busy, sizeof *crew);
     if (!crew) return gs_fail(GS_E_MEMORY, "no memory to measure %d workers", busy);
