@@ -14,7 +14,7 @@
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
                     zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libhiredis-dev \
                     libjs-chart.js libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
-PACKAGES_test     = libcmocka-dev
+PACKAGES_test     = libcmocka-dev procps
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck jq yamllint
 PACKAGES_demo     = dataset-fashion-mnist
@@ -329,7 +329,7 @@ $(B)/net-relay: tests/net/relay.c
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
 
-# One hash: 95 ways to divide the work, with the weights of one worker to the bit; 12 of them are in `make test`.
+# One hash: every way to divide the work, with the weights of one worker to the bit; 12 of them are in `make test`.
 test-layouts: $(B)/gradsum-test $(B)/gradsum
 	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layouts
 

@@ -1,8 +1,8 @@
 /* Lines as TCP shares them among connections, in virtual time.
  *
- * A rank that has sent to three others has three connections. Each of them puts two packages into the queue of the line,
- * of up to 64 KiB, and the next one when one has left ("TCP small queues" of Linux, tcp_limit_output_bytes). So pieces
- * of two packages take turns, and no message has the line until all of it has left:
+ * A rank that has sent to three others has three connections. Each of them puts two packages of up to 64 KiB into the
+ * queue of the line, and the next one when one has left ("TCP small queues" of Linux). So pieces of two packages take
+ * turns, and no message has the line until all of it has left:
  *
  *     rank 0 sends to 1, 2 and 3 at once     one after the other    111122223333    arrives at 4, 8 and 12
  *     messages of two pieces                 in turns               112233112233    arrives at 8, 10 and 12

@@ -18,8 +18,8 @@
  *
  * Workers with fewer cores than they are take turns on them. Compute is then measured on as many cores at once as they
  * keep busy; and with tcp each end of a message keeps one busy, for as long as measured here (comm/probe/segment.c).
- * Not in it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry any
- * number of messages between different pairs.
+ * Not in it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry
+ * any number of messages between different pairs.
  *
  * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
  * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
