@@ -2,8 +2,8 @@
  *
  * A source holds messages that want a line, in the order in which they do so: source r < N what rank r has sent, source
  * N + h what has passed the line out of host h (with tcp: what waits for it, tcp.c). A heap holds the sources by the
- * time of their first message, so it has at most N + hosts entries, however many messages are under way; and N of ranks that
- * want a core.
+ * time of their first message, so it has at most N + hosts entries, however many messages are under way; and N of ranks
+ * that want a core.
  */
 #include "comm/virtual/state.h"
 
