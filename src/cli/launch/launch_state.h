@@ -29,7 +29,7 @@ typedef struct gs_launch_state {
     struct gs_elastic_board *board; /* of an elastic launch, as is the next; else NULL */
     struct gs_elastic *elastic;
     struct gs_launch_nodes *nodes;    /* of --restarts over several nodes; else NULL */
-    struct gs_elastic_nodes *parties; /* of --elastic over several nodes; else NULL */
+    struct gs_elastic_nodes *elastic_nodes; /* of --elastic over several nodes; else NULL */
     int verdict;                      /* of these: the exit status on which all agree; -1: there is none */
     int running;
     int why;           /* what they say of their failures (launch/launch_why.c) */

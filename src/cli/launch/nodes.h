@@ -41,8 +41,8 @@ typedef struct gs_launch_report {
 } gs_launch_report;
 
 /* Tell how the attempt has ended here, and wait until all have; *all: the failure of all nodes, GS_ENDED_WELL if there
- * is none. *what: what follows, as gs_restarts_next says it. False: there is no other attempt. waits_for_signal: called
- * meanwhile; where it returns a signal, the launch is to stop. */
+ * is none. *what: what follows, as gs_restarts_next says it. False: there is no other attempt. stopped: called meanwhile;
+ * where it returns a signal, the launch is to stop. */
 bool gs_launch_nodes_agree(gs_launch_nodes *, gs_restarts *, const gs_launch_report *mine, double timeout,
                            int (*stopped)(void *context), void *context, gs_launch_end *all, char *what,
                            size_t size);
