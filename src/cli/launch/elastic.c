@@ -47,7 +47,7 @@ gs_status gs_elastic_check(const gs_launch *l) {
     if (l->nodes > 1 || l->hosts) {
         char what[60];
         snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
-        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES));
+        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES, true));
     } else if (l->meet) {
         return gs_fail(GS_E_USAGE,
                        "--elastic: on one node the processes meet again in a folder of their own; "
@@ -312,7 +312,8 @@ static bool look_at_all(gs_launch_state *s) {
     }
     if (gs_elastic_nodes_share(s->elastic_nodes).count == 0) return false;
     if (count_left(s) == 0) report(s, false);
-    if (gs_elastic_board_stepped(s->board) >= e->generation && gs_elastic_nodes_has_newcomers(s->elastic_nodes))
+    if (gs_elastic_board_stepped(s->board) >= e->generation &&
+        gs_elastic_nodes_has_newcomers(s->elastic_nodes))
         gs_elastic_board_summon(s->board);
     return false;
 }

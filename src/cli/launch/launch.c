@@ -279,7 +279,9 @@ static void take_signals(gs_launch_state *s) {
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
             sigaddset(&s->waited, numbers[i]);
     }
-    sigprocmask(SIG_BLOCK, &s->waited, &s->before);
+    sigset_t blocked = s->waited;
+    if (s->nodes) sigaddset(&blocked, SIGPIPE); /* where they agree somebody may hang up */
+    sigprocmask(SIG_BLOCK, &blocked, &s->before);
 }
 
 /* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,

@@ -48,10 +48,10 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* reduce-scatter of its gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
-    GS_SPAN_GROUP_CALL,     /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
+    GS_SPAN_GROUP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
                                all; index: gs_tensor_act */
-    GS_SPAN_FETCH,          /* of --offload; index: gs_memory_kind */
-    GS_SPAN_PUT_AWAY,       /* the same */
+    GS_SPAN_FETCH,      /* of --offload; index: gs_memory_kind */
+    GS_SPAN_PUT_AWAY,   /* the same */
     GS_SPANS
 } gs_span_kind;
 
