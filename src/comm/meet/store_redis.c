@@ -8,7 +8,7 @@
  * the hash after two time-outs, 3 s after a rank has put why it fails, or when the last rank has left; that of launches
  * two time-outs after their last beat.
  *
- * Source: Redis commands HSETNX, HSET, HGET, HGETALL, HEXISTS, HDEL, DEL, TTL, EXPIRE (redis.io/commands).
+ * Source: Redis commands HSETNX, HSET, HGET, HGETALL, HEXISTS, HDEL, DEL, TTL, EXPIRE, EVAL (redis.io/commands).
  */
 #include "comm/meet/secret.h"
 #include "comm/meet/store.h"
@@ -176,24 +176,22 @@ static void redis_leave(gs_store *s, const char *key) {
     if (reply) freeReplyObject(reply);
 }
 
+/* At once, so that what others have removed meanwhile does not come back. */
 static gs_status redis_beat(gs_store *s, const char *key, const char *value) {
+    static const char script[] =
+        "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end "
+        "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) redis.call('EXPIRE', KEYS[1], ARGV[3]) return 1";
     redis_store *r = (redis_store *)s;
     char field[HEX + 1 + GS_STORE_VALUE], seconds[16];
-    redisReply *there = ask(r, REDIS_REPLY_INTEGER, 3, (const char *[]){"HEXISTS", r->hash, key});
-    if (!there) return lost(r);
-    const bool forgotten = there->integer == 0;
-    freeReplyObject(there);
-    if (forgotten) return gs_fail(GS_E_PEER, "%s has forgotten the run '%s'", r->where, r->name);
     sign(r, key, value, field);
     snprintf(field + HEX, sizeof field - HEX, " %.*s", GS_STORE_VALUE - 1, value);
     snprintf(seconds, sizeof seconds, "%d", r->seconds);
-    redisReply *set = ask(r, REDIS_REPLY_INTEGER, 4, (const char *[]){"HSET", r->hash, key, field});
-    redisReply *stays =
-        set ? ask(r, REDIS_REPLY_INTEGER, 3, (const char *[]){"EXPIRE", r->hash, seconds}) : NULL;
-    const bool right = stays != NULL;
-    if (set) freeReplyObject(set);
-    if (stays) freeReplyObject(stays);
-    return right ? GS_OK : lost(r);
+    redisReply *set =
+        ask(r, REDIS_REPLY_INTEGER, 7, (const char *[]){"EVAL", script, "1", r->hash, key, field, seconds});
+    if (!set) return lost(r);
+    const bool there = set->integer == 1;
+    freeReplyObject(set);
+    return there ? GS_OK : gs_fail(GS_E_PEER, "%s has forgotten the run '%s'", r->where, r->name);
 }
 
 static void redis_clear(gs_store *s, int attempt) {
