@@ -14,7 +14,7 @@
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
                     zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libhiredis-dev \
                     libjs-chart.js libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
-PACKAGES_test     = libcmocka-dev
+PACKAGES_test     = libcmocka-dev procps
 PACKAGES_oclgrind = oclgrind
 PACKAGES_lint     = clang-format clang-tidy cppcheck jq yamllint
 PACKAGES_demo     = dataset-fashion-mnist

@@ -25,15 +25,11 @@
  * The products are those of matmul.h, whose sums have a fixed order. A task is a head of a sample, whole, so no two
  * threads add to the same place, and the bits are the same for any number of threads.
  */
+#include "cpu/attention_tile.h"
 #include "cpu/exp.h"
-#include "cpu/matmul.h"
-#include "cpu/round16.h"
 #include "cpu/rounded.h"
 
 #include <math.h>
-#include <string.h>
-
-enum { TILE = 64, SIDE = 16 };
 
 typedef int32_t ints __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -47,23 +43,6 @@ typedef struct attention_work {
     size_t tasks;
     int parts;
 } attention_work;
-
-/* One head of one sample, and the memory of the part that computes it. */
-typedef struct head {
-    int d, length;
-    bool causal;
-    gs_precision precision;
-    float scale;             /* 1 / sqrt(d) */
-    size_t in_row, out_row;  /* floats from a token to the next, in x and in y */
-    const float *q, *k, *v;  /* of its first token */
-    float *y, *lse;          /* and so these */
-    const float *dy;         /* backward */
-    float *dq, *dk, *dv;     /* backward */
-    float *score, *gradient; /* tiles: (key, query) */
-    float *qt, *dyt;         /* TILE queries and their dy, transposed: (d, query); the queries are scaled */
-    float *strip;            /* for matmul */
-    const struct head *next; /* which this part will compute after this one, or NULL */
-} head;
 
 static size_t scratch_of(const gs_attention_sizes *s) {
     const size_t d = (size_t)(s->width / s->heads);
@@ -99,135 +78,6 @@ static head head_of(const attention_work *t, size_t task, int part) {
     h.dk = h.dq + s->width;
     h.dv = h.dk + s->width;
     return h;
-}
-
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
-/* A head's rows are short, and a token's others lie between them: the core does not foresee where the next one is. So
- * while the queries from i on meet their first tile of keys, the same tokens of the next head are fetched, in PIECES.
- * On an EPYC, 12 sequences of 64 tokens that lay in no cache took 600 us backward, and 835 us without this. */
-enum { PIECES = 5 };
-
-static void fetch_row(const float *row, int count) {
-    for (int k = 0; k < count; k += GS_LINE) __builtin_prefetch(row + k, 0, 2);
-}
-
-static void fetch_next(const head *h, int i, int j, int piece) {
-    const head *n = h->next;
-    const int end = n && j == 0 ? least(n->length, i + TILE * (piece + 1) / PIECES) : 0;
-    for (int a = i + TILE * piece / PIECES; a < end; a++) {
-        const size_t in = (size_t)a * n->in_row, out = (size_t)a * n->out_row;
-        fetch_row(n->q + in, n->d);
-        fetch_row(n->k + in, n->d);
-        fetch_row(n->v + in, n->d);
-        if (!n->dy) continue;
-        fetch_row(n->dy + out, n->d);
-        fetch_row(n->y + out, n->d);
-    }
-}
-
-/* ---- products ----
- *
- * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what lies wholly behind the
- * diagonal is left out: there a query would see keys after it. The sums are the same, since these weigh 0.
- */
-
-/* tile (key, query) = rows of `keys` times what is transposed */
-static void tile_of(const head *h, float *tile, const float *keys, size_t row, int count, const float *t,
-                    int lanes, bool diagonal) {
-    const int band = diagonal ? SIDE : count;
-    for (int j = 0; j < count; j += band) {
-        const int first = diagonal ? j : 0;
-        GS_ISA(matmul)
-        (&(gs_matmul){.rows = least(band, count - j),
-                      .depth = h->d,
-                      .columns = lanes - first,
-                      .a = keys + (size_t)j * row,
-                      .a_block = GS_TILE_ROWS * row,
-                      .a_row = row,
-                      .a_column = 1,
-                      .b = t + first,
-                      .b_row = TILE,
-                      .c = tile + j * TILE + first,
-                      .c_row = TILE,
-                      .strip = h->strip});
-    }
-}
-
-/* to[query] (+)= sum over the keys of tile[key][query] from[key] */
-static void to_queries(const head *h, float *to, size_t to_row, int queries, const float *tile, int keys,
-                       const float *from, bool add, bool diagonal) {
-    const int band = diagonal ? SIDE : queries;
-    for (int i = 0; i < queries; i += band) GS_ISA(matmul)
-    (&(gs_matmul){.rows = least(band, queries - i),
-                  .depth = diagonal ? least(keys, i + band) : keys,
-                  .columns = h->d,
-                  .a = tile + i,
-                  .a_block = GS_TILE_ROWS,
-                  .a_row = 1,
-                  .a_column = TILE,
-                  .b = from,
-                  .b_row = h->in_row,
-                  .c = to + (size_t)i * to_row,
-                  .c_row = to_row,
-                  .add = add,
-                  .strip = h->strip});
-}
-
-/* to[key] (+)= sum over the queries of tile[key][query] from[query] */
-static void to_keys(const head *h, float *to, int keys, const float *tile, int queries, const float *from,
-                    size_t from_row, bool add, bool diagonal) {
-    const int band = diagonal ? SIDE : keys;
-    for (int j = 0; j < keys; j += band) {
-        const int first = diagonal ? j : 0;
-        GS_ISA(matmul)
-        (&(gs_matmul){.rows = least(band, keys - j),
-                      .depth = queries - first,
-                      .columns = h->d,
-                      .a = tile + j * TILE + first,
-                      .a_block = GS_TILE_ROWS * TILE,
-                      .a_row = TILE,
-                      .a_column = 1,
-                      .b = from + (size_t)first * from_row,
-                      .b_row = from_row,
-                      .c = to + (size_t)j * h->in_row,
-                      .c_row = h->in_row,
-                      .add = add,
-                      .strip = h->strip});
-    }
-}
-
-/* to (d, query) = factor from (query, d); zeros for queries that there are not */
-static void turn(const head *h, float *to, const float *from, size_t row, int count, float factor) {
-    if (count < TILE) memset(to, 0, (size_t)(h->d * TILE) * sizeof *to);
-    GS_ISA(transpose)(to, TILE, from, row, count, h->d);
-    for (int i = 0; i < h->d * TILE; i++) to[i] *= factor;
-}
-
-static int whole(int count) {
-    return (count + SIDE - 1) / SIDE * SIDE;
-}
-
-/* The first of the queries whose scores with key j were computed. */
-static int first_lane(int j, bool diagonal) {
-    return diagonal ? j / SIDE * SIDE : 0;
-}
-
-/* The tile on the diagonal: a query does not see the keys after it. */
-static void hide_later(float *score, int count) {
-    for (int j = 1; j < count; j++)
-        for (int i = first_lane(j, true); i < j; i++) score[j * TILE + i] = -INFINITY;
-}
-
-/* What products are made of next. */
-static void round_tile(const head *h, float *tile, int keys, int lanes, bool diagonal) {
-    for (int j = 0; j < keys && h->precision != GS_PRECISION_F32; j++) {
-        const int first = first_lane(j, diagonal);
-        float *row = tile + j * TILE + first;
-        gs_round16(h->precision, row, row, (size_t)(lanes - first));
-    }
 }
 
 /* ---- forward ---- */

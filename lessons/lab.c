@@ -102,6 +102,10 @@ static int grade_task(const char *number) {
     if (*blank) snprintf(message, sizeof message, "not written yet: task %s", blank);
     passed = passed && !leaks && !*blank;
     printf("%s: %s%s%s\n", number, passed ? "passed" : "failed", *message ? ": " : "", message);
+    if (passed)
+        printf(
+            "Not looked at here: elements just before and behind the arrays that you get, where the grader "
+            "has none;\nwhich functions you call; time and memory. The points are the grader's.\n");
     return passed ? 0 : 1;
 }
 

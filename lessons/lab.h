@@ -82,6 +82,11 @@ gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), 
  * no more calls than those that succeed, and `body` is right. */
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *context), void *context);
 
+/* For checks in which other calls fail. What they return: the first that fails, and those after it. And then, of the
+ * function that made them: its status must be the failure of the first; `call` says which, "call number 3 fails". */
+gs_status lab_broken(bool first);
+gs_status lab_passed_on(gs_status, const char *call);
+
 /* Wait for all ranks of lab_run_ranks. When it fails another rank has failed, and that one's message is told. */
 gs_status lab_meet(gs_comm *);
 

@@ -118,6 +118,19 @@ gs_status lab_run_ranks(int count, gs_status (*body)(gs_comm *, void *), void *c
 
 static const char LOST[] = "a rank was lost", LOST_BEFORE[] = "a rank had been lost before";
 
+gs_status lab_broken(bool first) {
+    return gs_fail(GS_E_PEER, "%s", first ? LOST : LOST_BEFORE);
+}
+
+gs_status lab_passed_on(gs_status status, const char *call) {
+    if (status != GS_OK && strstr(gs_message(), LOST)) return GS_OK;
+    lab_hint("look at what each call returns, and return it if it is no GS_OK (GS_TRY does).");
+    return gs_fail(GS_E_SHAPE, "%s: expected its failure, got %s", call,
+                   status == GS_OK                     ? "GS_OK"
+                   : strstr(gs_message(), LOST_BEFORE) ? "that of a later call"
+                                                       : "other results");
+}
+
 static struct {
     const gs_transport *ops;
     int works;
@@ -125,7 +138,7 @@ static struct {
 
 static gs_status works(const gs_comm *c) {
     const int left = unbroken[c->rank].works--;
-    return left > 0 ? GS_OK : gs_fail(GS_E_PEER, "%s", left == 0 ? LOST : LOST_BEFORE);
+    return left > 0 ? GS_OK : lab_broken(left == 0);
 }
 
 static gs_status broken_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -162,19 +175,13 @@ static gs_status run_broken(gs_comm *c, void *context) {
     const bool met =
         unbroken[c->rank].works < 0; /* else it makes no more calls, or others have met it before */
     if (!met) return status == GS_E_PEER || status == GS_E_INTERRUPTED ? GS_OK : status;
-    if (status != GS_OK && strstr(gs_message(), LOST)) {
-        tell_others(self->meeting); /* they need not wait */
-        gs_comm_abort(c, LOST_BEFORE);
-        return GS_OK;
-    }
-    lab_hint("look at what each call returns, and return it if it is no GS_OK (GS_TRY does).");
-    return gs_fail(GS_E_SHAPE,
-                   "call number %d to the other ranks fails, because one was lost: expected its failure, got "
-                   "%s",
-                   run->works + 1,
-                   status == GS_OK                     ? "GS_OK"
-                   : strstr(gs_message(), LOST_BEFORE) ? "that of a later call"
-                                                       : "other results");
+    char call[100];
+    snprintf(call, sizeof call, "call number %d to the other ranks fails, because one was lost",
+             run->works + 1);
+    GS_TRY(lab_passed_on(status, call));
+    tell_others(self->meeting); /* they need not wait */
+    gs_comm_abort(c, LOST_BEFORE);
+    return GS_OK;
 }
 
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *), void *context) {

@@ -77,6 +77,21 @@ static void a_lost_machine_does_not_end_an_elastic_run(void **state) {
     free(output);
 }
 
+/* SIGHUP is ignored, as by nohup. SIGUSR1 makes a checkpoint, after a step that is not the last. */
+static void signals_of_a_job(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(run(&output, "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
+                                  "--slow 0:90 --checkpoint "
+                                  "points --checkpoint-every 1000 >out 2>&1 & "
+                                  "for i in $(seq 400); do grep -q ^step out && break; sleep 0.05; done; "
+                                  "kill -HUP $!; kill -USR1 $!; "
+                                  "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
+                     0);
+    has(output, "\n2\n");
+    free(output);
+}
+
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
 static void a_launch_ends_with_its_starter(void **state) {
     (void)state;
@@ -115,6 +130,9 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "by itself", "launch --hosts a,b -n 1 --nodes 2 -- train");
     gs_test_program_prints(2, "has 3 numbers for 2 nodes",
                            "launch --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 1,2,3 -- train");
+    gs_test_program_prints(
+        2, "how many processes each node has: leave out -n",
+        "launch -n 4 --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 2,2 -- train");
     gs_test_program_prints(2, "is not a list of numbers", "launch --ranks 0 -- train");
     gs_test_program_prints(2, "there is no secret in standard input",
                            "launch --meet tcp -n 1 --secret-file - -- train </dev/null");
@@ -123,6 +141,6 @@ static void wrong_usage(void **state) {
 
 GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
          cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
-         cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run),
+         cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run), cmocka_unit_test(signals_of_a_job),
          cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named),
          cmocka_unit_test(wrong_usage))

@@ -140,22 +140,45 @@ static void too_little_memory_for_the_library(void **state) {
 
 /* ---- processes and threads ---- */
 
-/* Not even one of OpenBLAS's own threads. Root has no such limit, and becomes somebody else. */
+/* Root has no such limit, and becomes somebody else; NULL: it cannot. */
+static const char *somebody(void) {
+    const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
+    char *output;
+    int status = gs_test_shell(&output, "prlimit --version && %s %s/gradsum --version", as, GS_BUILD_DIR);
+    free(output);
+    return status == 0 ? as : NULL;
+}
+
+/* Not even one of OpenBLAS's own threads. */
 static void no_room_for_threads(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("with a sanitizer src/cli/options/early.c does nothing");
 #endif
-    const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
+    const char *as = somebody();
     char *output;
-    int status = gs_test_shell(&output, "prlimit --version && %s %s/gradsum --version", as, GS_BUILD_DIR);
-    free(output);
-    if (status != 0) skip_because("there is no prlimit, or root cannot run the program as another user");
+    int status;
+    if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
     status = gs_test_shell(&output,
                            "unset OPENBLAS_NUM_THREADS; exec %s prlimit --nproc=1 %s/gradsum model softmax",
                            as, GS_BUILD_DIR);
     check(output, status, 0, "linear 10");
     if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u)");
+    free(output);
+}
+
+/* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
+static void no_room_for_processes(void **state) {
+    (void)state;
+    const char *as = somebody();
+    char *output;
+    if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
+    int status = gs_test_shell(&output,
+                               "exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic 1:64 -- train "
+                               "--model softmax 2>&1",
+                               as, GS_BUILD_DIR);
+    check(output, status, 1, "gradsum launch: cannot start process ");
+    if (strstr(output, "the others do not go on")) fail_msg("%s", output);
     free(output);
 }
 
@@ -201,4 +224,5 @@ GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
          cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
          cmocka_unit_test(too_little_memory_for_launched),
          cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
-         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))
+         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(opencl_without_a_path_to_the_linker),
+         cmocka_unit_test(opencl_without_a_linker))

@@ -10,14 +10,20 @@
 #define FAULT(what) "unset GRADSUM_CHECK; export GRADSUM_FAULT='" what "'; "
 #define TWO(rest) "launch 1 --nodes 2 $M -n 2 " rest " & launch 0 --nodes 2 $M -n 2 " rest
 /* A launch that can be killed with all that is its own, and its output. */
-#define KILLABLE(rank, rest)                                                                                 \
-    "export P G M; sh -c 'echo $$ >$HOME/killed$P; exec $G launch --node-rank " #rank                        \
-    " --nodes 2 $M -n 2 " rest "' >$HOME/killable$P 2>&1 & "
+#define KILLABLE_OF(nodes, rank, rest)                                                                       \
+    "export P G M; sh -c 'echo $$ >$HOME/killed$P; exec $G launch --node-rank " #rank " --nodes " #nodes     \
+    " $M -n 2 " rest "' >$HOME/killable$P 2>&1 & "
+#define KILLABLE(rank, rest) KILLABLE_OF(2, rank, rest)
 #define KILLS(number) "kill -" #number " $(cat $HOME/killed$P); "
 /* Until rank 0 trains. */
 #define TRAINS(name)                                                                                         \
     "for i in $(seq 400); do grep -q '^\\(n0: \\)*step ' $HOME/" name                                        \
     "$P && break; sleep 0.05; done; sleep 0.2; "
+/* Until so many launches have a connection to the store of node rank 0. */
+#define REACHED(count)                                                                                       \
+    "for i in $(seq 400); do [ $(grep -ci \": 0100007F:$(printf %04X $P) 0100007F:.... 01 \" "               \
+    "/proc/net/tcp) "                                                                                        \
+    "-lt " #count " ] || break; sleep 0.05; done; sleep 0.2; "
 #define FIRST(rest) "launch 0 --nodes 2 $M -n 2 " rest " >$HOME/out$P 2>&1 & "
 #define LAST "wait; cat $HOME/out$P $HOME/killable$P"
 
@@ -26,8 +32,8 @@ typedef struct run {
 } run;
 
 static void assert_runs(int count, const run *runs, const char *hash) {
-    const char *script[8];
-    char *output[8], its[65];
+    const char *script[10];
+    char *output[10], its[65];
     for (int i = 0; i < count; i++) script[i] = runs[i].script;
     gs_test_nodes(count, script, output);
     for (int i = 0; i < count; i++) {
@@ -113,6 +119,11 @@ static void where_they_cannot_all_say_why(void **state) {
         {FIRST("--elastic 2:4 -- " SLOW) KILLABLE(1, "--elastic 2:4 -- " SLOW) TRAINS("out") KILLS(TERM) LAST,
          {"n0: gradsum launch: node rank 1 was stopped by signal 15 (Terminated)",
           "gradsum launch: stopped by signal 15 (Terminated)", "n0: exit 1"}},
+        /* Before the last node has come. */
+        {"launch 1 --nodes 3 $M -n 2 --elastic 2 -- " SMALL " & " KILLABLE_OF(3, 0, "--elastic 2 -- " SMALL)
+             REACHED(2) KILLS(TERM) "wait; cat $HOME/killable$P",
+         {"n1: gradsum launch: node rank 0 was stopped by signal 15 (Terminated)",
+          "gradsum launch: stopped by signal 15 (Terminated)", "n1: exit 1"}},
     };
     assert_runs(sizeof runs / sizeof *runs, runs, NULL);
 }

@@ -237,9 +237,29 @@ static void a_second_run_says_the_same(void **state) {
     cJSON *o = cJSON_Parse(first);
     assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "curve")), 5);
     assert_near(gs_test_field(o, "workers")->valuedouble, 16, 0, 0);
+    assert_near(gs_test_field(o, "flops")->valuedouble, 1e12, 0, 0);
+    assert_true(cJSON_IsFalse(gs_test_field(o, "tcp")) && cJSON_IsNull(gs_test_field(o, "add")));
     cJSON_Delete(o);
     free(first);
     free(second);
+}
+
+/* Two clusters that are not the same look different. */
+static void hardware_is_told(void **state) {
+    (void)state;
+    char *text;
+    assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s"), 0);
+    assert_non_null(strstr(text, "lines as TCP has them\n"));
+    assert_non_null(strstr(text, "2 cores for all workers\n"));
+    assert_non_null(strstr(text, "a worker makes 1000 GFLOP/s\n"));
+    free(text);
+    assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s --json"), 0);
+    cJSON *o = cJSON_Parse(text);
+    assert_true(cJSON_IsTrue(gs_test_field(o, "tcp")) && cJSON_IsTrue(gs_test_field(o, "cores_for_all")));
+    assert_near(gs_test_field(o, "cores")->valuedouble, 2, 0, 0);
+    assert_near(gs_test_field(o, "add")->valuedouble, 1e10, 0, 1e-12);
+    cJSON_Delete(o);
+    free(text);
 }
 
 static void lines_have_80_columns(void **state) {
@@ -296,5 +316,5 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(lines_of_tcp_are_in_the_order_of_time),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
-         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(lines_have_80_columns),
-         cmocka_unit_test(bad_use_is_told))
+         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(hardware_is_told),
+         cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))

@@ -1,190 +1,17 @@
-/* The store where ranks meet: what it holds, who is believed, and where its secret comes from. */
+/* The store where ranks meet: what it holds, and who is believed. */
 #include "tests/test.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "comm/meet/engines.h"
 #include "comm/meet/frames.h"
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
 #include "core/clock.h"
-
-/* ---- addresses ---- */
-
-static void places_to_meet_are_read(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *host, *name;
-        gs_meet_kind kind;
-        int port;
-    } right[] = {
-        {"tcp://node7:29400", "node7", "run", GS_MEET_TCP, 29400},
-        {"tcp://[fd00::1]:1", "fd00::1", "run", GS_MEET_TCP, 1},
-        {"tcp", "127.0.0.1", "run", GS_MEET_TCP, 0},
-        {"redis://10.0.0.7:6379", "10.0.0.7", "run", GS_MEET_REDIS, 6379},
-        {"redis://r:6379/ann-3", "r", "ann-3", GS_MEET_REDIS, 6379},
-    };
-    static const char *const wrong[] = {
-        "tcp://",
-        "tcp://node7",
-        "tcp://:29400",
-        "tcp://node7:",
-        "tcp://node7:65536",
-        "tcp://n:1x",
-        "tcp://n:-1",
-        "tcp://[::1",
-        "tcp://[::1]",
-        "redis://r:0",
-        "http://node7:80",
-        "/some/folder",
-        "redis://r:1/a b",
-        "tcp://n:1/abc",
-        "file:",
-        "tcp://node7:29400 ",
-        "",
-        "tcp:n:1",
-    };
-    gs_meet_place p;
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        assert_ok(gs_meet_place_read(right[i].text, &p));
-        assert_int_equal(p.kind, right[i].kind);
-        assert_string_equal(p.host, right[i].host);
-        assert_string_equal(p.name, right[i].name);
-        assert_int_equal(p.port, right[i].port);
-    }
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(GS_E_USAGE, "it must be tcp://HOST:PORT, redis://HOST:PORT/NAME or file:DIR",
-                     gs_meet_place_read(wrong[i], &p));
-    assert_ok(gs_meet_place_read("file:/a/b", &p));
-    assert_string_equal(p.folder, "/a/b");
-    assert_true(gs_meet_is_folder("/a/b") && gs_meet_is_folder("file:a") && !gs_meet_is_folder("tcp://a:1"));
-}
-
-static void interfaces_have_addresses(void **state) {
-    (void)state;
-    char address[64], text[40];
-    assert_ok(gs_route_address("lo", address, sizeof address));
-    assert_string_equal(address, "127.0.0.1");
-    assert_ok(gs_route_address("127.0.0.1", address, sizeof address));
-    assert_string_equal(gs_route_interface("127.0.0.1", text, sizeof text), " (lo)");
-    assert_string_equal(gs_route_interface("192.0.2.77", text, sizeof text), "");
-    assert_fails(GS_E_USAGE, "no network interface or address 'eth77' that is up; it has: lo 127.0.0.1",
-                 gs_route_address("eth77", address, sizeof address));
-}
-
-/* ---- the secret ---- */
-
-static void write_secret(const char *path, const char *text, mode_t mode) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-    assert_int_equal(chmod(path, mode), 0);
-}
-
-static void the_secret_is_private(void **state) {
-    (void)state;
-    unsigned char one[GS_SECRET], two[GS_SECRET];
-    char path[500];
-    snprintf(path, sizeof path, "%s/secret", gs_test_folder());
-    setenv("GRADSUM_SECRET_FILE", path, 1);
-    assert_fails(GS_E_FILE, "No such file", gs_run_key("", one));
-    write_secret(path, "0123456789abcdef\n", 0644);
-    assert_fails(GS_E_FILE, "is open to others (mode 644): chmod 600 it", gs_run_key("", one));
-    chmod(path, 0600);
-    assert_ok(gs_run_key("", one));
-    setenv("GRADSUM_SECRET", "0123456789abcdef",
-           1); /* a line's end does not count, and the variable comes first */
-    unlink(path);
-    assert_ok(gs_run_key("", two));
-    assert_memory_equal(one, two, GS_SECRET);
-    assert_ok(gs_run_key("job 7", two)); /* a run with a name has a key of its own */
-    assert_memory_not_equal(one, two, GS_SECRET);
-    setenv("GRADSUM_SECRET", "0123456789abcde", 1);
-    assert_fails(GS_E_USAGE, "the run's secret (GRADSUM_SECRET) has 15 bytes; it must have 16 or more",
-                 gs_run_key("", one));
-    unsetenv("GRADSUM_SECRET");
-    assert_int_equal(mkdir(path, 0700), 0);
-    assert_fails(GS_E_FILE, "is not a regular file", gs_run_key("", one));
-    rmdir(path);
-    unsetenv("GRADSUM_SECRET_FILE");
-}
-
-/* Without any, it is made: once, and readable by nobody else. */
-static void a_missing_secret_is_made(void **state) {
-    (void)state;
-    unsigned char one[GS_SECRET], two[GS_SECRET];
-    char path[500];
-    const char *before = getenv("XDG_CONFIG_HOME");
-    struct stat s;
-    setenv("XDG_CONFIG_HOME", gs_test_folder(), 1);
-    assert_ok(gs_run_key("", one));
-    assert_ok(gs_run_key("", two));
-    snprintf(path, sizeof path, "%s/gradsum/secret", getenv("XDG_CONFIG_HOME"));
-    assert_int_equal(stat(path, &s), 0);
-    assert_int_equal(s.st_mode & 0777, 0600);
-    assert_memory_equal(one, two, GS_SECRET);
-    unlink(path);
-    assert_ok(gs_run_key("", two));
-    assert_memory_not_equal(one, two, GS_SECRET);
-    if (before)
-        setenv("XDG_CONFIG_HOME", before, 1);
-    else
-        unsetenv("XDG_CONFIG_HOME");
-}
-
-/* ---- frames ---- */
-
-static void frames_that_are_changed_or_repeated_are_noticed(void **state) {
-    (void)state;
-    unsigned char key[GS_SECRET] = {7}, one[GS_FRAME_MOST], two[GS_FRAME_MOST];
-    gs_hello caller, listener;
-    gs_frames a, b, again;
-    gs_frame_kind kind;
-    const char *body, *name, *value;
-    size_t bytes;
-    assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &caller));
-    assert_ok(gs_hello_make(GS_STORE_NUMBER, 1, GS_STORE_LINE, &listener));
-    gs_frames_begin(&a, key, &caller, &listener, 1);
-    gs_frames_begin(&b, key, &caller, &listener, 0);
-    const size_t first = gs_frame_write(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
-    const size_t second = gs_frame_write(&a, GS_FRAME_BYE, NULL, 0, two);
-    again = b;
-    for (size_t have = 0; have < first; have++) { /* cut anywhere: not yet complete */
-        b = again;
-        assert_int_equal(gs_frame_read(&b, one, have, &kind, &body, &bytes), 0);
-    }
-    b = again;
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), first);
-    assert_int_equal(kind, GS_FRAME_PUT);
-    assert_true(gs_frame_pair(body, bytes, &name, &value));
-    assert_string_equal(name, "rank-1");
-    assert_string_equal(value, "value");
-    gs_frames after = b;
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1); /* repeated */
-    b = again;
-    assert_int_equal(gs_frame_read(&b, two, second, &kind, &body, &bytes),
-                     -1); /* the one before is missing */
-    assert_int_equal(gs_frame_read(&after, two, second, &kind, &body, &bytes), second);
-    for (size_t i = 0; i < first; i++) { /* a bit of any byte */
-        b = again;
-        one[i] ^= 1;
-        assert_true(gs_frame_read(&b, one, first, &kind, &body, &bytes) <= 0);
-        one[i] ^= 1;
-    }
-    gs_frames_begin(&b, key, &listener, &caller, 0); /* of another connection */
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1);
-    assert_false(gs_frame_pair("key", 4, &name, &value));
-    assert_false(gs_frame_pair("\0value", 7, &name, &value));
-    assert_false(gs_frame_pair("", 0, &name, &value));
-}
 
 /* ---- members ---- */
 
@@ -256,6 +83,71 @@ static void a_store_tells_all_what_each_has_put(void **state) {
     gs_store_server_free(server);
 }
 
+static gs_status count(void *context, const char *key, const char *value) {
+    (void)key, (void)value;
+    (*(int *)context)++;
+    return GS_OK;
+}
+
+/* One who looks now and then must not fall behind those who put. */
+static void a_look_hears_all_that_has_come(void **state) {
+    (void)state;
+    enum { MANY = 200 };
+    const unsigned char key[GS_SECRET] = {3};
+    gs_store_server *server = new_server(key);
+    gs_store *s[2];
+    char name[GS_STORE_KEY];
+    int heard_of = 0, looks = 0;
+    for (int i = 0; i < 2; i++) assert_ok(join(server, i, key, 10, &s[i]));
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "entry-%d", i);
+        put(s[0], name, "", NULL);
+    }
+    for (; heard_of < MANY && looks < 2 * MANY; looks++)
+        assert_ok(s[1]->ops->look(s[1], 1, count, &heard_of));
+    assert_int_equal(heard_of, MANY);
+    if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
+    for (int i = 0; i < 2; i++) s[i]->ops->free(s[i]);
+    gs_store_server_free(server);
+}
+
+/* The option of the connections that the store has accepted; how many there are. */
+static int accepted(int port, int level, int option, int *value) {
+    int found = 0;
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_in here, there;
+        socklen_t h = sizeof here, t = sizeof there, length = sizeof *value;
+        if (getsockname(fd, (struct sockaddr *)&here, &h) != 0 || ntohs(here.sin_port) != port) continue;
+        if (getpeername(fd, (struct sockaddr *)&there, &t) != 0) continue;
+        assert_int_equal(getsockopt(fd, level, option, value, &length), 0);
+        found++;
+    }
+    return found;
+}
+
+/* A machine that loses power says nothing: the system has to ask it. */
+static void a_silent_machine_is_noticed(void **state) {
+    (void)state;
+    const unsigned char key[GS_SECRET] = {2};
+    gs_meet_place p;
+    gs_store_server *server;
+    gs_store *s;
+    int value = 0;
+    assert_ok(gs_meet_place_read("tcp", &p));
+    assert_ok(gs_store_server_create(&p, 1, key, &server));
+    gs_store_server_watch(server, 7);
+    assert_ok(gs_store_server_start(server));
+    assert_ok(join(server, 1, key, 10, &s));
+    assert_int_equal(accepted(gs_store_server_port(server), SOL_SOCKET, SO_KEEPALIVE, &value), 1);
+    assert_int_equal(value, 1);
+    accepted(gs_store_server_port(server), IPPROTO_TCP, TCP_KEEPIDLE, &value);
+    assert_int_equal(value, 1);
+    accepted(gs_store_server_port(server), IPPROTO_TCP, TCP_USER_TIMEOUT, &value);
+    assert_int_equal(value, 7000);
+    s->ops->free(s);
+    gs_store_server_free(server);
+}
+
 /* ---- strangers ---- */
 
 static int call(int port) {
@@ -306,6 +198,41 @@ static void strangers_hold_up_nobody(void **state) {
     assert_ok(s->ops->look(s, 0.05, hear, &h));
     assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was believed */
     s->ops->free(s);
+    gs_store_server_free(server);
+}
+
+static double cpu_seconds(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* A caller for whom no descriptor is left waits, and the store does not ask for one all the time. */
+static void without_descriptors_the_store_rests(void **state) {
+    (void)state;
+    const unsigned char key[GS_SECRET] = {7};
+    gs_store_server *server = new_server(key);
+    gs_store *s;
+    struct rlimit before, few;
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)gs_store_server_port(server))};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)caller + 1; /* all below it are taken */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const int wrong = connect(caller, (const struct sockaddr *)&at, sizeof at);
+    const double begin = cpu_seconds();
+    gs_nap(0.5);
+    const double used = cpu_seconds() - begin;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(wrong, 0);
+    if (used > 0.05) fail_msg("%g s of a core in 0.5 s", used);
+    assert_ok(join(server, 1, key, 10, &s));
+    s->ops->free(s);
+    close(caller);
     gs_store_server_free(server);
 }
 
@@ -403,8 +330,7 @@ static void a_port_in_use_is_named(void **state) {
     gs_store_server_free(server);
 }
 
-GS_TESTS(store, cmocka_unit_test(places_to_meet_are_read), cmocka_unit_test(interfaces_have_addresses),
-         cmocka_unit_test(the_secret_is_private), cmocka_unit_test(a_missing_secret_is_made),
-         cmocka_unit_test(frames_that_are_changed_or_repeated_are_noticed),
-         cmocka_unit_test(a_store_tells_all_what_each_has_put), cmocka_unit_test(strangers_hold_up_nobody),
+GS_TESTS(store, cmocka_unit_test(a_store_tells_all_what_each_has_put),
+         cmocka_unit_test(a_look_hears_all_that_has_come), cmocka_unit_test(a_silent_machine_is_noticed),
+         cmocka_unit_test(strangers_hold_up_nobody), cmocka_unit_test(without_descriptors_the_store_rests),
          cmocka_unit_test(what_was_overheard_is_useless), cmocka_unit_test(a_port_in_use_is_named))

@@ -365,40 +365,6 @@ static size_t columns_of(const char *line) {
     return columns;
 }
 
-/* Values as text: ranks are compared by it, and logs hold it. */
-static void values_as_text(void **state) {
-    (void)state;
-    char text[64];
-    const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
-    const double third = 1.0 / 3;
-    const gs_slow slow = {1, 2.5}, nobody = {3, 0};
-    for (int i = 0; i < 3; i++) {
-        assert_string_equal(gs_option_names_of(GS_OPTION_WIRE)->name[i], gs_wire_name((gs_wire)i));
-        assert_string_equal(gs_option_names_of(GS_OPTION_RULE)->name[i], gs_lr_rule_name((gs_lr_rule)i));
-    }
-    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &tenth, text, sizeof text), "0.1");
-    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &next, text, sizeof text), "0.10000001");
-    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &minus, text, sizeof text), "0");
-    assert_true(strtod(gs_option_text(GS_OPTION_DOUBLE, &third, text, sizeof text), NULL) == third);
-    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &slow, text, sizeof text), "1:2.5");
-    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
-}
-
-/* A default may be smaller than what can be typed, which means off, but not larger. */
-static void defaults_are_allowed_or_off(void **state) {
-    (void)state;
-    const gs_settings s = gs_settings_default();
-    for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        assert_ptr_equal(gs_run_option_named(o->name), o); /* no name twice */
-        assert_true(gs_run_option_is_default(o, &s));
-        if (!gs_option_is_number(o->kind)) continue;
-        double value = gs_option_number(o->kind, (const char *)&s + o->at);
-        bool allowed = value >= o->min && value <= o->max;
-        if (!allowed && value > o->min) fail_msg("--%s: the default is %g", o->name, value);
-        assert_true(o->min < o->max);
-    }
-}
-
 /* On a terminal the bar of a sweep says which batch is trained, and how many remain; it is never wider than that. */
 static void the_bar_of_a_sweep(void **state) {
     (void)state;
@@ -416,8 +382,7 @@ static void the_bar_of_a_sweep(void **state) {
     free(output);
 }
 
-GS_TESTS(usage, cmocka_unit_test(values_as_text), cmocka_unit_test(defaults_are_allowed_or_off),
-         cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_shows_defaults),
+GS_TESTS(usage, cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_shows_defaults),
          cmocka_unit_test(help_shows_a_default_once), cmocka_unit_test(help_of_a_command),
          cmocka_unit_test(names_that_are_nearly_right), cmocka_unit_test(values_that_are_nearly_right),
          cmocka_unit_test(words_too_many), cmocka_unit_test(mean_and_std),

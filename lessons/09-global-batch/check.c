@@ -156,11 +156,14 @@ static gs_status check_line(const double *steps, int seeds, lab_line wanted) {
         got.most, got.median, wanted.reached, wanted.least, wanted.most, wanted.median);
 }
 
-/* Steps that grow by 1 to 9, then as many seeds that never got there: what is wanted is known before they are mixed. */
+/* Steps that grow by 0 to 8, then as many seeds that never got there: what is wanted is known before they are mixed.
+ * First a few seeds, then as many as there may be; some need more steps than 32 bits can count. */
 static gs_status check_drawn_line(int number) {
-    double steps[LAB_SEEDS] = {0}, at = 0;
-    int seeds = 1 + (int)drawn(2, number, 0, 9), reached = (int)drawn(2, number, 1, (unsigned)seeds + 1);
-    for (int i = 0; i < reached; i++) steps[i] = at += 1 + drawn(2, number, 10 + i, 9);
+    double steps[LAB_SEEDS] = {0}, at = number % 4 == 3 ? ldexp(1, 33) : 1;
+    int seeds = 1 + (int)drawn(2, number, 0, number < DRAWN / 2 ? 9 : LAB_SEEDS),
+        reached = (int)drawn(2, number, 1, (unsigned)seeds + 1);
+    for (int i = 0; i < reached; i++) steps[i] = at += drawn(2, number, 100 + i, 9);
+    if (reached == 0) at = 0;
     int low = (seeds - 1) / 2, high = seeds / 2;
     lab_line wanted = {.batch = 32, .reached = reached, .least = steps[0], .most = at};
     wanted.median = high < reached ? (steps[low] + steps[high]) / 2 : (double)INFINITY;
@@ -210,17 +213,20 @@ static gs_status check_until(const lab_line *line, int lines, double wanted) {
                    text_of(line, lines), got, wanted);
 }
 
-/* Lines of which the first `good` scale, the next one does not, and those after it as it happens. */
+/* Lines of which the first `good` scale, the next one does not, and those after it as it happens. Each batch is 1.5 to
+ * 4 times the one before it. */
 static gs_status check_drawn_until(int number) {
     lab_line line[LINES];
     int lines = 1 + (int)drawn(3, number, 0, LINES), good = 1 + (int)drawn(3, number, 1, (unsigned)lines);
     double median = 1000 + drawn(3, number, 2, 1000), most = median * (1 + 0.1 * drawn(3, number, 3, 5));
-    line[0] = (lab_line){16, 5, 0.8 * median, most, median};
+    double batch = 16;
+    line[0] = (lab_line){batch, 5, 0.8 * median, most, median};
     for (int i = 1; i < lines; i++) {
         bool scales = i < good || (i > good && drawn(3, number, 10 + i, 2));
         bool never = !scales && drawn(3, number, 30 + i, 3) == 0;
-        double limit = most / ldexp(1, i), least = limit * (scales || never ? 0.98 : 1.02);
-        line[i] = (lab_line){16 * ldexp(1, i), never ? 2 : 5, least, 1.5 * least,
+        batch *= 1.5 + 0.5 * drawn(3, number, 50 + i, 6);
+        double limit = 16 * most / batch, least = limit * (scales || never ? 0.98 : 1.02);
+        line[i] = (lab_line){batch, 1 + (int)drawn(3, number, 70 + i, 7), least, 1.5 * least,
                              never ? (double)INFINITY : 1.3 * least};
     }
     return check_until(line, lines, line[good - 1].batch);
@@ -283,6 +289,29 @@ static gs_status check_drawn_law(int number) {
     return check_law(line, lines, least, samples, 1e-9);
 }
 
+/* Medians beside a law: the best one as a weighted line through (1 / batch, median), whose weights are 1 / median^2. */
+static gs_status check_beside_a_law(int number) {
+    lab_line line[LINES];
+    int lines = 3 + (int)drawn(6, number, 0, LINES - 2);
+    double least = 10 + drawn(6, number, 1, 50), samples = 1000 + drawn(6, number, 2, 9000), batch = 8;
+    double all = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (int i = 0; i < lines; i++) {
+        line[i] = on_law(batch, least, samples);
+        line[i].median *= 0.9 + 0.02 * drawn(6, number, 10 + i, 11);
+        batch *= 1.5 + 0.5 * drawn(6, number, 30 + i, 6);
+        double weight = 1 / (line[i].median * line[i].median);
+        all += weight;
+        x += weight / line[i].batch;
+        y += weight * line[i].median;
+    }
+    for (int i = 0; i < lines; i++) {
+        double weight = 1 / (line[i].median * line[i].median), far = 1 / line[i].batch - x / all;
+        xx += weight * far * far;
+        xy += weight * far * (line[i].median - y / all);
+    }
+    return check_law(line, lines, (y - xy / xx * x) / all, xy / xx, 1e-6);
+}
+
 static gs_status the_law_of_a_sweep(void) {
     /* 30 steps at least, 6000 samples at least; the law to the last digit */
     static const lab_line two[] = {{20, 1, 330, 330, 330}, {200, 1, 60, 60, 60}};
@@ -290,6 +319,7 @@ static gs_status the_law_of_a_sweep(void) {
         {64, 2, 80, 90, INFINITY}, {128, 5, 60, 80, 70}, {256, 0, 0, 0, INFINITY}};
     GS_TRY(check_law(two, 2, 30, 6000, 1e-9));
     for (int i = 0; i < DRAWN; i++) GS_TRY(check_drawn_law(i));
+    for (int i = 0; i < DRAWN; i++) GS_TRY(check_beside_a_law(i));
     if (lab_fit(too_few, 3).found)
         return gs_fail(GS_E_DIFFER, "%s: got a law, expected none", text_of(too_few, 3));
     /* the best law was found by a search for the smallest sum of squares */
@@ -334,9 +364,11 @@ static gs_status check_drawn_judgement(int number) {
 
 static gs_status the_next_batch(void) {
     static const lab_line alone[] = {{64, 5, 80, 90, 85}, {128, 5, 60, 80, 70}},
-                          failed[] = {{64, 2, 80, 90, INFINITY}, {128, 5, 60, 80, 70}, {256, 5, 50, 60, 55}};
+                          failed[] = {{64, 2, 80, 90, INFINITY}, {128, 5, 60, 80, 70}, {256, 5, 50, 60, 55}},
+                          all_failed[] = {{64, 2, 80, 90, INFINITY}, {128, 0, 0, 0, INFINITY}};
     GS_TRY(check_judgement(alone, 1, 0, LAB_NO_LAW));
     GS_TRY(check_judgement(failed, 2, 0, LAB_NO_LAW));
+    GS_TRY(check_judgement(all_failed, 1, 0, LAB_NO_LAW));
     for (int i = 0; i < DRAWN; i++) GS_TRY(check_drawn_judgement(i));
     /* measured: as predicted, slower, and failed; predictions from the law that fits best */
     GS_TRY(check_judgement(measured, 3, 38.1135726, LAB_AS_PREDICTED));

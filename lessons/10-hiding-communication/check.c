@@ -27,6 +27,7 @@ gs_settings lab_run_of(const char *model) {
 /* ---- 10.1 ---- */
 
 enum { MOST_LAYERS = 6 };
+#define MANY ((size_t)1 << 32) /* elements of a model that is too large for an int */
 
 typedef struct plan_case {
     size_t count, least;
@@ -117,6 +118,7 @@ static gs_status the_plan_of_buckets(void) {
         {20, 3, 4, {0, 2, 9, 16}, 4, {16, 9, 2, 0}},  /* what is left is a bucket, however small */
         {20, 4, 5, {0, 8, 8, 16, 16}, 3, {16, 8, 0}}, /* layers without weights */
         {20, 1, 4, {0, 0, 0, 12}, 2, {12, 0}},        /* also at the beginning */
+        {MANY * 5, MANY, 3, {0, MANY * 2, MANY * 4}, 3, {MANY * 4, MANY * 2, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_plan(&cases[i]));
     for (size_t i = 0; i < 100; i++) {
@@ -196,15 +198,15 @@ static gs_status check_step(const step_case *k) {
     return GS_OK;
 }
 
-/* Layers of 0 to 11 floats, the last of 1 at least; times in quarters of a second, so that a sum waits now for
- * backward, now for the sum before it. */
+/* Layers of 0 to 11 floats, the last of 1 at least; a sum waits now for backward, now for the sum before it. Times are
+ * in tenths, which no number of bits gives exactly. */
 static gs_status check_drawn_step(size_t i) {
-    step_case k = {.alpha = 0.25 * (double)(1 + lab_pick(ALPHA_ROW, i, 8)),
-                   .beta = 0.0625 * (double)lab_pick(BETA_ROW, i, 4)};
+    step_case k = {.alpha = 0.2 * (double)(1 + lab_pick(ALPHA_ROW, i, 8)),
+                   .beta = 0.05 * (double)lab_pick(BETA_ROW, i, 4)};
     double now = 0;
     draw_plan(&k.plan, 1000 + i);
     for (int l = k.plan.layers - 1; l >= 0; l--)
-        k.done[l] = now += 0.25 * (double)(1 + lab_pick(TIMES_ROW, MOST_LAYERS * i + (size_t)l, 12));
+        k.done[l] = now += 0.2 * (double)(1 + lab_pick(TIMES_ROW, MOST_LAYERS * i + (size_t)l, 12));
     return check_step(&k);
 }
 
@@ -219,6 +221,7 @@ static gs_status when_sums_are_over(void) {
         {{20, 3, 4, {0, 2, 9, 15}, 4, {15, 9, 2, 0}}, {9, 4, 2, 1}, 1, 0},
         {{20, 4, 4, {0, 8, 8, 14}, 3, {14, 8, 0}}, {9, 7, 3, 1}, 1, 0}, /* a layer without weights */
         {{12, 4, 3, {0, 0, 4}, 2, {4, 0}}, {9, 3, 1}, 1, 0},            /* also the first: all is hidden */
+        {{MANY * 2, MANY, 2, {0, MANY}, 2, {MANY, 0}}, {9, 3}, 1, 1e-10},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_step(&cases[i]));
     for (size_t i = 0; i < 100; i++) GS_TRY(check_drawn_step(i));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Rows of drawn numbers (lab_number, lab_pick). */
-enum { WORKERS_ROW, BOUNDS_ROW, STEPS_ROW, TIMES_ROW, JITTER_ROW, CLOCKS_ROW };
+enum { WORKERS_ROW, BOUNDS_ROW, STEPS_ROW, TIMES_ROW, JITTER_ROW, CLOCKS_ROW, READ_ROW };
 
 /* ---- the simulation ---- */
 
@@ -159,6 +159,7 @@ static gs_status who_may_go_on(void) {
         {{3, 2, 9, {1, 1, 1}, 0}, {4, 4, 4}},
         {{2, 3, 9, {1, 1}, 0}, {9, 8}}, /* the end of the epoch */
         {{2, 3, 9, {1, 1}, 0}, {9, 9}},
+        {{2, 3, (size_t)1 << 34, {1, 1}, 0}, {(size_t)1 << 33, 2}},
     };
     simulation s;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -229,6 +230,31 @@ static gs_status check_one_update(void) {
     return GS_OK;
 }
 
+/* Some workers, in any order; each has read its weights at a moment of its own. */
+static gs_status check_drawn_update(size_t i) {
+    race k = race_of(RACES + i);
+    simulation s;
+    int ranks[MOST_WORKERS] = {0}, n = 1 + (int)lab_pick(READ_ROW, 20 * i, (size_t)k.workers);
+    begin(&s, &k);
+    s.clocks.applied = (lab_pick(READ_ROW, 20 * i + 1, 1000) << 30) + MOST_GRADIENTS;
+    for (int r = 0; r < k.workers; r++) {
+        const int place = (int)lab_pick(READ_ROW, 20 * i + 2 + (size_t)r, (size_t)r + 1);
+        ranks[r] = ranks[place];
+        ranks[place] = r;
+        s.read[r] = s.clocks.applied - lab_pick(READ_ROW, 20 * i + 10 + (size_t)r, (size_t)k.workers);
+    }
+    for (int j = 0; j < n; j++) s.wanted[s.clocks.applied - s.read[ranks[j]]]++;
+    const uint64_t wanted = s.clocks.applied + (uint64_t)n;
+    gs_clocks_apply(&s.clocks, ranks, n);
+    LAB_CHECK(
+        s.clocks.applied == wanted && memcmp(s.count, s.wanted, sizeof s.count) == 0,
+        "%d worker%s, one update from the gradients of %d: staleness 0, 1, 2, ... was counted %s times, "
+        "%llu applied; expected %s times, %llu applied",
+        k.workers, gs_s((unsigned)k.workers), n, counts_text(s.count, s.wanted),
+        (unsigned long long)s.clocks.applied, counts_text(s.wanted, s.count), (unsigned long long)wanted);
+    return GS_OK;
+}
+
 gs_settings lab_run_on(const char *devices) {
     gs_settings s = gs_settings_default();
     s.model = "flatten, linear 16, tanh, linear 10";
@@ -283,6 +309,7 @@ static gs_status check_async_training(void) {
 
 static gs_status how_stale(void) {
     GS_TRY(check_one_update());
+    for (size_t i = 0; i < DRAWN_RACES; i++) GS_TRY(check_drawn_update(i));
     for (size_t i = 0; i < RACES + DRAWN_RACES; i++) {
         race k = race_of(i);
         GS_TRY(check_race(&k));
@@ -292,6 +319,9 @@ static gs_status how_stale(void) {
 
 /* ---- 11.3 ---- */
 
+/* Of a unit of time: no number of bits gives it exactly. */
+static const double tenth = 0.1;
+
 /* The first steps of each worker. */
 static const char *epoch_text(const race *k) {
     static char text[400];
@@ -299,7 +329,7 @@ static const char *epoch_text(const race *k) {
              k->bound, k->steps, gs_s(k->steps));
     for (int r = 0; r < k->workers; r++) {
         for (size_t i = 0; i < k->steps && i < 6; i++)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " %d", duration_of(k, r, i));
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %g", tenth * duration_of(k, r, i));
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s (worker %d)%s",
                  k->steps > 6 ? " ..." : "", r, r + 1 < k->workers ? "," : "");
     }
@@ -313,7 +343,7 @@ static gs_status check_epoch(const race *k) {
     long over = 0;
     for (int r = 0; r < k->workers; r++)
         for (size_t i = 0; i < k->steps; i++) {
-            takes[(size_t)r * k->steps + i] = duration_of(k, r, i);
+            takes[(size_t)r * k->steps + i] = tenth * duration_of(k, r, i);
             done[(size_t)r * k->steps + i] = -1;
         }
     GS_TRY(run(&s, k, false, false));
@@ -321,13 +351,13 @@ static gs_status check_epoch(const race *k) {
     for (size_t i = 0; i < k->steps; i++)
         for (int r = 0; r < k->workers; r++) {
             size_t at = (size_t)r * k->steps + i;
-            LAB_CHECK(fabs(done[at] - (double)s.times[at]) <= 1e-9,
-                      "%s: worker %d has done its step %zu after %g s, expected %ld s", epoch_text(k), r, i,
-                      done[at], s.times[at]);
+            LAB_CHECK(fabs(done[at] - tenth * (double)s.times[at]) <= 1e-9,
+                      "%s: worker %d has done its step %zu after %.9g s, expected %.9g s", epoch_text(k), r,
+                      i, done[at], tenth * (double)s.times[at]);
             if (s.times[at] > over) over = s.times[at];
         }
-    LAB_CHECK(fabs(got - (double)over) <= 1e-9, "%s: the epoch takes %g s, expected %ld s", epoch_text(k),
-              got, over);
+    LAB_CHECK(fabs(got - tenth * (double)over) <= 1e-9, "%s: the epoch takes %.9g s, expected %.9g s",
+              epoch_text(k), got, tenth * (double)over);
     return GS_OK;
 }
 

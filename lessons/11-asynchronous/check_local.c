@@ -1,9 +1,95 @@
-/* Lesson 11: the checks of local SGD. H = 1 is compared with synchronous training; and when workers have the same
- * weights tells when they met. */
+/* Lesson 11: the checks of local SGD. A step on its own; then training: H = 1 is compared with synchronous training,
+ * and when workers have the same weights tells when they met. */
 #include "check.h"
 
+#include <stdio.h>
+
 /* A row of drawn numbers (lab_pick). */
-enum { EVERY_ROW = 100 };
+enum { EVERY_ROW = 100, STEPS_ROW };
+
+/* ---- one step, with an optimiser that only notes what it was asked for ---- */
+
+static struct {
+    int updates;
+    float scale;
+    bool fails;
+} asked;
+
+static gs_status note_update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    (void)o, (void)first, (void)count;
+    asked.updates++;
+    asked.scale = scale;
+    return asked.fails ? lab_broken(true) : GS_OK;
+}
+
+typedef struct one_step {
+    int every;
+    uint64_t step;
+    size_t mine, all;
+    way since; /* before it */
+} one_step;
+
+static gs_status run_step(const one_step *k, bool fails, way *since, bool *meet) {
+    static const gs_optimizer_ops ops = {.name = "the check's", .update = note_update};
+    gs_device device = {0};
+    gs_model model = {.device = &device, .params = 1, .saved = 1};
+    gs_optimizer optimizer = {.ops = &ops, .shrink = 1, .model = &model};
+    gs_comm comm = {.size = 1};
+    const gs_settings settings = {.every = k->every};
+    gs_worker w = {.settings = &settings, .comm = &comm, .optimizer = &optimizer, .step = k->step};
+    w.piece.part = k->mine;
+    w.piece.batch = k->all;
+    asked.updates = 0;
+    asked.fails = fails;
+    *since = k->since;
+    return step_alone(&w, since, k->mine, k->all, meet);
+}
+
+static gs_status check_step(const one_step *k) {
+    way since;
+    bool meet = true, wanted = (k->step + 1) % (uint64_t)k->every == 0;
+    char text[160];
+    snprintf(text, sizeof text, "w->step %llu, H = %d, %zu of %zu samples, since the last average %g of %g",
+             (unsigned long long)k->step, k->every, k->mine, k->all, k->since.mine, k->since.all);
+    GS_TRY(gs_context(run_step(k, false, &since, &meet), "%s", text));
+    LAB_CHECK(asked.updates == (k->mine > 0), "%s: gs_optimizer_update was called %d time%s, expected %d",
+              text, asked.updates, gs_s((unsigned)asked.updates), k->mine > 0);
+    LAB_CHECK(k->mine == 0 || asked.scale == (float)(1 / (double)k->mine),
+              "%s: the gradients were divided by %g, expected %zu", text, 1 / (double)asked.scale, k->mine);
+    LAB_CHECK(since.mine == k->since.mine + (double)k->mine && since.all == k->since.all + (double)k->all,
+              "%s: then %.17g of %.17g samples were counted since the last average, expected %.17g of %.17g",
+              text, since.mine, since.all, k->since.mine + (double)k->mine, k->since.all + (double)k->all);
+    LAB_CHECK(meet == wanted, "%s: *meet is %s, expected %s", text, meet ? "true" : "false",
+              wanted ? "true" : "false");
+    return k->mine == 0
+               ? GS_OK
+               : gs_context(lab_passed_on(run_step(k, true, &since, &meet), "gs_optimizer_update fails"),
+                            "%s", text);
+}
+
+/* Small ones, and such as a long run has: step numbers beyond 32 bits, counts beyond those of a float. */
+static gs_status check_steps(void) {
+    static const one_step first = {2, 0, 3, 6, {0, 0}}, second = {2, 1, 3, 6, {3, 6}},
+                          empty = {3, 2, 0, 2, {4, 8}};
+    GS_TRY(check_step(&first));
+    GS_TRY(check_step(&second));
+    GS_TRY(check_step(&empty));
+    for (size_t i = 0; i < 30; i++) {
+        const size_t at = 10 * i, every = 1 + lab_pick(STEPS_ROW, at, 20),
+                     all = 1 + lab_pick(STEPS_ROW, at + 1, i < 10 ? 20 : 5000),
+                     times = lab_pick(STEPS_ROW, at + 2, 10) * (i < 10 ? 1 : 999999999);
+        const one_step k = {(int)every,
+                            every * times + (lab_pick(STEPS_ROW, at + 3, 2) ? every - 1 : i % every),
+                            lab_pick(STEPS_ROW, at + 4, all + 1),
+                            all,
+                            {(double)lab_pick(STEPS_ROW, at + 5, (size_t)1 << 30),
+                             16 * (double)lab_pick(STEPS_ROW, at + 6, (size_t)1 << 30)}};
+        GS_TRY(check_step(&k));
+    }
+    return GS_OK;
+}
+
+/* ---- training ---- */
 
 /* H = 1 is the synchronous step: the mean of (W - lr mean gradient of a part), weighted, is W - lr mean gradient. */
 static gs_status check_h_1(const char *devices, float momentum) {
@@ -54,6 +140,7 @@ static gs_status check_when(int every) {
 }
 
 gs_status lab_check_steps_alone(void) {
+    GS_TRY(check_steps());
     GS_TRY(check_h_1("cpu", 0));
     GS_TRY(check_h_1("cpu,cpu", 0));
     GS_TRY(check_h_1("cpu,cpu,cpu", 0.9f));

@@ -72,6 +72,7 @@ static void pass_step(lab_wire *w, void *arguments) {
     LAB_VALUE(w, a->since);
     LAB_VALUE(w, a->mine);
     LAB_VALUE(w, a->all);
+    LAB_VALUE(w, a->meet);
     LAB_RESULT(w, a->since);
     LAB_RESULT(w, a->meet);
     lab_status(w, &a->status);
@@ -155,7 +156,8 @@ double epoch_takes(const epoch *e, double *done) {
 static _Thread_local gs_optimizer *optimizer; /* each worker is a thread */
 
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet) {
-    step_call a = {w->comm, w->settings->every, w->step, *since, mine, all, *meet, GS_OK};
+    /* *meet may hold anything before; here what most steps do not say */
+    step_call a = {w->comm, w->settings->every, w->step, *since, mine, all, true, GS_OK};
     optimizer = w->optimizer;
     lab_remote(STEP_ALONE, &a);
     optimizer = NULL;

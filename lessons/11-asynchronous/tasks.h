@@ -36,7 +36,8 @@ typedef struct way {
 
 /* Task 11.4. This worker's gradients are the sum over its own `mine` samples of a global batch of `all`; perhaps it
  * has none. Update its weights with their mean: gs_optimizer_update(w->optimizer, samples) divides the gradients by
- * `samples`, which must not be 0. Count the samples. Then: *meet is true after every H-th step of the run; the meeting
- * at the end of an epoch does not change that count. H is w->settings->every, and w->step is the number of steps of the
- * run before this one. */
+ * `samples`, which must not be 0. It can fail, and GS_TRY passes that on. Count the samples. Then: *meet is true
+ * after every H-th step of the run, and false after the others, whatever it was before; the meeting at the end of
+ * an epoch does not change that count. H is w->settings->every, and w->step is the number of steps of the run
+ * before this one. */
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet);

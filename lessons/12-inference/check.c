@@ -57,16 +57,47 @@ static gs_status check_divide_of(size_t requests, int workers, const double *spe
     double got = last_answer(workers, speed, count), expected = earliest(requests, workers, speed, 0, 0);
     LAB_CHECK(got <= expected * (1 + 1e-12),
               "%zu request%s, speeds %s: the last answer could come after %g ms; worker 0 gets %zu, and it "
-              "comes after "
-              "%g ms",
+              "comes after %g ms",
               requests, gs_s(requests), speeds_text(workers, speed), expected, count[0], got);
     return GS_OK;
 }
 
+/* Is there no division whose last answer comes before `last`? How many requests could be answered before it? */
+static bool is_earliest(size_t requests, int workers, const double *speed, double last) {
+    size_t before = 0;
+    for (int r = 0; r < workers; r++) {
+        size_t n = (size_t)(last * speed[r]) + 1;
+        while (n > 0 && (double)n / speed[r] >= last * (1 - 1e-12)) n--;
+        before += n;
+    }
+    return before < requests;
+}
+
+enum { MANY_WORKERS = 20 };
+
+static gs_status check_divide_many(size_t i) {
+    double speed[MANY_WORKERS];
+    size_t count[MANY_WORKERS] = {0}, sum = 0, requests = 1000 + lab_pick(REQUESTS_ROW, 1000 + i, 4000);
+    const int workers = 5 + (int)lab_pick(WORKERS_ROW, 1000 + i, MANY_WORKERS - 4);
+    for (size_t r = 0; r < MANY_WORKERS; r++)
+        speed[r] = 0.1 * (double)(1 + lab_pick(SPEEDS_ROW, 1000 + MANY_WORKERS * i + r, 400));
+    lab_divide(requests, workers, speed, count);
+    for (int r = 0; r < workers; r++) sum += count[r];
+    const double last = last_answer(workers, speed, count);
+    LAB_CHECK(sum == requests, "%zu requests, %d workers: %zu were given away", requests, workers, sum);
+    LAB_CHECK(is_earliest(requests, workers, speed, last),
+              "%zu requests, %d workers, the first four of the speeds %s: the last answer comes after %g ms, "
+              "and could come earlier",
+              requests, workers, speeds_text(4, speed), last);
+    return GS_OK;
+}
+
 static gs_status check_divide(void) {
-    static const double speeds[][4] = {{1},       {1, 1},       {2, 1},        {1, 2},
-                                       {3, 1, 1}, {10, 1, 0.5}, {1.5, 1, 2.5}, {5, 4, 3, 2}};
-    static const int workers[] = {1, 2, 2, 2, 3, 3, 3, 4};
+    static const double speeds[][4] = {
+        {1},          {1, 1},        {2, 1},       {1, 2},        {3, 1, 1},
+        {10, 1, 0.5}, {1.5, 1, 2.5}, {5, 4, 3, 2}, {1, 1 + 1e-8}, /* nearer than two floats */
+    };
+    static const int workers[] = {1, 2, 2, 2, 3, 3, 3, 4, 2};
     for (size_t requests = 0; requests <= 17; requests++)
         for (size_t i = 0; i < sizeof workers / sizeof *workers; i++)
             GS_TRY(check_divide_of(requests, workers[i], speeds[i]));
@@ -76,6 +107,7 @@ static gs_status check_divide(void) {
         for (size_t r = 0; r < 4; r++) speed[r] = (double)(1 + lab_pick(SPEEDS_ROW, 4 * i + r, 40)) / 8;
         GS_TRY(check_divide_of(lab_pick(REQUESTS_ROW, i, 20), drawn, speed));
     }
+    for (size_t i = 0; i < 10; i++) GS_TRY(check_divide_many(i));
     return GS_OK;
 }
 
@@ -84,21 +116,22 @@ static gs_status check_divide(void) {
 enum { WIDTH = 3, REQUESTS = 7 };
 
 static gs_status check_gather_small(void) {
-    static const size_t first[] = {4, 0, 2}, second[] = {6, 9, 1, 3}; /* nobody asked 9; nobody answered 5 */
-    float answers[2][4 * WIDTH], out[REQUESTS * WIDTH];
+    /* nobody answered 5; nobody asked 9 and the last, which looks like 5 in 32 bits */
+    static const size_t first[] = {4, 0, 2}, second[] = {6, 9, 1, 3, ((size_t)1 << 32) + 5};
+    float answers[2][5 * WIDTH], out[REQUESTS * WIDTH];
     unsigned char seen[REQUESTS];
     for (size_t i = 0; i < 3 * WIDTH; i++) answers[0][i] = (float)(10 * first[i / WIDTH] + i % WIDTH);
-    for (size_t i = 0; i < 4 * WIDTH; i++) answers[1][i] = (float)(10 * second[i / WIDTH] + i % WIDTH);
-    const lab_answers from[] = {{3, first, answers[0]}, {0, NULL, NULL}, {4, second, answers[1]}};
+    for (size_t i = 0; i < 5 * WIDTH; i++) answers[1][i] = (float)(10 * second[i / WIDTH] + i % WIDTH);
+    const lab_answers from[] = {{3, first, answers[0]}, {0, NULL, NULL}, {5, second, answers[1]}};
     for (int workers = 0; workers <= 3; workers++) {
         for (size_t i = 0; i < REQUESTS * WIDTH; i++) out[i] = -1;
         memset(seen, 7, sizeof seen); /* room to work with: whatever was there before */
         size_t missing = lab_gather(workers, from, REQUESTS, WIDTH, out, seen);
         size_t expected = workers == 0 ? 7 : workers == 3 ? 1 : 4;
         LAB_CHECK(missing == expected,
-                  "7 requests; the first %d of three workers, with the answers to 4 0 2, to none, to 6 9 1 "
-                  "3: expected %zu missing, got %zu",
-                  workers, expected, missing);
+                  "7 requests; the first %d of three workers, with the answers to 4 0 2, to none, to 6 9 1 3 "
+                  "%zu: expected %zu missing, got %zu",
+                  workers, second[4], expected, missing);
         for (size_t q = 0; q < REQUESTS; q++) {
             bool there = workers > 0 && (q == 0 || q == 2 || q == 4 || (workers == 3 && q != 5));
             for (size_t k = 0; k < WIDTH; k++) {
@@ -154,8 +187,8 @@ static gs_status check_gather_drawn(size_t i) {
     for (size_t k = 0; k < requests * width; k++)
         LAB_CHECK(
             out[k] == expected[k],
-            "%zu requests, %zu worker%s, width %zu: float %zu of the answer to request %zu: expected %g, "
-            "got %g",
+            "%zu requests, %zu worker%s, width %zu: float %zu of the answer to request %zu: expected %g, got "
+            "%g",
             requests, workers, gs_s(workers), width, k % width, k / width, (double)expected[k],
             (double)out[k]);
     return GS_OK;
@@ -264,6 +297,9 @@ static gs_status check_best_batch(void) {
     }
     static const lab_timing even[] = {{8, 4}, {2, 1}, {4, 2}};
     GS_TRY(check_bound(even, 3, 10, 2));
+    /* more than an int can count, and nearer to each other than two floats */
+    static const lab_timing large[] = {{((size_t)1 << 33) + 128, 1}, {(size_t)1 << 33, 1}, {7, 1}};
+    GS_TRY(check_bound(large, 3, 10, large[0].batch));
     for (size_t i = 0; i < 200; i++) GS_TRY(check_bound_drawn(i));
     return GS_OK;
 }
@@ -304,20 +340,19 @@ static gs_status check_serve_of(const lab_server *s, size_t requests, const doub
         if (!(fabs(done[i] - expected[i]) < 1e-9)) {
             char text[120] = "";
             for (size_t k = 0; k < requests && k < 8; k++)
-                snprintf(text + strlen(text), sizeof text - strlen(text), " %g", arrival[k]);
+                snprintf(text + strlen(text), sizeof text - strlen(text), " %.13g", arrival[k]);
             return gs_fail(GS_E_SHAPE,
                            "most %zu, wait %g, fixed %g, each %g; arrivals%s%s: the answer to request %zu is "
-                           "there at %g, "
-                           "got %g",
+                           "there at %.13g, got %.13g",
                            s->most, s->wait, s->fixed, s->each, text, requests > 8 ? " ..." : "", i,
                            expected[i], done[i]);
         }
     return GS_OK;
 }
 
-/* Times in eighths, so that every way to add them gives the same. */
+/* Times in eighths, so that every way to add them gives the same. Every third server has run for 12 days. */
 static gs_status check_serve_drawn(size_t i) {
-    double arrival[MOST], now = 0;
+    double arrival[MOST], now = i % 3 == 2 ? 0x1p30 : 0;
     const lab_server s = {1 + lab_pick(SERVERS_ROW, 4 * i, 8),
                           (double)lab_pick(SERVERS_ROW, 4 * i + 1, 40) / 8,
                           (double)(1 + lab_pick(SERVERS_ROW, 4 * i + 2, 24)) / 8,

@@ -89,8 +89,12 @@ static gs_status check_gradient(const lab_case *c, int rank, size_t number, bool
                   "gradient %zu of a rank with %zu sample%s is %g, expected %g, the sum over them", i, count,
                   gs_s(count), (double)s.gradients[i], wanted);
     }
-    float samples = s.gradients[s.step.params + GS_STAT_SAMPLES];
-    LAB_CHECK(samples == (float)count, "the count of samples is %g, expected %zu", (double)samples, count);
+    const float *counts = s.gradients + s.step.params;
+    LAB_CHECK(counts[GS_STAT_SAMPLES] == (float)count, "the count of samples is %g, expected %zu",
+              (double)counts[GS_STAT_SAMPLES], count);
+    for (int i = 0; i < GS_STATS; i++)
+        LAB_CHECK(counts[i] == s.counts[i], "count %d of a rank with %zu sample%s is %g, expected %g", i,
+                  count, gs_s(count), (double)counts[i], (double)s.counts[i]);
     LAB_CHECK(lab_sim_find(&s, BEGINS, 0) < 0, "local_gradient begins a sum; all calls: %s",
               lab_sim_text(&s));
     return check_hooks(&s, hooked);
@@ -105,7 +109,8 @@ static gs_status gradient_of_a_rank(void) {
                     GS_TRY(gs_context(check_gradient(&c, rank, number, hooked), "%s: step %zu, rank %d%s",
                                       lab_case_text(&c), number, rank, hooked ? "" : ", hook NULL"));
     }
-    return GS_OK;
+    GS_TRY(lab_check_broken(&(lab_piece){.run = lab_gradient_alone, .buckets = true}));
+    return lab_check_broken(&(lab_piece){.run = lab_gradient_hooked, .buckets = true});
 }
 
 /* ---- 13.3 ---- */
@@ -147,7 +152,7 @@ static gs_status whole_sums(void) {
         if (c.ranks > 1)
             GS_TRY(gs_context(lab_run_ranks(c.ranks, sum_of_a_rank, &c), "%s", lab_case_text(&c)));
     }
-    return GS_OK;
+    return lab_check_broken(&(lab_piece){.run = sum, .buckets = true});
 }
 
 /* ---- 13.4 ---- */
@@ -183,17 +188,24 @@ static gs_status check_update(size_t k) {
 static gs_status the_plain_step(void) {
     for (size_t k = 0; k < 10; k++) GS_TRY(check_update(k));
     GS_TRY(lab_check_whole(false));
+    static gs_status (*const of[])(lab_step *) = {lab_gradient_alone, sum, NULL};
+    GS_TRY(lab_check_broken(&(lab_piece){.run = plain_step, .of = of}));
     return lab_check_training(0);
 }
 
 /* ---- 13.5 ---- */
 
-static gs_status check_release(const lab_case *c) {
-    lab_sim s;
+/* Two ranks that are threads of one process, with different models: what one keeps in a static variable, the other
+ * finds there. */
+static gs_status check_release(const lab_case *c, const lab_case *of_the_other) {
+    lab_sim s, other;
     lab_sim_begin(&s, c, 0, true);
     lab_sim_next(&s, 0);
-    for (int l = c->layers - 1; l >= 0; l--) {
+    lab_sim_begin(&other, of_the_other, 1, true);
+    lab_sim_next(&other, 0);
+    for (int l = c->layers - 1, m = of_the_other->layers - 1; l >= 0; l--, m--) {
         GS_TRY(lab_sim_ended(&s, release(&s.step, l)));
+        if (m >= 0) (void)release(&other.step, m);
         for (int b = 0; b < s.step.buckets; b++) {
             bool wanted = lab_sim_last_layer(&s, b) >= l;
             LAB_CHECK(
@@ -207,11 +219,14 @@ static gs_status check_release(const lab_case *c) {
     return GS_OK;
 }
 
-static gs_status check_traffic(const lab_case *c, int ranks, int rank) {
+/* `times` as many elements in each bucket. */
+static gs_status check_traffic(const lab_case *c, int ranks, int rank, size_t times) {
     lab_sim s;
     lab_sim_begin(&s, c, rank, true);
     lab_sim_next(&s, 0);
     s.step.ranks = ranks;
+    for (int b = 0; b < s.step.buckets; b++)
+        s.bucket[b] = (gs_chunk){s.bucket[b].first * times, s.bucket[b].count * times};
     const gs_sync_cost wanted = lab_sim_cost(&s);
     const gs_sync_cost got = traffic(&s.step);
     char sizes[100] = "";
@@ -229,20 +244,25 @@ static gs_status check_traffic(const lab_case *c, int ranks, int rank) {
 static gs_status buckets(void) {
     for (size_t i = 0; i < CASES; i++) {
         const lab_case c = lab_case_of(i);
-        GS_TRY(gs_context(check_release(&c), "%s", lab_case_text(&c)));
+        const lab_case other = lab_case_of((i + 1) % CASES);
+        GS_TRY(gs_context(check_release(&c, &other), "%s", lab_case_text(&c)));
     }
+    GS_TRY(lab_check_broken(&(lab_piece){.run = lab_all_released, .buckets = true}));
     for (size_t i = 0; i < CASES; i++) {
         const lab_case c = lab_case_of(i);
         int ranks = i < 3 ? 2 : 2 + (int)lab_pick(TRAFFIC_ROW, i, 7);
-        for (int rank = 0; rank < ranks; rank++) GS_TRY(check_traffic(&c, ranks, rank));
+        for (int rank = 0; rank < ranks; rank++) GS_TRY(check_traffic(&c, ranks, rank, 1));
     }
-    return GS_OK;
+    const lab_case large = lab_case_of(4);
+    return check_traffic(&large, 3, 1, (size_t)1 << 29);
 }
 
 /* ---- 13.6 ---- */
 
 static gs_status the_overlapped_step(void) {
     GS_TRY(lab_check_whole(true));
+    static gs_status (*const of[])(lab_step *) = {lab_gradient_hooked, lab_all_released, NULL};
+    GS_TRY(lab_check_broken(&(lab_piece){.run = overlapped_step, .buckets = true, .of = of}));
     return lab_check_training(1);
 }
 

@@ -72,16 +72,20 @@ static void note(lab_sim *s, event_kind kind, int index) {
     if (s->events < MOST_EVENTS) s->event[s->events++] = (event){kind, index};
 }
 
+const char *lab_event_text(const event *e) {
+    static _Thread_local char text[30];
+    if (e->kind == LOADS || e->kind == LOSSES) return words[e->kind];
+    snprintf(text, sizeof text, "%s %d", words[e->kind], e->index);
+    return text;
+}
+
 const char *lab_sim_text(const lab_sim *s) {
     static _Thread_local char text[700];
     size_t used = 0;
     snprintf(text, sizeof text, "none");
-    for (int i = 0; i < s->events && used < sizeof text - 20; i++) {
-        const event *e = &s->event[i];
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", words[e->kind]);
-        if (e->kind != LOADS && e->kind != LOSSES)
-            used += (size_t)snprintf(text + used, sizeof text - used, " %d", e->index);
-    }
+    for (int i = 0; i < s->events && used < sizeof text - 30; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "",
+                                 lab_event_text(&s->event[i]));
     return text;
 }
 
@@ -110,10 +114,18 @@ static gs_status fail(lab_sim *s, gs_status status) {
         if (!(condition)) return fail(s, gs_fail(GS_E_USAGE, __VA_ARGS__));                                  \
     } while (0)
 
+/* Does this call work? Each asks first. */
+static gs_status works(lab_sim *s, event_kind kind, int index) {
+    const bool first = s->breaks && !s->broken && s->breaks->kind == kind && s->breaks->index == index;
+    s->broken = s->broken || first;
+    return s->broken ? lab_broken(first) : GS_OK;
+}
+
 /* ---- load, forward, loss, backward ---- */
 
 static gs_status load(lab_run *run, const size_t *sample, size_t count) {
     lab_sim *s = (lab_sim *)run;
+    GS_TRY(works(s, LOADS, 0));
     RULE(s, s->events == 0, "lab_load comes after these calls: %s", lab_sim_text(s));
     RULE(s, count > 0 && count <= s->step.batch, "lab_load: %zu samples; wanted 1 to %zu", count,
          s->step.batch);
@@ -128,6 +140,7 @@ static gs_status load(lab_run *run, const size_t *sample, size_t count) {
 
 static gs_status forward(lab_run *run, int layer) {
     lab_sim *s = (lab_sim *)run;
+    GS_TRY(works(s, FORWARD, layer));
     RULE(s, s->count > 0, "forward of layer %d: nothing is loaded", layer);
     RULE(s, layer == s->forwards, "forward of layer %d comes after these calls: %s", layer, lab_sim_text(s));
     s->forwards++;
@@ -138,12 +151,14 @@ static gs_status forward(lab_run *run, int layer) {
 static gs_status loss(lab_run *run, float *counts) {
     lab_sim *s = (lab_sim *)run;
     double sum = 0;
+    GS_TRY(works(s, LOSSES, 0));
     RULE(s, s->forwards == s->step.layers && lab_sim_find(s, LOSSES, 0) < 0,
          "the loss comes after these calls: %s", lab_sim_text(s));
     for (size_t k = 0; k < s->count; k++)
         for (size_t i = 0; i < s->step.params; i++)
             sum += pow((double)s->weights[i] - lab_says(s->loaded[k], i), 2) / 2;
-    const float all[GS_STATS] = {(float)sum, 0, (float)s->count, 0};
+    const float all[GS_STATS] = {(float)sum, (float)(s->count / 2), (float)s->count, 0};
+    memcpy(s->counts, all, sizeof all);
     memcpy(counts, all, sizeof all);
     note(s, LOSSES, 0);
     return GS_OK;
@@ -151,6 +166,7 @@ static gs_status loss(lab_run *run, float *counts) {
 
 static gs_status backward(lab_run *run, int layer, float *gradients) {
     lab_sim *s = (lab_sim *)run;
+    GS_TRY(works(s, BACKWARD, layer));
     RULE(s, lab_sim_find(s, LOSSES, 0) >= 0, "backward of layer %d comes before the loss", layer);
     RULE(s, layer == s->step.layers - 1 - s->backwards, "backward of layer %d comes after these calls: %s",
          layer, lab_sim_text(s));
@@ -166,7 +182,9 @@ static gs_status backward(lab_run *run, int layer, float *gradients) {
 }
 
 static gs_status hook(lab_run *run, int layer) {
-    note((lab_sim *)run, HOOK, layer);
+    lab_sim *s = (lab_sim *)run;
+    GS_TRY(works(s, HOOK, layer));
+    note(s, HOOK, layer);
     return GS_OK;
 }
 
@@ -175,6 +193,7 @@ static gs_status hook(lab_run *run, int layer) {
 static gs_status begin(lab_run *run, int bucket, const float *data) {
     lab_sim *s = (lab_sim *)run;
     const gs_chunk *b = &s->bucket[bucket];
+    GS_TRY(works(s, BEGINS, bucket));
     RULE(s, !s->begun[bucket], "the sum of bucket %d begins a second time; calls before this: %s", bucket,
          lab_sim_text(s));
     RULE(s, bucket == 0 || s->begun[bucket - 1],
@@ -194,6 +213,7 @@ static gs_status begin(lab_run *run, int bucket, const float *data) {
 static gs_status wait_for(lab_run *run, int bucket, float *data) {
     lab_sim *s = (lab_sim *)run;
     const gs_chunk *b = &s->bucket[bucket];
+    GS_TRY(works(s, WAITS, bucket));
     RULE(s, s->begun[bucket], "the wait for bucket %d comes before its sum begins; calls before this: %s",
          bucket, lab_sim_text(s));
     s->waited[bucket] = true;
@@ -276,6 +296,7 @@ void lab_sim_next(lab_sim *s, size_t number) {
     s->count = 0;
     s->forwards = s->backwards = s->events = 0;
     s->sent = (gs_sync_cost){0};
+    memset(s->counts, 0, sizeof s->counts);
     memset(s->begun, 0, sizeof s->begun);
     memset(s->waited, 0, sizeof s->waited);
     for (size_t i = 0; i < s->step.params + GS_STATS; i++) s->gradients[i] = 1000 * lab_number(JUNK_ROW, i);

@@ -45,6 +45,7 @@ typedef struct lab_sim {
     gs_sync *sync; /* NULL: nothing is summed */
     gs_chunk layer[MOST_LAYERS], bucket[MOST_LAYERS + 1];
     size_t order[MOST_SAMPLES], loaded[MOST_SAMPLES], count;
+    float counts[GS_STATS]; /* of the loss */
     float weights[MOST_PARAMS], velocity[MOST_PARAMS], gradients[MOST_PARAMS + GS_STATS];
     float sums[MOST_PARAMS + GS_STATS]; /* what a wait brings */
     bool begun[MOST_LAYERS + 1], waited[MOST_LAYERS + 1];
@@ -54,6 +55,8 @@ typedef struct lab_sim {
     gs_sync_cost sent;
     gs_status failed; /* the first call that failed: also where the student looks away */
     char message[1024];
+    const event *breaks; /* NULL, or the call that fails, and all after it */
+    bool broken;         /* it has come */
 } lab_sim;
 
 /* A rank before its first step; weights and order are the same on all ranks. buckets: as the case says; else one. */
@@ -71,6 +74,8 @@ gs_status lab_sim_summed(const lab_sim *);
 /* "load, forward 0, loss, backward 0, sum 0, wait 0" */
 const char *lab_sim_text(const lab_sim *);
 
+const char *lab_event_text(const event *); /* "backward 1" */
+
 /* The place of an event in the timeline, or -1. */
 int lab_sim_find(const lab_sim *, event_kind, int index);
 
@@ -79,6 +84,22 @@ int lab_sim_last_layer(const lab_sim *, int bucket);
 
 /* What a rank sends in a step, all buckets together, around a ring; nothing if it is alone. */
 gs_sync_cost lab_sim_cost(const lab_sim *);
+
+/* ---- check_broken.c ---- */
+
+/* What is run in the same step of the same rank, and each of its calls fails in turn: `run` passes that on. */
+typedef struct lab_piece {
+    gs_status (*run)(lab_step *);
+    bool buckets; /* as of lab_sim_begin */
+    /* What it consists of, NULL ends them: a failure that one of these does not pass on is no fault of `run`. */
+    gs_status (*const *of)(lab_step *);
+} lab_piece;
+gs_status lab_check_broken(const lab_piece *);
+
+/* local_gradient without a hook, and with one; release of all layers. */
+gs_status lab_gradient_alone(lab_step *);
+gs_status lab_gradient_hooked(lab_step *);
+gs_status lab_all_released(lab_step *);
 
 /* ---- check_whole.c ---- */
 

@@ -195,8 +195,7 @@ static gs_status begin(lab_run *run, int bucket, const float *data) {
     whole *o = (whole *)run;
     const gs_chunk *b = &o->step.bucket[bucket];
     if (bucket != o->begun)
-        return gs_fail(GS_E_USAGE, "lab_sum_begin: bucket %d; wanted %d, in the order 0, 1, 2, ...", bucket,
-                       o->begun);
+        return gs_fail(GS_E_USAGE, "lab_sum_begin: bucket %d; wanted %d, the next one", bucket, o->begun);
     memcpy(o->copy + b->first, data, b->count * sizeof *data);
     if (bucket == 0 && gs_stop_requested) o->copy[o->step.params + GS_STAT_STOP] = 1;
     pthread_mutex_lock(&o->lock);
@@ -359,8 +358,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(ready(o));
     GS_TRY(w->settings->bucket ? overlapped_step(&o->step) : plain_step(&o->step));
     if (o->waited != o->step.buckets)
-        return gs_fail(GS_E_USAGE, "the step is over, and has waited for %d of %d sums", o->waited,
-                       o->step.buckets);
+        return gs_fail(GS_E_USAGE, "the step waited for %d of %d sums", o->waited, o->step.buckets);
     *score = gs_score_of(o->step.gradients + o->step.params);
     GS_TRY(w->device->ops->unmap(w->device, w->model->gradients, o->step.gradients));
     GS_TRY(w->device->ops->unmap(w->device, w->model->weights, o->step.weights));
@@ -382,13 +380,11 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 
 static gs_status check(const gs_settings *s, bool chosen) {
     if (chosen && s->optimizer != &gs_sgd)
-        return gs_fail(GS_E_USAGE, "lab 13 makes the update of sgd: it does not work with --optimizer %s",
-                       s->optimizer->name);
+        return gs_fail(GS_E_USAGE, "lab 13 makes the update of sgd, not of %s", s->optimizer->name);
     if (chosen && (gs_settings_numbers(s).weight_decay != 0 || s->accumulate > 1 ||
                    s->loss != GS_SOFTMAX_CROSS_ENTROPY))
-        return gs_fail(GS_E_USAGE,
-                       "lab 13 knows neither --weight-decay nor --accumulate nor other losses than "
-                       "softmax cross-entropy");
+        return gs_fail(GS_E_USAGE, "lab 13 knows no --weight-decay, no --accumulate, and no loss but softmax "
+                                   "cross-entropy");
     return GS_OK;
 }
 

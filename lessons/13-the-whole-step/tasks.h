@@ -43,7 +43,8 @@ typedef struct lab_step {
     struct lab_run *run; /* what carries it out: not yours */
 } lab_step;
 
-/* ---- what you write it with. Each fails if it comes at the wrong time; GS_TRY passes that on ---- */
+/* ---- what you write it with. A call fails if it comes at the wrong time, or if a rank was lost; GS_TRY passes that on
+ * ---- */
 
 /* Load these samples: the next forward is of them. Once in a step, for at least one sample. */
 gs_status lab_load(lab_step *, const size_t *sample, size_t count);
@@ -88,7 +89,8 @@ gs_status sum(lab_step *);
  */
 void update(lab_step *);
 
-/* 13.4: the whole step, with one sum after backward. */
+/* 13.4: the whole step, with one sum after backward. If one of its pieces fails, so does the step, and the weights stay
+ * as they were. */
 gs_status plain_step(lab_step *);
 
 /* 13.5: the gradients of this layer have just become final, and so have those of all later layers. Begin the sums of

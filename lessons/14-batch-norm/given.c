@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cpu/cpu.h"
 #include "layer/make.h"
 #include "train/internal.h"
 
@@ -40,7 +41,7 @@ static gs_status plan(gs_layer *l, gs_shape in) {
 static gs_status bind(gs_layer *l, size_t max_batch) {
     batch_norm *me = (batch_norm *)l;
     const size_t c = (size_t)me->sizes.c, groups = max_batch > 0 ? max_batch : 1;
-    if (strcmp(l->device->name, "cpu") != 0)
+    if (!l->device->ops->host_memory)
         return gs_fail(GS_E_USAGE, "lab 14: the device is %s; wanted cpu, whose memory lab.c can read",
                        l->device->name);
     me->moments = malloc(groups * 2 * c * sizeof *me->moments);
@@ -52,10 +53,6 @@ static void unbind(gs_layer *l) {
     batch_norm *me = (batch_norm *)l;
     free(me->moments);
     free(me->numbers);
-}
-
-static float *floats(gs_mem m) {
-    return (float *)m.base + m.at;
 }
 
 static gs_mem mem(float *p) {
@@ -87,8 +84,8 @@ static norm group_of(const gs_layer *l, const gs_pass *pass, size_t i, gs_mem x)
     return (norm){.n = pass->group && pass->group < left ? pass->group : left,
                   .channels = c,
                   .plane = (size_t)me->sizes.plane,
-                  .x = floats(x) + first * gs_shape_size(l->in),
-                  .weight = floats(l->param[WEIGHT].w),
+                  .x = gs_cpu_floats(x) + first * gs_shape_size(l->in),
+                  .weight = gs_cpu_floats(l->param[WEIGHT].w),
                   .mean = me->moments + i * 2 * c,
                   .var = me->moments + i * 2 * c + c,
                   .eps = me->sizes.eps};
@@ -100,16 +97,16 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, size_t 
     batch_norm *me = (batch_norm *)l;
     const gs_param *p = l->param;
     const norm b = group_of(l, pass, i, x);
-    const gs_mem here = mem((float *)b.x), to = gs_at(l->y, (size_t)(b.x - floats(x)));
+    const gs_mem here = mem((float *)b.x), to = gs_at(l->y, (size_t)(b.x - gs_cpu_floats(x)));
     float *mean = me->moments + i * 2 * b.channels, *var = mean + b.channels;
     if (!pass->again) {
         const double mine = (double)(b.n * b.plane);
         GS_TRY(l->device->ops->batch_norm_statistics(l->device, mem(mean), mem(var), here, b.n, &me->sizes));
         GS_TRY(shared_statistics(workers_of(pass), mine, b.channels, mean, var, &me->all, me->numbers));
         const group g = {b.n, me->all};
-        running_part(&g, b.channels, mean, var, floats(p[RUNNING_MEAN].w), floats(p[RUNNING_VAR].w),
-                     me->sizes.momentum, floats(p[RUNNING_MEAN].dw), floats(p[RUNNING_VAR].dw),
-                     pass->fresh && i == 0);
+        running_part(&g, b.channels, mean, var, gs_cpu_floats(p[RUNNING_MEAN].w),
+                     gs_cpu_floats(p[RUNNING_VAR].w), me->sizes.momentum, gs_cpu_floats(p[RUNNING_MEAN].dw),
+                     gs_cpu_floats(p[RUNNING_VAR].dw), pass->fresh && i == 0);
     }
     return l->device->ops->batch_norm_forward(l->device, to, here, p[WEIGHT].w, p[BIAS].w, mem(mean),
                                               mem(var), b.n, &me->sizes);
@@ -138,16 +135,16 @@ static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *d
     if (!pass->training) return gs_fail(GS_E_USAGE, "lab 14: backward is for training");
     if (!l->needs_dx) return gs_layer_refuse(l, "lab 14: wanted a layer with parameters before it");
     if (pass->fresh) {
-        memset(floats(p[WEIGHT].dw), 0, (size_t)me->sizes.c * sizeof(float));
-        memset(floats(p[BIAS].dw), 0, (size_t)me->sizes.c * sizeof(float));
+        memset(gs_cpu_floats(p[WEIGHT].dw), 0, (size_t)me->sizes.c * sizeof(float));
+        memset(gs_cpu_floats(p[BIAS].dw), 0, (size_t)me->sizes.c * sizeof(float));
     }
     for (size_t i = 0; i < groups_of(pass); i++) {
         norm b = group_of(l, pass, i, l->x);
-        const size_t at = (size_t)(b.x - floats(l->x));
-        b.dy = floats(dy) + at;
+        const size_t at = (size_t)(b.x - gs_cpu_floats(l->x));
+        b.dy = gs_cpu_floats(dy) + at;
         b.all = pass->sum_over_workers ? me->all : (double)(b.n * b.plane);
-        GS_TRY(shared_backward(workers_of(pass), &b, floats(l->dx) + at, floats(p[WEIGHT].dw),
-                               floats(p[BIAS].dw), me->numbers));
+        GS_TRY(shared_backward(workers_of(pass), &b, gs_cpu_floats(l->dx) + at, gs_cpu_floats(p[WEIGHT].dw),
+                               gs_cpu_floats(p[BIAS].dw), me->numbers));
     }
     return GS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "cpu/cpu.h"
 #include "lab.h"
 #include "train/internal.h"
 #include "train/ways/tensor.h"
@@ -14,10 +15,6 @@ typedef struct whole {
     size_t count;
     float *weights, *gradients;
 } whole;
-
-static float *floats(gs_mem m) {
-    return (float *)m.base + m.at;
-}
 
 /* Of the velocity each rank has its part. */
 static size_t held(const gs_worker *w) {
@@ -35,7 +32,7 @@ static gs_status check(const gs_settings *s, bool chosen) {
 static gs_status create(gs_worker *w) {
     whole *all = w->way_state = calloc(1, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "lab 16: no memory");
-    if (strcmp(w->device->name, "cpu") != 0)
+    if (!w->device->ops->host_memory)
         return gs_fail(GS_E_USAGE, "lab 16: the device is %s; wanted cpu, whose memory lab.c can read",
                        w->device->name);
     all->count = held(w) * (size_t)w->comm->size;
@@ -61,14 +58,14 @@ static gs_status step(gs_worker *w, gs_score *score) {
     const size_t bytes = m->params * sizeof(float);
     GS_TRY(gs_gradient(w));
     GS_TRY(gs_tell_wish_to_stop(w));
-    GS_TRY(gs_comm_all_reduce(w->comm, floats(gs_at(m->gradients, m->params)), gs_model_tail(m), GS_F32,
-                              GS_SUM)); /* loss, samples; the layers' state */
+    GS_TRY(gs_comm_all_reduce(w->comm, gs_cpu_floats(gs_at(m->gradients, m->params)), gs_model_tail(m),
+                              GS_F32, GS_SUM)); /* loss, samples; the layers' state */
     GS_TRY(gs_read_score(w, score));
-    memcpy(all->weights, floats(m->weights), bytes);
-    memcpy(all->gradients, floats(m->gradients), bytes);
-    GS_TRY(zero1_step(w->comm, all->weights, all->gradients, floats(o->vector[0]), all->count, o->lr,
+    memcpy(all->weights, gs_cpu_floats(m->weights), bytes);
+    memcpy(all->gradients, gs_cpu_floats(m->gradients), bytes);
+    GS_TRY(zero1_step(w->comm, all->weights, all->gradients, gs_cpu_floats(o->vector[0]), all->count, o->lr,
                       o->momentum, (float)(1 / score->samples)));
-    memcpy(floats(m->weights), all->weights, bytes);
+    memcpy(gs_cpu_floats(m->weights), all->weights, bytes);
     GS_TRY(gs_optimizer_end_update(o, score->samples));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }

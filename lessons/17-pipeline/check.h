@@ -3,7 +3,7 @@
 
 #include "tasks.h"
 
-enum { CHECK_STAGES = 8, CHECK_MICRO_BATCHES = 16, CHECK_ROOM = 2 * CHECK_MICRO_BATCHES };
+enum { CHECK_STAGES = MOST_STAGES, CHECK_MICRO_BATCHES = 16, CHECK_ROOM = 2 * CHECK_MICRO_BATCHES };
 
 /* "F0 F1 B0 ...": the first passes of a list. Four results may be in use at once. */
 const char *check_text(const passes *);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "cpu/cpu.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
 
@@ -61,17 +62,13 @@ static bool is_real(const gs_layer *l) {
     return !l->device->rehearses && group;
 }
 
-static float *floats_of(gs_mem m) {
-    return m.base ? (float *)m.base + m.at : NULL;
-}
-
 static lab_layer layer_of(const gs_layer *l, const gs_pass *pass) {
     const gs_param *w = l->borrowed ? l->borrowed : &l->param[0];
     return (lab_layer){.n = gs_layer_tokens(l, pass),
                        .in = (size_t)l->in.c,
                        .out = (size_t)l->out.c,
-                       .w = floats_of(w->w),
-                       .b = l->params > 1 ? floats_of(l->param[1].w) : NULL};
+                       .w = gs_cpu_floats(w->w),
+                       .b = l->params > 1 ? gs_cpu_floats(l->param[1].w) : NULL};
 }
 
 static gs_status check_device(const gs_device *d) {
@@ -89,7 +86,8 @@ gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     *y = l->y;
     if (!is_real(l)) return GS_OK;
     const bool second = l->role == GS_TENSOR_ROWS;
-    return (second ? lab_second_forward : lab_first_forward)(group, &mine, floats_of(x), floats_of(l->y));
+    return (second ? lab_second_forward : lab_first_forward)(group, &mine, gs_cpu_floats(x),
+                                                             gs_cpu_floats(l->y));
 }
 
 gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx,
@@ -98,15 +96,15 @@ gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const gs_backend *ops = l->device->ops;
     const lab_layer mine = layer_of(l, pass);
     const gs_param *w = l->borrowed ? l->borrowed : &l->param[0];
-    float *db = l->params > 1 ? floats_of(l->param[1].dw) : NULL;
+    float *db = l->params > 1 ? gs_cpu_floats(l->param[1].dw) : NULL;
     *dx = l->dx;
     if (!is_real(l)) return GS_OK;
     if (pass->fresh) GS_TRY(ops->fill(l->device, w->dw, 0, mine.out * mine.in));
     if (pass->fresh && db) GS_TRY(ops->fill(l->device, l->param[1].dw, 0, mine.out));
     const bool second = l->role == GS_TENSOR_ROWS;
-    return (second ? lab_second_backward : lab_first_backward)(group, &mine, floats_of(dy), floats_of(l->x),
-                                                               l->needs_dx ? floats_of(l->dx) : NULL,
-                                                               floats_of(w->dw), db);
+    return (second ? lab_second_backward
+                   : lab_first_backward)(group, &mine, gs_cpu_floats(dy), gs_cpu_floats(l->x),
+                                         l->needs_dx ? gs_cpu_floats(l->dx) : NULL, gs_cpu_floats(w->dw), db);
 }
 
 /* ---- 18.4: the loss ---- */
@@ -123,12 +121,12 @@ static gs_status part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_
     const lab_words w = {.n = n,
                          .words = (size_t)classes,
                          .first = (size_t)gs_share_first(share),
-                         .x = floats_of(x),
-                         .label = (const int32_t *)labels.base + labels.at};
-    float *to = floats_of(sums), *loss = to + n;
+                         .x = gs_cpu_floats(x),
+                         .label = gs_cpu_ints(labels)};
+    float *to = gs_cpu_floats(sums), *loss = to + n;
     float *room = malloc((2 * n + 1) * sizeof *room);
     if (!room) return gs_fail(GS_E_MEMORY, "lab 18: no memory for %zu tokens", n);
-    const gs_status status = lab_words_loss(group, &w, floats_of(p), loss, room);
+    const gs_status status = lab_words_loss(group, &w, gs_cpu_floats(p), loss, room);
     free(room);
     /* the library adds these up, divides p by the first, and takes log(first) - second for the loss */
     for (size_t i = 0; i < n; i++) {
@@ -144,8 +142,8 @@ static gs_status part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels,
     const lab_words w = {.n = n,
                          .words = (size_t)classes,
                          .first = (size_t)gs_share_first(share),
-                         .label = (const int32_t *)labels.base + labels.at};
-    if (!d->rehearses) lab_words_dx(&w, floats_of(p), floats_of(dx));
+                         .label = gs_cpu_ints(labels)};
+    if (!d->rehearses) lab_words_dx(&w, gs_cpu_floats(p), gs_cpu_floats(dx));
     return GS_OK;
 }
 

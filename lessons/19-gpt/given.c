@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cpu/cpu.h"
 #include "train/internal.h"
 
 extern const gs_way lab_way; /* ways.c */
@@ -51,8 +52,8 @@ static gs_status attention_forward(gs_device *device, gs_mem y_, gs_mem lse_, gs
         return gs_fail(GS_E_USAGE, "lab 19 computes in f32; wanted no --precision");
     const size_t width = (size_t)s->width, heads = (size_t)s->heads, length = (size_t)s->length,
                  d = width / heads;
-    const float *x = (const float *)x_.base + x_.at;
-    float *y = (float *)y_.base + y_.at, *lse = (float *)lse_.base + lse_.at;
+    const float *x = gs_cpu_floats(x_);
+    float *y = gs_cpu_floats(y_), *lse = gs_cpu_floats(lse_);
     float *room = malloc(3 * length * d * sizeof *room);
     if (!room) return gs_fail(GS_E_MEMORY, "attention: no memory for a head of %zu tokens", length);
     const head h = {d, length, s->causal, room, room + length * d, room + 2 * length * d};

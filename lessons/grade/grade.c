@@ -72,10 +72,10 @@ static gs_status grade(gs_graders *g, const wishes *w, const gs_hand_ins *all) {
     gs_marks_output o = {0};
     GS_TRY(find_format(w, &format));
     GS_TRY(gs_graders_find(g));
+    if (w->labs) GS_TRY(gs_labs_parse(w->labs, &g->known, &asked));
     g->trust = w->trust;
     GS_TRY(gs_graders_check_sandbox(g));
     choose_seed(g, w->seed);
-    if (w->labs) GS_TRY(gs_labs_parse(w->labs, &g->known, &asked));
     gs_labs labs = gs_labs_for_all(w->labs ? &asked : NULL, &g->known, all);
     gs_status status = gs_marks_output_open(&o, format, w->out, &labs, all->students);
     if (status == GS_OK) status = grade_students(g, all, !w->labs, &o);

@@ -14,13 +14,13 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. One that stays stopped for the time-out after others have\nended "
-    "is also ended.\n\n"
+    "the others are ended. A process that stays stopped for as long as the time-out\n"
+    "after others have ended is ended too.\n\n"
     "With --restarts N all start again when a process was lost, at most N times. They\n"
     "go on from the last checkpoint, if the command has --checkpoint DIR, else begin\n"
     "again, and end with the weights of a run that was never disturbed.\n"
     "With --elastic MIN:MAX those that are left repeat the step and go on, without a\n"
-    "checkpoint (train --sync allreduce, or --exact).\n\n"
+    "checkpoint (train --sync allreduce, or --exact). Both work on several machines.\n\n"
     "On several machines, start a launch on each, with the same --nodes, -n and\n"
     "--meet, and a --node-rank of its own:\n"
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
@@ -104,6 +104,8 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
 /* "2,4,2": how many processes each node has. */
 static gs_status take_ranks(gs_launch *l, const char *list) {
     int node = 0;
+    if (l->size > 0)
+        return gs_fail(GS_E_USAGE, "--ranks says how many processes each node has: leave out -n");
     l->world = 0;
     for (const char *at = list;; node++) {
         char *end;
@@ -202,9 +204,10 @@ int gs_cmd_launch(int argc, char **argv) {
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE",
          "the secret of the run is in it; -: in standard input"},
         {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
-         "go on with those that are left when one was lost: MIN at least; new ones are started up to MAX"},
+         "when a process is lost, the others go on if at least MIN are left; new ones are started, up to "
+         "MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
-         "how often all start again, from the last checkpoint, when one was lost"},
+         "when a process is lost, start all again from the last checkpoint, at most N times"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
          "cores: bind each process to its own cores, if there are enough; none: do not"},
         {0},

@@ -135,7 +135,7 @@ static void print_distribution(const uint64_t *count, size_t n) {
     for (size_t i = 0; i < n; i++) all += count[i];
     for (size_t i = 0; i < n && all > 0; i += width) {
         uint64_t here = 0;
-        char range[32], bar[BAR + 1];
+        char range[48], bar[BAR + 1];
         for (size_t k = i; k < n && k < i + width; k++) here += count[k];
         double share = (double)here / (double)all;
         size_t last = (i + width < n ? i + width : n) - 1;

@@ -206,6 +206,12 @@ static void go_on(gs_launch_state *s) {
 
 /* ---- watching ---- */
 
+void gs_elastic_give_up(gs_launch_state *s) {
+    if (!s->elastic) return;
+    s->elastic->over = true;
+    gs_elastic_board_end(s->board);
+}
+
 void gs_elastic_lost(gs_launch_state *s, int seat) {
     gs_elastic *e = s->elastic;
     if (s->rank[seat] < 0) return; /* it was let go */
@@ -264,7 +270,7 @@ static bool obey(gs_launch_state *s) {
         gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->parties) ? SIGKILL : SIGTERM);
         return true;
     }
-    if (generation == e->generation) return false;
+    if (generation == e->generation || s->stopped_by) return false; /* who would stop those that it starts? */
     const gs_elastic_share share = gs_elastic_nodes_share(s->parties);
     int more;
     gs_launch_why_clear(s->why);
@@ -328,6 +334,7 @@ void gs_elastic_close(gs_launch_state *s) {
     if (e && s->parties && s->stopped_by && !e->over) {
         report(s, false);
         gs_elastic_nodes_look(s->parties);
+        report(s, false); /* another generation may have begun just then */
     }
     if (e && !s->parties && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
 }

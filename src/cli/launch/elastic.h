@@ -29,6 +29,9 @@ int gs_elastic_size(const gs_launch *, int left, int room);
 gs_status gs_elastic_create(gs_launch_state *);
 void gs_elastic_free(gs_launch_state *); /* with the folder of its last generation */
 
+/* Not all processes could be started: none of them goes on. Nothing happens without --elastic. */
+void gs_elastic_give_up(gs_launch_state *);
+
 /* This child has ended in another way than with 0. */
 void gs_elastic_lost(gs_launch_state *, int seat);
 

@@ -225,18 +225,19 @@ void gs_elastic_nodes_say_lost(gs_elastic_nodes *n) {
 
 void gs_elastic_nodes_report(gs_elastic_nodes *n, const gs_elastic_report *r) {
     char value[300];
-    if (n->me < 0 || n->ended || n->party[n->me].ready == n->generation) return;
-    if (n->party[n->me].count == 0) { /* it is not in this generation: its leaving disturbs nobody */
+    gs_elastic_party *p = n->me < 0 ? NULL : &n->party[n->me];
+    if (!p || n->ended) return;
+    if (r->signal && n->me == 0) gs_elastic_nodes_say_stopped(n, r->signal); /* even if it was ready before */
+    if (p->count == 0) { /* it is not in this generation: its leaving disturbs nobody */
         char key[GS_STORE_KEY];
         snprintf(key, sizeof key, "gone-%d", n->me);
-        if (r->signal && n->me == 0) gs_elastic_nodes_say_stopped(n, r->signal);
         if (r->signal) gs_launch_post_put(&n->post, key, "", NULL);
         return;
     }
+    if (p->ready == n->generation) return;
     snprintf(value, sizeof value, "%d %d %d %d %d %s", r->left, r->lost, r->done, r->stepped, r->signal,
              r->what);
     put(n, "ready", value);
-    note_ready(n, &n->party[n->me], value);
+    note_ready(n, p, value);
     n->said_signal = r->signal != 0;
-    if (r->signal && n->me == 0) gs_elastic_nodes_say_stopped(n, r->signal);
 }

@@ -237,9 +237,12 @@ static int watch(fleet *f, const sigset_t *waited) {
         const struct timespec wait = {.tv_nsec = 200000000};
         const int number = sigtimedwait(waited, NULL, &wait);
         reap(f);
-        if (number > 0 && number != SIGCHLD) {
+        if (number == SIGUSR1) {
+            /* A checkpoint. One rank of the run is enough, and ssh passes no signal on. */
+            if (f->host[0].pid > 0) kill(f->host[0].pid, number);
+        } else if (number > 0 && number != SIGCHLD) {
             if (!stopped_by) stopped_by = number;
-            send_all(f, number == SIGINT || number == SIGUSR1 ? number : SIGTERM);
+            send_all(f, number == SIGINT ? SIGINT : SIGTERM);
             if (due <= 0) due = gs_seconds() + 2 * GRACE;
         }
         if (must_end(f) && due <= 0) due = gs_seconds() + GRACE;
@@ -284,22 +287,13 @@ static gs_status make_secret(fleet *f) {
     return GS_OK;
 }
 
-static void take_signals(sigset_t *waited, sigset_t *before) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigemptyset(waited);
-    sigaddset(waited, SIGCHLD);
-    signal(SIGCHLD, SIG_DFL);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaddset(waited, numbers[i]);
-    sigprocmask(SIG_BLOCK, waited, before);
-}
-
 int gs_launch_hosts(const gs_launch *launch) {
     fleet f = {.launch = launch, .failed = -1};
     sigset_t waited, before;
     gs_status status = read_hosts(&f, launch->hosts);
     if (status == GS_OK) status = make_secret(&f);
     if (status != GS_OK) return gs_failed("launch", status);
-    take_signals(&waited, &before);
+    gs_launch_take_signals(&waited, &before);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < f.count && status == GS_OK; i++) status = start(&f, i, &before);
     if (status != GS_OK) {

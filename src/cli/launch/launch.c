@@ -133,12 +133,12 @@ static void note_all_hanging(gs_launch_state *s, bool only_stopped) {
 
 /* A rank has failed. The first one to fail is to blame. But a rank that was killed is the cause even if another was
  * seen first: one that merely exits may have done so because it noticed the loss. */
-void gs_launch_note_failure(gs_launch_state *s, int rank) {
+void gs_launch_note_failure(gs_launch_state *s, int seat) {
     bool worse =
-        s->failed >= 0 && WIFEXITED(s->child[s->failed].status) && WIFSIGNALED(s->child[rank].status);
+        s->failed >= 0 && WIFEXITED(s->child[s->failed].status) && WIFSIGNALED(s->child[seat].status);
     if (s->failed < 0) s->failed_others = s->running;
     if (s->failed < 0) note_all_hanging(s, true);
-    if (s->failed < 0 || (worse && s->next != SIGKILL)) s->failed = rank;
+    if (s->failed < 0 || (worse && s->next != SIGKILL)) s->failed = seat;
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
@@ -268,18 +268,17 @@ static void watch(gs_launch_state *s) {
     }
 }
 
-/* From here on signals wait until watch() takes them. One that is ignored (nohup) stays ignored. */
-static void take_signals(gs_launch_state *s) {
+void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
-    sigemptyset(&s->waited);
-    sigaddset(&s->waited, SIGCHLD);
+    sigemptyset(waited);
+    sigaddset(waited, SIGCHLD);
     signal(SIGCHLD, SIG_DFL);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&s->waited, numbers[i]);
+            sigaddset(waited, numbers[i]); /* a signal that is blocked waits even where it is ignored */
     }
-    sigprocmask(SIG_BLOCK, &s->waited, &s->before);
+    sigprocmask(SIG_BLOCK, waited, before);
 }
 
 /* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
@@ -301,10 +300,13 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     gs_status status = gs_launch_place_create(launch, &s->place);
     if (status == GS_OK) status = gs_elastic_create(s);
     if (status == GS_OK) {
-        if (first) take_signals(s);
+        if (first) gs_launch_take_signals(&s->waited, &s->before);
         status = start(s, &s->place);
         if (status == GS_OK) status = gs_launch_place_open(&s->place);
-        if (status != GS_OK) send_all(s, SIGKILL);
+        if (status != GS_OK) {
+            gs_elastic_give_up(s);
+            send_all(s, SIGKILL);
+        }
         watch(s);
         gs_elastic_close(s);
     }

@@ -1,6 +1,7 @@
 /* Several processes of this program at once: `gradsum launch`. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "core/error.h"
@@ -13,7 +14,7 @@ typedef struct gs_launch {
     int first, world;    /* the first of these processes among all, and how many there are on all machines */
     const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
     const char *program; /* of those; NULL: where this one is */
-    bool starter; /* what has started this launch holds its standard input open: when it ends, so do they */
+    bool starter;        /* --hosts has started this launch: its processes end with its standard input */
     const char
         *meet; /* where the processes meet (comm/meet/store.h): tcp://HOST:PORT, file:DIR; NULL: in a folder
                               of this machine */
@@ -36,6 +37,10 @@ typedef struct gs_launch {
  * the others are stopped, and all start again where launch->restarts says so. A rank that stays stopped (SIGSTOP)
  * for longer than the time-out after another has ended counts as failed. */
 int gs_launch_run(const gs_launch *);
+
+/* From here on the signals of a launch, and SIGCHLD, wait until sigtimedwait takes one of *waited. One that is ignored
+ * (nohup) stays ignored. *before: for the processes that are started. */
+void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
 /* ---- hosts.c ---- */
 

@@ -32,9 +32,9 @@ typedef struct gs_launch_state {
     struct gs_elastic_nodes *parties; /* of --elastic over several nodes; else NULL */
     int verdict;                      /* of these: the exit status on which all agree; -1: there is none */
     int running;
-    int why;           /* what they say of their failures (launch/launch_why.c) */
-    int failed;        /* the rank that failed first, or -1 */
-    int hung;          /* the rank that failed by being stopped too long after others ended; or -1 */
+    int why;    /* what they say of their failures (launch/launch_why.c) */
+    int failed; /* the child (a seat) that failed first, or -1 */
+    int hung;   /* the child (a seat) that failed by being stopped too long after others ended; or -1 */
     int failed_others; /* how many were running then, */
     bool told;         /* and whether they had to be told to end */
     int stopped_by;    /* the signal that asked us to stop, or 0 */

@@ -36,6 +36,7 @@ gs_status gs_launch_post_create(gs_launch *l, gs_launch_post *p) {
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
     GS_TRY(gs_run_key("", p->key));
     if (l->node == 0) GS_TRY(gs_store_server_create(&place, 1, p->key, &p->server));
+    if (p->server) gs_store_server_watch(p->server, p->r.timeout);
     l->store = p->server;
     return GS_OK;
 }

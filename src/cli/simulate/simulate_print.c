@@ -26,6 +26,13 @@ static const char *model_of(const gs_settings *s) {
     return gs_model_is_name(name) ? name : "layers";
 }
 
+static void print_hardware(const gs_simulation *s) {
+    if (s->tcp) printf("               lines as TCP has them\n");
+    if (s->cores > 0)
+        printf("               %d core%s %s\n", s->cores, gs_s((unsigned)s->cores),
+               s->one_machine ? "for all workers" : "on each host");
+}
+
 static void print_cluster(const gs_simulate_answer *a) {
     const gs_simulation *s = &a->sim;
     char between[80], inside[80], samples[32];
@@ -40,6 +47,7 @@ static void print_cluster(const gs_simulate_answer *a) {
     else
         printf("%d on each of %s host%s\n               %s between hosts, %s inside\n", s->workers / s->hosts,
                gs_thousands(s->hosts), gs_s((unsigned)s->hosts), between, inside);
+    print_hardware(s);
 }
 
 static void print_formula(const gs_simulated *r) {
@@ -52,8 +60,11 @@ static void print_formula(const gs_simulated *r) {
 static void print_result(const gs_simulate_answer *a) {
     const gs_simulated *r = &a->result;
     const gs_settings *s = &a->sim.settings;
-    printf("compute        %s a step, %s\n", gs_simulate_time(r->compute),
-           a->work.measured ? "measured here on one core" : "by --flops");
+    printf("compute        %s a step, ", gs_simulate_time(r->compute));
+    if (a->work.measured)
+        printf("measured here on one core\n");
+    else
+        printf("a worker makes %.4g GFLOP/s\n", a->sim.flops * 1e-9);
     printf("sums           %s", s->layout ? s->layout : s->sync);
     if (s->layout) printf(", gradients by %s", s->zero ? "reduce-scatter and all-gather" : s->sync);
     if (r->buckets > 1) printf(", %d buckets", r->buckets);
@@ -162,6 +173,9 @@ cJSON *gs_simulate_json(const gs_simulate_answer *a, bool timeline) {
     cJSON *o = json_point(&a->result);
     GS_JSON_ADD(o, GS_FIELD("model", model_of(s)), GS_FIELD("parameters", a->work.plan->params),
                 GS_FIELD("samples", a->work.samples), GS_FIELD("measured", a->work.measured),
+                GS_FIELD("flops", a->work.measured ? cJSON_CreateNull() : cJSON_CreateNumber(a->sim.flops)),
+                GS_FIELD("add", number_or_null(1 / a->work.gamma)), GS_FIELD("tcp", a->sim.tcp),
+                GS_FIELD("cores", a->sim.cores), GS_FIELD("cores_for_all", a->sim.one_machine),
                 GS_FIELD("sync", s->sync), GS_FIELD("layout", s->layout ? s->layout : ""),
                 GS_FIELD("link", gs_link_text(&s->link, between, sizeof between)),
                 GS_FIELD("inside", gs_link_text(&a->sim.inside, inside, sizeof inside)));

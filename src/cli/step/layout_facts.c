@@ -229,9 +229,7 @@ static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
     static const char parts[] =
         "Of a pair's first layer a worker has the rows of the weight for some outputs "
         "(columns of x w), of the second the columns for these inputs. So each pair ";
-    int each;
-    const int tokens = gs_step_tokens_of(l, &each);
-    if (tokens == 0)
+    if (!l->settings.sequence)
         say(f, "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
             parts);
     else
@@ -244,8 +242,7 @@ static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
 
 static void say_others(const gs_step_layout *l, gs_step_facts *f, int in_pairs) {
     const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
-    int each;
-    const bool sequence = gs_step_tokens_of(l, &each) > 0;
+    const bool sequence = l->settings.sequence;
     if (all.count > in_pairs)
         say(f, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",
             sequence ? "an embedding, positions, layer_norm, the last layer"
@@ -254,8 +251,7 @@ static void say_others(const gs_step_layout *l, gs_step_facts *f, int in_pairs) 
 }
 
 static void tensor(const gs_step_layout *l, gs_step_facts *f) {
-    int each;
-    const bool sequence = gs_step_tokens_of(l, &each) > 0;
+    const bool sequence = l->settings.sequence;
     const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
                                  "bytes sent", "by the formula", NULL},
                       *const of_tokens[] = {"columns", "rows",       "sums",           "all-gathers",

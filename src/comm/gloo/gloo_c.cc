@@ -107,8 +107,9 @@ class WatchedBuffer final : public UnboundBuffer {
         Entry entry(watch_, inner_.get(), sends, timeout);
         for (;;) { // a wake that came too late for the wait before this one means nothing
             if (inner_wait()) return true;
-            const std::string found = gs_watch_found(watch_);
-            if (!found.empty()) throw gloo::IoException(found);
+            gs_gloo_error found;
+            gs_watch_found(watch_, &found);
+            if (found.text[0]) throw gloo::IoException(found.text);
             if (entry.late)
                 throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms");
         }

@@ -40,10 +40,10 @@ void gs_watch_end(gs_watch *w, gs_gloo_wait *one) {
     pthread_mutex_unlock(&w->lock);
 }
 
-const char *gs_watch_found(gs_watch *w) {
-    pthread_mutex_lock(&w->lock); /* so that what the thread wrote is seen here */
+void gs_watch_found(gs_watch *w, gs_gloo_error *found) {
+    pthread_mutex_lock(&w->lock);
+    *found = w->found;
     pthread_mutex_unlock(&w->lock);
-    return w->found.text;
 }
 
 /* ---- looking ---- */

@@ -30,8 +30,8 @@ void gs_watch_free(gs_watch *); /* NULL is allowed */
 /* GS_GLOO_OK: the connection to `peer` stands. Else what Gloo says of its end is in *error. */
 gs_gloo_code gs_watch_look(gs_watch *, int peer, gs_gloo_error *error);
 
-/* A wait begins or ends, in any thread. After it was woken: found is what Gloo says of the connection that broke, or
- * "". */
+/* A wait begins or ends, in any thread. After it was woken: gs_watch_found writes what Gloo says of the connection that
+ * broke, or "". */
 void gs_watch_begin(gs_watch *, gs_gloo_wait *);
 void gs_watch_end(gs_watch *, gs_gloo_wait *);
-const char *gs_watch_found(gs_watch *);
+void gs_watch_found(gs_watch *, gs_gloo_error *found);

@@ -88,5 +88,8 @@ gs_status gs_store_open_folder(const gs_rendezvous *, const gs_meet_place *, uns
  * socket, which does not block; -1: no address answers within `seconds`. */
 int gs_store_call(const char *host, int port, double seconds, int *error, const char **why);
 
+/* A connection on which little is said is lost when the other machine has not answered for so many seconds. */
+void gs_store_watch_line(int socket, double seconds);
+
 /* The address of this end, in numbers. */
 void gs_store_own_address(int socket, char *text, size_t size);

@@ -1,4 +1,5 @@
 #include "comm/meet/store_server.h"
+#include "comm/meet/entries.h"
 #include "comm/meet/frames.h"
 #include "comm/meet/store_listen.h"
 #include "core/clock.h"
@@ -16,19 +17,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STRANGERS = 64, MEMBERS = 4096 + 64, ENTRIES = 5 * 4096, TICK_MS = 100, BACKLOG = 1024 };
+enum { STRANGERS = 64, MEMBERS = 4096 + 64, TICK_MS = 100 };
 static const double patience = 2; /* s with a stranger, and with a member that does not read */
-
-typedef struct entry {
-    char *pair; /* key, 0, value, 0 */
-    size_t bytes;
-} entry;
 
 typedef enum stage { NOBODY, HELLO, PROOF, MEMBER } stage;
 
 typedef struct visitor {
     stage stage;
-    int socket, told;        /* how many of the entries */
+    int socket;
+    long told;               /* all entries before this number */
     double since;            /* its coming; of a member: since when it does not read */
     bool bye, greets;        /* greets: it has said a hello of this version */
     char rank[GS_STORE_KEY]; /* "rank-1" or "2/rank-1", which it has put; "" */
@@ -47,35 +44,11 @@ struct gs_store_server {
     visitor **visitor;   /* [visitors] */
     struct pollfd *poll; /* [places + 2] */
     int visitors, places;
-    entry *entry;
-    int entries;
+    gs_entries entries;
+    double answers_within;            /* s: the machine of a member; 0: it may be silent */
     atomic_long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
     atomic_int came, present;         /* members: so far, and now */
 };
-
-/* ---- entries ---- */
-
-static const entry *find(const gs_store_server *s, const char *key) {
-    for (int i = 0; i < s->entries; i++)
-        if (strcmp(s->entry[i].pair, key) == 0) return &s->entry[i];
-    return NULL;
-}
-
-static bool add(gs_store_server *s, const char *key, const char *value) {
-    if (s->entries == ENTRIES) return false;
-    entry *larger = realloc(s->entry, ((size_t)s->entries + 1) * sizeof *larger);
-    if (!larger) return false;
-    s->entry = larger;
-    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
-    char *pair = malloc(k + v);
-    if (!pair) return false;
-    memcpy(pair, key, k);
-    memcpy(pair + k, value, v);
-    larger += s->entries++;
-    larger->pair = pair;
-    larger->bytes = k + v;
-    return true;
-}
 
 /* ---- one visitor ---- */
 
@@ -92,7 +65,7 @@ static void drop(gs_store_server *s, visitor *v) {
             char key[GS_STORE_KEY + 8];
             const char *name = gs_store_name_in(v->rank);
             snprintf(key, sizeof key, "%.*sgone-%s", (int)(name - v->rank), v->rank, name + 5);
-            if (!find(s, key)) add(s, key, "");
+            if (!gs_entries_find(&s->entries, key)) gs_entries_add(&s->entries, key, "");
         }
         atomic_fetch_sub(&s->present, 1);
     }
@@ -110,13 +83,12 @@ static void say(visitor *v, gs_frame_kind kind, const char *body, size_t bytes) 
 
 static verdict put(gs_store_server *s, visitor *v, const char *body, size_t bytes) {
     const char *key, *value;
-    const entry *old = gs_frame_pair(body, bytes, &key, &value) ? find(s, key) : NULL;
-    if (old) {
-        const char *its = old->pair + strlen(old->pair) + 1;
-        say(v, GS_FRAME_THERE, its, strlen(its) + 1);
+    if (!gs_frame_pair(body, bytes, &key, &value)) return IS_WRONG;
+    const char *old = gs_entries_find(&s->entries, key);
+    if (old || !gs_entries_add(&s->entries, key, value)) {
+        say(v, old ? GS_FRAME_THERE : GS_FRAME_FULL, old, old ? strlen(old) + 1 : 0);
         return STAYS;
     }
-    if (!gs_frame_pair(body, bytes, &key, &value) || !add(s, key, value)) return IS_WRONG;
     if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
@@ -232,8 +204,9 @@ static void hear(gs_store_server *s, visitor *v) {
 /* Tell a member what is new, as far as it reads. */
 static void tell(gs_store_server *s, visitor *v) {
     for (bool more = true; more && v->stage == MEMBER;) {
-        while (v->told < s->entries && has_room(v)) {
-            const entry *e = &s->entry[v->told++];
+        const gs_entry *e;
+        while (has_room(v) && (e = gs_entries_from(&s->entries, v->told))) {
+            v->told = e->number + 1;
             say(v, GS_FRAME_ENTRY, e->pair, e->bytes);
         }
         if (v->out_bytes == 0) return;
@@ -251,7 +224,7 @@ static void tell(gs_store_server *s, visitor *v) {
         memmove(v->out, v->out + n, v->out_bytes - (size_t)n);
         v->out_bytes -= (size_t)n;
         take_all(s, v); /* what had no room before */
-        more = v->stage == MEMBER && (v->out_bytes > 0 || v->told < s->entries);
+        more = v->stage == MEMBER && (v->out_bytes > 0 || v->told < s->entries.next);
     }
 }
 
@@ -297,7 +270,10 @@ static void welcome(gs_store_server *s) {
         int yes = 1, strangers = 0;
         int socket = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (socket < 0 && (errno == EMFILE || errno == ENFILE) && drop_oldest_stranger(s)) continue;
-        if (socket < 0) return;
+        if (socket < 0) {
+            if (errno == EMFILE || errno == ENFILE) gs_nap(0.05); /* those who call stay there */
+            return;
+        }
         for (int i = 0; i < s->visitors; i++) strangers += s->visitor[i]->stage != MEMBER;
         if (strangers >= STRANGERS) drop_oldest_stranger(s);
         visitor *v = s->visitors < MEMBERS && make_place(s) ? malloc(sizeof *v) : NULL;
@@ -307,6 +283,7 @@ static void welcome(gs_store_server *s) {
             return;
         }
         setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        if (s->answers_within > 0) gs_store_watch_line(socket, s->answers_within);
         memset(v, 0, offsetof(visitor, in));
         v->stage = HELLO;
         v->socket = socket;
@@ -362,6 +339,10 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
     return GS_OK;
 }
 
+void gs_store_server_watch(gs_store_server *s, double seconds) {
+    s->answers_within = seconds;
+}
+
 gs_status gs_store_server_start(gs_store_server *s) {
     s->running = pthread_create(&s->thread, NULL, serve, s) == 0;
     return s->running ? GS_OK
@@ -391,12 +372,11 @@ void gs_store_server_free(gs_store_server *s) {
     if (!s) return;
     if (s->running && write(s->wake[1], "", 1) == 1) pthread_join(s->thread, NULL);
     for (int i = 0; i < s->visitors; i++) close(s->visitor[i]->socket), free(s->visitor[i]);
-    for (int i = 0; i < s->entries; i++) free(s->entry[i].pair);
+    gs_entries_free(&s->entries);
     if (s->listener >= 0) close(s->listener);
     for (int i = 0; i < 2; i++)
         if (s->wake[i] >= 0) close(s->wake[i]);
     free(s->visitor);
     free(s->poll);
-    free(s->entry);
     free(s);
 }

@@ -171,22 +171,28 @@ static gs_status tcp_put(gs_store *s, const char *key, char *value, bool *there)
     GS_TRY(answer_to(t, &f));
     *there = f.kind == GS_FRAME_THERE;
     if (*there) snprintf(value, GS_STORE_VALUE, "%.*s", GS_STORE_VALUE - 1, f.bytes > 0 ? f.body : "");
+    if (f.kind == GS_FRAME_FULL)
+        return gs_fail(GS_E_MEMORY, "%s, where the ranks meet, has no room for more entries", t->name);
     return *there || f.kind == GS_FRAME_DONE ? GS_OK : lost(t);
 }
 
 static gs_status tcp_look(gs_store *s, double seconds, gs_store_seen *seen, void *context) {
     tcp_store *t = (tcp_store *)s;
+    const int before = t->shown;
     frame f;
-    double until = gs_seconds() + seconds;
-    for (bool came = true; came && t->shown == t->entries; until = 0) {
-        GS_TRY(next_frame(t, until, &f, &came));
-        if (came && f.kind == GS_FRAME_ENTRY) GS_TRY(keep(t, &f));
+    gs_status status = GS_OK;
+    double until = before < t->entries ? 0 : gs_seconds() + seconds;
+    /* All that has come: one who looks only now and then must not fall behind. */
+    for (bool came = true; came && status == GS_OK;) {
+        status = next_frame(t, until, &f, &came);
+        if (status == GS_OK && came && f.kind == GS_FRAME_ENTRY) status = keep(t, &f);
+        if (t->entries > before) until = 0;
     }
     while (t->shown < t->entries) {
         const char *pair = t->entry[t->shown++];
         GS_TRY(seen(context, pair + strlen(t->corner), pair + strlen(pair) + 1));
     }
-    return GS_OK;
+    return status == GS_E_PEER && t->shown > before ? GS_OK : status; /* a loss comes after the last words */
 }
 
 static void tcp_strangers(gs_store *s, char *text, size_t size) {
@@ -230,15 +236,6 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
     close(t->socket);
     t->socket = -1;
     return NOT_OF_THIS_RUN;
-}
-
-/* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks. */
-static void watch_line(int socket, double timeout) {
-    const int yes = 1, each = 1 /* s */, most = (int)(1000 * (timeout > 2 ? timeout - 1 : timeout));
-    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &each, sizeof each);
-    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
-    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
 }
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
@@ -294,7 +291,10 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
         }
         if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
     }
-    if (r->attempt == GS_ATTEMPT_LAUNCHES) watch_line(t->socket, r->timeout);
+    /* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks.
+     */
+    if (r->attempt == GS_ATTEMPT_LAUNCHES)
+        gs_store_watch_line(t->socket, r->timeout > 2 ? r->timeout - 1 : r->timeout);
     *out = &t->store;
     return GS_OK;
 }

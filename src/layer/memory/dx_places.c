@@ -21,7 +21,7 @@ void gs_dx_release(gs_dx_places *p, int place) {
     if (place >= 0) p->lives.life[place].dies = p->now;
 }
 
-/* Containers read no y of their own. An element-wise layer may read its y, whatever it says of others. */
+/* Containers do not read their y. An element-wise layer may: GS_ELEMENT_WISE does not tell. */
 bool gs_y_is_read(const gs_layer *l) {
     const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
     if (then && (then->relu || then->pool)) return true;
@@ -42,7 +42,7 @@ void gs_y_again(gs_dx_places *p, gs_layer *l) {
 
 int gs_dx_place(gs_layer *l, gs_dx_places *p, int dy) {
     const bool first = p->again > 0 && p->again == p->now; /* after a second forward */
-    /* then nobody has read the y that it did not make since the step before it */
+    /* its y was not made again, so it was last read in the step before the second forward */
     const int before = first && l->again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
     if (l->children == 0 || !l->ops->place_dx) p->now++;
     l->backward_step = p->now;

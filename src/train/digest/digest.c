@@ -133,14 +133,14 @@ static const gs_layer *outermost_first(const gs_layer *l) {
 }
 
 /* With --recompute a forward may come again. */
-static bool is_seen(gs_direction direction, const gs_pass *pass) {
+static bool is_forward_again(gs_direction direction, const gs_pass *pass) {
     return direction == GS_FORWARD && pass->again;
 }
 
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_seen(direction, pass)) return GS_OK;
+    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
     const bool root = l == l->root;
     if (direction == GS_FORWARD) {
         if (root && !outermost_first(l)->elsewhere)
@@ -154,7 +154,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                              gs_mem out) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_seen(direction, pass)) return GS_OK;
+    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
     if (direction == GS_BACKWARD) {
         GS_TRY(add_gradients(d, l, pass));
         if (!out.base || gs_layer_is_view(l)) return GS_OK;

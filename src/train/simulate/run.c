@@ -85,7 +85,7 @@ typedef struct run {
     gs_virtual *virtual;
     int room;
     gs_status failed;
-    double last, mean_begin; /* when worker 0 ended the step before */
+    double last; /* when worker 0 ended the step before */
     double step[GS_SIMULATED_STEPS + STEPS_MOST];
 } run;
 

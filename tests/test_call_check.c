@@ -1,0 +1,61 @@
+/* The check of collectives itself (comm/call_check.h): what it computes, and that it finds what is wrong. */
+#include "tests/test.h"
+
+#include "comm/call_check.h"
+
+/* Results from elsewhere: small cases by hand. */
+static void reductions_by_hand(void **state) {
+    (void)state;
+    const int32_t a[] = {INT32_MAX, -3, INT32_MIN}, b[] = {1, 4, -1};
+    static const int32_t wanted[GS_REDUCTIONS][3] = {
+        {INT32_MIN, 1, INT32_MAX}, {INT32_MAX, -12, INT32_MIN}, {1, -3, INT32_MIN}, {INT32_MAX, 4, -1}};
+    for (int how = 0; how < GS_REDUCTIONS; how++) {
+        int32_t to[3];
+        gs_combine_of(GS_I32, (gs_reduction)how)(to, a, b, 3);
+        assert_memory_equal(to, wanted[how], sizeof to);
+    }
+    uint8_t u[] = {200, 16, 7};
+    const uint8_t v[] = {100, 16, 9};
+    gs_combine_of(GS_U8, GS_SUM)(u, u, v, 3);
+    assert_true(u[0] == 44 && u[1] == 32 && u[2] == 16);
+    float f[] = {1.5f, -2}, g[] = {2, 0.25f};
+    gs_combine_of(GS_F32, GS_PRODUCT)(g, f, g, 2);
+    assert_true(g[0] == 3 && g[1] == -0.5f);
+}
+
+/* The check fails whichever byte is wrong. */
+static void a_wrong_byte_is_found(void **state) {
+    (void)state;
+    enum { SIZE = 3, COUNT = 5 };
+    unsigned char in[SIZE * COUNT * 8], out[SIZE * COUNT * 8];
+    for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
+        for (int rank = 0; rank < 2; rank++) {
+            gs_call call = {(gs_operation)o, COUNT, GS_F64, GS_SUM, 1};
+            gs_call_fill(&call, rank, SIZE, in, out);
+            bool leaves_alone = o == GS_REDUCE && rank != 1, brings = o == GS_BROADCAST && rank == 1;
+            gs_call_bytes bytes = gs_call_bytes_of(&call, rank, SIZE);
+            if (leaves_alone || brings || bytes.out == 0) {
+                assert_ok(gs_call_verify(&call, rank, SIZE, in, out));
+                if (bytes.in + bytes.out > 0) (bytes.in ? in : out)[3] ^= 1;
+            }
+            assert_fails(GS_E_FORMAT, gs_operation_name((gs_operation)o),
+                         gs_call_verify(&call, rank, SIZE, in, out));
+        }
+    }
+}
+
+static void calls_are_described(void **state) {
+    (void)state;
+    char text[80];
+    gs_call_describe(&(gs_call){GS_REDUCE, 7, GS_I64, GS_MAX, 2}, true, text, sizeof text);
+    assert_string_equal(text, "reduce of 7 i64 (max) to rank 2");
+    gs_call_describe(&(gs_call){GS_BROADCAST, 7, GS_U8, 0, 2}, true, text, sizeof text);
+    assert_string_equal(text, "broadcast of 7 u8 from rank 2");
+    gs_call_describe(&(gs_call){GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, false, text, sizeof text);
+    assert_string_equal(text, "all_reduce of 8 f32");
+    gs_call_describe(&(gs_call){.operation = GS_BARRIER}, true, text, sizeof text);
+    assert_string_equal(text, "barrier");
+}
+
+GS_TESTS(call_check, cmocka_unit_test(reductions_by_hand), cmocka_unit_test(a_wrong_byte_is_found),
+         cmocka_unit_test(calls_are_described))

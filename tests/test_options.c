@@ -1,0 +1,41 @@
+/* The table of options (train/options/options.h): values as text, and defaults. */
+#include "tests/test.h"
+#include "train/options/options.h"
+
+#include <math.h>
+
+/* Values as text: ranks are compared by it, and logs hold it. */
+static void values_as_text(void **state) {
+    (void)state;
+    char text[64];
+    const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
+    const double third = 1.0 / 3;
+    const gs_slow slow = {1, 2.5}, nobody = {3, 0};
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(gs_option_names_of(GS_OPTION_WIRE)->name[i], gs_wire_name((gs_wire)i));
+        assert_string_equal(gs_option_names_of(GS_OPTION_RULE)->name[i], gs_lr_rule_name((gs_lr_rule)i));
+    }
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &tenth, text, sizeof text), "0.1");
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &next, text, sizeof text), "0.10000001");
+    assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &minus, text, sizeof text), "0");
+    assert_true(strtod(gs_option_text(GS_OPTION_DOUBLE, &third, text, sizeof text), NULL) == third);
+    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &slow, text, sizeof text), "1:2.5");
+    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
+}
+
+/* A default may be smaller than what can be typed, which means off, but not larger. */
+static void defaults_are_allowed_or_off(void **state) {
+    (void)state;
+    const gs_settings s = gs_settings_default();
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        assert_ptr_equal(gs_run_option_named(o->name), o); /* no name twice */
+        assert_true(gs_run_option_is_default(o, &s));
+        if (!gs_option_is_number(o->kind)) continue;
+        double value = gs_option_number(o->kind, (const char *)&s + o->at);
+        bool allowed = value >= o->min && value <= o->max;
+        if (!allowed && value > o->min) fail_msg("--%s: the default is %g", o->name, value);
+        assert_true(o->min < o->max);
+    }
+}
+
+GS_TESTS(options, cmocka_unit_test(values_as_text), cmocka_unit_test(defaults_are_allowed_or_off))

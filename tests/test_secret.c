@@ -1,0 +1,137 @@
+/* Where ranks meet, by what text, and the secret by which they know each other. */
+#include "tests/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "comm/meet/engines.h"
+#include "comm/meet/route.h"
+#include "comm/meet/secret.h"
+#include "comm/meet/store.h"
+
+/* ---- addresses ---- */
+
+static void places_to_meet_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *host, *name;
+        gs_meet_kind kind;
+        int port;
+    } right[] = {
+        {"tcp://node7:29400", "node7", "run", GS_MEET_TCP, 29400},
+        {"tcp://[fd00::1]:1", "fd00::1", "run", GS_MEET_TCP, 1},
+        {"tcp", "127.0.0.1", "run", GS_MEET_TCP, 0},
+        {"redis://10.0.0.7:6379", "10.0.0.7", "run", GS_MEET_REDIS, 6379},
+        {"redis://r:6379/ann-3", "r", "ann-3", GS_MEET_REDIS, 6379},
+    };
+    static const char *const wrong[] = {
+        "tcp://",
+        "tcp://node7",
+        "tcp://:29400",
+        "tcp://node7:",
+        "tcp://node7:65536",
+        "tcp://n:1x",
+        "tcp://n:-1",
+        "tcp://[::1",
+        "tcp://[::1]",
+        "redis://r:0",
+        "http://node7:80",
+        "/some/folder",
+        "redis://r:1/a b",
+        "tcp://n:1/abc",
+        "file:",
+        "tcp://node7:29400 ",
+        "",
+        "tcp:n:1",
+    };
+    gs_meet_place p;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        assert_ok(gs_meet_place_read(right[i].text, &p));
+        assert_int_equal(p.kind, right[i].kind);
+        assert_string_equal(p.host, right[i].host);
+        assert_string_equal(p.name, right[i].name);
+        assert_int_equal(p.port, right[i].port);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(GS_E_USAGE, "it must be tcp://HOST:PORT, redis://HOST:PORT/NAME or file:DIR",
+                     gs_meet_place_read(wrong[i], &p));
+    assert_ok(gs_meet_place_read("file:/a/b", &p));
+    assert_string_equal(p.folder, "/a/b");
+    assert_true(gs_meet_is_folder("/a/b") && gs_meet_is_folder("file:a") && !gs_meet_is_folder("tcp://a:1"));
+}
+
+static void interfaces_have_addresses(void **state) {
+    (void)state;
+    char address[64], text[40];
+    assert_ok(gs_route_address("lo", address, sizeof address));
+    assert_string_equal(address, "127.0.0.1");
+    assert_ok(gs_route_address("127.0.0.1", address, sizeof address));
+    assert_string_equal(gs_route_interface("127.0.0.1", text, sizeof text), " (lo)");
+    assert_string_equal(gs_route_interface("192.0.2.77", text, sizeof text), "");
+    assert_fails(GS_E_USAGE, "no network interface or address 'eth77' that is up; it has: lo 127.0.0.1",
+                 gs_route_address("eth77", address, sizeof address));
+}
+
+/* ---- the secret ---- */
+
+static void write_secret(const char *path, const char *text, mode_t mode) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void the_secret_is_private(void **state) {
+    (void)state;
+    unsigned char one[GS_SECRET], two[GS_SECRET];
+    char path[500];
+    snprintf(path, sizeof path, "%s/secret", gs_test_folder());
+    setenv("GRADSUM_SECRET_FILE", path, 1);
+    assert_fails(GS_E_FILE, "No such file", gs_run_key("", one));
+    write_secret(path, "0123456789abcdef\n", 0644);
+    assert_fails(GS_E_FILE, "is open to others (mode 644): chmod 600 it", gs_run_key("", one));
+    chmod(path, 0600);
+    assert_ok(gs_run_key("", one));
+    setenv("GRADSUM_SECRET", "0123456789abcdef",
+           1); /* a line's end does not count, and the variable comes first */
+    unlink(path);
+    assert_ok(gs_run_key("", two));
+    assert_memory_equal(one, two, GS_SECRET);
+    assert_ok(gs_run_key("job 7", two)); /* a run with a name has a key of its own */
+    assert_memory_not_equal(one, two, GS_SECRET);
+    setenv("GRADSUM_SECRET", "0123456789abcde", 1);
+    assert_fails(GS_E_USAGE, "the run's secret (GRADSUM_SECRET) has 15 bytes; it must have 16 or more",
+                 gs_run_key("", one));
+    unsetenv("GRADSUM_SECRET");
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_fails(GS_E_FILE, "is not a regular file", gs_run_key("", one));
+    rmdir(path);
+    unsetenv("GRADSUM_SECRET_FILE");
+}
+
+/* Without any, it is made: once, and readable by nobody else. */
+static void a_missing_secret_is_made(void **state) {
+    (void)state;
+    unsigned char one[GS_SECRET], two[GS_SECRET];
+    char path[500];
+    const char *before = getenv("XDG_CONFIG_HOME");
+    struct stat s;
+    setenv("XDG_CONFIG_HOME", gs_test_folder(), 1);
+    assert_ok(gs_run_key("", one));
+    assert_ok(gs_run_key("", two));
+    snprintf(path, sizeof path, "%s/gradsum/secret", getenv("XDG_CONFIG_HOME"));
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    assert_memory_equal(one, two, GS_SECRET);
+    unlink(path);
+    assert_ok(gs_run_key("", two));
+    assert_memory_not_equal(one, two, GS_SECRET);
+    if (before)
+        setenv("XDG_CONFIG_HOME", before, 1);
+    else
+        unsetenv("XDG_CONFIG_HOME");
+}
+
+GS_TESTS(secret, cmocka_unit_test(places_to_meet_are_read), cmocka_unit_test(interfaces_have_addresses),
+         cmocka_unit_test(the_secret_is_private), cmocka_unit_test(a_missing_secret_is_made))
