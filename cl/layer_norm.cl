@@ -167,6 +167,7 @@ __kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __
     const two sum = sum_all(mine, part, id);
     const float of_g = sum.a / c, of_gu = sum.b / c;
     EACH_VECTOR(k)
-    store(scale * (load(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu), dx + k);
+    store(scale * (load(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu),
+          dx + k);
     for (; k < c; k++) dx[k] = scale * (dy[k] * w[k] - of_g - (number(x[k]) - middle) * scale * of_gu);
 }
