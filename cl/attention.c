@@ -50,7 +50,8 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}}));
+    GS_TRY(gs_cl_halves(
+        d, 3, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}, {&y, tokens, false}}));
     const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)
         return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), GS_ARG(dx),
@@ -68,7 +69,8 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
                                    size_t n, const gs_attention_sizes *s) {
     const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
-                 some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens) + gs_cl_copied(dy, tokens));
+                 copied = gs_cl_copied(x, 3 * tokens) + gs_cl_copied(dy, tokens) + gs_cl_copied(y, tokens),
+                 some = at_once(d, n, s, copied);
     for (size_t i = 0; i < n; i += some)
         GS_TRY(backward(d, gs_cl_sample(dx, i, 3 * tokens), gs_cl_sample(dy, i, tokens),
                         gs_cl_sample(x, i, 3 * tokens), gs_cl_sample(y, i, tokens),

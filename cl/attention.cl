@@ -71,14 +71,14 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
 
 /* dy_y[i] = dy_i y_i of each head; work-item (sample, head, token) */
 __kernel void attention_dy_y(__global float *dy_y, __global const stored *dy, ulong dy_at,
-                             __global const float *y, ulong y_at, ulong rows, attention_sizes s) {
+                             __global const stored *y, ulong y_at, ulong rows, attention_sizes s) {
     const size_t row = get_global_id(0), head = row / s.length, sample = head / s.heads;
     const int d = s.width / s.heads;
     if (row >= rows) return;
     const size_t from =
         (sample * s.length + (row - head * s.length)) * s.width + (head - sample * s.heads) * d;
     float sum = 0;
-    for (int k = 0; k < d; k++) sum += number(dy[dy_at + from + k]) * y[y_at + from + k];
+    for (int k = 0; k < d; k++) sum += number(dy[dy_at + from + k]) * number(y[y_at + from + k]);
     dy_y[row] = sum;
 }
 
@@ -148,7 +148,7 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
  * queries that a tile of keys meets writes the gradients of these, the others add to them. */
 __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
-                                          __global const float *y, ulong y_at, __global const float *lse,
+                                          __global const stored *y, ulong y_at, __global const float *lse,
                                           ulong lse_at, ulong n, attention_sizes s) {
     float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE], dy_y[TILE];
     const int id = ITEM;

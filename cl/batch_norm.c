@@ -1,4 +1,4 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 /* The grid of a kernel with one work-group for each channel. */
 static gs_cl_grid channels(gs_device *d, const gs_batch_norm_sizes *s) {
@@ -41,9 +41,10 @@ gs_status gs_cl_batch_norm_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, g
 
 gs_status gs_cl_batch_norm_sums(gs_device *d, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
-    return GS_CL_RUN(d, "batch_norm", "batch_norm_sums", channels(d, s), GS_ARG(sums), GS_ARG(dw), GS_ARG(db),
-                     GS_ARG(dy), GS_ARG(x), GS_ARG(mean), GS_ARG(var), GS_ARG(n), GS_ARG_STRUCT(*s),
-                     GS_ARG((int)add));
+    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "batch_norm"), "batch_norm_sums", channels(d, s), GS_ARG(sums),
+                     GS_ARG(dw), GS_ARG(db), GS_ARG(dy), GS_ARG(x), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
+                     GS_ARG_STRUCT(*s), GS_ARG((int)add));
 }
 
 gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
@@ -52,11 +53,13 @@ gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x
     const size_t planes = n * (size_t)s->c;
     const int has_sums = sums.base != NULL;
     const gs_mem there = has_sums ? sums : mean; /* a kernel's buffers must exist */
+    const char *file = GS_CL_STORED(d, "batch_norm");
+    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
     if (s->plane == 1)
-        return GS_CL_RUN(d, "batch_norm", "batch_norm_backward_vectors", vectors(s, n), GS_ARG(dx),
-                         GS_ARG(dy), GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there),
-                         GS_ARG(has_sums), GS_ARG(m), GS_ARG(n), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN(d, "batch_norm", "batch_norm_backward", gs_cl_planes(d, planes, 1), GS_ARG(dx),
-                     GS_ARG(dy), GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there),
-                     GS_ARG(has_sums), GS_ARG(m), GS_ARG(planes), GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, file, "batch_norm_backward_vectors", vectors(s, n), GS_ARG(dx), GS_ARG(dy),
+                         GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there), GS_ARG(has_sums),
+                         GS_ARG(m), GS_ARG(n), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, file, "batch_norm_backward", gs_cl_planes(d, planes, 1), GS_ARG(dx), GS_ARG(dy),
+                     GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there), GS_ARG(has_sums),
+                     GS_ARG(m), GS_ARG(planes), GS_ARG_STRUCT(*s));
 }

@@ -1,4 +1,4 @@
-#include "common.clh"
+#include "stored.clh"
 
 /* Batch normalisation. The formulas stand in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
@@ -39,14 +39,14 @@ static float sum_of(vec v) {
 
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
  * planes of a channel. The pointers are at the first of them. */
-GS_ONCE two sum_mine(__global const float *x, __global const float *dy, int has_dy, float middle, ulong n,
+GS_ONCE two sum_mine(__global const stored *x, __global const float *dy, int has_dy, float middle, ulong n,
                      batch_norm s, size_t id) {
     const size_t sample = (size_t)s.c * s.plane;
     two sum = {0, 0};
     if (s.plane < GS_VECTOR || s.plane < SUMMERS) {
         for (size_t i = id; i < n; i += SUMMERS)
             for (int p = 0; p < s.plane; p++) {
-                const float off = x[i * sample + p] - middle, by = has_dy ? dy[i * sample + p] : off;
+                const float off = number(x[i * sample + p]) - middle, by = has_dy ? dy[i * sample + p] : off;
                 sum.a += by;
                 sum.b += by * off;
             }
@@ -57,14 +57,14 @@ GS_ONCE two sum_mine(__global const float *x, __global const float *dy, int has_
         vec plane_a = 0, plane_b = 0;
         int p = id * GS_VECTOR;
         for (; p + GS_VECTOR <= s.plane; p += SUMMERS * GS_VECTOR) {
-            const vec off = load(x + p) - middle, by = has_dy ? load(dy + p) : off;
+            const vec off = load_stored(x + p) - middle, by = has_dy ? load(dy + p) : off;
             plane_a += by;
             plane_b += by * off;
         }
         a += plane_a;
         b += plane_b;
         for (; p < s.plane; p++) { /* on a CPU: what is left of the plane */
-            const float off = x[p] - middle, by = has_dy ? dy[p] : off;
+            const float off = number(x[p]) - middle, by = has_dy ? dy[p] : off;
             sum.a += by;
             sum.b += by * off;
         }
@@ -90,6 +90,8 @@ static two sum_all(two mine, __local two *part, size_t id) {
     return mine;
 #endif
 }
+
+#ifdef STORED_FLOATS
 
 /* mean = sum x / m;  var = sum (x - mean)^2 / m, by the corrected two-pass algorithm (cpu/batch_norm.c); n > 0 */
 __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_at, __global float *var,
@@ -127,10 +129,12 @@ __kernel void batch_norm_running(__global float *dmean, ulong dmean_at, __global
     *dvar = add ? *dvar + next_var : next_var;
 }
 
+#endif
+
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
 __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __global float *dw, ulong dw_at,
                                          __global float *db, ulong db_at, __global const float *dy,
-                                         ulong dy_at, __global const float *x, ulong x_at,
+                                         ulong dy_at, __global const stored *x, ulong x_at,
                                          __global const float *mean, ulong mean_at, __global const float *var,
                                          ulong var_at, ulong n, batch_norm s, int add) {
     __local two part[SUMMERS];
@@ -148,6 +152,8 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
     *db = add ? *db + sum.a : sum.a;
     *dw = add ? *dw + with_u : with_u;
 }
+
+#ifdef STORED_FLOATS
 
 /* y = w u + b, of images: work-item (plane GS_LANES + lane) */
 __kernel GS_OF_VECTORS void batch_norm_forward(__global float *y, ulong y_at, __global const float *x,
@@ -183,6 +189,8 @@ __kernel void batch_norm_forward_vectors(__global float *y, ulong y_at, __global
     }
 }
 
+#endif
+
 /* forward: y = w u + b, so dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m); without has_sums the sums are
  * not touched and count as 0 */
 typedef struct factors {
@@ -198,7 +206,7 @@ static factors factors_of(__global const float *w, __global const float *mean, _
 }
 
 __kernel GS_OF_VECTORS void batch_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
-                                                ulong dy_at, __global const float *x, ulong x_at,
+                                                ulong dy_at, __global const stored *x, ulong x_at,
                                                 __global const float *w, ulong w_at,
                                                 __global const float *mean, ulong mean_at,
                                                 __global const float *var, ulong var_at,
@@ -213,12 +221,12 @@ __kernel GS_OF_VECTORS void batch_norm_backward(__global float *dx, ulong dx_at,
     x += x_at + plane * s.plane;
     int p = GS_LANE * GS_VECTOR;
     for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
-        store(f.scale * (load(dy + p) - f.of_dy - (load(x + p) - f.middle) * f.of_x), dx + p);
-    for (; p < s.plane; p++) dx[p] = f.scale * (dy[p] - f.of_dy - (x[p] - f.middle) * f.of_x);
+        store(f.scale * (load(dy + p) - f.of_dy - (load_stored(x + p) - f.middle) * f.of_x), dx + p);
+    for (; p < s.plane; p++) dx[p] = f.scale * (dy[p] - f.of_dy - (number(x[p]) - f.middle) * f.of_x);
 }
 
 __kernel void batch_norm_backward_vectors(__global float *dx, ulong dx_at, __global const float *dy,
-                                          ulong dy_at, __global const float *x, ulong x_at,
+                                          ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const float *w, ulong w_at, __global const float *mean,
                                           ulong mean_at, __global const float *var, ulong var_at,
                                           __global const float *sums, ulong sums_at, int has_sums, float m,
@@ -228,6 +236,6 @@ __kernel void batch_norm_backward_vectors(__global float *dx, ulong dx_at, __glo
     const factors f = factors_of(w + w_at, mean + mean_at, var + var_at, sums + sums_at, has_sums, m, s, c);
     for (size_t sample = get_global_id(1); sample < n; sample += get_global_size(1)) {
         const size_t i = sample * s.c + c;
-        dx[dx_at + i] = f.scale * (dy[dy_at + i] - f.of_dy - (x[x_at + i] - f.middle) * f.of_x);
+        dx[dx_at + i] = f.scale * (dy[dy_at + i] - f.of_dy - (number(x[x_at + i]) - f.middle) * f.of_x);
     }
 }

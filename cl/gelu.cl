@@ -1,4 +1,5 @@
 #include "exp.clh"
+#include "stored.clh"
 
 /* cpu/gelu.c says why so, and has the same numbers. */
 typedef struct normal {
@@ -20,11 +21,13 @@ static normal normal_at(vec x) {
     return at;
 }
 
+#ifdef STORED_FLOATS
 /* y = x Phi(x) */
 static vec gelu_of(vec x) {
     return x * normal_at(x).below;
 }
 GS_UNARY_OF(gelu_forward, gelu_of)
+#endif
 
 /* forward: y = x Phi(x), so dy/dx = Phi(x) + x phi(x) */
 static vec gelu_gradient(vec dy, vec x) {

@@ -1,4 +1,5 @@
 #include "exp.clh"
+#include "stored.clh"
 
 /* cpu/gelu_tanh.c says why so, and has the same numbers. */
 typedef struct gate {
@@ -13,11 +14,13 @@ static gate gate_of(vec x) {
     return g;
 }
 
+#ifdef STORED_FLOATS
 /* y = x (1 + tanh(u)) / 2,  u = sqrt(2/pi) (x + 0.044715 x^3) */
 static vec gelu_tanh_of(vec x) {
     return x * gate_of(x).at.s;
 }
 GS_UNARY_OF(gelu_tanh_forward, gelu_tanh_of)
+#endif
 
 /* forward: y = x s, s = 1 / (1 + exp(-2u)), so dy/dx = s + x s (1 - s) d(2u)/dx */
 static vec gelu_tanh_gradient(vec dy, vec x) {

@@ -1,4 +1,4 @@
-#include "cl/cl.h"
+#include "cl/round16.h"
 
 /* The grid of a kernel with one work-group for each row. */
 static gs_cl_grid rows_of(gs_device *d, size_t n) {
@@ -21,13 +21,15 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     gs_mem part;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, width, db, width);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
+    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * width, false}));
+    const char *file = GS_CL_STORED(d, "layer_norm");
     gs_cl_grid grid = gs_cl_items(width, 64);
     grid.groups[1] = chunks;
-    GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_chunks", grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x),
+    GS_TRY(GS_CL_RUN(d, file, "layer_norm_chunks", grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x),
                      GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(rows), GS_ARG(c)));
     GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_sums", gs_cl_items(width, 64), GS_ARG(dw), GS_ARG(db),
                      GS_ARG_BUFFER(part), GS_ARG(chunks), GS_ARG(c), GS_ARG((int)add)));
     if (!dx.base) return GS_OK;
-    return GS_CL_RUN(d, "layer_norm", "layer_norm_backward", rows_of(d, n), GS_ARG(dx), GS_ARG(dy), GS_ARG(x),
+    return GS_CL_RUN(d, file, "layer_norm_backward", rows_of(d, n), GS_ARG(dx), GS_ARG(dy), GS_ARG(x),
                      GS_ARG(w), GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(c));
 }

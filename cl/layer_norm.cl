@@ -1,4 +1,4 @@
-#include "common.clh"
+#include "stored.clh"
 
 /* Layer normalisation. The formulas stand in src/backend.h; u = (x - mean) rstd.
  *
@@ -49,6 +49,8 @@ static two sum_all(two mine, __local two *part, int id) {
 #endif
 }
 
+#ifdef STORED_FLOATS
+
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2) */
 static two deviations(__global const float *x, float middle, int c, int id) {
     vec a = 0, b = 0;
@@ -94,9 +96,11 @@ __kernel OF_SUMMERS void layer_norm_forward(__global float *y, ulong y_at, __glo
     rstd[rstd_at + row] = scale;
 }
 
+#endif
+
 /* part = of each chunk sum dy u (c), sum dy (c) */
 __kernel void layer_norm_chunks(__global float *part, __global const float *dy, ulong dy_at,
-                                __global const float *x, ulong x_at, __global const float *mean,
+                                __global const stored *x, ulong x_at, __global const float *mean,
                                 ulong mean_at, __global const float *rstd, ulong rstd_at, ulong n, ulong rows,
                                 int c) {
     const size_t k = get_global_id(0), chunk = get_global_id(1), begin = chunk * rows,
@@ -105,12 +109,14 @@ __kernel void layer_norm_chunks(__global float *part, __global const float *dy, 
     if (k >= c) return;
     for (size_t i = begin; i < end; i++) {
         const float from = dy[dy_at + i * c + k];
-        dw += from * ((x[x_at + i * c + k] - mean[mean_at + i]) * rstd[rstd_at + i]);
+        dw += from * ((number(x[x_at + i * c + k]) - mean[mean_at + i]) * rstd[rstd_at + i]);
         db += from;
     }
     part[chunk * 2 * c + k] = dw;
     part[chunk * 2 * c + c + k] = db;
 }
+
+#ifdef STORED_FLOATS
 
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
 __kernel void layer_norm_sums(__global float *dw, ulong dw_at, __global float *db, ulong db_at,
@@ -128,9 +134,11 @@ __kernel void layer_norm_sums(__global float *dw, ulong dw_at, __global float *d
     *db = add ? *db + sum : sum;
 }
 
+#endif
+
 /* and dx = rstd (g - sum g / c - u sum g u / c), g = dy w */
 __kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
-                                             ulong dy_at, __global const float *x, ulong x_at,
+                                             ulong dy_at, __global const stored *x, ulong x_at,
                                              __global const float *w, ulong w_at, __global const float *mean,
                                              ulong mean_at, __global const float *rstd, ulong rstd_at,
                                              ulong n, int c) {
@@ -148,17 +156,17 @@ __kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __
     EACH_VECTOR(k) {
         const vec g = load(dy + k) * load(w + k);
         a += g;
-        b += g * ((load(x + k) - middle) * scale);
+        b += g * ((load_stored(x + k) - middle) * scale);
     }
     two mine = {sum_of(a), sum_of(b)};
     for (; k < c; k++) {
         const float g = dy[k] * w[k];
         mine.a += g;
-        mine.b += g * ((x[k] - middle) * scale);
+        mine.b += g * ((number(x[k]) - middle) * scale);
     }
     const two sum = sum_all(mine, part, id);
     const float of_g = sum.a / c, of_gu = sum.b / c;
     EACH_VECTOR(k)
-    store(scale * (load(dy + k) * load(w + k) - of_g - (load(x + k) - middle) * scale * of_gu), dx + k);
-    for (; k < c; k++) dx[k] = scale * (dy[k] * w[k] - of_g - (x[k] - middle) * scale * of_gu);
+    store(scale * (load(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu), dx + k);
+    for (; k < c; k++) dx[k] = scale * (dy[k] * w[k] - of_g - (number(x[k]) - middle) * scale * of_gu);
 }

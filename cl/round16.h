@@ -1,6 +1,7 @@
-/* Inputs of an operator in 16 bits. Where the precision is not f32, all that is multiplied lies so: kept by forward
- * (`half`: see gs_mem), or copied to scratch memory, which holds it until the next such call for this device. The
- * kernels that read it are those that read f32, built for other memory (stored.clh). */
+/* Inputs of an operator in 16 bits. Where the precision is not f32, all that is multiplied lies so, and what backward
+ * reads of forward (backend.h): kept by forward (`half`: see gs_mem), or copied to scratch memory, which holds it until
+ * the next such call for this device. The kernels that read it are those that read f32, built for other memory
+ * (stored.clh). */
 #pragma once
 
 #include "cl/cl.h"
@@ -34,6 +35,10 @@ size_t gs_cl_at_once(gs_device *, size_t n, size_t copied, size_t least);
 static inline gs_mem gs_cl_sample(gs_mem m, size_t first, size_t numbers) {
     return m.base ? gs_at(m, m.half ? first * numbers / 2 : first * numbers) : m;
 }
+
+/* Run such an element-wise kernel of `file` on out, a and b, of which b is rounded. */
+gs_status gs_cl_from_rounded(gs_device *, const char *file, const char *name, gs_mem out, gs_mem a, gs_mem b,
+                             size_t count);
 
 /* dx = dy where y > 0, else 0, for the y of a relu that is half. */
 gs_status gs_cl_pass(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);

@@ -1,10 +1,13 @@
 #include "exp.clh"
+#include "stored.clh"
 
+#ifdef STORED_FLOATS
 /* y = x / (1 + exp(-x)) */
 static vec silu_of(vec x) {
     return x * logistic_of(x).s;
 }
 GS_UNARY_OF(silu_forward, silu_of)
+#endif
 
 /* forward: y = x s(x), s(x) = 1 / (1 + exp(-x)), so dy/dx = s (1 + x (1 - s)) */
 static vec silu_gradient(vec dy, vec x) {

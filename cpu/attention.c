@@ -258,8 +258,9 @@ static void backward_part(void *context, int part) {
 /* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */
 gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
                                      size_t n, const gs_attention_sizes *s) {
-    const gs_operand products[] = {{&x, n * 3 * tokens_floats(s)}, {&dy, n * tokens_floats(s)}};
-    GS_TRY(GS_ISA(rounded)(d, 2, products));
+    const gs_operand products[] = {
+        {&x, n * 3 * tokens_floats(s)}, {&dy, n * tokens_floats(s)}, {&y, n * tokens_floats(s)}};
+    GS_TRY(GS_ISA(rounded)(d, 3, products));
     attention_work t = {.s = s,
                         .x = gs_cpu_floats(x),
                         .dy = gs_cpu_floats(dy),

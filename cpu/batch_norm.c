@@ -5,7 +5,7 @@
  * double. Chunks are taken in the order of memory, those of BLOCK channels one after the other: a core that leaps from
  * image to image for one channel waits for memory. The channels of vectors (plane 1) lie side by side, so that sixteen
  * of them are summed at once. All else goes by samples, over one scale for each channel. */
-#include "cpu/cpu.h"
+#include "cpu/rounded.h"
 
 #include <math.h>
 #include <string.h>
@@ -280,6 +280,7 @@ static void sums_part(void *context, int part) {
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
 gs_status GS_ISA(batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, gs_mem db_, gs_mem dy, gs_mem x,
                                   gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
+    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)s->c * (size_t)s->plane}));
     norm_work t = {.s = s,
                    .n = n,
                    .x = gs_cpu_floats(x),
@@ -364,6 +365,7 @@ gs_status GS_ISA(batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem
     const float *w = gs_cpu_floats(w_), *var = gs_cpu_floats(var_), *sums = gs_cpu_floats(sums_);
     const int c = s->c;
     float *factor;
+    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)c * (size_t)s->plane}));
     GS_TRY(gs_cpu_scratch(d, 3 * (size_t)c, &factor));
     for (int k = 0; k < c; k++) {
         float deviation = sqrtf(var[k] + s->eps);

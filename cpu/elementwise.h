@@ -1,7 +1,7 @@
 /* Element-wise operators: a loop over a block of elements, run on all threads. */
 #pragma once
 
-#include "cpu/cpu.h"
+#include "cpu/round16.h"
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
 typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
@@ -12,18 +12,48 @@ typedef struct gs_element_work {
     const float *a, *b;
     size_t count;
     int parts;
+    gs_precision rounded; /* b, before the loop sees it */
 } gs_element_work;
+
+enum { GS_ROUNDED_BLOCK = 1024 };
 
 static void gs_element_part(void *context, int part) {
     const gs_element_work *t = context;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
-    t->loop(t->to + r.begin, t->a + r.begin, t->b ? t->b + r.begin : NULL, r.end - r.begin);
+    float block[GS_ROUNDED_BLOCK];
+    if (t->rounded == GS_PRECISION_F32)
+        t->loop(t->to + r.begin, t->a + r.begin, t->b ? t->b + r.begin : NULL, r.end - r.begin);
+    else
+        for (size_t i = r.begin; i < r.end; i += GS_ROUNDED_BLOCK) {
+            const size_t n = r.end - i < GS_ROUNDED_BLOCK ? r.end - i : GS_ROUNDED_BLOCK;
+            gs_round16(t->rounded, block, t->b + i, n);
+            t->loop(t->to + i, t->a + i, block, n);
+        }
 }
 
 static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                            gs_element_loop *loop) {
-    gs_element_work t = {
-        loop, gs_cpu_floats(to), gs_cpu_floats(a), gs_cpu_floats(b), count, gs_cpu_parts(d, count, 1 << 14)};
+    gs_element_work t = {loop,
+                         gs_cpu_floats(to),
+                         gs_cpu_floats(a),
+                         gs_cpu_floats(b),
+                         count,
+                         gs_cpu_parts(d, count, 1 << 14),
+                         GS_PRECISION_F32};
+    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
+    return GS_OK;
+}
+
+/* The same of a b that is rounded to the device's precision. */
+static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
+                                                   gs_element_loop *loop) {
+    gs_element_work t = {loop,
+                         gs_cpu_floats(to),
+                         gs_cpu_floats(a),
+                         gs_cpu_floats(b),
+                         count,
+                         gs_cpu_parts(d, count, 1 << 14),
+                         d->precision};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
     return GS_OK;
 }

@@ -53,5 +53,5 @@ gs_status GS_ISA(gelu_forward)(gs_device *d, gs_mem y, gs_mem x, size_t count) {
 }
 
 gs_status GS_ISA(gelu_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, size_t count) {
-    return gs_cpu_elementwise(d, dx, dy, x, count, backward);
+    return gs_cpu_elementwise_rounded(d, dx, dy, x, count, backward);
 }

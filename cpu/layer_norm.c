@@ -6,7 +6,7 @@
  * dw and db are sums over all rows. The rows are cut into chunks, whose sums are added afterwards, in their order. The
  * cut follows from the number of rows alone, so the bits are the same for any number of threads.
  */
-#include "cpu/cpu.h"
+#include "cpu/rounded.h"
 
 #include <math.h>
 
@@ -147,6 +147,7 @@ static void backward_part(void *context, int part) {
 
 gs_status GS_ISA(layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add) {
+    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)c}));
     layer_work t = {.n = n,
                     .c = (size_t)c,
                     .x = gs_cpu_floats(x),

@@ -6,7 +6,9 @@
  * - Where device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (but attention_cached_forward) round all
  *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
  *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
- *   in f32 for x, w and dy that are rounded. An x that was rounded before may lie in 16 bits (`narrow`).
+ *   in f32 for x, w and dy that are rounded. Of what forward has left, backward of other operators rounds x:
+ *   batch_norm_sums, batch_norm_backward, layer_norm_backward, gelu_backward, gelu_tanh_backward and silu_backward; and
+ *   attention_backward y. Such an x or y that was rounded before may lie in 16 bits (`narrow`).
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
  *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them
@@ -95,9 +97,9 @@ typedef struct gs_backend {
 
     /* ---- numbers of 16 bits ---- */
 
-    /* to = x, rounded to device->precision, which is not f32, two numbers in an element: what a product would make of
-     * x, kept for backward in half the memory (memory/kept.h). linear_*, conv2d_* and attention_* take such an x too,
-     * with the bits that they give for x itself. to.half is set by the caller.
+    /* to = x, rounded to device->precision, which is not f32, two numbers in an element: what is kept for backward in
+     * half the memory (memory/kept.h). Operators that round x or y (see above) take such a one too, with the bits that
+     * they give for x itself. to.half is set by the caller.
      * `relu`: x is the y of a relu. Then the relu's backward, its own or an epilogue's, takes such a y: where y is 0,
      * `to` is -0, so that a positive y that is rounded to 0 still lets dy pass.
      * NULL: this backend keeps f32. */

@@ -38,8 +38,9 @@ static gs_status layer_norm_backward(const instance *t) {
     assert_ok(t->device->ops->alloc(t->device, 2 * n * sizeof(float), &kept));
     gs_status status = layer_norm_run(t, kept);
     if (status == GS_OK)
-        status = t->device->ops->layer_norm_backward(t->device, p[DX], p[DW], p[DB], p[DY], p[X], p[W], kept,
-                                                     gs_at(kept, n), n, t->c->arg[1], t->add);
+        status =
+            t->device->ops->layer_norm_backward(t->device, p[DX], p[DW], p[DB], p[DY], instance_kept(t, X),
+                                                p[W], kept, gs_at(kept, n), n, t->c->arg[1], t->add);
     t->device->ops->free(t->device, kept);
     return status;
 }
@@ -116,7 +117,7 @@ static gs_status attention_run(const instance *t, bool backward) {
     assert_ok(ops->alloc(t->device, n * (size_t)(s.heads * s.length) * sizeof(float), &lse));
     gs_status status = ops->attention_forward(t->device, p[Y], lse, p[X], n, &s);
     if (status == GS_OK && backward)
-        status = ops->attention_backward(t->device, p[DX], p[DY], p[X], p[Y], lse, n, &s);
+        status = ops->attention_backward(t->device, p[DX], p[DY], p[X], instance_kept(t, Y), lse, n, &s);
     ops->free(t->device, lse);
     return status;
 }

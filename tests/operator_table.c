@@ -223,17 +223,17 @@ static gs_status batch_norm_forward(const instance *t) {
 }
 
 static gs_status batch_norm_backward(const instance *t) {
-    const gs_mem *p = t->place;
+    const gs_mem *p = t->place, x = instance_kept(t, X);
     const gs_backend *ops = t->device->ops;
     const size_t n = (size_t)t->c->arg[0];
     const float m = (float)(t->c->arg[0] * t->c->arg[2]);
     norm_test k;
     gs_status status = batch_norm_open(t, &k);
     if (status == GS_OK)
-        status = ops->batch_norm_sums(t->device, k.sums, p[DW], p[DB], p[DY], p[X], k.mean, k.var, n,
-                                      &k.sizes, t->add);
+        status = ops->batch_norm_sums(t->device, k.sums, p[DW], p[DB], p[DY], x, k.mean, k.var, n, &k.sizes,
+                                      t->add);
     if (status == GS_OK && p[DX].base)
-        status = ops->batch_norm_backward(t->device, p[DX], p[DY], p[X], p[W], k.mean, k.var,
+        status = ops->batch_norm_backward(t->device, p[DX], p[DY], x, p[W], k.mean, k.var,
                                           t->c->arg[3] ? k.sums : GS_NONE, m, n, &k.sizes);
     ops->free(t->device, k.all);
     return status;
@@ -254,7 +254,7 @@ static int one_summand(const int *a, tensor output) {
         return t->device->ops->name##_forward(t->device, t->place[Y], t->place[X], t->count[X]);             \
     }                                                                                                        \
     static gs_status name##_backward(const instance *t) {                                                    \
-        return t->device->ops->name##_backward(t->device, t->place[DX], t->place[DY], t->place[of],          \
+        return t->device->ops->name##_backward(t->device, t->place[DX], t->place[DY], instance_kept(t, of),  \
                                                t->count[X]);                                                 \
     }
 ACTIVATION(relu, Y)

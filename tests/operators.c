@@ -149,6 +149,14 @@ void instance_read(instance *t, tensor which) {
     free(all);
 }
 
+gs_mem test_narrowed(gs_device *d, gs_mem x, size_t count, bool relu) {
+    gs_mem m;
+    assert_ok(d->ops->alloc(d, (count + 1) / 2 * sizeof(float), &m));
+    m.half = true;
+    assert_ok(d->ops->narrow(d, m, x, count, relu));
+    return m;
+}
+
 void instance_poke(instance *t, tensor which, size_t i, float value) {
     t->host[which][i] = value;
     assert_ok(t->device->ops->write(t->device, gs_at(t->place[which], i), &t->host[which][i], sizeof(float)));

@@ -46,7 +46,15 @@ struct instance {
     float *host[TENSORS];  /* inputs, and what instance_read got; INDEX and LABELS are int32_t in truth */
     gs_mem base[TENSORS];  /* allocations */
     gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
+    gs_mem kept[TENSORS];  /* what backward reads instead of x, or y; GS_NONE: place */
 };
+
+static inline gs_mem instance_kept(const instance *t, tensor which) {
+    return t->kept[which].base ? t->kept[which] : t->place[which];
+}
+
+/* A copy in 16 bits, on a device that can (backend.h); the caller frees it. */
+gs_mem test_narrowed(gs_device *, gs_mem x, size_t count, bool relu);
 
 /* The end of that table, in operator_sequences.c; a row without a name ends it. */
 extern const operator_test sequence_operators[];

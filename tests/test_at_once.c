@@ -1,5 +1,6 @@
-/* In 16 bits convolutions and attention on OpenCL copy what lies in f32, of some samples at a time (cl/round16.h): the
- * bits are those of all at once, and of each alone, and the copies take no memory that grows with the batch. */
+/* In 16 bits convolutions, attention and gelu on OpenCL copy what lies in f32, of some samples or numbers at a time
+ * (cl/round16.h): the bits are those of all at once, and of each alone, and the copies take no memory that grows with
+ * the batch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,23 @@ static void attention_of_some_samples(void **state) {
     on_each(attention_on_device);
 }
 
+/* ---- gelu ---- */
+
+/* More numbers than a CPU's devices copy at once, and an odd number of them. */
+static void gelu_on_device(void) {
+    enum { N = (1 << 19) + 12345 };
+    device->precision = precision;
+    const gs_mem x = drawn(N, 1), dy = drawn(N, 2), from[] = {x, halved(x, N, false)},
+                 dx[] = {room(N), room(N)};
+    for (int i = 0; i < 2; i++) assert_ok(device->ops->gelu_backward(device, dx[i], dy, from[i], N));
+    assert_alike(dx[0], dx[1], N, "gelu's dx");
+}
+
+static void gelu_of_some_numbers(void **state) {
+    (void)state;
+    on_each(gelu_on_device);
+}
+
 /* ---- memory ---- */
 
 /* Four times the batch takes less than twice the workspace; and in f16 not much more than in f32. */
@@ -195,4 +213,4 @@ static void copies_do_not_grow_with_the_batch(void **state) {
 }
 
 GS_TESTS(at_once, cmocka_unit_test(convolutions_of_some_images), cmocka_unit_test(attention_of_some_samples),
-         cmocka_unit_test(copies_do_not_grow_with_the_batch))
+         cmocka_unit_test(gelu_of_some_numbers), cmocka_unit_test(copies_do_not_grow_with_the_batch))

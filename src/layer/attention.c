@@ -93,7 +93,8 @@ static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const attention *me = (const attention *)l;
     *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, l->y, me->lse, pass->n, &me->sizes);
+    const gs_mem y = l->keeper ? l->keeper->kept : l->y;
+    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, y, me->lse, pass->n, &me->sizes);
 }
 
 static void attention_describe(const gs_layer *l, char *text, size_t size) {
@@ -104,7 +105,8 @@ static void attention_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
-    .multiplies = true,
+    .rounds_x = true,
+    .rounds_y = true,
     .tensor = GS_TENSOR_HEADS,
     .also_reads = 2, /* x and y */
     .plan = attention_plan,

@@ -23,6 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
+#include "layer/memory/kept.h"
 #include "layer/tensor.h"
 
 typedef struct batch_norm {
@@ -167,7 +168,7 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_param *p = l->param;
-    l->x = x;
+    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     if (!pass->training)
         return l->device->ops->batch_norm_forward(l->device, l->y, x, p[WEIGHT].w, p[BIAS].w,
@@ -184,7 +185,7 @@ static gs_status backward_group(gs_layer *l, const gs_pass *pass, gs_mem dy, gro
     const batch_norm *me = (const batch_norm *)l;
     const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
-    const gs_mem here = gs_at(dy, g.at), x = gs_at(l->x, g.at);
+    const gs_mem here = gs_at(dy, g.at), x = gs_at(l->x, l->x.half ? g.at / 2 : g.at);
     GS_TRY(ops->batch_norm_sums(l->device, g.sums, p[WEIGHT].dw, p[BIAS].dw, here, x, g.mean, g.var, g.images,
                                 &me->sizes, !pass->fresh || !g.first));
     if (!l->needs_dx) return GS_OK;
@@ -214,6 +215,7 @@ static gs_status batch_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
 static const gs_layer_ops batch_norm_ops = {
     .name = "batch_norm",
     .buffers = GS_OWN,
+    .rounds_x = true,
     .also_reads = 1, /* x */
     .of_batch = true,
     .tensor = GS_TENSOR_CHANNELS,

@@ -181,7 +181,7 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
         l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
     if (l->kept_place >= 0) {
         l->kept = half_at(p, l->kept_place);
-        l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
+        if (!l->kept_there) l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
     }
     if (then) then->y = l->keeper ? half_at(p, l->keeper->kept_place) : l->y;
     if (l->dx_place >= 0)

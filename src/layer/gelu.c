@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include "layer/make.h"
+#include "layer/memory/kept.h"
 
 typedef struct gelu {
     gs_layer base;
@@ -13,8 +14,8 @@ typedef struct gelu {
 
 static gs_status gelu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
+    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
-    l->x = x;
     return (((const gelu *)l)->with_tanh ? ops->gelu_tanh_forward : ops->gelu_forward)(
         l->device, l->y, x, gs_layer_numbers(pass, l->in));
 }
@@ -37,6 +38,7 @@ static const gs_layer_ops gelu_ops = {
     .buffers = GS_READS_X,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
+    .rounds_x = true,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = gelu_forward,

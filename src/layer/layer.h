@@ -187,9 +187,12 @@ typedef struct gs_layer_ops {
     bool (*join)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
-    bool multiplies; /* backward reads x, and only to multiply by it: it may keep it in 16 bits (kept.h) */
-    bool lends;      /* its first tensor may be the weight of another layer too (gs_layer.lent) */
-    bool of_batch;   /* in training a sample's y depends on the samples beside it (gs_pass.group) */
+    /* In 16 bits backward reads x, or y, only as rounded numbers: it may be kept so (kept.h). */
+    bool rounds_x, rounds_y;
+    bool leaves_x; /* backward does not read x, which a relu before it may need */
+    bool leaves_y; /* element-wise, and backward does not read y */
+    bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
+    bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
     bool shards;   /* training can (gs_layer.sharded); so can all of GS_TENSOR_ELEMENTS */
@@ -246,6 +249,7 @@ struct gs_layer {
     /* kept.h: */
     gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
     int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
+    bool kept_there;        /* it is in memory already: a layer before this one keeps it for both */
     bool kept_relu;         /* x is the y of a relu */
     const gs_layer *keeper; /* the layer that keeps the y of this one; NULL: none, y stays */
     size_t bytes;           /* of its buffers; of the root also what dx takes that lies over no y */

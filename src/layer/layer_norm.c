@@ -8,6 +8,7 @@
  * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
  */
 #include "layer/make.h"
+#include "layer/memory/kept.h"
 #include "layer/sequence.h"
 
 typedef struct layer_norm {
@@ -48,7 +49,7 @@ static void layer_norm_unbind(gs_layer *l) {
 
 static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const layer_norm *me = (const layer_norm *)l;
-    l->x = x;
+    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return l->device->ops->layer_norm_forward(l->device, l->y, me->mean, me->rstd, x, l->param[WEIGHT].w,
                                               l->param[BIAS].w, gs_layer_tokens(l, pass), l->in.c, 1e-5f);
@@ -71,6 +72,7 @@ static const gs_layer_ops layer_norm_ops = {
     .buffers = GS_OWN,
     .in_parts = true,
     .shards = true,
+    .rounds_x = true,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
     .bind = layer_norm_bind,

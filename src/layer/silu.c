@@ -4,10 +4,11 @@
  * reinforcement learning" (Neural Networks 107, 2018).
  */
 #include "layer/make.h"
+#include "layer/memory/kept.h"
 
 static gs_status silu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
-    l->x = x;
     return l->device->ops->silu_forward(l->device, l->y, x, gs_layer_numbers(pass, l->in));
 }
 
@@ -23,6 +24,7 @@ static const gs_layer_ops silu_ops = {
     .buffers = GS_READS_X,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
+    .rounds_x = true,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = silu_forward,

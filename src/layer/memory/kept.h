@@ -1,14 +1,24 @@
-/* In 16 bits a layer whose backward multiplies by its x needs no more of x than the rounded numbers. Where the backend
- * can (`narrow` in backend.h), it keeps these, in half the memory, and the x in f32 is gone after its forward:
+/* In 16 bits backward of some layers needs no more of x than the rounded numbers (gs_layer_ops.rounds_x): of those that
+ * multiply by it, of those that normalise, of gelu and silu. Where the backend can (`narrow` in backend.h), such a
+ * layer keeps these, in half the memory, and the x in f32 is gone after its forward:
  *
- *     forward    layer_norm | linear            | gelu            | linear
- *     in f32     y1         | y1 -> y2          | y2 -> y3        | y3 -> y4        y1 and y3: others may lie there
- *     kept                    y1 in 16 bits                         y3 in 16 bits   y2: gelu's backward reads it
+ *     forward    layer_norm | linear            | gelu              | linear
+ *     in f32     y1         | y1 -> y2          | y2 -> y3          | y3 -> y4        others may lie there afterwards
+ *     kept                    y1 in 16 bits       y2 in 16 bits       y3 in 16 bits
  *
- * This needs a y that nobody else reads: the layer before it in the same sequence makes it, in a buffer of its own, and
- * does not read it in its backward. Only a relu may do that, its own layer or an epilogue: of y it asks where y > 0,
- * which the 16 bits say too. The numbers that products see are the same as without, and so are the bits of all
- * results.
+ * Layers that multiply compute forward from the rounded numbers too, the others from those in f32.
+ *
+ * This needs a y that nobody else reads in backward: the layer before it in the same sequence makes it, and does not
+ * read it. A relu may, its own layer or an epilogue: of y it asks where y > 0, which the 16 bits say too (for it alone
+ * a pooling keeps its x); and attention, which rounds its y (rounds_y). Where a residual comes after it, x of its body
+ * and of its shortcut is kept once:
+ *
+ *     forward    residual (conv a, batch_norm, relu, conv b, batch_norm | conv c), relu | residual ...
+ *     in f32     x: until the residual has been added
+ *     kept       x in 16 bits, by conv a, for conv c and for the relu before
+ *
+ * Operators round what they read in f32 to the same numbers, so the bits of all results are those of a run that keeps
+ * f32.
  *
  * With --recompute or --offload activations, what is kept is their matter, and stays f32. So does what a tensor group
  * divides.
@@ -31,3 +41,6 @@ static inline bool gs_y_goes(const gs_layer *l, const gs_lives *lives) {
 
 /* In forward of such a layer: l->x = *x = what it keeps, or x itself where it keeps nothing. */
 gs_status gs_keep_x(gs_layer *l, const gs_pass *pass, gs_mem *x);
+
+/* The same where forward goes on with x as it is. */
+gs_status gs_keep_x_beside(gs_layer *l, const gs_pass *pass, gs_mem x);
