@@ -200,8 +200,9 @@ typedef struct gs_rendezvous {
         *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
                               or the user */
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
-    int attempt; /* of a launch that has started its ranks again at the same store: 2, 3 and so on; 0: the
-                    first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its own entries alone */
+    int attempt; /* (--restarts) or generation (--elastic) of a launch whose ranks meet again at the same store:
+                    2, 3 and so on; 0: the first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its
+                    own entries alone */
 } gs_rendezvous;
 
 enum { GS_ATTEMPT_LAUNCHES = -1 };
@@ -226,7 +227,8 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
 /* This process cannot take part: before it met the others it failed with `status`, because of `why`. The others fail
  * with the same status as soon as they wait for it, "rank 1: rank 0 failed before it joined: ...", instead of waiting
- * for the whole timeout. Does nothing where there is no folder, and once this process has reached a meeting. */
+ * for the whole timeout. Does nothing where the processes do not meet in a folder or at a store, and once this process
+ * has reached a meeting. */
 void gs_comm_stay_away(const gs_rendezvous *, gs_status status, const char *why);
 
 /* The version of Gloo whose headers this was built with: "0.5.0". */

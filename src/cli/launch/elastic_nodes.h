@@ -6,10 +6,12 @@
  *     each launch    lost-K-N    it has noticed a loss in generation K
  *     each launch    ready-K-N   each of its ranks has asked for another generation, or has ended: how many are left
  *     node rank 0    next-K      once all are ready, or gone: who has which ranks in generation K + 1; or the end
- *     the store      gone-N      this launch has ended without a word, and its ranks with it
+ *     the store, or node rank 0
+ *                    gone-N      this launch has ended without a word, or says nothing any more: its ranks are lost
  *
  * Generation 1 begins in the same way, when all nodes are there. A launch that comes later is a newcomer: where there
- * is room for its ranks (MAX), the ranks of node rank 0 fail on purpose after a step, so that all meet again with them.
+ * is room for its ranks (MAX), those of the node that has rank 0 fail on purpose after a step, so that all meet again
+ * with them.
  *
  * Node rank 0 alone decides, so no two groups go on. A launch that does not say within 5 s that it has heard of a loss
  * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. Ranks are

@@ -1,7 +1,7 @@
 /* launch --restarts over several nodes: the launches agree on what follows an attempt. They talk at the store where the
  * ranks meet, in a corner of it that these do not see (post.h):
  *
- *     each launch    rank-R     what it was started with, which must be the same on all
+ *     each launch    rank-R     what it was started with, which must be the same on all; R: its node rank
  *     each launch    end-K-R    how attempt K has ended on its node
  *     node rank 0    next-K     once all have ended: another attempt, from which checkpoint; or none, and why
  *
