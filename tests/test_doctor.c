@@ -30,11 +30,15 @@ static char *run(const char *script) {
     return output;
 }
 
-static void says(const char *script, const char *const *wanted) {
+static char *prints(const char *script, const char *const *wanted) {
     char *output = run(script);
     for (; *wanted; wanted++)
         if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
-    free(output);
+    return output;
+}
+
+static void says(const char *script, const char *const *wanted) {
+    free(prints(script, wanted));
 }
 
 static void a_machine_alone(void **state) {
@@ -105,6 +109,8 @@ static void they_meet_in_a_folder_and_leave_nothing(void **state) {
     says("mkdir $F; touch $F/x; doctor 0 --meet file:$F --nodes 2 --timeout 0.1", used);
 }
 
+#define WAITS "f0: note   waiting    node rank 1 has not come yet; this goes on waiting, "
+
 /* All that are there say the same of one that is not, and of what differs. */
 static void what_is_wrong_is_named(void **state) {
     (void)state;
@@ -124,14 +130,19 @@ static void what_is_wrong_is_named(void **state) {
         "d1: exit 1",
         "e1: note   waiting    rank 1: nobody could be reached at 127.0.0.1 port ",
         "e1:                -> on node rank 0, whose address is in --meet: gradsum doctor",
-        "f0: note   waiting    node rank 1 has not come yet; this goes on waiting, ",
+        WAITS,
         "f0: WRONG  absent     node rank 1 did not come within 1.7 s",
         NULL};
-    says("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 0.5; wait)&\n"
-         "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
-         "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&\n"
-         "(L=e; doctor 1 $M2 --timeout 1.7)&\n(L=f; doctor 0 --nodes 2 --meet file:$F --timeout 1.7)&",
-         wanted);
+    char *output =
+        prints("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 0.5; wait)&\n"
+               "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
+               "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&\n"
+               "(L=e; doctor 1 $M2 --timeout 1.7)&\n(L=f; doctor 0 --nodes 2 --meet file:$F --timeout 1.7)&",
+               wanted);
+    /* It is said after 1.5 s of 1.7. */
+    const double left = strtod(strstr(output, WAITS) + strlen(WAITS), NULL);
+    if (!(left > 0 && left <= 0.2)) fail_msg("it waits %g s: %s", left, output);
+    free(output);
 }
 
 static void wrong_usage(void **state) {

@@ -1,6 +1,6 @@
 /* launch --restarts over several nodes, which are simulated on this machine: a rank is killed in each attempt, until
  * none of its operations is left to be killed at; all launches start again together, and end with the weights of a run
- * that was never disturbed. Where they cannot, each of them says why.
+ * that was never disturbed. Where they cannot, each of them says why. (In a folder and at Redis: test_nodes_places.c.)
  */
 #include "tests/nodes.h"
 #include "tests/program.h"
@@ -97,19 +97,5 @@ static void a_surplus_launch_ends_alone(void **state) {
     free(output);
 }
 
-/* On every node, before anything is started. */
-static void what_it_goes_with(void **state) {
-    (void)state;
-    for (int node = 0; node < 2; node++) {
-        gs_test_program_prints(
-            2, "wanted --meet tcp://HOST:PORT, with the address of node rank 0, not file:/no",
-            "launch -n 2 --restarts 2 --nodes 2 --node-rank %d --meet file:/no -- train", node);
-        gs_test_program_prints(
-            2, "not redis://h:1/x",
-            "launch -n 2 --restarts 2 --nodes 2 --node-rank %d --meet redis://h:1/x -- train", node);
-    }
-}
-
 GS_TESTS(nodes_restarts, cmocka_unit_test(all_nodes_start_again),
-         cmocka_unit_test(where_they_cannot_all_say_why), cmocka_unit_test(a_surplus_launch_ends_alone),
-         cmocka_unit_test(what_it_goes_with))
+         cmocka_unit_test(where_they_cannot_all_say_why), cmocka_unit_test(a_surplus_launch_ends_alone))

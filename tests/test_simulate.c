@@ -5,7 +5,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "comm/probe/probe.h"
 #include "comm/virtual/record.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/lists.h"
@@ -185,6 +187,74 @@ static void lines_of_tcp_are_in_the_order_of_time(void **state) {
     assert_near(slower, 1 + 66.0 / 3028, 0, 0.002);
 }
 
+/* When rank `to` has its last message, in units of what one takes: rank 0 sends two to rank 1, and one each to ranks 2
+ * and 3, at once. */
+static double connections(bool tcp, int to) {
+    enum { BYTES = 2 << 20, RANKS = 4 };
+    const gs_virtual_cluster c = {.ranks = RANKS, .hosts = RANKS, .between = fabric, .tcp = tcp};
+    gs_virtual_item send[4], receive[RANKS];
+    const int receivers[] = {1, 1, 2, 3};
+    for (int i = 0; i < 4; i++)
+        send[i] = (gs_virtual_item){.what = GS_VIRTUAL_SEND_ONE, .base = receivers[i], .bytes = BYTES};
+    receive[0] = receive[1] = (gs_virtual_item){.what = GS_VIRTUAL_RECV_ONE, .base = 0, .bytes = BYTES};
+    const gs_virtual_script scripts[RANKS] = {{send, 4}, {receive, 2}, {receive, 1}, {receive, 1}};
+    gs_virtual *v;
+    assert_ok(gs_virtual_create(&c, &v));
+    assert_ok(gs_virtual_play(v, scripts));
+    const double ended = gs_virtual_accounts(v)[to].ended;
+    gs_virtual_free(v);
+    return (ended - fabric.latency) * fabric.bandwidth / BYTES;
+}
+
+/* In 16 pieces each, which take turns; the second message to rank 1 after the first. */
+static void connections_of_tcp_take_turns(void **state) {
+    (void)state;
+    assert_near(connections(false, 1), 2, 1e-9, 0);
+    assert_near(connections(false, 2), 3, 1e-9, 0);
+    assert_near(connections(true, 1), 4, 1e-9, 0);
+    assert_near(connections(true, 2), 3 - 1 / 16.0, 1e-9, 0);
+    assert_near(connections(true, 3), 3, 1e-9, 0);
+}
+
+/* Where cores are what is short, a sum takes as long as they do for all ends of its messages: of the last one, a rank
+ * goes on as soon as it has its core. Where they are not, nothing changes. */
+static void messages_take_turns_on_cores(void **state) {
+    (void)state;
+    enum { RANKS = 4, FLOATS = 2 * GS_VIRTUAL_SEGMENT, ENDS = 2 * 2 * (RANKS - 1) * RANKS };
+    const gs_sync_array a = {FLOATS, GS_WIRE_F32, 0}; /* a message has 2 segments */
+    gs_virtual_cluster c = {.ranks = RANKS, .hosts = RANKS, .between = fabric, .pools = 1, .tcp = true};
+    const double alone = sum_on(&c, &gs_sync_ring, a).took;
+    c.segment_core = 1e-3;
+    for (c.cores = 1; c.cores < RANKS; c.cores++)
+        assert_near(sum_on(&c, &gs_sync_ring, a).took, (ENDS * 2e-3 - 2e-3) / c.cores, 0, 0.05);
+    assert_near(sum_on(&c, &gs_sync_ring, a).took, alone, 0, 0); /* a core for each */
+    c.cores = 2;
+    c.segment_core = 1e-12;
+    assert_near(sum_on(&c, &gs_sync_ring, a).took, alone, 0, 1e-6);
+    c.segment_core = -1;
+    gs_virtual *v;
+    assert_int_equal(gs_virtual_create(&c, &v), GS_E_USAGE);
+    assert_non_null(strstr(gs_message(), "a segment keeps a core busy for -1 s"));
+}
+
+/* Of a core's time, no matter what else this machine does. */
+static void a_segment_keeps_a_core_busy(void **state) {
+    (void)state;
+    const double rates[] = {0, 1e3, 6e6, 12.5e9};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        double seconds = 0;
+        assert_ok(gs_probe_segment(rates[i], &seconds));
+        assert_true(seconds > 0 && seconds < 1e-2);
+    }
+}
+
+static void cores_are_measured_while_others_are_busy(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\"measured\":true",
+                           "simulate --workers 3 --cores 2/all --tcp --link 50us,6MB/s --model mlp --data "
+                           "fashion-mnist-small --batch 12 --json");
+}
+
 static void what_waits_for_ever_is_told(void **state) {
     (void)state;
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
@@ -315,6 +385,9 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(all_schemes_send_what_they_say),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
          cmocka_unit_test(lines_of_tcp_are_in_the_order_of_time),
+         cmocka_unit_test(connections_of_tcp_take_turns), cmocka_unit_test(messages_take_turns_on_cores),
+         cmocka_unit_test(a_segment_keeps_a_core_busy),
+         cmocka_unit_test(cores_are_measured_while_others_are_busy),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(hardware_is_told),
          cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))

@@ -213,6 +213,28 @@ static void workers_share_cores(void **state) {
     assert_near(simulated(s).step, 2 * alone, 0, 0.01);
 }
 
+/* Rank 3 updates long after rank 0 has begun its next step, on a core that was free until then. */
+static void a_later_turn_of_the_step_before_takes_no_core(void **state) {
+    (void)state;
+    gs_simulation s = lenet(4, (gs_link){1e-4, 6e6});
+    gs_simulated_work w;
+    gs_simulated r;
+    double step[2];
+    s.settings.sync = "ps";
+    s.tcp = s.one_machine = true;
+    assert_ok(gs_simulation_settle(&s));
+    assert_ok(gs_simulated_work_create(&s, &w));
+    w.update = 1e-4;
+    for (int shared = 0; shared < 2; shared++) {
+        s.cores = shared ? 2 : 0;
+        assert_ok(gs_simulate(&s, &w, &r));
+        step[shared] = r.step;
+        gs_simulated_free(&r);
+    }
+    gs_simulated_work_free(&w);
+    assert_near(step[1], step[0], 0, 1e-3);
+}
+
 /* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
  * no dx to compute. */
 static void interleaved_pipelines_wait_less(void **state) {
@@ -232,4 +254,5 @@ GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(layouts_together_send_what_train_sends),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
-         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores))
+         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores),
+         cmocka_unit_test(a_later_turn_of_the_step_before_takes_no_core))

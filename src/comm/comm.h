@@ -200,7 +200,7 @@ typedef struct gs_rendezvous {
         *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
                               or the user */
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
-    int attempt; /* of a launch that has started its ranks again at the same store of tcp: 2, 3 and so on; 0: the
+    int attempt; /* of a launch that has started its ranks again at the same store: 2, 3 and so on; 0: the
                     first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its own entries alone */
 } gs_rendezvous;
 

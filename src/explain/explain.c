@@ -6,18 +6,10 @@
 #include <string.h>
 
 #include "explain/causes.h"
+#include "explain/rounding.h"
 #include "explain/sums.h"
 
-typedef struct search {
-    const gs_digests *a, *b;
-    double tolerance;
-    uint64_t step;
-    bool divided_alike; /* each rank of A has what that rank of B has */
-    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
-    gs_difference *out;
-} search;
-
-static bool found(const search *s, int kind, int number, double relative) {
+static bool found(const gs_search *s, int kind, int number, double relative) {
     s->out->found = true;
     s->out->step = s->step;
     s->out->kind = kind;
@@ -65,11 +57,12 @@ double gs_explain_tolerance(const gs_digests *a, const gs_digests *b) {
 /* ---- arrays of samples ---- */
 
 /* What is not finite in either run of a step that both leave out says nothing: it is why they do. */
-static bool is_left_out(const search *s, double of_a, double of_b) {
+static bool is_left_out(const gs_search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-static bool differ(const search *s, const gs_numbers *a, const gs_numbers *b, double size, double *relative) {
+static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b, double size,
+                   double *relative) {
     const double apart = gs_apart(a, b);
     *relative = 0;
     if (fabs(a->n - b->n) <= 0.5 && is_left_out(s, a->squares, b->squares)) return false;
@@ -79,11 +72,11 @@ static bool differ(const search *s, const gs_numbers *a, const gs_numbers *b, do
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= s->tolerance);
+    return !(*relative <= s->limit);
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
-static void ranks_of_eighths(const search *s, int kind, int number, const bool *bad) {
+static void ranks_of_eighths(const gs_search *s, int kind, int number, const bool *bad) {
     for (int r = 0; r < s->a->workers; r++) {
         int in = 0, all = 0;
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
@@ -96,7 +89,7 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
     }
 }
 
-static void ranks_alike_divided(const search *s, int kind, int number, int part) {
+static void ranks_alike_divided(const gs_search *s, int kind, int number, int part) {
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a, b;
         double relative;
@@ -107,7 +100,7 @@ static void ranks_alike_divided(const search *s, int kind, int number, int part)
 }
 
 /* Of B's numbers that are finite. */
-static double norm_of_samples(const search *s, int kind, int number) {
+static double norm_of_samples(const gs_search *s, int kind, int number) {
     double squares = 0;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_numbers x;
@@ -117,7 +110,7 @@ static double norm_of_samples(const search *s, int kind, int number) {
     return sqrt(squares);
 }
 
-static bool samples_differ(const search *s, int kind, int number) {
+static bool samples_differ(const gs_search *s, int kind, int number) {
     gs_numbers unused;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
     double most = 0, all = norm_of_samples(s, kind, number);
@@ -143,95 +136,23 @@ static bool samples_differ(const search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-/* A tensor that is small beside all of them may differ more, in relation to itself: it is mostly rounding. */
-static double size_of_all(const search *s, int kind) {
-    double squares = 0;
-    for (int p = 0; p < s->b->params; p++) {
-        gs_numbers x;
-        const bool there = kind == GS_DIGEST_weight ? gs_weights_read(s->b, s->step, p, &x)
-                           : kind == GS_DIGEST_dw
-                               ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
-                               : gs_whole_of_run(s->b, s->step, kind, p, &x);
-        if (there && isfinite(x.squares) && s->b->param[p].state == (kind == GS_DIGEST_state))
-            squares += x.squares;
-    }
-    return 0.01 * sqrt(squares);
+/* Is it rounding that the updates up to that of step `last` have enlarged? relative: to a norm of `size`. */
+static bool is_enlarged(const gs_search *s, uint64_t last, int p, double size, double relative) {
+    return (relative - s->tolerance) * size <= gs_rounding_moved(s, last, p);
 }
 
-/* A bias before batch_norm has the gradient 0: the mean is taken off again. What is computed is rounding alone, and an
- * optimiser that divides by the gradient's size makes whole steps of it, in any direction. They change nothing but this
- * tensor, the y up to the batch_norm, and its running mean. So these are no difference. */
-static bool divides_by_gradient(const gs_digests *d) {
-    const char *name = gs_digests_option(d, "optimizer");
-    return strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0 || strcmp(name, "lamb") == 0;
-}
-
-/* The batch_norm that comes after layer l, before the next layer with parameters; -1: none. */
-static int norm_after(const gs_digests *d, int l) {
-    for (int n = l + 1; n < d->layers; n++) {
-        if (strcmp(d->layer[n].op, "batch_norm") == 0) return n;
-        for (int p = 0; p < d->params; p++)
-            if (d->param[p].layer == n) return -1;
-    }
-    return -1;
-}
-
-static bool is_rounding_alone(const search *s, int p) {
-    if (!divides_by_gradient(s->b) || s->b->param[p].state || norm_after(s->b, s->b->param[p].layer) < 0)
-        return false;
-    search at = *s;
-    for (at.step = s->b->first; at.step <= s->step; at.step++) {
-        gs_numbers x;
-        if (gs_whole_of_run(s->b, at.step, GS_DIGEST_sum, p, &x) &&
-            sqrt(x.squares) > 10 * s->tolerance * size_of_all(&at, GS_DIGEST_sum))
-            return false;
-    }
-    return true;
-}
-
-/* Likewise the bias of keys: it moves all scores of a query alike, and softmax takes that off again. It is a third of
- * the bias before attention. So of that, as much is no difference as Adam's steps could have moved a third of it apart.
- */
-static bool has_keys(const search *s, int p) {
-    const gs_digests *d = s->b;
-    const int l = d->param[p].layer;
-    const size_t length = strlen(d->param[p].name);
-    return divides_by_gradient(d) && length > 5 && strcmp(d->param[p].name + length - 5, ".bias") == 0 &&
-           l + 1 < d->layers && strcmp(d->layer[l + 1].op, "attention") == 0;
-}
-
-/* relative: to a norm of `size`. */
-static bool is_of_keys(const search *s, int p, double size, double relative) {
-    double moved = 0;
-    for (uint64_t step = s->b->first; step <= s->step; step++)
-        moved += 2 * gs_digests_score(s->b, 0, step)->lr; /* apart, each of them */
-    return has_keys(s, p) && relative * size <= 2 * moved * sqrt((double)s->b->param[p].count / 3);
-}
-
-/* Is layer l's y, or its state, moved by such a tensor? */
-static bool is_moved(const search *s, int l, bool state) {
-    for (int p = 0; p < s->b->params && !state && s->out->relative < 100 * s->tolerance; p++)
-        if (s->b->param[p].layer == l && has_keys(s, p)) return true;
-    for (int p = 0; p < s->b->params; p++) {
-        const int of = s->b->param[p].layer, norm = of <= l ? norm_after(s->b, of) : -1;
-        if (norm >= 0 && (state ? l == norm : l < norm) && is_rounding_alone(s, p)) return true;
-    }
-    return false;
-}
-
-static bool weights_differ(const search *s, int p) {
+static bool weights_differ(const gs_search *s, int p) {
     gs_numbers b;
     bool any = false;
-    double most = 0, least_size = size_of_all(s, GS_DIGEST_weight);
+    double most = 0, least_size = gs_size_of_all(s, GS_DIGEST_weight);
     if (!gs_weights_read(s->b, s->step, p, &b)) return false;
-    if (s->step > s->b->first && is_rounding_alone(s, p)) return false;
+    if (s->step > s->b->first && gs_is_rounding_alone(s, p)) return false;
     for (int part = 0; part < 2 && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
-            double relative;
-            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
-                !differ(s, &a, &b, fmax(sqrt(b.squares), least_size), &relative) ||
-                (s->step > s->b->first && is_of_keys(s, p, fmax(sqrt(b.squares), least_size), relative)))
+            double relative, size = fmax(sqrt(b.squares), least_size);
+            if (!gs_weights_of(s->a, r, s->step, p, part, &a) || !differ(s, &a, &b, size, &relative) ||
+                is_enlarged(s, s->step - 1, p, size, relative))
                 continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
@@ -240,20 +161,20 @@ static bool weights_differ(const search *s, int p) {
     return any && found(s, GS_DIGEST_weight, p, most);
 }
 
-static bool local_dw_differs(const search *s, int p) {
+static bool local_dw_differs(const gs_search *s, int p) {
     gs_numbers a, b;
     double relative;
     if (!gs_total(s->a, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &a) ||
         !gs_total(s->b, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &b))
         return false;
     a.n = b.n; /* as many for each pass */
-    const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
+    const double size = fmax(sqrt(fmax(a.squares, b.squares)), gs_size_of_all(s, GS_DIGEST_dw));
     if (!differ(s, &a, &b, size, &relative)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
     return found(s, GS_DIGEST_dw, p, relative);
 }
 
-static bool whole_differs(const search *s, int kind, int p, double least_size) {
+static bool whole_differs(const gs_search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
     double most = 0;
@@ -264,19 +185,19 @@ static bool whole_differs(const search *s, int kind, int p, double least_size) {
         if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
         const double size = fmax(sqrt(b.squares), least_size);
         if (!differ(s, &a, &b, size, &relative)) continue;
-        if (kind == GS_DIGEST_updated && is_of_keys(s, p, size, relative)) continue;
+        if (kind == GS_DIGEST_updated && is_enlarged(s, s->step, p, size, relative)) continue;
         s->out->rank[r] = any = true;
         if (!(relative <= most)) most = relative;
     }
     return any && found(s, kind, p, most);
 }
 
-static bool any_whole_differs(const search *s, int kind) {
-    const double least_size = size_of_all(s, kind);
+static bool any_whole_differs(const gs_search *s, int kind) {
+    const double least_size = gs_size_of_all(s, kind);
     for (int p = 0; p < s->b->params; p++)
         if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size)) {
-            const bool noise = kind == GS_DIGEST_updated ? is_rounding_alone(s, p)
-                               : kind == GS_DIGEST_state ? is_moved(s, s->b->param[p].layer, true)
+            const bool noise = kind == GS_DIGEST_updated ? gs_is_rounding_alone(s, p)
+                               : kind == GS_DIGEST_state ? gs_is_moved(s, s->b->param[p].layer, true)
                                                          : false;
             if (!noise) return true;
             *s->out = (gs_difference){0};
@@ -296,13 +217,13 @@ static double score_of(const gs_digest_score *s, int kind) {
                                            : s->updates;
 }
 
-static bool score_differs(const search *s, int kind) {
+static bool score_differs(const gs_search *s, int kind) {
     const double b = score_of(gs_digests_score(s->b, 0, s->step), kind);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
-        if (relative <= s->tolerance || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
+        if (relative <= s->limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
     }
@@ -311,7 +232,7 @@ static bool score_differs(const search *s, int kind) {
 
 /* ---- a step ---- */
 
-static bool backward_differs(const search *s) {
+static bool backward_differs(const gs_search *s) {
     for (int l = s->b->layers - 1; l >= 0; l--) {
         for (int p = 0; p < s->b->params; p++)
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
@@ -320,30 +241,36 @@ static bool backward_differs(const search *s) {
     return false;
 }
 
-static bool forward_differs(const search *s) {
+static bool any_weights_differ(const gs_search *s) {
     for (int p = 0; p < s->b->params; p++)
         if (!s->b->param[p].state && weights_differ(s, p)) return true;
+    return false;
+}
+
+static bool forward_differs(const gs_search *s) {
     if (samples_differ(s, GS_DIGEST_x, 0)) return true;
     for (int l = 0; l < s->b->layers; l++)
         if (samples_differ(s, GS_DIGEST_y, l)) {
-            if (s->step == s->b->first || !is_moved(s, l, false)) return true;
+            if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
             *s->out = (gs_difference){0};
         }
     return false;
 }
 
-static bool update_differs(const search *s) {
-    return any_whole_differs(s, GS_DIGEST_vector0) || any_whole_differs(s, GS_DIGEST_vector1) ||
-           any_whole_differs(s, GS_DIGEST_updated) || any_whole_differs(s, GS_DIGEST_state);
-}
-
-static bool step_differs(const search *s) {
-    return score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
-           samples_differ(s, GS_DIGEST_answers, 0) || forward_differs(s) ||
-           samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) || any_whole_differs(s, GS_DIGEST_sum) ||
-           score_differs(s, GS_DIFFERS_count) || score_differs(s, GS_DIFFERS_loss) ||
-           score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||
-           score_differs(s, GS_DIFFERS_norm) || score_differs(s, GS_DIFFERS_scale) || update_differs(s);
+/* What the weights of this step, as they are, lead to; what the update makes of them is held to the stricter limit. */
+static bool step_differs(const gs_search *s) {
+    if (score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
+        samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s))
+        return true;
+    gs_search after = *s;
+    after.limit = gs_rounding_limit(s);
+    return forward_differs(&after) || samples_differ(&after, GS_DIGEST_dy, 0) || backward_differs(&after) ||
+           any_whole_differs(&after, GS_DIGEST_sum) || score_differs(&after, GS_DIFFERS_count) ||
+           score_differs(&after, GS_DIFFERS_loss) || score_differs(&after, GS_DIFFERS_loss_scale) ||
+           score_differs(&after, GS_DIFFERS_updates) || score_differs(&after, GS_DIFFERS_norm) ||
+           score_differs(&after, GS_DIFFERS_scale) || any_whole_differs(&after, GS_DIGEST_vector0) ||
+           any_whole_differs(&after, GS_DIGEST_vector1) || any_whole_differs(s, GS_DIGEST_updated) ||
+           any_whole_differs(&after, GS_DIGEST_state);
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
@@ -356,7 +283,12 @@ static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
 
 void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_difference *out) {
     *out = (gs_difference){0};
-    search s = {.a = a, .b = b, .tolerance = tolerance, .divided_alike = are_divided_alike(a, b), .out = out};
+    gs_search s = {.a = a,
+                   .b = b,
+                   .tolerance = tolerance,
+                   .limit = tolerance,
+                   .divided_alike = are_divided_alike(a, b),
+                   .out = out};
     for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
          s.step++) {
         s.left_out =

@@ -139,7 +139,7 @@ static void name_span(const writer *w, const gs_span *s) {
         fprintf(w->file, ",\"cat\":\"window\",\"name\":\"%s of unit %d\"",
                 s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
         return;
-    case GS_SPAN_GROUP_SUM:
+    case GS_SPAN_GROUP_CALL:
         fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_act_words[s->index]);
         return;
     case GS_SPAN_FETCH:

@@ -21,6 +21,14 @@ static double trust_of(double weights, double direction) {
     return weights > 0 && direction > 0 ? weights / direction : 1;
 }
 
+/* From the norms of this update. */
+static double rate(const gs_optimizer *o, int number) {
+    const double *weights = o->norms, *direction = weights + o->model->param_count,
+                 trust = gs_is_adapted(o->model->param[number]) ? trust_of(weights[number], direction[number])
+                                                                : 1;
+    return (double)o->lr * trust;
+}
+
 static gs_status find_directions(gs_optimizer *o, gs_adam_step s) {
     gs_device *d = o->model->device;
     for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
@@ -41,11 +49,9 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
     GS_TRY(find_directions(o, gs_adam_step_of(&by_one, scale)));
     GS_TRY(gs_tensor_norms(o, false, weights));
     GS_TRY(gs_tensor_norms(o, true, direction));
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
-        const double trust = gs_is_adapted(t.param) ? trust_of(weights[t.number], direction[t.number]) : 1;
-        GS_TRY(d->ops->sgd_update(d, t.weights, none, t.gradients, t.count, 1, (float)((double)o->lr * trust),
-                                  0, 0));
-    }
+    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);)
+        GS_TRY(
+            d->ops->sgd_update(d, t.weights, none, t.gradients, t.count, 1, (float)rate(o, t.number), 0, 0));
     return GS_OK;
 }
 
@@ -56,6 +62,7 @@ const gs_optimizer_ops gs_lamb = {
     .flops = 22,
     .bytes = 56, /* 28 as adam, 12 for the step from r, two readings of w and of r for their norms */
     .vector = {"first_moment", "second_moment"},
+    .rate = rate,
     .whole = true,
     .spends_gradient = true,
     .update = update,

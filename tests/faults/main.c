@@ -47,7 +47,8 @@ static bool train(gs_settings *s, fault f, const char *digest) {
 /* The right run: the same settings on one worker, all at once, without what divides the work. */
 static gs_settings alone(gs_settings s) {
     s.devices = "cpu";
-    s.pipeline = s.zero = s.micro_batches = 0;
+    s.pipeline = s.zero = s.tensor = s.micro_batches = 0;
+    s.sequence = false;
     s.accumulate = 1;
     s.micro_batch = 0;
     s.exact = false;

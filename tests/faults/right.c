@@ -15,6 +15,9 @@ typedef struct layout {
     int bucket;
     gs_wire wire;
     size_t micro_batch;
+    int tensor;
+    bool sequence;
+    uint64_t seed; /* 0: as usual */
 } layout;
 
 #define D1 "cpu"
@@ -98,6 +101,17 @@ static const layout layouts[] = {
     {.training = settings_decay, .devices = D4, .sync = "ring"},
     {.training = settings_smoothed, .devices = D3},
     {.training = settings_images, .devices = D3},
+/* a gpt with AdamW, which enlarges the rounding of gradients near 0 */
+#define GPT(seed_)                                                                                           \
+    {.training = settings_gpt, .devices = D2, .tensor = 2, .seed = seed_},                                   \
+        {.training = settings_gpt, .devices = D2, .tensor = 2, .sequence = true, .seed = seed_},             \
+        {.training = settings_gpt, .devices = D2, .pipeline = 2, .seed = seed_},                             \
+        {.training = settings_gpt, .devices = D2, .seed = seed_}, {                                          \
+        .training = settings_gpt, .devices = D2, .zero = 1, .seed = seed_                                    \
+    }
+    GPT(1),
+    GPT(2),
+    GPT(3),
 };
 const int right_runs = sizeof layouts / sizeof *layouts;
 
@@ -115,9 +129,14 @@ void right_settings(int i, gs_settings *s, char *name, size_t size) {
     s->bucket = l->bucket;
     s->wire = l->wire;
     s->micro_batch = l->micro_batch;
+    s->tensor = l->tensor;
+    s->sequence = l->sequence;
+    if (l->seed) s->seed = l->seed;
     snprintf(name, size,
-             "%d: %.40s... on %s, sync %s, zero %d, pipeline %d %s, accumulate %d, micro-batch %zu%s%s%s", i,
-             s->model, s->devices, s->sync, s->zero, s->pipeline, l->schedule ? l->schedule : "",
-             s->accumulate, l->micro_batch, l->exact ? ", exact" : "", l->bucket ? ", buckets" : "",
-             l->wire != GS_WIRE_F32 ? ", 16 bits on the wire" : "");
+             "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
+             "micro-batch %zu%s%s%s, seed %d",
+             i, s->model, s->devices, s->sync, s->zero, s->tensor, l->sequence ? " sequence" : "",
+             s->pipeline, l->schedule ? l->schedule : "", s->accumulate, l->micro_batch,
+             l->exact ? ", exact" : "", l->bucket ? ", buckets" : "",
+             l->wire != GS_WIRE_F32 ? ", 16 bits on the wire" : "", (int)s->seed);
 }

@@ -213,6 +213,13 @@ void settings_adamw(gs_settings *s) {
     s->optimizer = &gs_adamw;
     s->weight_decay = 1;
 }
+void settings_gpt(gs_settings *s) {
+    of_tokens(s);
+    s->model = "gpt 16";
+    s->batch = 16;
+    s->steps = 2;
+    s->optimizer = &gs_adamw;
+}
 void settings_decay(gs_settings *s) {
     workers(s, 2);
     s->weight_decay = 0.1f;

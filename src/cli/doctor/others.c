@@ -36,14 +36,21 @@ static void say_absent(gs_doctor *d, const gs_probe *p, int rank) {
                   rank, d->timeout, p->strangers);
 }
 
+/* "0.5", "28": never less than it is. */
+static const char *seconds_text(double left, char text[24]) {
+    snprintf(text, 24, "%g", left < 10 ? ceil(10 * fmax(left, 0.1)) / 10 : ceil(left));
+    return text;
+}
+
 /* Long before the wait is over: whoever sits here need not wait to know whom for. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     gs_doctor *d = ((telling *)context)->d;
-    char advice[500];
+    char advice[500], most[24];
     for (int r = 0; r < p->size; r++)
         if (r != p->rank && !p->host[r].came)
             gs_doctor_say(d, GS_NOTE, "waiting", start_it(d, r, advice),
-                          "node rank %d has not come yet; this goes on waiting, %.0f s at most", r, left);
+                          "node rank %d has not come yet; this goes on waiting, %s s at most", r,
+                          seconds_text(left, most));
 }
 
 static const char *reach_it(const gs_doctor *d) {
@@ -57,7 +64,9 @@ static const char *reach_it(const gs_doctor *d) {
 
 static void say_unreachable(void *context, const char *why, double left) {
     gs_doctor *d = ((telling *)context)->d;
-    gs_doctor_say(d, GS_NOTE, "waiting", reach_it(d), "%s; this goes on trying, %.0f s at most", why, left);
+    char most[24];
+    gs_doctor_say(d, GS_NOTE, "waiting", reach_it(d), "%s; this goes on trying, %s s at most", why,
+                  seconds_text(left, most));
 }
 
 static void say_hosts(gs_doctor *d, const gs_probe *p) {

@@ -47,7 +47,7 @@ gs_status gs_elastic_check(const gs_launch *l) {
     if (l->nodes > 1 || l->hosts) {
         char what[60];
         snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
-        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES));
+        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES, true));
     } else if (l->meet) {
         return gs_fail(GS_E_USAGE,
                        "--elastic: on one node the processes meet again in a folder of their own; "
@@ -71,7 +71,7 @@ gs_status gs_elastic_create(gs_launch_state *s) {
     s->board = gs_elastic_board_create();
     if (!s->elastic || !s->board) return gs_fail(GS_E_MEMORY, "no memory for --elastic");
     s->elastic->lost = -1;
-    if (s->parties) gs_elastic_board_begin(s->board, 0, 0, s->rank, "");
+    if (s->elastic_nodes) gs_elastic_board_begin(s->board, 0, 0, s->rank, "");
     return GS_OK;
 }
 
@@ -221,7 +221,7 @@ void gs_elastic_lost(gs_launch_state *s, int seat) {
     }
     if (e->lost < 0) e->lost = seat;
     if (e->since <= 0) e->since = gs_seconds();
-    if (s->running == 0 && !s->parties) end(s, NULL); /* nobody is left */
+    if (s->running == 0 && !s->elastic_nodes) end(s, NULL); /* nobody is left */
 }
 
 /* Is there a process that is still to ask? One that hangs is killed. */
@@ -241,7 +241,7 @@ static bool wait_for_all(gs_launch_state *s) {
 }
 
 bool gs_elastic_is_ending(const gs_launch_state *s) {
-    if (s->parties && gs_elastic_nodes_are_ending(s->parties)) return true;
+    if (s->elastic_nodes && gs_elastic_nodes_are_ending(s->elastic_nodes)) return true;
     for (int i = 0; i < s->launch->size; i++)
         if (s->child[i].pid == 0 && s->rank[i] >= 0 && s->child[i].status == 0) return true;
     return false;
@@ -260,18 +260,18 @@ static int count_asking(const gs_launch_state *s) {
 static bool obey(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
     bool done;
-    const char *why = gs_elastic_nodes_end(s->parties, &done);
-    const int generation = gs_elastic_nodes_generation(s->parties);
+    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &done);
+    const int generation = gs_elastic_nodes_generation(s->elastic_nodes);
     if (why) {
         e->over = true;
         s->verdict = done ? GS_EXIT_OK : GS_EXIT_FAILED;
         gs_elastic_board_end(s->board);
         if (done) return true;
-        gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->parties) ? SIGKILL : SIGTERM);
+        gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->elastic_nodes) ? SIGKILL : SIGTERM);
         return true;
     }
     if (generation == e->generation || s->stopped_by) return false; /* who would stop those that it starts? */
-    const gs_elastic_share share = gs_elastic_nodes_share(s->parties);
+    const gs_elastic_share share = gs_elastic_nodes_share(s->elastic_nodes);
     int more;
     gs_launch_why_clear(s->why);
     gs_launch_place_forget(&s->place);
@@ -299,26 +299,27 @@ static void report(gs_launch_state *s, bool lost) {
                            .signal = s->stopped_by};
     if (!r.done) r.left = count_left(s);
     if (lost) describe_lost(s, r.what, sizeof r.what);
-    gs_elastic_nodes_report(s->parties, &r);
+    gs_elastic_nodes_report(s->elastic_nodes, &r);
 }
 
 /* Returns true where something is about to happen. */
 static bool look_at_all(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    gs_elastic_nodes_look(s->parties);
+    gs_elastic_nodes_look(s->elastic_nodes);
     if (e->over || obey(s) || s->stopped_by || e->generation == 0) return true;
     const bool lost =
-        e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->parties);
+        e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->elastic_nodes);
     if (lost) {
         if (e->since <= 0) e->since = gs_seconds();
-        gs_elastic_nodes_say_lost(s->parties);
+        gs_elastic_nodes_say_lost(s->elastic_nodes);
         if (s->failed < 0 && !gs_elastic_is_ending(s) && wait_for_all(s)) return true;
         report(s, true);
         return true;
     }
-    if (gs_elastic_nodes_share(s->parties).count == 0) return false;
+    if (gs_elastic_nodes_share(s->elastic_nodes).count == 0) return false;
     if (count_left(s) == 0) report(s, false);
-    if (gs_elastic_board_stepped(s->board) >= e->generation && gs_elastic_nodes_has_newcomers(s->parties))
+    if (gs_elastic_board_stepped(s->board) >= e->generation &&
+        gs_elastic_nodes_has_newcomers(s->elastic_nodes))
         gs_elastic_board_summon(s->board);
     return false;
 }
@@ -326,22 +327,22 @@ static bool look_at_all(gs_launch_state *s) {
 /* ---- for the launch ---- */
 
 bool gs_elastic_waits(const gs_launch_state *s) {
-    return s->parties && !s->elastic->over && !s->stopped_by;
+    return s->elastic_nodes && !s->elastic->over && !s->stopped_by;
 }
 
 void gs_elastic_close(gs_launch_state *s) {
     const gs_elastic *e = s->elastic;
-    if (e && s->parties && s->stopped_by && !e->over) {
+    if (e && s->elastic_nodes && s->stopped_by && !e->over) {
         report(s, false);
-        gs_elastic_nodes_look(s->parties);
+        gs_elastic_nodes_look(s->elastic_nodes);
         report(s, false); /* another generation may have begun just then */
     }
-    if (e && !s->parties && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
+    if (e && !s->elastic_nodes && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
 }
 
 bool gs_elastic_look(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    if (e && s->parties) return look_at_all(s);
+    if (e && s->elastic_nodes) return look_at_all(s);
     if (!e || e->over || s->stopped_by || s->failed >= 0 || s->running == 0) return false;
     if (count_asking(s) == 0 && e->lost < 0) return false;
     if (e->since <= 0) e->since = gs_seconds();

@@ -35,7 +35,7 @@ static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not fro
 /* In the new process: die with the launcher, ignore the terminal, become gradsum again. */
 static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, const cpu_set_t *share) {
     /* SIGTERM asks all ranks to stop. But other nodes go on without those of a launcher that has gone (elastic.h). */
-    prctl(PR_SET_PDEATHSIG, s->parties ? SIGKILL : SIGTERM);
+    prctl(PR_SET_PDEATHSIG, s->elastic_nodes ? SIGKILL : SIGTERM);
     if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
     /* Ctrl-C goes to the launcher alone, which passes it on. So each process gets it once, however it was sent. In a
      * group of their own the processes are in the background, where some terminals stop those that write. */
@@ -55,7 +55,7 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
 /* Each generation over several nodes has a corner of their store. */
 static bool set_attempt(const gs_launch_state *s) {
     const int generation = gs_elastic_board_generation(s->board);
-    return !s->parties || generation < 2 || gs_launch_set_number("GRADSUM_ATTEMPT", generation);
+    return !s->elastic_nodes || generation < 2 || gs_launch_set_number("GRADSUM_ATTEMPT", generation);
 }
 
 static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
@@ -98,7 +98,7 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
 
 /* Those of an elastic launch over several nodes wait until all nodes are there. */
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
-    if (s->parties) return GS_OK;
+    if (s->elastic_nodes) return GS_OK;
     for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->first + r;
     for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
     return GS_OK;
@@ -281,6 +281,14 @@ void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     sigprocmask(SIG_BLOCK, waited, before);
 }
 
+static void take_signals(gs_launch_state *s) {
+    sigset_t pipe;
+    gs_launch_take_signals(&s->waited, &s->before);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (s->nodes) sigprocmask(SIG_BLOCK, &pipe, NULL); /* where they agree somebody may hang up */
+}
+
 /* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
  * which stay blocked between two: one that comes then is taken by the next. */
 static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
@@ -291,7 +299,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .hung = -1,
                            .timeout = gs_launch_timeout(launch),
                            .nodes = s->nodes,
-                           .parties = s->parties,
+                           .elastic_nodes = s->elastic_nodes,
                            .verdict = -1,
                            .why = s->why,
                            .waited = s->waited,
@@ -300,7 +308,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     gs_status status = gs_launch_place_create(launch, &s->place);
     if (status == GS_OK) status = gs_elastic_create(s);
     if (status == GS_OK) {
-        if (first) gs_launch_take_signals(&s->waited, &s->before);
+        if (first) take_signals(s);
         status = start(s, &s->place);
         if (status == GS_OK) status = gs_launch_place_open(&s->place);
         if (status != GS_OK) {
@@ -324,17 +332,17 @@ int gs_launch_run(const gs_launch *from) {
     gs_restarts *restarts = NULL;
     int exit_status = GS_EXIT_FAILED;
     bool again = gs_launch_nodes_create(&launch, &s.nodes) == GS_OK &&
-                 gs_elastic_nodes_create(&launch, &s.parties) == GS_OK &&
+                 gs_elastic_nodes_create(&launch, &s.elastic_nodes) == GS_OK &&
                  gs_restarts_create(&launch, &restarts) == GS_OK;
     struct gs_launch_nodes *nodes = s.nodes;
-    struct gs_elastic_nodes *parties = s.parties;
+    struct gs_elastic_nodes *elastic_nodes = s.elastic_nodes;
     if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
     }
     gs_launch_nodes_free(nodes);
-    gs_elastic_nodes_free(parties);
+    gs_elastic_nodes_free(elastic_nodes);
     gs_restarts_free(restarts);
     if (s.why >= 0) close(s.why);
     return exit_status;

@@ -123,7 +123,7 @@ static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_
 /* All launches of an elastic run say the same. */
 static int say_end_of_all(const gs_launch_state *s, int usage) {
     bool done;
-    const char *why = gs_elastic_nodes_end(s->parties, &done);
+    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &done);
     if (why) fprintf(stderr, "gradsum launch: %s\n", why);
     return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict;
 }
@@ -137,7 +137,7 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     }
     if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
     if (s->verdict == GS_EXIT_OK) return GS_EXIT_OK;
-    if (s->parties && s->stopped_by) return say_stopped(s->stopped_by);
+    if (s->elastic_nodes && s->stopped_by) return say_stopped(s->stopped_by);
     if (s->verdict > 0) return say_end_of_all(s, usage);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);

@@ -4,6 +4,7 @@
 #include "comm/comm.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
+#include "comm/meet/store.h"
 #include "comm/meet/store_server.h"
 #include "io/file.h"
 
@@ -84,13 +85,17 @@ static gs_status make_folder(gs_launch_place *place) {
     return GS_OK;
 }
 
-/* A folder that the user names, which all launchers see: the first of them makes it. */
-static gs_status use_folder(const char *folder, gs_launch_place *place) {
-    if (strlen(folder) >= sizeof place->meet)
-        return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", folder, strerror(errno));
-    snprintf(place->meet, sizeof place->meet, "%s", folder);
+/* A folder that the user names, which all launchers see: the first of them makes it. Where ranks may start again, each
+ * attempt has another one inside of it. */
+static gs_status use_folder(const gs_launch *l, const char *folder, gs_launch_place *place) {
+    const bool again = l->nodes > 1 && l->restarts > 0;
+    const bool fits = again
+                          ? gs_store_attempt_folder(folder, l->attempt > 0 ? l->attempt : 1, place->meet,
+                                                    sizeof place->meet)
+                          : snprintf(place->meet, sizeof place->meet, "%s", folder) < (int)sizeof place->meet;
+    if (!fits) return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
+    if (mkdir(place->meet, 0700) != 0 && errno != EEXIST)
+        return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", place->meet, strerror(errno));
     return GS_OK;
 }
 
@@ -137,7 +142,7 @@ gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
     *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
     if (!l->meet) return make_folder(place);
     GS_TRY(gs_meet_place_read(l->meet, &m));
-    return m.kind == GS_MEET_FILE ? use_folder(m.folder, place) : use_store(l, &m, place);
+    return m.kind == GS_MEET_FILE ? use_folder(l, m.folder, place) : use_store(l, &m, place);
 }
 
 gs_status gs_launch_place_open(const gs_launch_place *place) {

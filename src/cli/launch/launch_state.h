@@ -28,9 +28,9 @@ typedef struct gs_launch_state {
     int rank[GS_LAUNCH_MOST];       /* of each in the world; -1: it was let go (elastic.h) */
     struct gs_elastic_board *board; /* of an elastic launch, as is the next; else NULL */
     struct gs_elastic *elastic;
-    struct gs_launch_nodes *nodes;    /* of --restarts over several nodes; else NULL */
-    struct gs_elastic_nodes *parties; /* of --elastic over several nodes; else NULL */
-    int verdict;                      /* of these: the exit status on which all agree; -1: there is none */
+    struct gs_launch_nodes *nodes;          /* of --restarts over several nodes; else NULL */
+    struct gs_elastic_nodes *elastic_nodes; /* of --elastic over several nodes; else NULL */
+    int verdict; /* of these: the exit status on which all agree; -1: there is none */
     int running;
     int why;    /* what they say of their failures (launch/launch_why.c) */
     int failed; /* the child (a seat) that failed first, or -1 */

@@ -21,12 +21,12 @@ typedef struct node {
 
 struct gs_launch_nodes {
     gs_launch_post post;
-    int attempt;               /* this one, from 1 */
     double failed_since;       /* somebody has failed in this attempt; 0: nobody */
     int next_of;               /* the attempt of which node rank 0 has said what follows, */
     char next[GS_STORE_VALUE]; /* and what */
     char was_started_with[60];
-    bool surplus; /* another launch has come with this node rank before */
+    bool surplus;          /* another launch has come with this node rank before */
+    char unreachable[250]; /* what is said where the store cannot be reached */
     node node[NODES];
 };
 
@@ -35,7 +35,31 @@ struct gs_launch_nodes {
 gs_status gs_launch_nodes_check(const gs_launch *l) {
     char what[40];
     snprintf(what, sizeof what, "--restarts %d", l->restarts);
-    return gs_launch_post_check(l, what, NODES);
+    return gs_launch_post_check(l, what, NODES, false);
+}
+
+/* within: seconds */
+static void reach(gs_launch_nodes *n, double within) {
+    if (n->surplus || !gs_launch_post_reach(&n->post, within)) return;
+    gs_launch_post_join(&n->post, n->was_started_with, &n->surplus);
+    if (n->surplus) gs_launch_post_leave(&n->post); /* what becomes of it is nothing to the others */
+}
+
+/* To a store that is there before the launches. One that stays after them may hold what a launch has left there that
+ * was killed, with all others. */
+static gs_status come(gs_launch_nodes *n) {
+    const gs_launch_post *p = &n->post;
+    char advice[120] = "use a new folder";
+    reach(n, p->r.timeout);
+    if (p->place.kind == GS_MEET_REDIS)
+        snprintf(advice, sizeof advice, "choose another NAME, or wait until it is forgotten, %g s at most",
+                 gs_store_memory(p->r.timeout));
+    if (!n->surplus) return p->store ? GS_OK : GS_E_PEER; /* it has said why */
+    return gs_fail(
+        GS_E_USAGE,
+        "another launch has come with --node-rank %d to %s: give each node a node rank of its own; "
+        "if one that was killed has left this behind, %s",
+        p->r.rank, p->r.meet, advice);
 }
 
 gs_status gs_launch_nodes_create(gs_launch *l, gs_launch_nodes **out) {
@@ -45,14 +69,16 @@ gs_status gs_launch_nodes_create(gs_launch *l, gs_launch_nodes **out) {
     if (!n) return gs_fail(GS_E_MEMORY, "no memory for --restarts");
     snprintf(n->was_started_with, sizeof n->was_started_with, "--restarts %d and %d ranks", l->restarts,
              l->world);
-    const gs_status status = gs_launch_post_create(l, &n->post);
-    if (status != GS_OK) {
-        free(n);
-        return status;
-    }
-    n->attempt = 1;
-    *out = n;
-    return GS_OK;
+    gs_status status = gs_launch_post_create(l, &n->post);
+    n->post.attempt = 1;
+    snprintf(n->unreachable, sizeof n->unreachable, "%.200s, where the launches agree, cannot be reached",
+             n->post.pulse ? n->post.r.meet : "node rank 0");
+    if (status == GS_OK && n->post.pulse) status = come(n);
+    if (status == GS_OK)
+        *out = n;
+    else
+        gs_launch_nodes_free(n);
+    return status;
 }
 
 void gs_launch_nodes_free(gs_launch_nodes *n) {
@@ -92,33 +118,28 @@ static gs_status see(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* within: seconds */
-static void reach(gs_launch_nodes *n, double within) {
-    char key[GS_STORE_KEY];
-    if (n->surplus || !gs_launch_post_reach(&n->post, within)) return;
-    snprintf(key, sizeof key, "rank-%d", n->post.r.rank);
-    gs_launch_post_put(&n->post, key, n->was_started_with, &n->surplus);
-    if (n->surplus) gs_launch_post_leave(&n->post); /* what becomes of it is nothing to the others */
-}
-
 bool gs_launch_nodes_look(gs_launch_nodes *n) {
     if (!n) return false;
     reach(n, 0);
     gs_launch_post_look(&n->post, 0, see, n);
-    return !n->post.store && !n->post.lost && !n->surplus;
+    return n->post.joined || (!n->post.store && !n->post.lost && !n->surplus);
 }
 
 bool gs_launch_nodes_are_ending(const gs_launch_nodes *n) {
     for (int i = 0; n && i < n->post.r.size; i++)
-        if (n->node[i].ended == n->attempt && n->node[i].report.end == GS_ENDED_WELL) return true;
+        if (n->node[i].ended == n->post.attempt && n->node[i].report.end == GS_ENDED_WELL) return true;
     return false;
 }
 
 /* ---- agreeing ---- */
 
+static bool has_gone(const gs_launch_nodes *n, int rank) {
+    return n->node[rank].gone || gs_launch_post_is_silent(&n->post, rank);
+}
+
 static bool all_have_ended(const gs_launch_nodes *n) {
     for (int i = 0; i < n->post.r.size; i++)
-        if (n->node[i].ended < n->attempt) return false;
+        if (n->node[i].ended < n->post.attempt) return false;
     return true;
 }
 
@@ -126,7 +147,7 @@ static bool all_have_ended(const gs_launch_nodes *n) {
 static bool somebody_is_missing(const gs_launch_nodes *n) {
     const bool late = n->failed_since > 0 && gs_seconds() - n->failed_since > COMES;
     for (int i = 0; i < n->post.r.size; i++)
-        if (n->node[i].gone || (late && !n->node[i].here)) return true;
+        if (has_gone(n, i) || (late && !n->node[i].here)) return true;
     return false;
 }
 
@@ -136,12 +157,12 @@ static bool rules_out(const gs_launch_nodes *n, char *why, size_t size) {
         const node *o = &n->node[i];
         if (!o->here)
             snprintf(why, size, "no launch with --restarts has come from node rank %d", i);
-        else if (o->gone)
-            snprintf(why, size, "the launch of node rank %d has gone", i);
-        else if (o->ended < n->attempt)
-            snprintf(why, size, "the launch of node rank %d does not say how its ranks have ended", i);
-        else if (o->report.end == GS_ENDED_STOPPED)
+        else if (o->ended == n->post.attempt && o->report.end == GS_ENDED_STOPPED)
             snprintf(why, size, "node rank %d was stopped by signal %d", i, o->report.signal);
+        else if (has_gone(n, i))
+            snprintf(why, size, "the launch of node rank %d has gone", i);
+        else if (o->ended < n->post.attempt)
+            snprintf(why, size, "the launch of node rank %d does not say how its ranks have ended", i);
         else if (strcmp(o->was_started_with, n->was_started_with) != 0)
             snprintf(why, size, "node rank %d was started with %s, node rank %d with %s", i,
                      o->was_started_with, n->post.r.rank, n->was_started_with);
@@ -186,15 +207,15 @@ static void decide(gs_launch_nodes *n, gs_restarts *restarts, char text[GS_STORE
 /* Node rank 0's word, or why there is none. */
 static void obey(const gs_launch_nodes *n, const char *missing, char text[GS_STORE_VALUE]) {
     snprintf(text, GS_STORE_VALUE, "%s", n->next);
-    if (n->next_of < n->attempt) snprintf(text, GS_STORE_VALUE, "0 \n; not started again: %s", missing);
+    if (n->next_of < n->post.attempt) snprintf(text, GS_STORE_VALUE, "0 \n; not started again: %s", missing);
 }
 
 static void report(gs_launch_nodes *n, const gs_launch_report *r) {
     char key[GS_STORE_KEY], value[80];
-    snprintf(key, sizeof key, "end-%d-%d", n->attempt, n->post.r.rank);
+    snprintf(key, sizeof key, "end-%d-%d", n->post.attempt, n->post.r.rank);
     snprintf(value, sizeof value, "%d %d %d %d %d", (int)r->end, r->signal, r->failure.lost,
              (int)r->failure.code, r->failure.stepped);
-    n->node[n->post.r.rank].ended = n->attempt;
+    n->node[n->post.r.rank].ended = n->post.attempt;
     n->node[n->post.r.rank].report = *r;
     if (r->end != GS_ENDED_WELL && n->failed_since <= 0) n->failed_since = gs_seconds();
     gs_launch_post_put(&n->post, key, value, NULL);
@@ -205,9 +226,10 @@ static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*sto
     const double patience = (timeout + PATIENCE) * (n->post.r.rank == 0 ? 1 : 2);
     for (;;) {
         if (n->surplus) return "another launch has come with this node rank";
-        if (!n->post.store) return "node rank 0, where the launches agree, cannot be reached";
+        if (!n->post.store) return n->unreachable;
         if (n->post.r.rank == 0 && (all_have_ended(n) || somebody_is_missing(n))) return "";
-        if (n->next_of >= n->attempt) return "";
+        if (n->next_of >= n->post.attempt) return "";
+        if (gs_launch_post_is_silent(&n->post, 0)) return "the launch of node rank 0 has gone";
         const int signal = stopped(context);
         if (signal) {
             n->node[n->post.r.rank].report = (gs_launch_report){.end = GS_ENDED_STOPPED, .signal = signal};
@@ -220,6 +242,14 @@ static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*sto
     }
 }
 
+/* A server that has ended is no failure of the ranks, which need it no more once they have met. */
+static bool is_done_alone(const gs_launch_nodes *n, const gs_launch_report *mine) {
+    if (mine->end != GS_ENDED_WELL || !n->post.pulse || n->post.store || n->next_of >= n->post.attempt)
+        return false;
+    fprintf(stderr, "gradsum launch: the ranks here are done, and %s\n", n->unreachable);
+    return true;
+}
+
 bool gs_launch_nodes_agree(gs_launch_nodes *n, gs_restarts *restarts, const gs_launch_report *mine,
                            double timeout, int (*stopped)(void *context), void *context, gs_launch_end *all,
                            char *what, size_t size) {
@@ -227,9 +257,9 @@ bool gs_launch_nodes_agree(gs_launch_nodes *n, gs_restarts *restarts, const gs_l
     reach(n, REACH);
     report(n, mine);
     const char *missing = wait_for_others(n, timeout, stopped, context);
-    if (n->post.r.rank == 0) {
+    if (n->post.r.rank == 0 && n->post.store) {
         decide(n, restarts, text);
-        snprintf(key, sizeof key, "next-%d", n->attempt);
+        snprintf(key, sizeof key, "next-%d", n->post.attempt);
         gs_launch_post_put(&n->post, key, text, NULL);
     } else {
         obey(n, missing, text);
@@ -238,8 +268,9 @@ bool gs_launch_nodes_agree(gs_launch_nodes *n, gs_restarts *restarts, const gs_l
     if (line) *line++ = '\0';
     snprintf(what, size, "%s", line ? line : "");
     *all = *text == '2' ? GS_ENDED_WELL : mine->end == GS_ENDED_WELL ? GS_ENDED_FAILED : mine->end;
+    if (is_done_alone(n, mine)) *all = GS_ENDED_WELL;
     n->failed_since = 0;
-    n->attempt++;
+    gs_launch_post_clear(&n->post, n->post.attempt++);
     if (*text != '1') return false;
     return n->post.r.rank == 0 || gs_restarts_follow(restarts, text[1] ? text + 2 : "");
 }

@@ -138,7 +138,7 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         cell(f, 3, "%.1f", 1e3 * backward.seconds);
         cell(f, 4, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
         cell(f, 5, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
-        if (groups) cell(f, 6, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_SUM).bytes));
+        if (groups) cell(f, 6, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_CALL).bytes));
         f->rows++;
     }
     const gs_bubble *b = &l->result.bubble;
@@ -210,7 +210,7 @@ static group_sums sums_in(const gs_step_layout *l, int number, gs_span_kind kind
         if (layer->kind != (int32_t)kind || layer->index != number) continue;
         for (size_t k = 0; k < p->count; k++) {
             const gs_span *s = &p->span[k];
-            if (s->kind != GS_SPAN_GROUP_SUM || s->start < layer->start || s->end > layer->end) continue;
+            if (s->kind != GS_SPAN_GROUP_CALL || s->start < layer->start || s->end > layer->end) continue;
             *(s->index == GS_TENSOR_GATHERS ? &all.gathers : &all.sums) += 1;
             all.bytes += (double)s->bytes;
             all.floats += (double)s->count;
@@ -241,7 +241,7 @@ static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
 }
 
 static void say_others(const gs_step_layout *l, gs_step_facts *f, int in_pairs) {
-    const sum all = sum_of(l, 0, GS_SPAN_GROUP_SUM);
+    const sum all = sum_of(l, 0, GS_SPAN_GROUP_CALL);
     const bool sequence = l->settings.sequence;
     if (all.count > in_pairs)
         say(f, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",

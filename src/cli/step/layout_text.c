@@ -167,7 +167,7 @@ static void paint_layers(const gs_step_layout *s, const gs_timeline_part *p, lin
     }
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
-        if (t->kind == GS_SPAN_GROUP_SUM) paint(l, t->start, t->end, acts[t->index], 0);
+        if (t->kind == GS_SPAN_GROUP_CALL) paint(l, t->start, t->end, acts[t->index], 0);
     }
 }
 

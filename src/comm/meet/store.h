@@ -1,8 +1,13 @@
 /* A store is where processes meet that share no folder: each puts its passport under a key, and sees what the others
- * have put. It is a small list of pairs, key and value, both texts. What is put stays, and nothing is changed.
+ * have put. It is a small list of pairs, key and value, both texts. What is put stays. Nothing is changed but beats, by
+ * which a process shows that it lives.
  *
  *     tcp://HOST:PORT           a store of our own (store_server.h), which the launcher of node rank 0 holds
  *     redis://HOST:PORT/NAME    a server of Redis; NAME is that of the run, "run" unless given
+ *     file:DIR                  a folder, for those that are no ranks (store_folder.c)
+ *
+ * Each start of the ranks has a corner of the store, in which no other sees anything, and so have the launches
+ * (gs_rendezvous.attempt).
  *
  * Whoever puts knows the run's secret (secret.h): entries of others are not seen. Only for src/comm/ and the launcher.
  */
@@ -53,6 +58,13 @@ typedef struct gs_store_ops {
     /* This process is done: `key` (NULL: none) is no longer needed. Else what it has put stays, and the others may
      * learn that it has gone. */
     void (*leave)(gs_store *, const char *key);
+    /* Replace the value of a key that this process has put, and that gs_store_is_beat. look shows it each time.
+     * GS_E_PEER, GS_E_FILE: the store has forgotten the key, or cannot be reached. NULL: the store notices by itself
+     * who has gone. */
+    gs_status (*beat)(gs_store *, const char *key, const char *value);
+    /* Remove all that is left of an attempt (1, 2, ...), or with GS_ATTEMPT_LAUNCHES of the launches. NULL: the store
+     * ends with the run. */
+    void (*clear)(gs_store *, int attempt);
     void (*free)(gs_store *);
 } gs_store_ops;
 
@@ -67,6 +79,11 @@ static inline const char *gs_store_name_in(const char *key) {
     return slash ? slash + 1 : key;
 }
 
+/* "beat-3" */
+static inline bool gs_store_is_beat(const char *key) {
+    return strncmp(key, "beat-", 5) == 0;
+}
+
 /* Connect to the store that the rendezvous names; tries again until `until` (gs_seconds). GS_E_PEER: nobody answers
  * there, or not one of this run. GS_E_INTERRUPTED. */
 gs_status gs_store_open(const gs_rendezvous *, const unsigned char key[GS_SECRET], double until,
@@ -76,11 +93,17 @@ gs_status gs_store_open_tcp(const gs_rendezvous *, const gs_meet_place *, const 
 gs_status gs_store_open_redis(const gs_rendezvous *, const gs_meet_place *,
                               const unsigned char key[GS_SECRET], double until, gs_store **out);
 
-/* A folder that all machines see, as a store, for `gradsum doctor` (a run meets there by itself: rendezvous.h). It is
- * made where it is missing; *key is that of a file in it, which only its owner can read. GS_E_FILE: it holds other
- * files, or cannot be used. */
+/* A server of Redis forgets a run that has ended without a word after so many seconds. */
+double gs_store_memory(double timeout);
+
+/* A folder that all machines see, as a store, for `gradsum doctor` and for launches (ranks meet there by themselves:
+ * rendezvous.h). It is made where it is missing; *key is that of a file in it, which only its owner can read; launches
+ * get none. GS_E_FILE: it holds other files, or cannot be used. */
 gs_status gs_store_open_folder(const gs_rendezvous *, const gs_meet_place *, unsigned char key[GS_SECRET],
                                gs_store **out);
+
+/* The folder inside of it where the ranks of an attempt meet: "DIR/attempt-2". False: its name is too long. */
+bool gs_store_attempt_folder(const char *folder, int attempt, char *path, size_t size);
 
 /* ---- sockets, for both ---- */
 

@@ -3,7 +3,12 @@
  *     doctor-key       the key of the run in hex, made by the first that comes
  *     doctor-rank-0    the value of the key "rank-0"
  *
- * Each process removes what it has put when it leaves; the last one removes the key, and the folder.
+ *     launch-beat-0    of launches: a number that changes while that of node rank 0 lives
+ *     launch-end-1-0   the value of the key "end-1-0"
+ *     attempt-1        a folder, where the ranks meet
+ *
+ * A process of doctor's removes what it has put when it leaves; the last one removes the key, and the folder. What a
+ * launch has put stays for the others; the last one removes all.
  */
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
@@ -19,18 +24,20 @@
 #include <unistd.h>
 
 enum { PATH = 3000, NAMES = 8 + GS_STORE_KEY, DRAFT = PATH + 64, SEEN = 5 * 4096 };
-static const char prefix[] = "doctor-";
+#define ATTEMPT "attempt-"
 static const double pause_s = 0.02;
 
 typedef struct folder_store {
     gs_store store;
+    bool launches;
+    const char *prefix;
     char folder[PATH - NAMES - 32];
     char (*put)[GS_STORE_KEY], (*seen)[GS_STORE_KEY];
     int puts, count;
 } folder_store;
 
 static void path_of(const folder_store *f, const char *key, char path[PATH]) {
-    snprintf(path, PATH, "%s/%s%s", f->folder, prefix, key);
+    snprintf(path, PATH, "%s/%s%s", f->folder, f->prefix, key);
 }
 
 static gs_status cannot(const folder_store *f, const char *what) {
@@ -82,9 +89,9 @@ static gs_status folder_put(gs_store *s, const char *key, char *value, bool *the
 }
 
 /* The key in "doctor-rank-0"; NULL: it is a draft, or something else. */
-static const char *key_in(const char *name) {
-    const size_t length = sizeof prefix - 1;
-    if (strncmp(name, prefix, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
+static const char *key_in(const folder_store *f, const char *name) {
+    const size_t length = strlen(f->prefix);
+    if (strncmp(name, f->prefix, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
     return strchr(name, '.') || strcmp(name + length, "key") == 0 ? NULL : name + length;
 }
 
@@ -100,11 +107,13 @@ static gs_status look_once(folder_store *f, gs_store_seen *seen, void *context, 
     if (!d) return cannot(f, "look");
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(d));) {
-        const char *key = key_in(e->d_name);
-        if (!key || was_seen(f, key) || !read_value(f, key, value)) continue;
-        if (!note(&f->seen, &f->count, key)) status = gs_fail(GS_E_MEMORY, "no memory for what others say");
+        const char *key = key_in(f, e->d_name);
+        const bool beat = key && gs_store_is_beat(key);
+        if (!key || (!beat && was_seen(f, key)) || !read_value(f, key, value)) continue;
+        if (!beat && !note(&f->seen, &f->count, key))
+            status = gs_fail(GS_E_MEMORY, "no memory for what others say");
         if (status == GS_OK) status = seen(context, key, value);
-        *any = true;
+        *any = *any || !beat;
     }
     closedir(d);
     return status;
@@ -130,7 +139,7 @@ static void remove_rest(const folder_store *f) {
     DIR *d = opendir(f->folder);
     bool others = false;
     if (!d) return;
-    for (const struct dirent *e; (e = readdir(d));) others = others || key_in(e->d_name);
+    for (const struct dirent *e; (e = readdir(d));) others = others || key_in(f, e->d_name);
     closedir(d);
     if (others) return;
     path_of(f, "key", path);
@@ -141,13 +150,67 @@ static void remove_rest(const folder_store *f) {
 static void folder_leave(gs_store *s, const char *key) {
     folder_store *f = (folder_store *)s;
     char path[PATH];
-    (void)key;
+    if (f->launches && key) {
+        path_of(f, key, path);
+        unlink(path);
+    }
+    if (f->launches) return;
     for (int i = 0; i < f->puts; i++) {
         path_of(f, f->put[i], path);
         unlink(path);
     }
     f->puts = 0;
     remove_rest(f);
+}
+
+/* In its place: a file that is replaced by another may be missing from a list of the folder that is read meanwhile. */
+static gs_status folder_beat(gs_store *s, const char *key, const char *value) {
+    const folder_store *f = (folder_store *)s;
+    char path[PATH];
+    path_of(f, key, path);
+    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) return cannot(f, "write");
+    const bool whole = pwrite(file, value, strlen(value), 0) == (ssize_t)strlen(value);
+    return close(file) == 0 && whole ? GS_OK : cannot(f, "write");
+}
+
+/* The number of "attempt-2"; 0: it is another name. */
+static int attempt_in(const char *name) {
+    char own[24];
+    const int attempt = strncmp(name, ATTEMPT, strlen(ATTEMPT)) == 0 ? atoi(name + strlen(ATTEMPT)) : 0;
+    snprintf(own, sizeof own, ATTEMPT "%d", attempt);
+    return attempt > 0 && strcmp(own, name) == 0 ? attempt : 0;
+}
+
+/* The files whose names begin so; and the folder, if nothing else is in it. */
+static void remove_files(const char *path, const char *begin) {
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = folder >= 0 ? fdopendir(folder) : NULL;
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0) unlinkat(folder, e->d_name, 0);
+    if (d)
+        closedir(d);
+    else if (folder >= 0)
+        close(folder);
+    rmdir(path);
+}
+
+static void remove_attempt(const folder_store *f, int attempt) {
+    char path[PATH];
+    if (gs_store_attempt_folder(f->folder, attempt, path, sizeof path)) remove_files(path, "");
+}
+
+static void folder_clear(gs_store *s, int attempt) {
+    const folder_store *f = (folder_store *)s;
+    if (attempt != GS_ATTEMPT_LAUNCHES) {
+        remove_attempt(f, attempt);
+        return;
+    }
+    DIR *d = opendir(f->folder);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (attempt_in(e->d_name) > 0) remove_attempt(f, attempt_in(e->d_name));
+    if (d) closedir(d);
+    remove_files(f->folder, f->prefix);
 }
 
 static void folder_free(gs_store *s) {
@@ -158,7 +221,8 @@ static void folder_free(gs_store *s) {
     free(f);
 }
 
-static const gs_store_ops folder_ops = {folder_put, folder_look, folder_strangers, folder_leave, folder_free};
+static const gs_store_ops folder_ops = {folder_put,  folder_look,  folder_strangers, folder_leave,
+                                        folder_beat, folder_clear, folder_free};
 
 /* ---- opening ---- */
 
@@ -169,7 +233,8 @@ static gs_status check_folder(const folder_store *f) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (strncmp(e->d_name, prefix, sizeof prefix - 1) == 0) continue;
+        if (strncmp(e->d_name, f->prefix, strlen(f->prefix)) == 0) continue;
+        if (f->launches && attempt_in(e->d_name) > 0) continue;
         status =
             gs_fail(GS_E_FILE, "the folder %s holds '%s': use a new folder for each run, with nothing in it",
                     f->folder, e->d_name);
@@ -189,10 +254,14 @@ static gs_status find_key(folder_store *f, unsigned char key[GS_SECRET]) {
     f->puts = 0; /* it stays until the last one leaves */
     for (int i = 0; there && i < GS_SECRET; i++) {
         if (sscanf(text + (size_t)2 * (size_t)i, "%2x", &byte) != 1)
-            return gs_fail(GS_E_FILE, "%s/%skey is no key: use a new folder", f->folder, prefix);
+            return gs_fail(GS_E_FILE, "%s/%skey is no key: use a new folder", f->folder, f->prefix);
         key[i] = (unsigned char)byte;
     }
     return GS_OK;
+}
+
+bool gs_store_attempt_folder(const char *folder, int attempt, char *path, size_t size) {
+    return snprintf(path, size, "%s/" ATTEMPT "%d", folder, attempt) < (int)size;
 }
 
 gs_status gs_store_open_folder(const gs_rendezvous *r, const gs_meet_place *p, unsigned char key[GS_SECRET],
@@ -201,13 +270,15 @@ gs_status gs_store_open_folder(const gs_rendezvous *r, const gs_meet_place *p, u
     *out = NULL;
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->store.ops = &folder_ops;
+    f->launches = r->attempt == GS_ATTEMPT_LAUNCHES;
+    f->prefix = f->launches ? "launch-" : "doctor-";
     gs_status status = GS_OK;
     if (snprintf(f->folder, sizeof f->folder, "%s", p->folder) >= (int)sizeof f->folder)
         status = gs_fail(GS_E_USAGE, "rank %d: the name of the folder is too long", r->rank);
     else if (mkdir(f->folder, 0700) != 0 && errno != EEXIST)
         status = cannot(f, "write");
     if (status == GS_OK) status = check_folder(f);
-    if (status == GS_OK) status = find_key(f, key);
+    if (status == GS_OK && !f->launches) status = find_key(f, key);
     snprintf(f->store.address, sizeof f->store.address, "127.0.0.1");
     gs_route_default(f->store.address, sizeof f->store.address);
     if (status == GS_OK)

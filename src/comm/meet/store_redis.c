@@ -1,17 +1,20 @@
-/* A server of Redis as the store (store.h): the run is one hash there, "gradsum:NAME", with a field for each key. A
- * server is open to all who reach it, and may be used by others. So each value is signed:
+/* A server of Redis as the store (store.h): the run is one hash there, "gradsum:NAME", with a field for each key. Ranks
+ * that start again have another one, "gradsum-2:NAME", and the launches have "gradsum-launch:NAME". A server is open to
+ * all who reach it, and may be used by others. So each value is signed:
  *
  *     field "rank-1"   HMAC-SHA256(key of the run; "NAME/rank-1", value) in hex, a blank, the value
  *
- * and what is not signed so is not seen, and counted. The server forgets the hash after two time-outs, 3 s after a rank
- * has put why it fails, or when the last rank has left.
+ * (of others than the first: "-2 NAME/rank-1"), and what is not signed so is not seen, and counted. The server forgets
+ * the hash after two time-outs, 3 s after a rank has put why it fails, or when the last rank has left; that of launches
+ * two time-outs after their last beat.
  *
- * Source: Redis commands HSETNX, HGET, HGETALL, HDEL, TTL, EXPIRE (redis.io/commands).
+ * Source: Redis commands HSETNX, HSET, HGET, HGETALL, HEXISTS, HDEL, DEL, TTL, EXPIRE, EVAL (redis.io/commands).
  */
 #include "comm/meet/secret.h"
 #include "comm/meet/store.h"
 #include "core/clock.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,13 +28,22 @@ static const double pause_s = 0.02 /* between two looks */, again = 0.2;
 typedef struct redis_store {
     gs_store store;
     redisContext *redis;
-    char hash[80], name[64];
+    char hash[100], name[64];
+    char corner[16]; /* of an attempt: "-2"; of the launches: "-launch"; "" */
     unsigned char key[GS_SECRET];
     char where[GS_STORE_HOST + 40];
     int seconds; /* until the server forgets */
     char (*seen)[GS_STORE_KEY];
     int count, strangers;
 } redis_store;
+
+static void corner_of(int attempt, char corner[16]) {
+    corner[0] = '\0';
+    if (attempt == GS_ATTEMPT_LAUNCHES)
+        snprintf(corner, 16, "-launch");
+    else if (attempt > 1)
+        snprintf(corner, 16, "-%d", attempt);
+}
 
 static gs_status lost(const redis_store *r) {
     return gs_fail(GS_E_PEER, "%s, where the ranks meet, no longer answers: %s", r->where,
@@ -48,8 +60,8 @@ static redisReply *ask(redis_store *r, int type, int words, const char **word) {
 
 static void sign(const redis_store *r, const char *key, const char *value, char hex[HEX + 1]) {
     unsigned char mac[GS_SECRET];
-    char label[GS_STORE_KEY + 80];
-    snprintf(label, sizeof label, "%s/%s", r->name, key);
+    char label[GS_STORE_KEY + 100]; /* no NAME holds a blank */
+    snprintf(label, sizeof label, "%s%s%s/%s", r->corner, *r->corner ? " " : "", r->name, key);
     gs_key_derive(r->key, label, value, strlen(value), mac);
     for (int i = 0; i < GS_SECRET; i++) snprintf(hex + (size_t)2 * (size_t)i, 3, "%02x", mac[i]);
 }
@@ -123,11 +135,12 @@ static bool is_new(redis_store *r, const char *key) {
 static gs_status show(redis_store *r, const redisReply *all, gs_store_seen *seen, void *context, bool *any) {
     for (size_t i = 0; i + 1 < all->elements; i += 2) {
         const redisReply *key = all->element[i], *field = all->element[i + 1];
-        if (key->type != REDIS_REPLY_STRING || field->type != REDIS_REPLY_STRING || !is_new(r, key->str))
-            continue;
+        if (key->type != REDIS_REPLY_STRING || field->type != REDIS_REPLY_STRING) continue;
+        const bool new = is_new(r, key->str);
+        if (!new && !gs_store_is_beat(key->str)) continue;
         const char *value = checked(r, key->str, field->str);
-        r->strangers += value == NULL;
-        *any = true;
+        r->strangers += new &&value == NULL;
+        *any = *any || new;
         if (value) GS_TRY(seen(context, key->str, value));
     }
     return GS_OK;
@@ -163,6 +176,33 @@ static void redis_leave(gs_store *s, const char *key) {
     if (reply) freeReplyObject(reply);
 }
 
+/* At once, so that what others have removed meanwhile does not come back. */
+static gs_status redis_beat(gs_store *s, const char *key, const char *value) {
+    static const char script[] =
+        "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end "
+        "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) redis.call('EXPIRE', KEYS[1], ARGV[3]) return 1";
+    redis_store *r = (redis_store *)s;
+    char field[HEX + 1 + GS_STORE_VALUE], seconds[16];
+    sign(r, key, value, field);
+    snprintf(field + HEX, sizeof field - HEX, " %.*s", GS_STORE_VALUE - 1, value);
+    snprintf(seconds, sizeof seconds, "%d", r->seconds);
+    redisReply *set =
+        ask(r, REDIS_REPLY_INTEGER, 7, (const char *[]){"EVAL", script, "1", r->hash, key, field, seconds});
+    if (!set) return lost(r);
+    const bool there = set->integer == 1;
+    freeReplyObject(set);
+    return there ? GS_OK : gs_fail(GS_E_PEER, "%s has forgotten the run '%s'", r->where, r->name);
+}
+
+static void redis_clear(gs_store *s, int attempt) {
+    redis_store *r = (redis_store *)s;
+    char hash[sizeof r->hash], corner[16];
+    corner_of(attempt, corner);
+    snprintf(hash, sizeof hash, "gradsum%s:%s", corner, r->name);
+    redisReply *reply = ask(r, REDIS_REPLY_INTEGER, 2, (const char *[]){"DEL", hash});
+    if (reply) freeReplyObject(reply);
+}
+
 static void redis_free(gs_store *s) {
     redis_store *r = (redis_store *)s;
     if (r->redis) redisFree(r->redis);
@@ -170,9 +210,14 @@ static void redis_free(gs_store *s) {
     free(r);
 }
 
-static const gs_store_ops redis_ops = {redis_put, redis_look, redis_strangers, redis_leave, redis_free};
+static const gs_store_ops redis_ops = {redis_put,  redis_look,  redis_strangers, redis_leave,
+                                       redis_beat, redis_clear, redis_free};
 
 /* ---- connecting ---- */
+
+double gs_store_memory(double timeout) {
+    return timeout < 1e6 ? 2 * (int)timeout + 10 : 2000000;
+}
 
 /* Is it Redis, and does it take commands without a password? */
 static bool connect_once(redis_store *r, const gs_meet_place *p, double until, char *why, size_t size) {
@@ -180,6 +225,7 @@ static bool connect_once(redis_store *r, const gs_meet_place *p, double until, c
     const struct timeval patience = {(time_t)left, (suseconds_t)((left - floor(left)) * 1e6)};
     r->redis = redisConnectWithTimeout(p->host, p->port, patience);
     if (r->redis && !r->redis->err) {
+        fcntl(r->redis->fd, F_SETFD, FD_CLOEXEC); /* not for processes that a launch starts */
         redisSetTimeout(r->redis, patience);
         redisReply *reply = redisCommand(r->redis, "PING");
         const bool right = reply && reply->type == REDIS_REPLY_STATUS;
@@ -203,9 +249,10 @@ gs_status gs_store_open_redis(const gs_rendezvous *rv, const gs_meet_place *p,
     r->store.ops = &redis_ops;
     memcpy(r->key, key, GS_SECRET);
     snprintf(r->name, sizeof r->name, "%s", p->name);
-    snprintf(r->hash, sizeof r->hash, "gradsum:%s", p->name);
+    corner_of(rv->attempt, r->corner);
+    snprintf(r->hash, sizeof r->hash, "gradsum%s:%s", r->corner, p->name);
     snprintf(r->where, sizeof r->where, "Redis at %s port %d", p->host, p->port);
-    r->seconds = rv->timeout < 1e6 ? 2 * (int)rv->timeout + 10 : 2000000;
+    r->seconds = (int)gs_store_memory(rv->timeout);
     while (!connect_once(r, p, until, why, sizeof why)) {
         const bool stopped = rv->stop && *rv->stop;
         if (!stopped && gs_seconds() < until) {
@@ -216,8 +263,9 @@ gs_status gs_store_open_redis(const gs_rendezvous *rv, const gs_meet_place *p,
         if (stopped)
             return gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal while it looked for the others",
                            rv->rank);
-        return gs_fail(GS_E_PEER, "rank %d: no server of Redis could be used at %s port %d within %g s: %s",
-                       rv->rank, p->host, p->port, rv->timeout, why);
+        return gs_fail(GS_E_PEER, "%srank %d: no server of Redis could be used at %s port %d within %g s: %s",
+                       rv->attempt == GS_ATTEMPT_LAUNCHES ? "node " : "", rv->rank, p->host, p->port,
+                       rv->timeout, why);
     }
     gs_store_own_address(r->redis->fd, r->store.address, sizeof r->store.address);
     *out = &r->store;

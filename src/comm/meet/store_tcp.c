@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5;
+static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5,
+                    CALL = 1 /* s for a connection */;
 
 typedef struct tcp_store {
     gs_store store;
@@ -219,15 +220,22 @@ static void tcp_free(gs_store *s) {
     free(t);
 }
 
-static const gs_store_ops tcp_ops = {tcp_put, tcp_look, tcp_strangers, tcp_leave, tcp_free};
+static const gs_store_ops tcp_ops = {
+    .put = tcp_put, .look = tcp_look, .strangers = tcp_strangers, .leave = tcp_leave, .free = tcp_free};
 
 /* ---- connecting ---- */
 
 typedef enum outcome { CONNECTED, NOBODY_THERE, NOT_OF_THIS_RUN, NO_SUCH_HOST } outcome;
 
+/* No longer than the caller has time; but where it has none left, as long as an answer may take. */
+static double call_time(double until) {
+    const double left = until - gs_seconds();
+    return left <= 0 || left > CALL ? CALL : left < again ? again : left;
+}
+
 static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs_rendezvous *r,
-                        const unsigned char key[GS_SECRET], int *error, const char **why) {
-    t->socket = gs_store_call(p->host, port, 1, error, why);
+                        const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
+    t->socket = gs_store_call(p->host, port, call_time(until), error, why);
     if (t->socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
     if (prove(t, (uint32_t)r->rank, key)) {
         gs_store_own_address(t->socket, t->store.address, sizeof t->store.address);
@@ -276,7 +284,7 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     else if (r->attempt > 0)
         snprintf(t->corner, sizeof t->corner, "%d/", r->attempt);
     for (int i = 0;; i = (i + 1) % ports) {
-        const outcome now = try_port(t, p, p->port + i, r, key, &error, &why);
+        const outcome now = try_port(t, p, p->port + i, r, key, until, &error, &why);
         if (now != NOBODY_THERE || i == 0) last = now;
         if (now != NOT_OF_THIS_RUN) wrong_since = 0;
         if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_seconds();

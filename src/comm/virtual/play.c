@@ -1,6 +1,7 @@
 #include "comm/virtual/play.h"
 #include "comm/virtual/state.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const double PS = 1e12; /* in a second */
@@ -12,6 +13,34 @@ enum { TURN = 256 };
 /* ---- a rank goes on ---- */
 
 typedef enum outcome { DONE, WAITS, PAUSES, FAILED } outcome;
+
+/* A core for this rank's end of a message. False: it waits for one; it is asked again once it has had it. */
+static bool has_had_core(gs_virtual *v, gs_virtual_rank *k, int r, int peer, double bytes) {
+    const bool between = r / v->each != peer / v->each;
+    const double takes = v->core && between ? ceil(bytes / GS_VIRTUAL_SEGMENT) * v->segment_core : 0;
+    if (!(takes > 0)) return true;
+    if (k->core_left < 0) {
+        k->core_left = takes;
+        gs_virtual_want_core(v, r, k->clock);
+        return false;
+    }
+    k->core_left = -1;
+    k->clock -= takes;
+    return true;
+}
+
+static outcome send(gs_virtual *v, gs_virtual_rank *k, int r, int to, double bytes) {
+    if (!has_had_core(v, k, r, to, bytes)) return WAITS;
+    return gs_virtual_send(v, r, to, bytes) ? DONE : FAILED;
+}
+
+static outcome receive(gs_virtual *v, gs_virtual_rank *k, int r, int from, double bytes) {
+    if (k->core_left < 0 && !gs_virtual_receive(v, r, from)) {
+        k->waits_for = from;
+        return WAITS;
+    }
+    return has_had_core(v, k, r, from, bytes) ? DONE : WAITS;
+}
 
 static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     const gs_virtual_list *l = item->list;
@@ -31,12 +60,9 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
                 if (m->step) peer = (int)(((uint64_t)peer + k->turn * (uint64_t)m->step) % (uint64_t)size);
                 peer = item->base + peer * item->stride;
                 --*left;
-                if (m->deed == GS_VIRTUAL_SEND) {
-                    if (!gs_virtual_send(v, r, peer, (double)m->bytes)) return FAILED;
-                } else if (!gs_virtual_receive(v, r, peer)) {
-                    k->waits_for = peer;
-                    return WAITS;
-                }
+                const outcome o = m->deed == GS_VIRTUAL_SEND ? send(v, k, r, peer, (double)m->bytes)
+                                                             : receive(v, k, r, peer, (double)m->bytes);
+                if (o != DONE) return o;
             }
         }
     }
@@ -49,7 +75,7 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
 static outcome pass(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virtual_item *item) {
     double *clock = gs_virtual_clock_of(v, r);
     const double takes = gs_ps(item->seconds * PS);
-    if (v->core_free && item->what != GS_VIRTUAL_BEGIN && takes > 0 && k->core_left < 0) {
+    if (v->core && item->what != GS_VIRTUAL_BEGIN && takes > 0 && k->core_left < 0) {
         k->core_left = takes;
         k->work_began = *clock;
         gs_virtual_want_core(v, r, *clock);
@@ -93,11 +119,9 @@ static outcome play_item(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
     case GS_VIRTUAL_SEND_ONE:
-        return gs_virtual_send(v, r, item->base, (double)item->bytes) ? DONE : FAILED;
+        return send(v, k, r, item->base, (double)item->bytes);
     default:
-        if (gs_virtual_receive(v, r, item->base)) return DONE;
-        k->waits_for = item->base;
-        return WAITS;
+        return receive(v, k, r, item->base, (double)item->bytes);
     }
 }
 
@@ -207,6 +231,8 @@ static gs_status check(const gs_virtual_cluster *c) {
     if (c->cores > 0 && (c->pools < 1 || c->pools > c->ranks || c->ranks % c->pools != 0))
         return gs_fail(GS_E_USAGE, "%d workers cannot be divided among %d pools of cores", c->ranks,
                        c->pools);
+    if (!(c->segment_core >= 0))
+        return gs_fail(GS_E_USAGE, "a segment keeps a core busy for %g s; wanted 0 or more", c->segment_core);
     if (!gs_link_is_valid(&c->between) || !gs_link_is_valid(&c->inside) || !(c->gamma >= 0))
         return gs_fail(GS_E_USAGE, "a link takes at most 10 s, and 1 to 10^12 bytes a second");
     return GS_OK;
@@ -224,16 +250,19 @@ static bool allocate(gs_virtual *v) {
     v->out_free = calloc(hosts, sizeof *v->out_free);
     v->in_free = calloc(hosts, sizeof *v->in_free);
     v->owed = calloc(hosts, sizeof *v->owed);
+    v->busy = calloc(hosts, sizeof *v->busy);
+    v->carried = calloc(hosts, sizeof *v->carried);
     v->source = calloc(n + hosts, sizeof *v->source);
     v->heap = calloc(2 * n + hosts, sizeof *v->heap);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
+    if (v->cluster.tcp && !(v->in_port = calloc(hosts, sizeof *v->in_port))) return false;
     if (v->cluster.cores > 0 && v->cluster.cores < v->ranks / v->cluster.pools) {
-        v->core_free = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core_free);
-        if (!v->core_free) return false;
+        v->core = calloc((size_t)v->cluster.cores * (size_t)v->cluster.pools, sizeof *v->core);
+        if (!v->core) return false;
     }
-    return v->rank && v->ready && v->out_free && v->in_free && v->owed && v->source && v->heap && v->line &&
-           v->account;
+    return v->rank && v->ready && v->out_free && v->in_free && v->owed && v->busy && v->carried &&
+           v->source && v->heap && v->line && v->account;
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
@@ -245,7 +274,9 @@ gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
     v->each = c->ranks / c->hosts;
     set_link(&c->between, &v->alpha, &v->beta);
     set_link(&c->inside, &v->alpha_inside, &v->beta_inside);
+    v->piece = gs_ps(gs_virtual_tcp_piece(&c->between) * v->beta);
     v->gamma = c->gamma * PS;
+    v->segment_core = gs_ps(c->segment_core * PS);
     if (!allocate(v)) {
         gs_virtual_free(v);
         return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
@@ -263,7 +294,10 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->out_free);
     free(v->in_free);
     free(v->owed);
-    free(v->core_free);
+    free(v->busy);
+    free(v->carried);
+    free(v->core);
+    free(v->in_port);
     free(v->source);
     free(v->heap);
     free(v->line);

@@ -15,7 +15,9 @@
  * sent, its line in in the order in which they arrive; of two at the same moment that of the lower rank goes first.
  *
  * Ranks that are more than their cores take turns: a core is given for a slice of time, as the system does it, to who
- * has wanted one for longest.
+ * has wanted one for longest. A message between hosts needs a core too, at its sender when it is sent, and at its
+ * receiver when it has arrived. What a core does for it takes place while the line carries it, and alpha and beta are
+ * measured with it; so a rank that finds a free core goes on at once, and waits where there is none.
  *
  * Ranks are executed one after the other, each until it has to wait for a message that has not been sent. Where lines
  * or cores are shared, who wants one waits until no rank can go on; then the earliest is let through. Nothing can come
@@ -29,6 +31,8 @@
 #include "comm/link.h"
 #include "comm/virtual/list.h"
 
+enum { GS_VIRTUAL_SEGMENT = 1448 /* bytes of TCP in a packet of Ethernet, 1500 with its heads */ };
+
 typedef struct gs_virtual_cluster {
     int ranks, hosts; /* hosts divides ranks; neighbouring ranks share one */
     gs_link between;  /* hosts */
@@ -36,8 +40,12 @@ typedef struct gs_virtual_cluster {
     double gamma;     /* seconds to add a byte to another */
     int cores; /* of a pool, whose ranks share them in PASS and WORK; 0: each rank has one of its own */
     int pools; /* they divide ranks: one for each host, or one for all */
-    /* Lines as TCP has them: all take messages in the order of time, and a message out brings acknowledgements back, 66
-     * bytes for every second segment (RFC 5681, section 4.2), which take their time on the line out of the receiver. */
+    double
+        segment_core; /* seconds for which each end of a message between hosts keeps a core busy, where ranks share
+                            them, for each GS_VIRTUAL_SEGMENT bytes that have begun */
+    /* Lines as TCP has them. Messages to several ranks take turns on the line out, in pieces (tcp.c); a line in takes
+     * pieces in the order of time. A message out brings acknowledgements back, 66 bytes for every second segment (RFC
+     * 5681, section 4.2), which take their time on the line out of the receiver. */
     bool tcp;
 } gs_virtual_cluster;
 

@@ -9,6 +9,7 @@
 typedef struct gs_under_way {
     double time; /* as `stage` says */
     double takes;
+    double left; /* of that, with tcp: what has not begun to leave */
     uint32_t next, next_in_source;
     int32_t from, to;
     int32_t stage;
@@ -18,6 +19,8 @@ enum {
     GS_STAGE_LEFT,    /* onto a line of its own at `time`: the receiver computes when it arrives */
     GS_STAGE_INSIDE,  /* the same, inside a host */
     GS_STAGE_OUT,     /* wants its host's line out at `time` */
+    GS_STAGE_AFTER,   /* the same, of tcp, but the one before it on its connection has yet to leave ... */
+    GS_STAGE_BEHIND,  /* ... and `time` has come */
     GS_STAGE_IN,      /* wants the receiving host's line in at `time` */
     GS_STAGE_ARRIVES, /* at `time` */
 };
@@ -61,6 +64,7 @@ struct gs_virtual {
     gs_virtual_cluster cluster;
     int ranks, each;                                      /* each: ranks of a host */
     double alpha, beta, alpha_inside, beta_inside, gamma; /* ps, and ps a byte */
+    double segment_core;                                  /* ps */
     gs_virtual_rank *rank;
     const gs_virtual_script *script;
     /* messages */
@@ -70,7 +74,11 @@ struct gs_virtual {
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts]; sources: those of ranks, then the lines out of hosts */
     double *out_free, *in_free, *owed; /* owed: ps of acknowledgements, with tcp */
-    double *core_free;                 /* [pools * cores]; NULL: nobody shares one */
+    bool *busy;                        /* with tcp: a piece is on the line out, */
+    uint32_t *carried;                 /* of a message that has more of them; 0: it was the last */
+    double piece;                      /* ps that a piece takes */
+    gs_port *in_port;                  /* with tcp: the lines in */
+    gs_port *core;                     /* [pools * cores]; NULL: nobody shares one */
     gs_queue *source;
     gs_wish *heap; /* of sources; behind them, source ranks + hosts + r is rank r, which wants a core */
     int heap_count;
@@ -104,8 +112,20 @@ void gs_virtual_free_inbox(gs_inbox *);
 /* ---- shared.c ---- */
 
 void gs_virtual_share(gs_virtual *, uint32_t message, int source);
+void gs_virtual_append(gs_virtual *, gs_queue *, uint32_t message); /* to a source */
+/* A source wants something at `time`. */
+void gs_virtual_wish(gs_virtual *, double time, int source);
 /* Rank r wants a core from `time` on, for core_left. It is woken when it has had it; its clock of PASS, or of WORK, has
  * moved on by then. */
 void gs_virtual_want_core(gs_virtual *, int r, double time);
 /* Let the earliest through. False: there is none. */
 bool gs_virtual_let_through(gs_virtual *);
+
+/* ---- tcp.c ---- */
+
+/* Bytes of a message that leave before another connection has its turn. */
+double gs_virtual_tcp_piece(const gs_link *);
+/* The message's time has come: it wants its host's line out. */
+void gs_virtual_tcp_wants(gs_virtual *, uint32_t message);
+/* The piece that was on the line out of a host has left. */
+void gs_virtual_tcp_next(gs_virtual *, int host, double time);

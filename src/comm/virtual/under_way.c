@@ -100,15 +100,16 @@ bool gs_virtual_send(gs_virtual *v, int from, int to, double bytes) {
     }
     gs_under_way *w = &v->message[m];
     *w = (gs_under_way){.time = k->clock, .from = from, .to = to};
-    w->takes = gs_ps(bytes * (inside ? v->beta_inside : v->beta));
+    w->takes = w->left = gs_ps(bytes * (inside ? v->beta_inside : v->beta));
     k->account.sent[inside] += bytes;
+    const bool first = !queue->tail || v->message[queue->tail].stage == GS_STAGE_ARRIVES;
     if (queue->tail)
         v->message[queue->tail].next = m;
     else
         queue->head = m;
     queue->tail = m;
     if (!inside && share_a_line(v)) {
-        w->stage = GS_STAGE_OUT;
+        w->stage = first || !v->cluster.tcp ? GS_STAGE_OUT : GS_STAGE_AFTER;
         gs_virtual_share(v, m, from);
         return true;
     }
@@ -141,7 +142,7 @@ bool gs_virtual_receive(gs_virtual *v, int r, int from) {
     const uint32_t m = queue ? queue->head : 0;
     if (!m) return false;
     gs_under_way *w = &v->message[m];
-    if (w->stage == GS_STAGE_OUT || w->stage == GS_STAGE_IN) return false;
+    if (w->stage >= GS_STAGE_OUT && w->stage != GS_STAGE_ARRIVES) return false;
     const double arrives = arrival(v, k, w);
     if (arrives > k->clock) k->clock = arrives;
     queue->head = w->next;

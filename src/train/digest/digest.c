@@ -6,12 +6,12 @@
 
 #include "train/digest/record.h"
 
-static gs_numbers *cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
+gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
     if (part >= GS_DIGEST_PARTS) part = GS_DIGEST_PARTS - 1;
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
 
-static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
+gs_status gs_digest_fetch(gs_digest *d, gs_mem x, size_t count) {
     const gs_backend *ops = d->worker->device->ops;
     if (count > d->room_count) {
         free(d->room);
@@ -29,10 +29,11 @@ static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
 static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x,
                                const gs_digest_vector *v, const gs_pass *pass) {
     if (v->elsewhere) return GS_OK;
-    GS_TRY(fetch(d, x, pass->n * v->each));
+    GS_TRY(gs_digest_fetch(d, x, pass->n * v->each));
     for (size_t i = 0; i < pass->n; i++) {
         const int part = gs_digest_eighth(pass->first + i, d->worker->piece.batch);
-        gs_digest_add_vector(cell(d, kind, number, part), v, d->room + i * v->each, pass->first + i);
+        gs_digest_add_vector(gs_digest_cell(d, kind, number, part), v, d->room + i * v->each,
+                             pass->first + i);
     }
     return GS_OK;
 }
@@ -51,7 +52,7 @@ static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded 
         const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->piece.batch);
         for (size_t k = 0; k < each; k++) {
             const float v = value(x, i * each + k, type);
-            gs_numbers_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
+            gs_numbers_add(gs_digest_cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
         }
     }
 }
@@ -81,9 +82,9 @@ static int param_of(const gs_digest *d, const gs_param *p) {
 }
 
 static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p, gs_mem x, int part) {
-    gs_numbers *to = cell(d, kind, param_of(d, p), part);
+    gs_numbers *to = gs_digest_cell(d, kind, param_of(d, p), part);
     if (to->n > 0) return GS_OK; /* of this step's first pass */
-    GS_TRY(fetch(d, x, p->count));
+    GS_TRY(gs_digest_fetch(d, x, p->count));
     (void)gs_digest_add_param(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
     return GS_OK;
 }
@@ -99,12 +100,12 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
     const int number = param_of(d, p);
     gs_numbers now = {0};
-    GS_TRY(fetch(d, p->dw, p->count));
+    GS_TRY(gs_digest_fetch(d, p->dw, p->count));
     if (!gs_digest_add_param(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
     gs_numbers added = now;
     const bool apart = d->worker->model->gradients_apart && !d->worker->way->split;
     if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
-    gs_numbers *to = cell(d, GS_DIGEST_dw, number, d->passes[number]++);
+    gs_numbers *to = gs_digest_cell(d, GS_DIGEST_dw, number, d->passes[number]++);
     gs_numbers_add_scaled(to, 1, &added);
     to->n = (double)p->count;
     d->before[number] = now;
@@ -121,7 +122,7 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
 
 /* An output of 0 was masked, unless its input was 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const gs_digest_vector *v) {
-    gs_numbers *to = cell(d, GS_DIGEST_mask, layer, d->masks[layer]++);
+    gs_numbers *to = gs_digest_cell(d, GS_DIGEST_mask, layer, d->masks[layer]++);
     for (size_t i = 0; i < samples * v->each; i++) {
         const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
         gs_numbers_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
@@ -179,8 +180,8 @@ static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t f
                      end = m->param[p]->at + m->param[p]->count,
                      to = end < first + count ? end : first + count;
         if (from >= to) continue;
-        GS_TRY(fetch(d, gs_at(x, from - first), to - from));
-        gs_numbers *here = cell(d, kind, p, part);
+        GS_TRY(gs_digest_fetch(d, gs_at(x, from - first), to - from));
+        gs_numbers *here = gs_digest_cell(d, kind, p, part);
         if (here->n >= (double)m->param[p]->count) *here = (gs_numbers){0}; /* a second update in this step */
         (void)gs_digest_add_param(here, m, p, d->room, from - m->param[p]->at, to - from);
     }
@@ -192,7 +193,7 @@ static gs_status add_updated(gs_digest *d, const gs_optimizer *o, gs_mem weights
     GS_TRY(add_range(d, GS_DIGEST_updated, weights, first, count, part));
     for (int i = 0; i < o->vectors && i < 2; i++)
         GS_TRY(add_range(d, GS_DIGEST_vector0 + i, gs_at(o->vector[i], vector_at), first, count, part));
-    return GS_OK;
+    return gs_digest_add_slopes(d, o, first, count, vector_at);
 }
 
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
@@ -223,7 +224,7 @@ static gs_status after_update(void *context, const gs_optimizer *o, size_t first
 
 static bool has_layer(gs_digest *d, int layer) {
     for (int part = 0; part < GS_DIGEST_EIGHTHS; part++)
-        if (cell(d, GS_DIGEST_y, layer, part)->n > 0) return true;
+        if (gs_digest_cell(d, GS_DIGEST_y, layer, part)->n > 0) return true;
     return false;
 }
 

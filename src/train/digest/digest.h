@@ -42,6 +42,7 @@ struct gs_score;
     X(sum, "summed dw")        /* number: parameter; part 1: held by all ranks where they divide them */     \
     X(vector0, "first vector") /* the optimiser's, after the update; likewise */                             \
     X(vector1, "second vector")                                                                              \
+    X(slope, "slope of the update") /* number: parameter; part: slope.c */                                   \
     X(updated, "updated weights")                                                                            \
     X(state, "state") /* after the step; number: parameter */
 

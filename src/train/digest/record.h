@@ -39,6 +39,18 @@ static inline size_t gs_digest_cells(const gs_digest *d) {
     return (size_t)GS_DIGEST_KINDS_COUNT * (size_t)d->numbers * GS_DIGEST_PARTS;
 }
 
+/* ---- digest.c ---- */
+
+gs_numbers *gs_digest_cell(gs_digest *, gs_digest_kind, int number, int part);
+/* count numbers of the device, to d->room. */
+gs_status gs_digest_fetch(gs_digest *, gs_mem x, size_t count);
+
+/* ---- slope.c ---- */
+
+/* After an update of parameters first .. first + count - 1; the first of them is at vector_at in the vectors. */
+gs_status gs_digest_add_slopes(gs_digest *, const gs_optimizer *, size_t first, size_t count,
+                               size_t vector_at);
+
 /* ---- file.c ---- */
 
 /* Begin the file: all before "start". */

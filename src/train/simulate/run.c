@@ -250,9 +250,15 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
     r->sim = s;
     r->work = w;
     r->out = out;
-    const gs_virtual_cluster cluster = {
-        s->workers, s->hosts, s->settings.link, s->inside, w->gamma, s->cores, s->one_machine ? 1 : s->hosts,
-        s->tcp};
+    const gs_virtual_cluster cluster = {.ranks = s->workers,
+                                        .hosts = s->hosts,
+                                        .between = s->settings.link,
+                                        .inside = s->inside,
+                                        .gamma = w->gamma,
+                                        .cores = s->cores,
+                                        .pools = s->one_machine ? 1 : s->hosts,
+                                        .segment_core = w->segment_core,
+                                        .tcp = s->tcp};
     gs_status status = gs_virtual_create(&cluster, &r->virtual);
     if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
     if (status == GS_OK) {

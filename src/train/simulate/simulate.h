@@ -16,8 +16,10 @@
  * of a tensor group has as much as the first one, as if all parts were of one size.
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
- * Workers with fewer cores than they are take turns on them. Not in it: what a core needs for a message, loading,
- * memory, and the switches between hosts, which carry any number of messages between different pairs.
+ * Workers with fewer cores than they are take turns on them. Compute is then measured on as many cores at once as they
+ * keep busy; and with tcp each end of a message keeps one busy, for as long as measured here (comm/probe/segment.c).
+ * Not in it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry
+ * any number of messages between different pairs.
  *
  * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
  * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
@@ -62,7 +64,8 @@ typedef struct gs_simulated_work {
     char *text;                /* of the model, where the data decide it */
     gs_simulated_layer *layer; /* [plan->net->children] */
     double update, gamma;
-    double samples; /* of a worker: a number that need not be whole */
+    double segment_core; /* seconds: comm/virtual/play.h */
+    double samples;      /* of a worker: a number that need not be whole */
     bool measured;
 } gs_simulated_work;
 

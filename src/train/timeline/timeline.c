@@ -55,7 +55,7 @@ void gs_timeline_group(gs_worker *w, int act, size_t bytes_sent, size_t floats, 
                                    .end = gs_seconds(),
                                    .bytes = bytes_sent,
                                    .count = floats,
-                                   .kind = GS_SPAN_GROUP_SUM,
+                                   .kind = GS_SPAN_GROUP_CALL,
                                    .index = act});
 }
 

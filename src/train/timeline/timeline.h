@@ -48,10 +48,10 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* reduce-scatter of its gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
-    GS_SPAN_GROUP_SUM, /* of --tensor, within the span of a layer; bytes: sent; count: of the array of all; index:
-                              gs_tensor_act */
-    GS_SPAN_FETCH,     /* of --offload; index: gs_memory_kind */
-    GS_SPAN_PUT_AWAY, /* the same */
+    GS_SPAN_GROUP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
+                               all; index: gs_tensor_act */
+    GS_SPAN_FETCH,      /* of --offload; index: gs_memory_kind */
+    GS_SPAN_PUT_AWAY,   /* the same */
     GS_SPANS
 } gs_span_kind;
 
@@ -103,7 +103,7 @@ void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 void gs_timeline_span(gs_worker *, const gs_span *);
 /* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
-/* A sum in the worker's group (--tensor), or with --sequence another gs_tensor_act, which has just ended. */
+/* A call of the worker's group (--tensor), which has just ended. act: gs_tensor_act */
 void gs_timeline_group(gs_worker *, int act, size_t bytes_sent, size_t floats, double start);
 /* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
  * `row`. */

@@ -1,0 +1,49 @@
+/* What rounding does in a right run, where it is more than the tolerance: Adam, AdamW and LAMB enlarge it.
+ *
+ * They divide the mean of gradients by its size: w -= lr m' / S with S = sqrt(v') + epsilon (optim/adam.c). Where an
+ * element's gradients are near 0, their rounding decides whether it moves up or down. Let A's gradient of an element
+ * differ from B's by at most d in each step until now. m' is a mean of gradients and sqrt(v') a norm of them, both with
+ * weights of sum 1, so each differs by at most d too. |m'| is about S at most, so the update differs by about
+ * 2 lr d / S at most, and by 2 lr where d > S. Of a tensor
+ *
+ *     |update_A - update_B|^2 <= (2 lr)^2 sum over i of min(1, d_i / S_i)^2
+ *
+ * with lr times the trust ratio for LAMB. |d| is known: the summed gradients are compared before the update is, and
+ * must be the same within the tolerance. How it is divided among the n elements is not known: d_i = 4 |d| / sqrt(n) is
+ * taken, where 4 is room for what is not divided evenly, and for |d| itself, of which a record has four numbers alone.
+ * The S_i are recorded by their size (GS_DIGEST_slope). Of a bias before attention these are few of the queries' and
+ * the values', and all of the keys': it moves all scores of a query alike, and softmax takes that off again, so its
+ * gradient is rounding alone.
+ *
+ * What is computed from weights that were moved apart differs too. gs_rounding_limit is for that. */
+#pragma once
+
+#include "explain/explain.h"
+
+/* A comparison, at one step. */
+typedef struct gs_search {
+    const gs_digests *a, *b;
+    double tolerance; /* as it was given */
+    double limit;     /* of what is compared now: more, where weights that were moved lead to it */
+    uint64_t step;
+    bool divided_alike; /* each rank of A has what that rank of B has */
+    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
+    gs_difference *out;
+} gs_search;
+
+/* A hundredth of the norm of all tensors. */
+double gs_size_of_all(const gs_search *, int kind);
+
+/* How far apart, as a norm, rounding may have moved weights p in all updates up to that of step `last`. 0 for
+ * optimisers that do not enlarge it, and where the record has no slopes. */
+double gs_rounding_moved(const gs_search *, uint64_t last, int p);
+
+/* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of
+ * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance. */
+double gs_rounding_limit(const gs_search *);
+
+/* Is all of p's gradient rounding? It is no difference what is made of it. */
+bool gs_is_rounding_alone(const gs_search *, int p);
+
+/* Is layer l's y, or its state, moved by such a tensor? */
+bool gs_is_moved(const gs_search *, int l, bool state);
