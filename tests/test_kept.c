@@ -322,7 +322,7 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
         const char *model;
         double memory; /* as a share of that in f32, at most */
         double loss;   /* what it may differ by, as a share: about twice what was measured on PoCL */
-    } runs[] = {{mlp, 1, 0.01}, {lenet, 1, 0.05}, {gpt, 0.82, 0.02}};
+    } runs[] = {{mlp, 1, 0.01}, {lenet, 1, 0.05}, {gpt, 0.72, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < 3; m++) {
         char data[700];
