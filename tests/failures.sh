@@ -248,6 +248,10 @@ draw() {
     local keep=(--checkpoint "$work/kept" --checkpoint-every 1 --keep 2)
     [[ $way != *async* ]] || keep=()
     start "$fault:rank=$rank,operation=$operation$seconds" "${keep[@]}"
+    if grep -q 'MPI_Init waited' "$work/err"; then # it is over before operation 1, so nothing was struck
+        echo "the undisturbed run failed: $(last_line)" >"$work/wrong"
+        return
+    fi
     judge >"$work/wrong"
     left_behind >>"$work/wrong"
     cp "$work/err" "$work/messages"
