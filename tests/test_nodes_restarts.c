@@ -56,11 +56,12 @@ static void where_they_cannot_all_say_why(void **state) {
         {TWO("--restarts 2 -- " SMALL " --lr 100000 --model mlp"),
          "; not started again: it would diverge again"},
         /* A launch that is gone starts no ranks. */
-        {"sh -c 'sleep 1.5; kill -KILL $(cat $HOME/gone)' & "
+        {"(for i in $(seq 400); do grep -qs '^n0: step ' $HOME/out$P && break; sleep 0.05; done; "
+         "kill -KILL $(cat $HOME/gone)) & "
          "(sh -c 'echo $$ >$HOME/gone; exec '$G' launch --node-rank 1 --nodes 2 '\"$M\"' -n 2 --restarts 2 "
          "-- " SMALL
          " --slow 0:500' || echo n1: exit 1, not started again: the launch of node rank 1 has gone) & "
-         "launch 0 --nodes 2 $M -n 2 --restarts 2 -- " SMALL " --slow 0:500",
+         "launch 0 --nodes 2 $M -n 2 --restarts 2 -- " SMALL " --slow 0:500 | tee $HOME/out$P",
          "not started again: the launch of node rank 1 has gone"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
@@ -82,7 +83,7 @@ static void where_they_cannot_all_say_why(void **state) {
 static void a_surplus_launch_ends_alone(void **state) {
     (void)state;
     static const char script[] =
-        TWO("--restarts 2 -- " SMALL " --slow 0:150") " >$HOME/out$P & "
+        TWO("--restarts 2 -- " SMALL " --slow 0:400") " >$HOME/out$P & "
                                                       "for i in $(seq 400); do grep -q '^n0: step ' "
                                                       "$HOME/out$P && break; sleep 0.05; done; sleep 0.2; "
                                                       "launch 1 --nodes 2 $M -n 2 --restarts 2 -- " SMALL
