@@ -202,6 +202,8 @@ left_behind() {
 # From the checkpoints, without a fault, to the weights of the undisturbed run.
 judge_resumed() {
     [[ $way != *async* ]] || return
+    local k # nothing is struck now, so a busy machine may take its time to start
+    for ((k = 1; k < ${#run[@]}; k++)); do [ "${run[k - 1]}" != --timeout ] || run[k]=10; done
     start "" --checkpoint "$work/kept" --resume "$work/kept"
     [ $status = 0 ] || { echo "the resumed run has exit status $status: $(says | tail -1) $(last_line)"; return; }
     [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the resumed run has other weights"

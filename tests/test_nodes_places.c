@@ -15,7 +15,7 @@
 #define SMALL "train --model softmax --steps 9 --threads 1 --batch 600"
 #define TWO(rest) "launch 1 --nodes 2 $M -n 2 " rest " & launch 0 --nodes 2 $M -n 2 " rest "; wait; "
 #define FAULT(what) "unset GRADSUM_CHECK; export GRADSUM_FAULT=" what "; "
-#define LONG "--timeout 3 --restarts 2 -- " SMALL " --slow 0:150"
+#define LONG "--timeout 6 --restarts 2 -- " SMALL " --slow 0:150"
 /* Two launches, of which one gets this signal when rank 0 trains; then the script goes on. */
 #define DISTURBED(number, victim, other)                                                                     \
     "export P G M; sh -c 'echo $$ >$HOME/pid$P; exec $G launch --node-rank " #victim                         \
