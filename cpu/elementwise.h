@@ -31,29 +31,23 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                           gs_element_loop *loop) {
-    gs_element_work t = {loop,
-                         gs_cpu_floats(to),
-                         gs_cpu_floats(a),
-                         gs_cpu_floats(b),
-                         count,
-                         gs_cpu_parts(d, count, 1 << 14),
-                         GS_PRECISION_F32};
+/* to = loop(a, b), of a b that is rounded to `rounded` first. */
+static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
+                                              gs_element_loop *loop, gs_precision rounded) {
+    gs_element_work t = {
+        loop,   gs_cpu_floats(to), gs_cpu_floats(a), gs_cpu_floats(b), count, gs_cpu_parts(d, count, 1 << 14),
+        rounded};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
     return GS_OK;
+}
+
+static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
+                                           gs_element_loop *loop) {
+    return gs_cpu_elementwise_of(d, to, a, b, count, loop, GS_PRECISION_F32);
 }
 
 /* The same of a b that is rounded to the device's precision. */
 static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                                    gs_element_loop *loop) {
-    gs_element_work t = {loop,
-                         gs_cpu_floats(to),
-                         gs_cpu_floats(a),
-                         gs_cpu_floats(b),
-                         count,
-                         gs_cpu_parts(d, count, 1 << 14),
-                         d->precision};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
-    return GS_OK;
+    return gs_cpu_elementwise_of(d, to, a, b, count, loop, d->precision);
 }

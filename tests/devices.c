@@ -31,6 +31,14 @@ gs_device *const *gs_test_devices(int *count) {
     return devices;
 }
 
+int gs_test_to_f32(void **state) {
+    (void)state;
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
+    return 0;
+}
+
 bool gs_test_has_opencl(void) {
     const char *names = getenv("GRADSUM_TEST_DEVICES");
     return !names || !*names || strstr(names, "cl") != NULL;

@@ -15,6 +15,9 @@ gs_device *gs_test_open_plain(void);
 /* For main, after the last test. Not at exit: an OpenCL library may then already be shutting down. */
 int gs_test_close_devices(void **state);
 
+/* A teardown: all devices compute in f32 again, also after a test that has failed. */
+int gs_test_to_f32(void **state);
+
 /* Is an OpenCL device among them? The second skips the test if not. */
 bool gs_test_has_opencl(void);
 void gs_test_need_opencl(void);

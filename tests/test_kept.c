@@ -10,14 +10,6 @@
 
 static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
 
-static int to_f32(void **state) {
-    (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
-    return 0;
-}
-
 static void on_each(void (*test)(gs_device *, gs_precision)) {
     int count, tried = 0;
     gs_device *const *devices = gs_test_devices(&count);
@@ -341,16 +333,16 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
     }
 }
 
-GS_TESTS(kept, cmocka_unit_test_setup_teardown(as_rounded, to_f32, to_f32),
-         {"operators_give_the_same_bits of linear", operators_give_the_same_bits, to_f32, to_f32,
-          (void *)(uintptr_t) "linear"},
-         {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, to_f32, to_f32,
-          (void *)(uintptr_t) "conv2d"},
-         {"operators_give_the_same_bits of conv2d_groups", operators_give_the_same_bits, to_f32, to_f32,
-          (void *)(uintptr_t) "conv2d_groups"},
-         {"operators_give_the_same_bits of attention", operators_give_the_same_bits, to_f32, to_f32,
-          (void *)(uintptr_t) "attention"},
-         cmocka_unit_test_setup_teardown(signs_of_a_relu, to_f32, to_f32),
+GS_TESTS(kept, cmocka_unit_test_setup_teardown(as_rounded, gs_test_to_f32, gs_test_to_f32),
+         {"operators_give_the_same_bits of linear", operators_give_the_same_bits, gs_test_to_f32,
+          gs_test_to_f32, (void *)(uintptr_t) "linear"},
+         {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, gs_test_to_f32,
+          gs_test_to_f32, (void *)(uintptr_t) "conv2d"},
+         {"operators_give_the_same_bits of conv2d_groups", operators_give_the_same_bits, gs_test_to_f32,
+          gs_test_to_f32, (void *)(uintptr_t) "conv2d_groups"},
+         {"operators_give_the_same_bits of attention", operators_give_the_same_bits, gs_test_to_f32,
+          gs_test_to_f32, (void *)(uintptr_t) "attention"},
+         cmocka_unit_test_setup_teardown(signs_of_a_relu, gs_test_to_f32, gs_test_to_f32),
          cmocka_unit_test(runs_give_the_same_bits),
-         cmocka_unit_test_setup_teardown(needed_to_the_end, to_f32, to_f32),
+         cmocka_unit_test_setup_teardown(needed_to_the_end, gs_test_to_f32, gs_test_to_f32),
          cmocka_unit_test(near_the_loss_of_f32_in_less_memory))

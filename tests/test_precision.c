@@ -25,14 +25,6 @@ static float rounded(gs_precision p, float x) {
     return p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x);
 }
 
-static int to_f32(void **state) {
-    (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
-    return 0;
-}
-
 static void run(instance *t) {
     instance_forward(t);
     instance_backward(t);
@@ -302,10 +294,10 @@ static void attention_as_in_double(void **state) {
 }
 
 #define OF(test, op)                                                                                         \
-    { #test " of " op, test, to_f32, to_f32, (void *)(uintptr_t)op }
+    { #test " of " op, test, gs_test_to_f32, gs_test_to_f32, (void *)(uintptr_t)op }
 
 GS_TESTS(precision, OF(like_f32_of_rounded, "linear"), OF(like_f32_of_rounded, "conv2d"),
          OF(like_f32_of_rounded, "conv2d_groups"), OF(near_f32, "linear"), OF(near_f32, "conv2d"),
          OF(near_f32, "conv2d_groups"), OF(is_rounded, "linear"), OF(is_rounded, "conv2d"),
          OF(is_rounded, "conv2d_groups"), OF(is_rounded, "attention"),
-         cmocka_unit_test_setup_teardown(attention_as_in_double, to_f32, to_f32))
+         cmocka_unit_test_setup_teardown(attention_as_in_double, gs_test_to_f32, gs_test_to_f32))

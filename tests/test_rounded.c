@@ -14,14 +14,6 @@ static const double TOLERANCE = 1e-5;
 static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
 static const tensor gradients[] = {DX, DW, DB};
 
-static int to_f32(void **state) {
-    (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
-    return 0;
-}
-
 static void run(instance *t) {
     instance_forward(t);
     instance_backward(t);
@@ -143,7 +135,7 @@ static void the_same_bits_from_16(void **state) {
 }
 
 #define OF(test, op)                                                                                         \
-    { #test " of " op, test, to_f32, to_f32, (void *)(uintptr_t)op }
+    { #test " of " op, test, gs_test_to_f32, gs_test_to_f32, (void *)(uintptr_t)op }
 #define BOTH(op) OF(like_f32_of_rounded, op), OF(the_same_bits_from_16, op)
 
 GS_TESTS(rounded, BOTH("gelu"), BOTH("gelu_tanh"), BOTH("silu"), BOTH("layer_norm"), BOTH("batch_norm"))
