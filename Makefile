@@ -5,7 +5,7 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
 #          make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
-#          make test-faults | make test-engines | make test-net
+#          make test-faults | make test-right | make test-engines | make test-net
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -123,7 +123,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-engines test-net \
+        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-simulate bench-simulate-net lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so

@@ -8,6 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What was not held to the tolerance. */
+static void print_switched(const gs_difference *d) {
+    if (!d->switched) return;
+    printf("  In step %" PRIu64
+           " rounding made the runs choose differently in a relu or a max_pool2d, which is right in\n"
+           "  both. From there on differences of up to %.2g count as rounding.\n",
+           d->switched, d->loosest);
+}
+
 static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d, double tolerance) {
     const uint64_t first = a->first > b->first ? a->first : b->first;
     const uint64_t end_a = a->first + a->steps, end_b = b->first + b->steps,
@@ -15,6 +24,7 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     if (!d->found) {
         printf("steps %" PRIu64 " to %" PRIu64 ": no difference beyond rounding (%g of a tensor's norm)\n",
                first, end - 1, tolerance);
+        print_switched(d);
         return;
     }
     if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);

@@ -34,18 +34,18 @@ static bool mask_of_all_passes(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
         for (int pass = 1; pass < GS_DIGEST_PARTS; pass++)
             if (same_mask(mask(c, r, c->d->step, 0), mask(c, r, c->d->step, pass)))
-                return gs_say(
-                    c,
-                    "rank %d has the same mask in micro-batches 0 and %d: random numbers begin anew with "
-                    "each",
-                    r, pass);
+                return gs_say(c,
+                              "rank %d has the same mask in micro-batches 0 and %d: the random numbers begin "
+                              "anew with each",
+                              r, pass);
     return false;
 }
 
 static bool mask_of_all_steps(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (same_mask(mask(c, r, c->d->step, 0), mask(c, r, c->d->step - 1, 0)))
-            return gs_say(c, "the mask is that of the step before: random numbers do not depend on the step");
+            return gs_say(
+                c, "the mask is that of the step before: the random numbers do not depend on the step");
     return false;
 }
 
@@ -59,9 +59,10 @@ static bool dropout_off(const gs_case *c) {
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
             gs_numbers a, x;
             if (y_of(c->a, c, c->d->number, e, &a) && y_of(c->b, c, l, e, &x) && gs_alike(&a, &x))
-                return gs_say(
-                    c, "its output is its input: dropout is switched off in training on %s, as in evaluation",
-                    gs_ranks_text(c));
+                return gs_say(c,
+                              "its output is its input: on %s dropout is switched off in training, as it "
+                              "should be in evaluation alone",
+                              gs_ranks_text(c));
         }
     return false;
 }
@@ -82,8 +83,10 @@ static bool dropout_not_scaled(const gs_case *c) {
 }
 
 static bool other_mask(const gs_case *c) {
-    return is_op(c, "dropout") &&
-           gs_say(c, "%s draws another mask: another seed or another place in the stream", gs_ranks_text(c));
+    return is_op(c, "dropout") && gs_say(c,
+                                         "another mask is drawn on %s: from another seed, or at another "
+                                         "place in the stream of random numbers",
+                                         gs_ranks_text(c));
 }
 
 /* The mean of y is right where the statistics are, also those of a part. */
@@ -96,8 +99,8 @@ static bool local_statistics(const gs_case *c) {
 
 static bool less_precise(const gs_case *c) {
     return c->d->relative < 2e-2 && gs_say(c,
-                                           "the difference is small (%.1g) and everywhere: %s computes with "
-                                           "fewer bits, as bf16 or f16 have",
+                                           "the difference is small (%.1g) and everywhere: products on %s "
+                                           "have fewer bits, as those in bf16 or f16",
                                            c->d->relative, gs_ranks_text(c));
 }
 
@@ -105,7 +108,8 @@ static bool samples_missing(const gs_case *c) {
     gs_numbers a, b;
     return y_of(c->a, c, c->d->number, GS_ALL_PARTS, &a) && y_of(c->b, c, c->d->number, GS_ALL_PARTS, &b) &&
            fabs(a.n - b.n) > 0.5 &&
-           gs_say(c, "some samples do not go through this layer: %.0f numbers of %.0f", a.n, b.n);
+           gs_say(c, "some samples do not go through this layer: y has %.0f numbers, and should have %.0f",
+                  a.n, b.n);
 }
 
 static bool y_scaled(const gs_case *c) {

@@ -66,8 +66,7 @@ static bool divided_by_passes(const gs_case *c) {
     double f;
     const double passes = gs_passes_of(c->a);
     return passes > 1 && equal_factor(c, &f) && gs_is_near(f, 1 / passes) &&
-           gs_say(c, "each gradient is divided by the %.0f micro-batches once more than the samples need",
-                  passes);
+           gs_say(c, "each gradient is divided once too often by the number of micro-batches, %.0f", passes);
 }
 
 static bool divided_by_workers(const gs_case *c) {
@@ -95,7 +94,7 @@ static bool of_loss_scale(const gs_case *c) {
     const double scale = gs_digests_score(c->b, 0, c->d->step)->loss_scale;
     return scale > 0 && equal_factor(c, &f) && (gs_is_near(f, scale) || gs_is_near(f * scale, 1)) &&
            gs_say(c,
-                  f > 1 ? "the loss is scaled twice by %g"
+                  f > 1 ? "the loss is scaled by %g twice"
                         : "the loss is not scaled: its gradient lacks the factor %g",
                   scale);
 }
@@ -129,9 +128,8 @@ static bool mean_of_means(const gs_case *c) {
     }
     const char *group = gs_parts_of_batch(c->a) > 1 ? "rank" : "micro-batch";
     return gs_say(c,
-                  "a sample counts the less, the more its %s has: each %s takes the mean of its own samples, "
-                  "and then the "
-                  "mean of these means is taken",
+                  "the more samples a %s has, the less each of them counts: each %s takes the mean of its "
+                  "own samples, and then the mean of these means is taken",
                   group, group);
 }
 

@@ -93,9 +93,8 @@ static bool other_samples(const gs_case *c) {
     const int count = gs_ranks_of(c, NULL);
     return c->d->kind == GS_DIGEST_samples && count > 0 && count < c->a->workers &&
            gs_say(c,
-                  "%s has other samples than its part of the batch: not all ranks draw the same order, or it "
-                  "takes "
-                  "its part at another place",
+                  "the samples on %s are not those that belong there: the ranks do not all draw the same "
+                  "order, or they take their parts at other places",
                   gs_ranks_text(c));
 }
 
@@ -114,11 +113,10 @@ static bool input_scaled(const gs_case *c) {
 
 static bool input_shifted(const gs_case *c) {
     return c->d->kind == GS_DIGEST_x &&
-           gs_say(
-               c,
-               "the samples are right, but the input is not: %s has another mean or standard deviation, or "
-               "changes samples otherwise",
-               gs_ranks_text(c));
+           gs_say(c,
+                  "the samples are right, but the input is not: on %s another mean or standard deviation is "
+                  "taken, or the samples are changed in another way",
+                  gs_ranks_text(c));
 }
 
 const gs_cause gs_causes_of_samples[] = {{"same samples on all ranks", same_on_ranks},
@@ -142,13 +140,12 @@ static bool weights_at(const gs_digests *d, int rank, uint64_t step, int param, 
 static bool not_alike_at_first(const gs_case *c) {
     const int count = gs_ranks_of(c, NULL);
     return c->d->step == 1 &&
-           gs_say(
-               c,
-               count < c->a->workers
-                   ? "%s begins with other weights: the initial weights were not broadcast, or drawn from a "
-                     "seed of its own"
-                   : "%s begin with other weights: another seed, or another file",
-               gs_ranks_text(c));
+           gs_say(c,
+                  count < c->a->workers
+                      ? "the initial weights on %s are others: they were not broadcast, or were drawn from "
+                        "another seed"
+                      : "the initial weights on %s are others: another seed, or another file",
+                  gs_ranks_text(c));
 }
 
 static bool stale(const gs_case *c, int part) {
@@ -161,16 +158,15 @@ static bool stale(const gs_case *c, int part) {
 }
 
 static bool stale_copy(const gs_case *c) {
-    return stale(c, 1) &&
-           gs_say(c,
-                  "%s computes with the copy of before the last update: a tied weight was updated in one "
-                  "place, and did not reach the other",
-                  gs_ranks_text(c));
+    return stale(c, 1) && gs_say(c,
+                                 "the copy on %s is the one from before the last update: a tied weight was "
+                                 "updated in one place, and the update did not reach the other",
+                                 gs_ranks_text(c));
 }
 
 static bool stale_weight(const gs_case *c) {
     return stale(c, 0) &&
-           gs_say(c, "%s computes with the weights of before the last update: they are one step old",
+           gs_say(c, "the weights on %s are those from before the last update: they are one step old",
                   gs_ranks_text(c));
 }
 
@@ -188,19 +184,20 @@ static bool gathered_wrongly(const gs_case *c) {
     return squares[1] > 0 && fabs(squares[0] - squares[1]) <= 1e-5 * squares[1] &&
            fabs(sum[0] - sum[1]) <= 1e-5 * sqrt(squares[1]) * 10 &&
            gs_say(c,
-                  "%s has the right weights at wrong places: the parts of the ranks were gathered in another "
-                  "order",
+                  "the weights on %s are the right ones at wrong places: the ranks' parts were gathered in "
+                  "the wrong order",
                   gs_ranks_text(c));
 }
 
 static bool not_restored(const gs_case *c) {
     return c->d->step == c->a->first && c->a->first > 1 &&
-           gs_say(c, "the run was resumed after step %" PRIu64 " with other weights than those that it had",
+           gs_say(c, "the run was resumed after step %" PRIu64 ", but not with the weights that it had then",
                   c->a->first - 1);
 }
 
 static bool changed_between_steps(const gs_case *c) {
-    return gs_say(c, "%s has other weights than the update made: something changed them after it",
+    return gs_say(c,
+                  "the weights on %s are not those that the update made: something changed them afterwards",
                   gs_ranks_text(c));
 }
 

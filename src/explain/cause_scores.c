@@ -54,7 +54,7 @@ static bool schedule_faster(const gs_case *c) {
         return false;
     return gs_say(c,
                   "it is the rate of step %" PRIu64
-                  ": the schedule goes on %.0f times in each step, once for each %s",
+                  ": the schedule advances %.0f times in each step, once for each %s",
                   step, times, gs_passes_of(c->a) > 1 ? "micro-batch" : "rank");
 }
 
@@ -77,9 +77,8 @@ static bool norm_of_each_rank(const gs_case *c) {
     return c->d->kind == GS_DIFFERS_norm && c->a->workers > 1 &&
            gs_is_near(s.a->norm, sqrt((double)c->a->workers) * s.b->norm) &&
            gs_say(c,
-                  "the norm is the root of %d times what it should be: the same gradients are counted by "
-                  "each of the %d "
-                  "ranks",
+                  "the norm is sqrt(%d) times what it should be: each of the %d ranks has counted the same "
+                  "gradients",
                   c->a->workers, c->a->workers);
 }
 
@@ -150,8 +149,10 @@ static bool not_clipped(const gs_case *c) {
     double ratio;
     return ratio_of_scale(c, &ratio) && gs_digests_number(c->a, "clip") > 0 &&
            s.b->scale * s.b->samples < 0.999 && gs_is_near(s.a->scale * s.b->samples, 1) &&
-           gs_say(c, "the norm is known, but the gradients are not clipped: %.4g times as long as allowed",
-                  ratio);
+           gs_say(
+               c,
+               "the norm is known, but the gradients are not clipped: they are %.4g times as long as allowed",
+               ratio);
 }
 
 /* The whole batch, where the last one of an epoch has fewer samples. */
@@ -195,7 +196,7 @@ static bool loss_scale_left(const gs_case *c) {
 static bool other_scale(const gs_case *c) {
     double ratio;
     return ratio_of_scale(c, &ratio) &&
-           gs_say(c, "the sum is multiplied by %.4g times what it should be", ratio);
+           gs_say(c, "the factor by which the sum is multiplied is %.4g times what it should be", ratio);
 }
 
 /* ---- counts ---- */
@@ -205,8 +206,7 @@ static bool updates_begin_again(const gs_case *c) {
     return c->d->kind == GS_DIFFERS_updates && c->a->first > 1 && s.a->updates < s.b->updates &&
            gs_say(c,
                   "the run was resumed, but its optimiser counts %.0f updates, and not %.0f: the count was "
-                  "not restored, "
-                  "and corrections of bias begin again",
+                  "not restored, and the correction of bias begins again",
                   s.a->updates, s.b->updates);
 }
 
@@ -220,7 +220,7 @@ static bool updated_twice(const gs_case *c) {
 static bool update_missing(const gs_case *c) {
     const both s = scores(c);
     return c->d->kind == GS_DIFFERS_updates && s.a->updates < s.b->updates &&
-           gs_say(c, "%s left an update out, which the others made", gs_ranks_text(c));
+           gs_say(c, "an update was left out on %s", gs_ranks_text(c));
 }
 
 static bool other_count(const gs_case *c) {
@@ -238,7 +238,8 @@ static bool other_loss(const gs_case *c) {
 
 static bool other_loss_scale(const gs_case *c) {
     return c->d->kind == GS_DIFFERS_loss_scale &&
-           gs_say(c, "%s has another loss scale, or skips another step: the ranks do not agree on it",
+           gs_say(c,
+                  "the loss scale on %s is another one, or another step was left out: the ranks do not agree",
                   gs_ranks_text(c));
 }
 

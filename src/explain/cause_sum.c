@@ -184,8 +184,7 @@ static bool overwritten(const gs_case *c) {
     for (int i = 0; i < s.unknowns; i++)
         if (!is(s.of[i], i % passes == passes - 1 ? 1 : 0)) return false;
     return gs_say(
-        c,
-        "the sum has the last micro-batch alone: each one has overwritten the gradients of those before it");
+        c, "the sum has the last micro-batch alone: each has overwritten the gradients of those before it");
 }
 
 static bool pass_missing(const gs_case *c) {
@@ -194,9 +193,10 @@ static bool pass_missing(const gs_case *c) {
     if (!find_passes(c, &s, &passes) || count_of(&s, 0) < 1 ||
         count_of(&s, 0) + count_of(&s, 1) != s.unknowns)
         return false;
-    return gs_say(
-        c, "micro-batch %d of rank %d is not in the sum: what came after it was sent too early or lost",
-        first_of(&s, 0) % passes, first_of(&s, 0) / passes);
+    return gs_say(c,
+                  "micro-batch %d of rank %d is not in the sum: the gradients were sent before it was added, "
+                  "or it was lost",
+                  first_of(&s, 0) % passes, first_of(&s, 0) / passes);
 }
 
 /* ---- otherwise ---- */
@@ -211,14 +211,13 @@ static bool on_one_rank(const gs_case *c) {
     const int count = gs_ranks_of(c, NULL);
     return count > 0 && count < c->a->workers &&
            gs_say(c,
-                  "%s has another sum than the other ranks, which have the right one: it was changed on the "
-                  "way or "
-                  "after it",
+                  "the sum on %s is not that of the other ranks, which is right: it was changed on the way, "
+                  "or afterwards",
                   gs_ranks_text(c));
 }
 
 static bool another_sum(const gs_case *c) {
-    return gs_say(c, "what the ranks add is right, but %s has another sum", gs_ranks_text(c));
+    return gs_say(c, "what the ranks add is right, but the sum on %s is not", gs_ranks_text(c));
 }
 
 const gs_cause gs_causes_of_sum[] = {{"summed twice", summed_twice},

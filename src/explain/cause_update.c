@@ -153,7 +153,8 @@ static bool rate_in_momentum(const gs_case *c) {
 static bool dampened(const gs_case *c) {
     parts p;
     return find_parts(c, &p) && small(p.before, 1) && !small(p.gradient, 1) &&
-           gs_say(c, "the gradient enters the vector %.4g times, and should once", 1 + p.gradient);
+           gs_say(c, "the gradient enters the vector with the factor %.4g, and should enter it as it is",
+                  1 + p.gradient);
 }
 
 static bool second_moment(const gs_case *c) {
@@ -174,7 +175,7 @@ static bool second_moment(const gs_case *c) {
 
 static bool other_vector(const gs_case *c) {
     return c->d->kind <= GS_DIGEST_vector1 &&
-           gs_say(c, "the gradient is right, but on %s the optimiser makes another vector of it",
+           gs_say(c, "the gradient is right, but on %s the optimiser makes another vector from it",
                   gs_ranks_text(c));
 }
 
@@ -249,7 +250,7 @@ static bool decoupled_twice(const gs_case *c) {
            fabs(weights) > 0.02 * step &&
            gs_say(c,
                   "the weights shrink %.3g times as much as they should: the decay, a step of its own, is "
-                  "not made once",
+                  "not made exactly once",
                   1 - weights / step);
 }
 
@@ -277,15 +278,14 @@ static bool trust_ratio(const gs_case *c) {
     const char *optimizer = gs_digests_option(c->b, "optimizer");
     return (strcmp(optimizer, "lars") == 0 || strcmp(optimizer, "lamb") == 0) &&
            gs_say(c,
-                  "the factors by which %s scales whole tensors are not those of whole tensors: norms of "
-                  "parts, or of "
-                  "other vectors",
+                  "the factors by which %s scales the updates of tensors do not follow from whole tensors: "
+                  "they are norms of parts, or of other vectors",
                   optimizer);
 }
 
 static bool other_update(const gs_case *c) {
     return c->d->kind == GS_DIGEST_updated &&
-           gs_say(c, "the vectors are right, but on %s the update makes other weights of them",
+           gs_say(c, "the vectors are right, but on %s the update makes other weights from them",
                   gs_ranks_text(c));
 }
 

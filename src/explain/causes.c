@@ -99,7 +99,7 @@ const char *gs_ranks_text(const gs_case *c) {
     static _Thread_local char text[200];
     const int count = gs_ranks_of(c, NULL);
     int told = 0;
-    if (count == 0) return "";
+    if (count == 0) return "some ranks";
     if (count == c->a->workers) return c->a->workers == 1 ? "rank 0" : "all ranks";
     snprintf(text, sizeof text, "rank%s ", count > 1 ? "s" : "");
     for (int r = 0; r < c->a->workers; r++) {

@@ -36,7 +36,7 @@ bool gs_say(const gs_case *, const char *format, ...) GS_PRINTF(2, 3);
 
 /* How many ranks see the difference; *first: the first of them. */
 int gs_ranks_of(const gs_case *, int *first);
-/* "rank 1", "ranks 1 and 2", "all ranks"; "" where it is not known. Static. */
+/* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks" where it is not known. Static. */
 const char *gs_ranks_text(const gs_case *);
 /* Samples of a whole batch, of this step, on this rank; times answers where `answers`. */
 double gs_batch_of(const gs_case *);

@@ -16,8 +16,9 @@ typedef struct reader {
     int of_rank; /* whose it is */
     size_t line;
     size_t begun; /* rows before this step */
-    bool scored;  /* this step's score was read */
-    bool first;   /* it is rank 0's, which says what all have alike */
+    size_t begun_kinks;
+    bool scored; /* this step's score was read */
+    bool first;  /* it is rank 0's, which says what all have alike */
 } reader;
 
 static gs_status wrong(const reader *r, const char *what) {
@@ -137,6 +138,31 @@ static gs_status read_row(reader *r, const char *line) {
     return GS_OK;
 }
 
+static gs_status read_kinks(reader *r, const char *line) {
+    gs_digest_rank *rank = r->rank;
+    gs_kink_row row = {.at = rank->bins};
+    int used = 0;
+    if (sscanf(line, "kink %" SCNu64 " %d %d %d %d%n", &row.step, &row.layer, &row.eighth, &row.exponent,
+               &row.bins, &used) != 5 ||
+        row.layer < 0 || row.layer >= r->run->layers || row.eighth < 0 || row.eighth >= GS_DIGEST_EIGHTHS ||
+        row.bins < 1 || row.bins > GS_KINK_BINS)
+        return wrong(
+            r, "is not 'kink STEP LAYER EIGHTH EXPONENT COUNT' of a layer and an eighth that there are");
+    for (int i = 0; i < row.bins; i++) {
+        gs_kink_bin b;
+        int more = 0;
+        if (sscanf(line += used, "%lf %lf %lf%n", &b.n, &b.sum, &b.squares, &more) != 3)
+            return wrong(r, "has not three numbers for each power of two");
+        used = more;
+        GS_TRY(grow(&rank->bin, &rank->bin_room, rank->bins, sizeof *rank->bin));
+        rank->bin[rank->bins++] = b;
+    }
+    if (line[used]) return wrong(r, "goes on after its last number");
+    GS_TRY(grow(&rank->kink, &rank->kink_room, rank->kinks, sizeof *rank->kink));
+    rank->kink[rank->kinks++] = row;
+    return GS_OK;
+}
+
 static gs_status read_score(reader *r, const char *line) {
     gs_digest_rank *rank = r->rank;
     gs_digest_score s;
@@ -148,19 +174,24 @@ static gs_status read_score(reader *r, const char *line) {
     if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
     for (size_t i = r->begun; i < rank->rows; i++)
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
+    for (size_t i = r->begun_kinks; i < rank->kinks; i++)
+        if (rank->kink[i].step != step) return wrong(r, "ends a step with kinks of another one");
     GS_TRY(grow(&rank->step, &rank->step_room, rank->steps, sizeof *rank->step));
-    rank->step[rank->steps] = (gs_digest_of_step){r->begun, rank->rows - r->begun, s};
+    rank->step[rank->steps] =
+        (gs_digest_of_step){r->begun, rank->rows - r->begun, r->begun_kinks, rank->kinks - r->begun_kinks, s};
     r->scored = true;
     return GS_OK;
 }
 
 static gs_status read_step_line(reader *r, const char *line) {
     if (begins(line, "score ")) return read_score(r, line);
+    if (begins(line, "kink ")) return read_kinks(r, line);
     if (!begins(line, "end ")) return read_row(r, line);
     if (!r->scored) return wrong(r, "ends a step that has no score");
     r->scored = false;
     r->rank->steps++;
     r->begun = r->rank->rows;
+    r->begun_kinks = r->rank->kinks;
     return GS_OK;
 }
 
@@ -235,6 +266,8 @@ void gs_digests_free(gs_digests *run) {
     }
     for (int r = 0; r < GS_DIGEST_RANKS; r++) {
         free(run->rank[r].row);
+        free(run->rank[r].kink);
+        free(run->rank[r].bin);
         free(run->rank[r].step);
     }
     free(run->option);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "explain/causes.h"
+#include "explain/kinks.h"
 #include "explain/rounding.h"
 #include "explain/sums.h"
 
@@ -61,18 +62,30 @@ static bool is_left_out(const gs_search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
+/* What is no difference: a share of the size, and besides that so much. */
+typedef struct allowance {
+    double limit, more;
+} allowance;
+
+static allowance allowance_of(const gs_search *s, int kind, int number, int part) {
+    const bool eighth = kind == GS_DIGEST_dx && part >= 0;
+    return (allowance){gs_kinks_limit_of(s, kind, part), eighth ? gs_kinks_limit(s, number, part) : 0};
+}
+
 static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b, double size,
-                   double *relative) {
+                   allowance allowed, double *relative) {
     const double apart = gs_apart(a, b);
     *relative = 0;
-    if (fabs(a->n - b->n) <= 0.5 && is_left_out(s, a->squares, b->squares)) return false;
-    if (fabs(a->n - b->n) > 0.5)
+    if (fabs(a->n - b->n) > 0.5) {
         *relative = 1;
-    else if (size > 0 || isnan(apart))
+        return true;
+    }
+    if (is_left_out(s, a->squares, b->squares)) return false;
+    if (size > 0 || isnan(apart))
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= s->limit);
+    return !(*relative <= allowed.limit || apart <= allowed.limit * size + allowed.more);
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -95,25 +108,27 @@ static void ranks_alike_divided(const gs_search *s, int kind, int number, int pa
         double relative;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |= in_a && in_b && differ(s, &a, &b, sqrt(fmax(a.squares, b.squares)), &relative);
+        s->out->rank[r] |= in_a && in_b &&
+                           differ(s, &a, &b, sqrt(fmax(a.squares, b.squares)),
+                                  allowance_of(s, kind, number, part), &relative);
     }
 }
 
 /* Of B's numbers that are finite. */
-static double norm_of_samples(const gs_search *s, int kind, int number) {
+static double squares_of_samples(const gs_search *s, int kind, int number) {
     double squares = 0;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_numbers x;
         if (gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &x) && isfinite(x.squares))
             squares += x.squares;
     }
-    return sqrt(squares);
+    return squares;
 }
 
 static bool samples_differ(const gs_search *s, int kind, int number) {
     gs_numbers unused;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
-    double most = 0, all = norm_of_samples(s, kind, number);
+    double most = 0, all = squares_of_samples(s, kind, number);
     if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
     if (!gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
@@ -121,8 +136,8 @@ static bool samples_differ(const gs_search *s, int kind, int number) {
         double relative;
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        const double size = fmax(sqrt(fmax(a.squares, b.squares)), 0.05 * all);
-        bad[e] = differ(s, &a, &b, size, &relative);
+        bad[e] =
+            differ(s, &a, &b, gs_size_of_eighth(&a, &b, all), allowance_of(s, kind, number, e), &relative);
         any |= bad[e];
         if (bad[e] && !(relative <= most)) most = relative;
     }
@@ -151,7 +166,8 @@ static bool weights_differ(const gs_search *s, int p) {
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
             double relative, size = fmax(sqrt(b.squares), least_size);
-            if (!gs_weights_of(s->a, r, s->step, p, part, &a) || !differ(s, &a, &b, size, &relative) ||
+            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
+                !differ(s, &a, &b, size, (allowance){s->limit, gs_kinks_left(s, p)}, &relative) ||
                 is_enlarged(s, s->step - 1, p, size, relative))
                 continue;
             s->out->rank[r] = any = true;
@@ -169,7 +185,7 @@ static bool local_dw_differs(const gs_search *s, int p) {
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), gs_size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, &a, &b, size, &relative)) return false;
+    if (!differ(s, &a, &b, size, allowance_of(s, GS_DIGEST_dw, p, GS_ALL_PARTS), &relative)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
     return found(s, GS_DIGEST_dw, p, relative);
 }
@@ -179,12 +195,14 @@ static bool whole_differs(const gs_search *s, int kind, int p, double least_size
     bool any = false;
     double most = 0;
     if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
+    const allowance allowed = {gs_kinks_limit_of(s, kind, GS_ALL_PARTS),
+                               kind == GS_DIGEST_updated ? gs_kinks_moved(s, p) : 0};
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a;
         double relative;
         if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
         const double size = fmax(sqrt(b.squares), least_size);
-        if (!differ(s, &a, &b, size, &relative)) continue;
+        if (!differ(s, &a, &b, size, allowed, &relative)) continue;
         if (kind == GS_DIGEST_updated && is_enlarged(s, s->step, p, size, relative)) continue;
         s->out->rank[r] = any = true;
         if (!(relative <= most)) most = relative;
@@ -218,12 +236,13 @@ static double score_of(const gs_digest_score *s, int kind) {
 }
 
 static bool score_differs(const gs_search *s, int kind) {
-    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind);
+    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind),
+                 limit = gs_kinks_limit_of(s, kind, GS_ALL_PARTS);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
-        if (relative <= s->limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
+        if (relative <= limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
     }
@@ -232,11 +251,12 @@ static bool score_differs(const gs_search *s, int kind) {
 
 /* ---- a step ---- */
 
-static bool backward_differs(const gs_search *s) {
+static bool backward_differs(gs_search *s) {
     for (int l = s->b->layers - 1; l >= 0; l--) {
         for (int p = 0; p < s->b->params; p++)
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
         if (samples_differ(s, GS_DIGEST_dx, l)) return true;
+        gs_kinks_carry(s, l);
     }
     return false;
 }
@@ -258,14 +278,16 @@ static bool forward_differs(const gs_search *s) {
 }
 
 /* What the weights of this step, as they are, lead to; what the update makes of them is held to the stricter limit. */
-static bool step_differs(const gs_search *s) {
+static bool step_differs(gs_search *s) {
     if (score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
         samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s))
         return true;
-    gs_search after = *s;
-    after.limit = gs_rounding_limit(s);
-    return forward_differs(&after) || samples_differ(&after, GS_DIGEST_dy, 0) || backward_differs(&after) ||
-           any_whole_differs(&after, GS_DIGEST_sum) || score_differs(&after, GS_DIFFERS_count) ||
+    const double limit = s->limit;
+    s->limit = gs_rounding_limit(s);
+    const bool differ = forward_differs(s) || samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s);
+    const gs_search after = *s;
+    s->limit = limit;
+    return differ || any_whole_differs(&after, GS_DIGEST_sum) || score_differs(&after, GS_DIFFERS_count) ||
            score_differs(&after, GS_DIFFERS_loss) || score_differs(&after, GS_DIFFERS_loss_scale) ||
            score_differs(&after, GS_DIFFERS_updates) || score_differs(&after, GS_DIFFERS_norm) ||
            score_differs(&after, GS_DIFFERS_scale) || any_whole_differs(&after, GS_DIGEST_vector0) ||
@@ -293,7 +315,11 @@ void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_d
          s.step++) {
         s.left_out =
             gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
+        gs_kinks_begin(&s);
         if (step_differs(&s)) break;
+        gs_kinks_end(&s);
     }
+    out->switched = s.switched;
+    out->loosest = s.loosest;
     if (out->found) gs_causes_name(a, b, out);
 }

@@ -33,7 +33,11 @@ typedef struct gs_difference {
     bool rank
         [GS_DIGEST_RANKS]; /* of A: where it is seen; all false: in all ranks together, not known in which */
     double relative;       /* |difference| / |B's| */
-    const char *cause;     /* its name in the table: "summed twice" */
+    /* Of all steps that were compared: the first in which rounding decided a branch (kinks.h), and the largest limit
+     * that it led to; 0: in none. */
+    uint64_t switched;
+    double loosest;
+    const char *cause;             /* its name in the table: "summed twice" */
     char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" for what has no layer */
     char sentence[512];            /* the likely cause */
 } gs_difference;

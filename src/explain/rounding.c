@@ -20,17 +20,25 @@ double gs_size_of_all(const gs_search *s, int kind) {
     return 0.01 * sqrt(squares);
 }
 
+double gs_size_of_eighth(const gs_numbers *a, const gs_numbers *b, double squares_of_all) {
+    return fmax(sqrt(fmax(a->squares, b->squares)), 0.05 * sqrt(squares_of_all));
+}
+
 /* ---- how far an update may be apart ---- */
 
-/* |g_A - g_B| of the step's gradients, as the optimiser takes them, on the rank where it is largest. */
-static double gradients_apart(const gs_search *s, uint64_t step, int p) {
+double gs_whole_apart(const gs_search *s, uint64_t step, int kind, int p) {
     gs_numbers a, b;
     double most = 0;
-    if (!gs_whole_of_run(s->b, step, GS_DIGEST_sum, p, &b)) return 0;
+    if (!gs_whole_of_run(s->b, step, kind, p, &b)) return 0;
     for (int r = 0; r < s->a->workers; r++)
-        if (gs_holds(s->a, r, step, GS_DIGEST_sum, p) && gs_whole(s->a, r, step, GS_DIGEST_sum, p, &a))
+        if (gs_holds(s->a, r, step, kind, p) && gs_whole(s->a, r, step, kind, p, &a))
             most = fmax(most, gs_apart(&a, &b));
-    return most * gs_digests_score(s->b, 0, step)->scale;
+    return most;
+}
+
+/* |g_A - g_B| of the step's gradients, as the optimiser takes them. */
+static double gradients_apart(const gs_search *s, uint64_t step, int p) {
+    return gs_whole_apart(s, step, GS_DIGEST_sum, p) * gs_digests_score(s->b, 0, step)->scale;
 }
 
 /* The bound of rounding.h. Each rank has recorded those elements that it updates, and several ranks some of them. */
@@ -60,7 +68,7 @@ double gs_rounding_moved(const gs_search *s, uint64_t last, int p) {
 /* A bias before batch_norm has the gradient 0: the mean is taken off again. What is computed is rounding alone, and an
  * optimiser that divides by the gradient's size makes whole steps of it, in any direction. They change nothing but this
  * tensor, the y up to the batch_norm, and its running mean. So these are no difference. */
-static bool divides_by_gradient(const gs_digests *d) {
+bool gs_divides_by_gradient(const gs_digests *d) {
     const char *name = gs_digests_option(d, "optimizer");
     return strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0 || strcmp(name, "lamb") == 0;
 }
@@ -76,7 +84,7 @@ static int norm_after(const gs_digests *d, int l) {
 }
 
 bool gs_is_rounding_alone(const gs_search *s, int p) {
-    if (!divides_by_gradient(s->b) || s->b->param[p].state || norm_after(s->b, s->b->param[p].layer) < 0)
+    if (!gs_divides_by_gradient(s->b) || s->b->param[p].state || norm_after(s->b, s->b->param[p].layer) < 0)
         return false;
     gs_search at = *s;
     for (at.step = s->b->first; at.step <= s->step; at.step++) {
@@ -94,7 +102,7 @@ static bool has_keys(const gs_search *s, int p) {
     const gs_digests *d = s->b;
     const int l = d->param[p].layer;
     const size_t length = strlen(d->param[p].name);
-    return divides_by_gradient(d) && length > 5 && strcmp(d->param[p].name + length - 5, ".bias") == 0 &&
+    return gs_divides_by_gradient(d) && length > 5 && strcmp(d->param[p].name + length - 5, ".bias") == 0 &&
            l + 1 < d->layers && strcmp(d->layer[l + 1].op, "attention") == 0;
 }
 
@@ -111,23 +119,30 @@ bool gs_is_moved(const gs_search *s, int l, bool state) {
 
 /* ---- what weights that were moved lead to ---- */
 
-/* The largest of all ranks and copies, as a share of the tensor's norm. */
-static double weights_apart(const gs_search *s, int p, double least_size) {
+double gs_weights_apart(const gs_search *s, int p) {
     gs_numbers a, b;
     double most = 0;
     if (!gs_weights_read(s->b, s->step, p, &b)) return 0;
     for (int part = 0; part < 2; part++)
         for (int r = 0; r < s->a->workers; r++)
             if (gs_weights_of(s->a, r, s->step, p, part, &a)) most = fmax(most, gs_apart(&a, &b));
-    return most / fmax(sqrt(b.squares), least_size);
+    return most;
+}
+
+/* As a share of the tensor's norm. */
+static double share_apart(const gs_search *s, int p, double least_size) {
+    gs_numbers b;
+    if (!gs_weights_read(s->b, s->step, p, &b)) return 0;
+    return gs_weights_apart(s, p) / fmax(sqrt(b.squares), least_size);
 }
 
 double gs_rounding_limit(const gs_search *s) {
     const double least_size = gs_size_of_all(s, GS_DIGEST_weight);
     double most = 0;
-    if (!divides_by_gradient(s->b) || s->step == s->b->first) return s->tolerance;
+    const bool moved = gs_divides_by_gradient(s->b) || s->switched > 0;
+    if (!moved || s->step == s->b->first) return s->tolerance;
     for (int p = 0; p < s->b->params; p++)
         if (!s->b->param[p].state && !has_keys(s, p) && !gs_is_rounding_alone(s, p))
-            most = fmax(most, weights_apart(s, p, least_size));
+            most = fmax(most, share_apart(s, p, least_size));
     return fmax(s->tolerance, 10 * most);
 }

@@ -27,19 +27,37 @@ typedef struct gs_search {
     double limit;     /* of what is compared now: more, where weights that were moved lead to it */
     uint64_t step;
     bool divided_alike; /* each rank of A has what that rank of B has */
-    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
+    /* Differences from branches that rounding decided, as shares of a norm (kinks.h): of dx by eighths of the batch, of
+     * what sums over it, and of the latter the largest until now. */
+    double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
+    uint64_t switched; /* the first step with one; 0: none */
+    double loosest;    /* the largest limit since then */
+    bool left_out;     /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } gs_search;
 
 /* A hundredth of the norm of all tensors. */
 double gs_size_of_all(const gs_search *, int kind);
 
+/* What an eighth of the batch is compared with: its norm, or a share of that of all eighths (its squares). */
+double gs_size_of_eighth(const gs_numbers *a, const gs_numbers *b, double squares_of_all);
+
+/* Does the optimiser divide by the gradient's size? */
+bool gs_divides_by_gradient(const gs_digests *);
+
+/* The largest |A - B| of p's array after the sum, on the rank where it is largest. */
+double gs_whole_apart(const gs_search *, uint64_t step, int kind, int p);
+
+/* The same of the weights that this step's forward reads, in all copies. */
+double gs_weights_apart(const gs_search *, int p);
+
 /* How far apart, as a norm, rounding may have moved weights p in all updates up to that of step `last`. 0 for
  * optimisers that do not enlarge it, and where the record has no slopes. */
 double gs_rounding_moved(const gs_search *, uint64_t last, int p);
 
 /* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of
- * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance. */
+ * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance, until rounding has
+ * decided a branch (kinks.h). */
 double gs_rounding_limit(const gs_search *);
 
 /* Is all of p's gradient rounding? It is no difference what is made of it. */

@@ -12,7 +12,8 @@
  *
  * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
  * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
- * its backward reads it, so that the layer after them may not write over it.
+ * its backward reads it, so that the layer after them may not write over it. On a device with `one_by_one` none does;
+ * the bits are the same.
  *
  * In a stage of a pipeline the outermost sequence has some of its layers elsewhere: it begins with the first and ends
  * with the last of those that are here.
@@ -49,7 +50,7 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
 
 /* Layers after child i join it, as long as it can take one more. */
 static void fuse(gs_layer *l, int i) {
-    gs_epilogue *then = gs_layer_epilogue(l->child[i]);
+    gs_epilogue *then = l->device->one_by_one ? NULL : gs_layer_epilogue(l->child[i]);
     for (int k = i + 1; then && k < l->children; k++) {
         gs_layer *next = l->child[k];
         gs_epilogue more = *then;

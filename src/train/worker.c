@@ -121,6 +121,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     GS_TRY(gs_find_scheme(s, &w->scheme));
     GS_TRY(gs_device_open(device, threads, &w->device));
     w->device->precision = s->precision;
+    w->device->one_by_one = s->digest != NULL;
     if (s->rehearses) gs_device_rehearse(w->device);
     w->device->offload = w->train_set ? s->offload : 0;
     w->device->offload_folder = s->offload_dir;

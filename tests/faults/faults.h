@@ -20,6 +20,8 @@
     X(LOCAL_STATISTICS) X(LESS_PRECISE) X(NOT_CAUSAL) X(LOSS_TIMES_PASSES) X(LOSS_BY_PASSES) \
     X(LOSS_BY_WORKERS) X(LOSS_TIMES_WORKERS) X(MEAN_OF_MEANS) X(LOSS_MASKED) X(OTHER_LOSS) X(NOT_CLEARED) \
     X(FROZEN) X(TIED_ONCE) X(BIAS_TWICE) X(LOCAL_BACKWARD) X(WRONG_BACKWARD) \
+    /* kinks: wrap_kinks.c */ \
+    X(RELU_MASK) X(RELU_AT_ZERO) X(RELU_STALE) X(RELU_SCALED) X(POOL_EQUALS) \
     /* the sum: wrap_sum.c */ \
     X(SUMMED_TWICE) X(MEAN_FOR_SUM) X(SUMMED_EACH_PASS) X(OVERWRITTEN) X(NOT_SUMMED) X(BUCKET_MISSED) \
     X(WITHIN_GROUP) X(RANK_MISSING) X(RANK_TWICE) X(CLIPPED_BEFORE) X(ROUNDED_SUM) X(SUM_CHANGED) \
@@ -67,6 +69,7 @@ static inline float *fault_floats(gs_mem m) {
 
 /* The operators of the device with mistakes in them. */
 void fault_layers(gs_backend *ops, const gs_backend *real);
+void fault_kinks(gs_backend *ops, const gs_backend *real);
 void fault_update(gs_backend *ops, const gs_backend *real);
 void fault_inputs(gs_backend *ops, const gs_backend *real);
 

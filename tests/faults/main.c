@@ -109,8 +109,8 @@ static void check(const fault_case *c) {
     if (d.kind != c->kind || d.step != c->step) return fail(c->name, "it was caught elsewhere", &d);
     for (int r = 0; c->rank >= 0 && r < GS_DIGEST_RANKS; r++)
         if (d.rank[r] != (r == c->rank)) return fail(c->name, "other ranks were named", &d);
-    printf("caught %-18s step %llu, %s%s%s: %s\n", c->name, (unsigned long long)d.step, d.quantity,
-           *d.where ? " of " : "", d.where, d.cause);
+    printf("caught %-18s step %llu, %s%s%s: %s\n       %s\n", c->name, (unsigned long long)d.step, d.quantity,
+           *d.where ? " of " : "", d.where, d.cause, d.sentence);
 }
 
 static void check_right(int i) {

@@ -220,6 +220,17 @@ void settings_gpt(gs_settings *s) {
     s->steps = 2;
     s->optimizer = &gs_adamw;
 }
+void settings_resnet(gs_settings *s) {
+    settings_images(s);
+    s->model = "resnet20";
+    s->batch = 16;
+    s->steps = 1;
+    s->optimizer = &gs_adamw;
+}
+void settings_pool(gs_settings *s) {
+    settings_images(s);
+    s->model = "conv 4 3x3 pad 1, relu, max_pool 2, flatten, linear 10";
+}
 void settings_decay(gs_settings *s) {
     workers(s, 2);
     s->weight_decay = 0.1f;

@@ -38,6 +38,7 @@ gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) 
     *ops = *(*out)->ops;
     fault_inputs(ops, (*out)->ops);
     fault_layers(ops, (*out)->ops);
+    fault_kinks(ops, (*out)->ops);
     fault_update(ops, (*out)->ops);
     (*out)->ops = ops;
     return GS_OK;

@@ -11,6 +11,7 @@
  *     param 2 1568 10 0 3 0.body.1.bias                number, place in the flat array, count, state?, layer, name
  *     start                                            the record of steps begins
  *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25           quantity, step, number, part, then n, sum, squares, along[4]
+ *     kink 1 4 0 -24 2 3 0.5 0.25 1 2 4                gaps to a kink: gs_digest_kinks below
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0           step, then gs_digest_score in its order
  *     end 1                                            step 1 is whole
  *
@@ -58,6 +59,24 @@ enum {
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
     GS_DIGEST_SCORES = 10,
 };
+
+/* How near to its kinks a layer was. relu and max_pool2d choose: an element passes or does not; one of a window's
+ * elements is taken. The gap says how narrowly. Had the choice been another, dx would differ by a vector D:
+ *
+ *     relu         gap = y, of elements that pass (y > 0)              |D|_1 = |dy|      |D|^2 = dy^2
+ *     max_pool2d   gap = the largest of a window less the second       |D|_1 = 2 |dy|    |D|^2 = 2 dy^2
+ *                  largest, of windows where these differ
+ *
+ * and if several choose otherwise, the |D|_1 add up, and the |D|^2 too, times c where each element is in c windows.
+ *
+ * A line is of a layer and an eighth of the batch: step, layer, eighth, an exponent e and a count; then for the gaps
+ * from 2^e on and below 2^(e+1), those from 2^(e+1) on, and so on, three numbers: how many, the sum of |D|_1, and that
+ * of c |D|^2. Gaps below the first of the GS_KINK_BINS powers, or above the last, are counted there. */
+enum { GS_KINK_BINS = 64, GS_KINK_LEAST = -42 };
+
+typedef struct gs_kink_bin {
+    double n, sum, squares;
+} gs_kink_bin;
 
 /* The numbers of a step that are one each; NaN: it has none. */
 typedef struct gs_digest_score {

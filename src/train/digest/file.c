@@ -81,6 +81,7 @@ gs_status gs_digest_write_step(gs_digest *d, uint64_t step, const gs_digest_scor
                 number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
         write_numbers(d->file, &d->table[i]);
     }
+    gs_digest_kinks_write(d, step);
     fprintf(d->file, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);

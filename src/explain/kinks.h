@@ -1,0 +1,74 @@
+/* Branches that rounding decides. relu and max_pool2d have kinks:
+ *
+ *     relu         dx_i = dy_i where x_i > 0, else 0
+ *     max_pool2d   dx_i = the sum of dy_w over the windows w whose largest x is x_i
+ *
+ * Let x of run A differ from x of run B by d_i, which is rounding. Where x_i is near a kink the two may choose
+ * differently. y hardly differs then, but dx does, by all of dy. That is right in both runs. How large it may be
+ * follows from the gaps that both have recorded (train/digest/digest.h):
+ *
+ * 1. Who can choose differently? relu: x_i <= 0 in one run and x_i > 0 in the other, where 0 < y_i = x_i <= |d_i|.
+ * max_pool2d: in A x_i is the largest of a window, and in B x_j. So 0 <= x_i - x_j <= |d_i| + |d_j| in A, and in B
+ * the same of x_j - x_i; and both runs take the first of equals, so the gap is not 0 in both. If |d| <= delta, all are
+ * among
+ *
+ *     elements of A, and elements of B, with 0 < gap <= k delta;     k = 1 for relu, 2 for max_pool2d
+ *
+ * An x of exactly 0 in both runs, or a window of equals, is in neither: the gradient there must be the same.
+ *
+ * 2. delta. y is compared before dx is, and is the same within the tolerance. Its difference, divided by the root of
+ * how many elements pass, is the root mean square s of their d_i. delta = 16 s is taken. Some |d_i| may be larger: let
+ * p be the density of x at its kink. Elements that choose differently, and whose |d_i| > delta, are at most
+ * p E[|d|; |d| > delta] <= p E[d^2] / delta = p s / 16 of all, whatever the distribution of d. Those that are counted
+ * are 2 p delta = 32 p s: so at most one is missed where 512 are counted.
+ *
+ * 3. How many do? On average p E|d| <= p s of all, one where 32 are counted. Of n it is taken that at most n / 8 + 8 do
+ * (if each chose by itself, more would have a probability below 1e-8 for any n).
+ *
+ * 4. How much is that? With D, the difference of dx,  |D|_1 <= the sum of all their |D|_1,  and
+ *
+ *     |D|^2 <= min(1, (n / 8 + 8) / n) sum of all their |D|^2
+ *
+ * (c windows may share an element, then  |sum of c numbers|^2 <= c sum of their squares;  the record has c in it.) A
+ * record knows dx by sums with signs, s_k dx (train/digest/numbers.h), and  |s_k D| <= |D|_1,  and it is beyond 4 |D|
+ * with a probability of 6e-5. So dx of this layer and this eighth of the batch may differ by
+ *
+ *     min(|D|_1, 4 |D|)
+ *
+ * besides the tolerance. Where no gap is that small, that is 0, and the tolerance is as strict as without kinks.
+ *
+ * 5. What follows. If dx of that layer does differ by more than the tolerance, by a share r of its norm, then so do
+ * the dx and dw that are computed from it. These are linear in dx, so the difference goes the same way as the gradient
+ * does; it is of few elements, and so it is sometimes weakened less than the whole. GS_KINK_GAIN r is taken. An eighth
+ * has its own r in all dx that follow; others only where a layer takes statistics of the whole batch, and then the r of
+ * the whole batch, which is smaller, counts once. Summed dw, norm, factor and the optimiser's vectors have the r of the
+ * whole batch too, the vectors also those of the steps before.
+ *
+ * 6. The weights. An update is as far off as its vectors are, as a share of itself (Adam's: rounding.h); so weights
+ * differ by what they did before and by that share of what the update changes. What later steps compute from weights
+ * that were moved apart is held to gs_rounding_limit; their x differ by more, and have a larger s in 2. So runs that
+ * have once chosen differently may part ever further. gs_difference tells how far they were allowed to. */
+#pragma once
+
+#include "explain/rounding.h"
+
+enum { GS_KINK_GAIN = 10 };
+
+/* What of the difference in dx of layer l, in that eighth of the batch, is another choice: 4. of the above. */
+double gs_kinks_limit(const gs_search *, int l, int eighth);
+
+/* dx of layer l was compared: what differs in it is in all that follows in this step. */
+void gs_kinks_carry(gs_search *, int l);
+
+/* Of what is compared: the tolerance and what is carried to it. */
+double gs_kinks_limit_of(const gs_search *, int kind, int eighth);
+
+/* How far apart, as a norm, such choices have moved weights p by the update of this step. */
+double gs_kinks_moved(const gs_search *, int p);
+
+/* And by that of the step before: so far they may be apart in this step's forward. */
+double gs_kinks_left(const gs_search *, int p);
+
+/* A step begins, or has ended. */
+void gs_kinks_begin(gs_search *);
+void gs_kinks_end(gs_search *);
