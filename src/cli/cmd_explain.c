@@ -15,6 +15,11 @@ static void print_switched(const gs_difference *d) {
            " rounding made the runs choose differently in a relu or a max_pool2d, which is right in\n"
            "  both. From there on differences of up to %.2g count as rounding.\n",
            d->switched, d->loosest);
+    if (d->blind)
+        printf("  In step %" PRIu64
+               " and later they have parted so far that samples, rates and counts alone are\n"
+               "  compared. Compare fewer steps, or --exact runs.\n",
+               d->blind);
 }
 
 static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d, double tolerance) {

@@ -320,6 +320,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_d
         gs_kinks_end(&s);
     }
     out->switched = s.switched;
+    out->blind = s.blind;
     out->loosest = s.loosest;
     if (out->found) gs_causes_name(a, b, out);
 }

@@ -12,6 +12,8 @@
 
 #include "explain/digests.h"
 
+#define GS_EXPLAIN_BLIND 0.5
+
 /* Besides the arrays of gs_digest_kind, the numbers of gs_digest_score. */
 enum {
     GS_DIFFERS_lr = GS_DIGEST_KINDS_COUNT,
@@ -33,9 +35,10 @@ typedef struct gs_difference {
     bool rank
         [GS_DIGEST_RANKS]; /* of A: where it is seen; all false: in all ranks together, not known in which */
     double relative;       /* |difference| / |B's| */
-    /* Of all steps that were compared: the first in which rounding decided a branch (kinks.h), and the largest limit
-     * that it led to; 0: in none. */
-    uint64_t switched;
+    /* Of all steps that were compared: the first in which rounding decided a branch (kinks.h), the largest limit that
+     * it led to, and the first step where that is above GS_EXPLAIN_BLIND: what layers and the optimiser compute may be
+     * anything from there on. 0: none. */
+    uint64_t switched, blind;
     double loosest;
     const char *cause;             /* its name in the table: "summed twice" */
     char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" for what has no layer */

@@ -144,5 +144,7 @@ void gs_kinks_begin(gs_search *s) {
 }
 
 void gs_kinks_end(gs_search *s) {
-    if (s->switched) s->loosest = fmax(s->loosest, gs_rounding_limit(s) + GS_KINK_GAIN * s->carried_before);
+    if (!s->switched) return;
+    s->loosest = fmax(s->loosest, gs_rounding_limit(s) + GS_KINK_GAIN * s->carried_before);
+    if (!s->blind && s->loosest > GS_EXPLAIN_BLIND) s->blind = s->step;
 }

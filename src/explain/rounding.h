@@ -30,9 +30,9 @@ typedef struct gs_search {
     /* Differences from branches that rounding decided, as shares of a norm (kinks.h): of dx by eighths of the batch, of
      * what sums over it, and of the latter the largest until now. */
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
-    uint64_t switched; /* the first step with one; 0: none */
-    double loosest;    /* the largest limit since then */
-    bool left_out;     /* both left this step's update out, as its gradients in f16 were not finite */
+    uint64_t switched, blind; /* as in gs_difference */
+    double loosest;           /* the largest limit since then */
+    bool left_out;            /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } gs_search;
 
