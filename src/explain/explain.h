@@ -45,7 +45,8 @@ typedef struct gs_difference {
     char sentence[512];            /* the likely cause */
 } gs_difference;
 
-/* 1e-4: rounding in f32, after a few steps, is a hundredth of it. With 16 bits on the wire or in products, more. */
+/* 1e-4: rounding in f32, after a few steps, is a hundredth of it. With 16 bits on the wire or in products, more, and
+ * in products more where there are many after each other. */
 double gs_explain_tolerance(const gs_digests *a, const gs_digests *b);
 
 /* GS_E_USAGE: the two cannot be the same, as they have other models, data, batches or optimisers, or no step in common;

@@ -61,47 +61,68 @@ static double limit_of_layer(const gs_search *s, int l, int eighth, double round
     return isfinite(most) ? most : 0;
 }
 
-double gs_kinks_limit(const gs_search *s, int l, int eighth) {
-    return is_kink(s, l) ? limit_of_layer(s, l, eighth, rounding_of(s, l)) : 0;
-}
-
-static bool dx_of(const gs_search *s, const gs_digests *d, int l, int eighth, gs_numbers *out) {
-    return gs_total(d, GS_ALL_RANKS, s->step, GS_DIGEST_dx, l, eighth, out) && isfinite(out->squares);
-}
-
-void gs_kinks_carry(gs_search *s, int l) {
-    gs_numbers a, b, all = {0};
-    double apart = 0;
-    bool any = false;
-    if (!is_kink(s, l) || !dx_of(s, s->b, l, GS_ALL_PARTS, &all)) return;
-    for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-        if (!dx_of(s, s->a, l, e, &a) || !dx_of(s, s->b, l, e, &b)) continue;
-        const double d = gs_apart(&a, &b), share = d / gs_size_of_eighth(&a, &b, all.squares);
-        apart += d * d;
-        if (!(share > s->limit) || !(gs_kinks_limit(s, l, e) > 0)) continue;
-        s->carried[e] = fmax(s->carried[e], share);
-        any = true;
-    }
-    if (!any) return;
-    s->carried_whole = fmax(s->carried_whole, sqrt(apart / all.squares));
-    s->carried_before = fmax(s->carried_before, s->carried_whole);
-    if (!s->switched) s->switched = s->step;
-}
-
-/* Does a sample's dx depend on the other samples? */
+/* Does a sample's y, or dx, depend on the other samples? */
 static bool is_coupled(const gs_digests *d) {
     for (int l = 0; l < d->layers; l++)
         if (strcmp(d->layer[l].op, "batch_norm") == 0) return true;
     return false;
 }
 
+static bool has_kinks(const gs_search *s) {
+    for (int l = 0; l < s->b->layers; l++)
+        if (is_kink(s, l)) return true;
+    return false;
+}
+
+static bool of_samples(const gs_search *s, const gs_digests *d, int kind, int l, int eighth,
+                       gs_numbers *out) {
+    return gs_total(d, GS_ALL_RANKS, s->step, kind, l, eighth, out) && isfinite(out->squares);
+}
+
+double gs_kinks_limit(const gs_search *s, int kind, int l, int eighth) {
+    gs_numbers all;
+    double more = 0;
+    if (s->carried_whole > 0 && is_coupled(s->b) && of_samples(s, s->b, kind, l, GS_ALL_PARTS, &all))
+        more = GS_KINK_GAIN * s->carried_whole * sqrt(all.squares / GS_DIGEST_EIGHTHS);
+    if (kind != GS_DIGEST_dx || !is_kink(s, l)) return more;
+    return more + limit_of_layer(s, l, eighth, rounding_of(s, l));
+}
+
+void gs_kinks_carry(gs_search *s, int kind, int l) {
+    gs_numbers a, b, all = {0};
+    double apart = 0;
+    bool any = false;
+    if (!of_samples(s, s->b, kind, l, GS_ALL_PARTS, &all)) return;
+    for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
+        if (!of_samples(s, s->a, kind, l, e, &a) || !of_samples(s, s->b, kind, l, e, &b)) continue;
+        const double d = gs_apart(&a, &b), share = d / gs_size_of_eighth(&a, &b, all.squares);
+        apart += d * d;
+        if (!(share > s->tolerance)) continue;
+        const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_limit(s, kind, l, e) > 0;
+        if (!here && !s->loose && !(s->carried_whole > 0)) continue;
+        if (here && share > s->limit && !s->switched) s->switched = s->step;
+        s->carried[e] = fmax(s->carried[e], share);
+        any = true;
+    }
+    if (!any) return;
+    s->carried_whole = fmax(s->carried_whole, sqrt(apart / all.squares));
+    s->carried_before = fmax(s->carried_before, s->carried_whole);
+}
+
+void gs_kinks_carry_dw(gs_search *s, double share) {
+    if (s->carried_whole > 0 && share > s->tolerance) s->carried_before = fmax(s->carried_before, share);
+}
+
 double gs_kinks_limit_of(const gs_search *s, int kind, int eighth) {
     switch (kind) {
+    case GS_DIGEST_y:
+    case GS_DIGEST_dy:
     case GS_DIGEST_dx:
-        return s->limit + (eighth >= 0 ? GS_KINK_GAIN * s->carried[eighth] : 0) +
-               (is_coupled(s->b) ? s->carried_whole : 0);
+        return s->limit + (eighth >= 0 ? GS_KINK_GAIN * s->carried[eighth] : 0);
     case GS_DIGEST_dw:
     case GS_DIGEST_sum:
+    case GS_DIGEST_state:
+    case GS_DIFFERS_loss:
     case GS_DIFFERS_norm:
     case GS_DIFFERS_scale:
         return s->limit + GS_KINK_GAIN * s->carried_whole;
@@ -141,6 +162,7 @@ double gs_kinks_left(const gs_search *s, int p) {
 void gs_kinks_begin(gs_search *s) {
     memset(s->carried, 0, sizeof s->carried);
     s->carried_whole = 0;
+    s->loose = s->switched > 0 || (gs_divides_by_gradient(s->b) && s->step > s->b->first && has_kinks(s));
 }
 
 void gs_kinks_end(gs_search *s) {

@@ -54,13 +54,16 @@
 
 enum { GS_KINK_GAIN = 10 };
 
-/* What of the difference in dx of layer l, in that eighth of the batch, is another choice: 4. of the above. */
-double gs_kinks_limit(const gs_search *, int l, int eighth);
+/* By how much y or dx of layer l may differ in that eighth of the batch, besides gs_kinks_limit_of: by other choices, as
+ * in 4, and by what other eighths have carried to it. */
+double gs_kinks_limit(const gs_search *, int kind, int l, int eighth);
 
-/* dx of layer l was compared: what differs in it is in all that follows in this step. */
-void gs_kinks_carry(gs_search *, int l);
+/* y or dx of layer l was compared: what differs in it is in all that follows in this step. */
+void gs_kinks_carry(gs_search *, int kind, int l);
+/* dw of a parameter was, and differs by that share. */
+void gs_kinks_carry_dw(gs_search *, double share);
 
-/* Of what is compared: the tolerance and what is carried to it. */
+/* Of what is compared: the limit, as a share, with what is carried to it. */
 double gs_kinks_limit_of(const gs_search *, int kind, int eighth);
 
 /* How far apart, as a norm, such choices have moved weights p by the update of this step. */
