@@ -38,16 +38,20 @@
  * besides the tolerance. Where no gap is that small, that is 0, and the tolerance is as strict as without kinks.
  *
  * 5. What follows. If dx of that layer does differ by more than the tolerance, by a share r of its norm, then so do
- * the dx and dw that are computed from it. These are linear in dx, so the difference goes the same way as the gradient
- * does; it is of few elements, and so it is sometimes weakened less than the whole. GS_KINK_GAIN r is taken. An eighth
- * has its own r in all dx that follow; others only where a layer takes statistics of the whole batch, and then the r of
- * the whole batch, which is smaller, counts once. Summed dw, norm, factor and the optimiser's vectors have the r of the
- * whole batch too, the vectors also those of the steps before.
+ * the dx and dw that are computed from it. Each layer is allowed to enlarge the largest share that was measured before
+ * it in this step by GS_KINK_GAIN, and no more. (A product weakens a difference in few elements as much as all of dx,
+ * or less; batch_norm takes the mean off, and so enlarges what is left. gpt: 3.5 at most, rounding.h.) An eighth has
+ * its own share in all that follows. Others are concerned only by a layer that takes statistics over samples: what the
+ * whole batch's difference has become is spread evenly over the eighths. dw has the share of the whole batch, and so
+ * have norm and factor; the optimiser's vectors that of the steps before too. The sum is still held to the tolerance:
+ * to what A's own ranks have to add.
  *
  * 6. The weights. An update is as far off as its vectors are, as a share of itself (Adam's: rounding.h); so weights
  * differ by what they did before and by that share of what the update changes. What later steps compute from weights
- * that were moved apart is held to gs_rounding_limit; their x differ by more, and have a larger s in 2. So runs that
- * have once chosen differently may part ever further. gs_difference tells how far they were allowed to. */
+ * that were moved apart is held to gs_rounding_limit, and to 5 from layer to layer, in forward too; x differs by more,
+ * and has a larger s in 2. So runs that have once chosen differently may part ever further. gs_difference tells how
+ * far they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
+ * seen: it is in the steps and eighths without a small gap, and in the first step, where weights are the same. */
 #pragma once
 
 #include "explain/rounding.h"

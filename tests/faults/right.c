@@ -17,7 +17,7 @@ typedef struct layout {
     size_t micro_batch;
     int tensor;
     bool sequence;
-    uint64_t seed; /* 0: as usual */
+    uint64_t seed, steps; /* 0: as usual */
 } layout;
 
 #define D1 "cpu"
@@ -101,6 +101,12 @@ static const layout layouts[] = {
     {.training = settings_decay, .devices = D4, .sync = "ring"},
     {.training = settings_smoothed, .devices = D3},
     {.training = settings_images, .devices = D3},
+    /* kinks: resnet20 with AdamW, max pooling */
+    {.training = settings_resnet, .devices = D2},
+    {.training = settings_resnet, .devices = D2, .steps = 3},
+    {.training = settings_pool, .devices = D2, .steps = 4},
+    {.training = settings_pool, .devices = D3, .sync = "ring", .steps = 4, .seed = 2},
+    {.training = settings_pool, .devices = D1, .accumulate = 3},
 /* a gpt with AdamW, which enlarges the rounding of gradients near 0 */
 #define GPT(seed_)                                                                                           \
     {.training = settings_gpt, .devices = D2, .tensor = 2, .seed = seed_},                                   \
@@ -132,6 +138,7 @@ void right_settings(int i, gs_settings *s, char *name, size_t size) {
     s->tensor = l->tensor;
     s->sequence = l->sequence;
     if (l->seed) s->seed = l->seed;
+    if (l->steps) s->steps = l->steps;
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
              "micro-batch %zu%s%s%s, seed %d",
