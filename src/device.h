@@ -53,8 +53,8 @@ struct gs_device {
     gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
     size_t most_at_once;    /* bytes that one allocation may have; 0: no limit */
     bool rehearses;         /* gs_device_rehearse */
-    bool one_by_one;        /* no layer does the work of those after it (layer/sequential.c): a record has all y */
-    unsigned offload;       /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
+    bool one_by_one;  /* no layer does the work of those after it (layer/sequential.c): a record has all y */
+    unsigned offload; /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
     gs_away_times away;         /* so far */
     gs_away_watch away_watch;   /* told of what is fetched and put away next (io/fetcher.h) */

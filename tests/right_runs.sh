@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# right_runs.sh PROGRAM: `gradsum explain` must say nothing of runs that are right: models, optimisers, layouts, precisions
-# and seeds, each compared with one worker that makes the same steps.
+# right_runs.sh PROGRAM: `gradsum explain` must say nothing of runs that are right: models, optimisers, layouts,
+# precisions and seeds, each compared with one worker that makes the same steps.
 #   RIGHT_ONLY=P   only runs whose text holds P, such as "resnet20" or "zero3"
 #   RIGHT_EVERY=N  every N-th of them
 #   RIGHT_SEED=S   added to all seeds (0)
@@ -8,7 +8,9 @@ set -u
 program=$(realpath "$1")
 only=${RIGHT_ONLY:-} every=${RIGHT_EVERY:-1} more=${RIGHT_SEED:-0}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-for i in $(seq 60); do echo "the $i green ship sails over the sea and sees $((i * 7)) birds; who counts them?"; done >"$work/text"
+for i in $(seq 60); do
+    echo "the $i green ship sails over the sea and sees $((i * 7)) birds; who counts them?"
+done >"$work/text"
 text="--data text:$work/text --context 16 --batch 8"
 cl=$("$program" devices | grep -c '^cl:')
 drawn=0 tried=0 reported=0

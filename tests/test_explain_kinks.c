@@ -1,5 +1,5 @@
-/* What `gradsum explain` allows near a kink, and what it does not: explain/kinks.h. Mistakes in the backward of relu and
- * of max_pool2d are in tests/faults/. */
+/* What `gradsum explain` allows near a kink, and what it does not: explain/kinks.h. Mistakes in the backward of relu
+ * and of max_pool2d are in tests/faults/. */
 #include "tests/program.h"
 #include "tests/training.h"
 
@@ -50,7 +50,8 @@ static gs_difference explained(const char *op, const made *a, const made *b) {
 }
 
 /* y differs by 2e-4 in one of four sums: 1e-4 as a root mean square, of 500 elements that pass. So delta is 7.2e-5. One
- * gap of each run is in 2^-15 .. 2^-14, or in 2^-12 .. 2^-11, and 499 are larger; |dy| is 0.5 where the gap is small. */
+ * gap of each run is in 2^-15 .. 2^-14, or in 2^-12 .. 2^-11, and 499 are larger; |dy| is 0.5 where the gap is
+ * small. */
 #define NEAR "-15 3 1 0.5 0.25 0 0 0 499 100 50"
 #define FAR "-12 2 1 0.5 0.25 499 100 50"
 

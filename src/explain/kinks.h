@@ -58,8 +58,8 @@
 
 enum { GS_KINK_GAIN = 10 };
 
-/* By how much y or dx of layer l may differ in that eighth of the batch, besides gs_kinks_limit_of: by other choices, as
- * in 4, and by what other eighths have carried to it. */
+/* By how much y or dx of layer l may differ in that eighth of the batch, besides gs_kinks_limit_of: by other choices,
+ * as in 4, and by what other eighths have carried to it. */
 double gs_kinks_limit(const gs_search *, int kind, int l, int eighth);
 
 /* y or dx of layer l was compared: what differs in it is in all that follows in this step. */

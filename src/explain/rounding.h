@@ -27,8 +27,8 @@ typedef struct gs_search {
     double limit;     /* of what is compared now: more, where weights that were moved lead to it */
     uint64_t step;
     bool divided_alike; /* each rank of A has what that rank of B has */
-    /* Differences that follow from branches that rounding decided, as shares of a norm (kinks.h): in this step by eighths
-     * of the batch, and in all of it; the largest until now. */
+    /* Differences that follow from branches that rounding decided, as shares of a norm (kinks.h): in this step by
+     * eighths of the batch, and in all of it; the largest until now. */
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
     bool loose;               /* this step's weights may have been moved apart */
     uint64_t switched, blind; /* as in gs_difference */
