@@ -15,8 +15,7 @@ typedef struct gs_checkpoints {
     double copied;      /* seconds of copies, in all */
     double longest;     /* of one of them */
     int copies, failed; /* failed: of these failures the observer was told */
-    float
-        *weights; /* where they are read: the copy, or of other ranks what is thrown away; NULL: not needed */
+    float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
     gs_checkpoint_job job;        /* on rank 0, as is the next: else NULL */
     gs_checkpoint_writer *writer; /* NULL in a rehearsal, too */
 } gs_checkpoints;

@@ -9,7 +9,7 @@
  * activations of its own, of the stage's layers: gs_model_create_stage.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
- * (../layout.h), and each pipeline has a part of the batch:
+ * (../layout/layout.h), and each pipeline has a part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
@@ -228,6 +228,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     if (may_update) GS_TRY(gs_stage_gather_weights(w, p));
     return gs_stage_run_after(w, p);
 }
+
 /* The stages' times, and all the time that they had: the same on all workers. */
 static gs_status report(gs_worker *w, gs_result *result) {
     gs_pipeline_worker *p = w->way_state;
