@@ -11,8 +11,8 @@ const unsigned char labels3[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 2};
 
 const char *good_folder(void) {
     const char *folder = gs_test_folder();
-    write_bytes(in_folder(folder, TRAIN_IMAGES), images3, sizeof images3);
-    write_bytes(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
+    write_raw(in_folder(folder, TRAIN_IMAGES), images3, sizeof images3);
+    write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     return folder;
 }
 

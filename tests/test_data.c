@@ -30,13 +30,13 @@ static void loads_plain_and_gzipped(void **state) {
     check_good(gzipped);
 
     const char *dotted = gs_test_folder();
-    write_bytes(in_folder(dotted, "train-images.idx3-ubyte"), images3, sizeof images3);
+    write_raw(in_folder(dotted, "train-images.idx3-ubyte"), images3, sizeof images3);
     write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
     check_good(dotted);
 
     const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the other way round */
     write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
-    write_bytes(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
+    write_raw(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
     check_good(misnamed);
 }
 
@@ -127,7 +127,7 @@ static void wrong_places(void **state) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 
     assert_int_equal(mkdir(in_folder(folder, TRAIN_IMAGES), 0700), 0);
-    write_bytes(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
+    write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Is a directory", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_int_equal(rmdir(in_folder(folder, TRAIN_IMAGES)), 0);
     assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait for ever */
@@ -207,7 +207,7 @@ static void damaged_files(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *folder = good_folder();
         gs_dataset *d;
-        write_bytes(in_folder(folder, bad[i].name), bad[i].bytes, bad[i].count);
+        write_raw(in_folder(folder, bad[i].name), bad[i].bytes, bad[i].count);
         assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
         assert_null(d);
         unlink(in_folder(folder, bad[i].name)); /* the same bytes, gzipped */
@@ -224,7 +224,7 @@ static void counts_differ(void **state) {
     (void)state;
     const char *folder = good_folder();
     gs_dataset *d;
-    write_bytes(in_folder(folder, TRAIN_LABELS), (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
+    write_raw(in_folder(folder, TRAIN_LABELS), (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
     assert_fails(GS_E_FORMAT, "train-labels-idx1-ubyte has 2 labels, but ",
                  gs_dataset_load(folder, GS_TRAIN, &d));
     assert_non_null(strstr(gs_message(), "train-images-idx3-ubyte has 3 images"));
@@ -266,7 +266,7 @@ static void promises_too_much(void **state) {
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
     const char *folder = good_folder();
     gs_dataset *d;
-    write_bytes(in_folder(folder, TRAIN_LABELS), labels, sizeof labels);
+    write_raw(in_folder(folder, TRAIN_LABELS), labels, sizeof labels);
     assert_fails(GS_E_FORMAT, "is truncated: it has 11 bytes; wanted 2147483655 (2147483647)",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 

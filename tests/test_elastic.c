@@ -182,6 +182,6 @@ static void what_it_goes_with(void **state) {
 
 GS_TESTS(elastic, cmocka_unit_test(a_new_one_takes_its_place), cmocka_unit_test(exact_until_one_is_left),
          cmocka_unit_test(too_few_are_left), cmocka_unit_test(wrong_usage_ends_all),
-         cmocka_unit_test(ctrl_c_is_no_loss),
-         cmocka_unit_test(a_carried_state_is_whole), cmocka_unit_test(the_last_step_that_all_have),
-         cmocka_unit_test(other_weights_are_found), cmocka_unit_test(what_it_goes_with))
+         cmocka_unit_test(ctrl_c_is_no_loss), cmocka_unit_test(a_carried_state_is_whole),
+         cmocka_unit_test(the_last_step_that_all_have), cmocka_unit_test(other_weights_are_found),
+         cmocka_unit_test(what_it_goes_with))

@@ -70,7 +70,8 @@ static void begin(party *p, int entries) {
 static void assert_end(const party *p, int node, int wanted, const char *part_of_why) {
     int exit_status;
     const char *why = gs_elastic_nodes_end(p->node[node], &exit_status);
-    if (!why || !strstr(why, part_of_why)) fail_msg("wanted '%s', got: %s", part_of_why, why ? why : "no end");
+    if (!why || !strstr(why, part_of_why))
+        fail_msg("wanted '%s', got: %s", part_of_why, why ? why : "no end");
     assert_int_equal(exit_status, wanted);
 }
 
@@ -79,7 +80,8 @@ static void survivors_go_on(void **state) {
     party p;
     begin(&p, 0);
     gs_elastic_nodes_report(
-        p.node[1], &(gs_elastic_report){.survivors = 1, .lost = true, .stepped = true, .what = "rank 3 died"});
+        p.node[1],
+        &(gs_elastic_report){.survivors = 1, .lost = true, .stepped = true, .what = "rank 3 died"});
     gs_elastic_nodes_report(p.node[0], &(gs_elastic_report){.survivors = 2, .lost = true, .stepped = true});
     talk(&p, 2);
     const gs_elastic_share share = gs_elastic_nodes_share(p.node[1]);

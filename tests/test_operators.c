@@ -298,8 +298,7 @@ static void each_case_is_tested(void **state) {
 #define OPERATOR(op)                                                                                         \
     {"golden " #op, golden, NULL, NULL, #op},                                                                \
         {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \
-        {"like cpu " #op, like_cpu, NULL, NULL, #op},                                                        \
-        {"any call " #op, any_call, NULL, NULL, #op},
+        {"like cpu " #op, like_cpu, NULL, NULL, #op}, {"any call " #op, any_call, NULL, NULL, #op},
 
 GS_TESTS(operators, TESTED_OPERATORS(OPERATOR) cmocka_unit_test(each_case_is_tested),
          {"with relu linear", with_relu, NULL, NULL, "linear"},

@@ -9,7 +9,7 @@ static void exact_bytes(void **state) {
     const char *path = hand_made_path();
     unsigned char file[2000];
     assert_ok(gs_safetensors_save(path, &hand_made, hand_made_values));
-    size_t size = read_bytes(path, file, sizeof file);
+    size_t size = read_raw(path, file, sizeof file);
 
     const char *header =
         "{\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","
@@ -73,10 +73,10 @@ static void other_writers(void **state) {
     float back[16];
     gs_saved saved;
     hand_made_write(path,
-               "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
-               "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
-               "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]}} ",
-               64);
+                    "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
+                    "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
+                    "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]}} ",
+                    64);
     assert_ok(gs_safetensors_load(path, &hand_made, back));
     assert_memory_equal(back, hand_made_values + 10, 24);
     assert_memory_equal(back + 6, hand_made_values + 8, 8);
@@ -106,7 +106,7 @@ static void numbers_of_16_bits(void **state) {
     memcpy(file + 36 + length, f16, 16);
     const char *path = hand_made_path();
     float back[16];
-    write_bytes(path, file, 52 + length);
+    write_raw(path, file, 52 + length);
     assert_ok(gs_safetensors_load(path, &hand_made, back));
     assert_memory_equal(back, hand_made_values, 24);
     assert_true(back[6] == 1.0f && back[7] == -123.5f);

@@ -20,18 +20,19 @@ static void bad_length(void **state) {
     (void)state;
     const char *path = hand_made_path();
     float back[16];
-    write_bytes(path, "", 0);
+    write_raw(path, "", 0);
     assert_fails(GS_E_FORMAT, "w.safetensors is truncated: it has 0 bytes; wanted at least 8",
                  gs_safetensors_load(path, &hand_made, back));
-    write_bytes(path, "1234567", 7);
-    assert_fails(GS_E_FORMAT, "it has 7 bytes; wanted at least 8", gs_safetensors_load(path, &hand_made, back));
-    write_bytes(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    write_raw(path, "1234567", 7);
+    assert_fails(GS_E_FORMAT, "it has 7 bytes; wanted at least 8",
+                 gs_safetensors_load(path, &hand_made, back));
+    write_raw(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
     assert_fails(GS_E_FORMAT, "the header's length is 18446744073709551615; at most 100000000 is allowed",
                  gs_safetensors_load(path, &hand_made, back));
-    write_bytes(path, "\x10\0\0\0\0\0\0\0{}", 10);
+    write_raw(path, "\x10\0\0\0\0\0\0\0{}", 10);
     assert_fails(GS_E_FORMAT, "truncated: the header's length is 16, but only 2 bytes follow",
                  gs_safetensors_load(path, &hand_made, back));
-    write_bytes(path, "\0\0\0\0\0\0\0\0", 8);
+    write_raw(path, "\0\0\0\0\0\0\0\0", 8);
     assert_fails(GS_E_FORMAT, "the header is not valid JSON: wrong at byte 0 of 0",
                  gs_safetensors_load(path, &hand_made, back));
 }
@@ -155,9 +156,9 @@ static void damaged_anywhere(void **state) {
     unsigned char file[2000];
     float back[16];
     assert_ok(gs_safetensors_save(path, &hand_made, hand_made_values));
-    size_t size = read_bytes(path, file, sizeof file);
+    size_t size = read_raw(path, file, sizeof file);
     for (size_t cut = 0; cut < size; cut++) {
-        write_bytes(path, file, cut);
+        write_raw(path, file, cut);
         gs_status st = gs_safetensors_load(path, &hand_made, back);
         if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, st ? gs_message() : "loaded");
     }
@@ -165,7 +166,7 @@ static void damaged_anywhere(void **state) {
     for (size_t at = 0; at < size; at++)
         for (int bit = 0; bit < 8; bit++) {
             file[at] ^= (unsigned char)(1 << bit);
-            write_bytes(path, file, size);
+            write_raw(path, file, size);
             gs_status st = gs_safetensors_load(path, &hand_made, back);
             if (st == GS_OK) {
                 assert_true(at >= 8); /* the header's length is never taken on trust */

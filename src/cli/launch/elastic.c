@@ -9,7 +9,6 @@
 #include "cli/cli.h"
 #include "cli/launch/board.h"
 #include "cli/launch/elastic_nodes.h"
-#include "cli/launch/post.h"
 #include "comm/process.h"
 #include "core/clock.h"
 
@@ -138,7 +137,7 @@ static void go_on(gs_launch_state *s) {
     const int survivors = count_survivors(s),
               size = gs_elastic_size(s->launch, survivors, s->launch->size - survivors);
     const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
-    const char *why = e->misused         ? GS_ELASTIC_MISUSED
+    const char *why = e->misused        ? GS_ELASTIC_MISUSED
                       : idle && e->idle ? "two generations in turn made no step"
                       : size == 0       ? "they are too few"
                                         : NULL;

@@ -52,8 +52,7 @@ void gs_elastic_nodes_decide_stopped(gs_elastic_nodes *n, int signal) {
 /* `size` ranks in the order of nodes; of each node survivors come before new ones. */
 static void say_shares(gs_elastic_nodes *n, const char *what, int size, int survivors) {
     char value[GS_STORE_VALUE];
-    int first = 0, more = size > survivors ? size - survivors : 0,
-        stay = size < survivors ? size : survivors;
+    int first = 0, more = size > survivors ? size - survivors : 0, stay = size < survivors ? size : survivors;
     snprintf(value, sizeof value, "%c %d %d %d ", GS_NEXT_GENERATION, size, stay, survivors);
     for (int node = 0; node < n->launch->nodes; node++)
         for (int i = node; i < GS_ELASTIC_LAUNCHES; i += n->launch->nodes) {

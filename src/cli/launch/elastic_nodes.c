@@ -170,9 +170,10 @@ static void reach(gs_elastic_nodes *n) {
     }
     if (n->post.lost)
         end(n, GS_EXIT_FAILED,
-            *n->post.refused ? n->post.refused
-                             : "node rank 0, where the launches agree, cannot be reached any more: its launch "
-                               "has ended, or the network is cut");
+            *n->post.refused
+                ? n->post.refused
+                : "node rank 0, where the launches agree, cannot be reached any more: its launch "
+                  "has ended, or the network is cut");
     else if (n->post.store && n->me < 0)
         join(n);
     if (n->post.store || n->ended || gs_seconds() - n->since < n->timeout) return;

@@ -143,8 +143,7 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) return say_stopped(signal_number);
     if (usage < s->launch->size) {
-        const bool misused =
-            s->verdict == GS_EXIT_USAGE || (usage > 0 && usage + ended == s->launch->size);
+        const bool misused = s->verdict == GS_EXIT_USAGE || (usage > 0 && usage + ended == s->launch->size);
         *again = say_what_follows(s, restarts);
         return misused ? GS_EXIT_USAGE : GS_EXIT_FAILED;
     }

@@ -25,11 +25,11 @@ typedef struct gs_launch_post {
     unsigned char key[GS_SECRET];
     struct gs_store_server *server; /* of node rank 0, of tcp */
     bool serves;
-    gs_store *store; /* NULL: not connected, or no more */
-    bool lost;       /* it was connected, and is not any more; */
+    gs_store *store;                   /* NULL: not connected, or no more */
+    bool lost;                         /* it was connected, and is not any more; */
     char refused[GS_STORE_HOST + 200]; /* why, if the store has not taken what was put: it is full; else "" */
-    bool deserts;    /* this launch leaves while others wait for it */
-    int attempt;     /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
+    bool deserts;                      /* this launch leaves while others wait for it */
+    int attempt; /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
     gs_launch_pulse *pulse; /* [nodes]; NULL: the store notices by itself who has gone */
     bool joined;            /* this launch has a beat there; of these: */
     int beats;

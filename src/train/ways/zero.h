@@ -87,10 +87,10 @@ typedef struct gs_zero {
     gs_held held;
     gs_errands *errands;
     gs_turns turns;
-    int passes;  /* that are over in this step */
-    double sent; /* bytes of this step */
-    float *sum;  /* the largest part of a unit, where passes add to those before them; else NULL */
-    float *arrived; /* the parts of all workers, where they are added in the order of a tree; else NULL */
+    int passes;      /* that are over in this step */
+    double sent;     /* bytes of this step */
+    float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
+    float *arrived;  /* the parts of all workers, where they are added in the order of a tree; else NULL */
     int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
     float *partial[GS_ZERO_LEVELS]; /* sums of virtual shards, in the order of the flat array */
 } gs_zero;
