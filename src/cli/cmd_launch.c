@@ -14,8 +14,8 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. So is one that is still stopped (SIGSTOP) when others have\n"
-    "ended, once that has lasted as long as the time-out.\n\n"
+    "the others are ended. Once some have ended, one that is stopped (SIGSTOP) for\n"
+    "longer than the time-out is ended too.\n\n"
     "With --restarts N all start again when a process was lost, at most N times: from\n"
     "the last checkpoint if the command has --checkpoint DIR, else as at first. The\n"
     "weights are then those of a run that was never disturbed.\n"
@@ -191,7 +191,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"n", GS_OPTION_INT, &launch.size, 1, GS_LAUNCH_MOST, "N", "number of processes, 1 to 256"},
         {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
-        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own (1)"},
+        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own"},
         {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "which of them this is, from 0"},
         {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
          "in place of -n: the processes of each node, as 2,4,2"},
