@@ -1,11 +1,12 @@
-/* The launches of an elastic run over two nodes, without any rank: what they tell each other at the store of node rank
- * 0, and what they decide. Runs with ranks: test_nodes_elastic.c. */
+/* The launches of a run over two nodes, without any rank: what they tell each other at the store of node rank 0, and
+ * what they decide, with --elastic and with --restarts. Runs with ranks: test_nodes_elastic.c, test_nodes_restarts.c. */
 #include "tests/launched.h"
 
 #include <signal.h>
 
 #include "cli/cli.h"
 #include "cli/launch/elastic_nodes.h"
+#include "cli/launch/nodes.h"
 #include "comm/meet/store_server.h"
 #include "core/clock.h"
 
@@ -15,20 +16,20 @@ typedef struct party {
     char meet[64];
 } party;
 
-/* entries: of the store; 0: as many as it usually has. */
-static void meet(party *p, int entries) {
+static void describe(party *p) {
     static char *command[] = {"train", NULL};
     setenv("GRADSUM_SECRET", "0123456789abcdef0123", 1);
     snprintf(p->meet, sizeof p->meet, "tcp://127.0.0.1:%d", gs_test_free_port());
+    for (int i = 0; i < 2; i++)
+        p->launch[i] = (gs_launch){
+            .size = 2, .nodes = 2, .node = i, .world = 4, .meet = p->meet, .timeout = 20, .command = command};
+}
+
+/* entries: of the store; 0: as many as it usually has. */
+static void meet(party *p, int entries) {
+    describe(p);
     for (int i = 0; i < 2; i++) {
-        p->launch[i] = (gs_launch){.size = 2,
-                                   .nodes = 2,
-                                   .node = i,
-                                   .world = 4,
-                                   .meet = p->meet,
-                                   .timeout = 20,
-                                   .elastic = "2:4",
-                                   .command = command};
+        p->launch[i].elastic = "2:4";
         assert_ok(gs_elastic_nodes_create(&p->launch[i], &p->node[i]));
         if (i == 0 && entries > 0) gs_store_server_limit(p->launch[i].store, entries);
     }
@@ -162,6 +163,42 @@ static void a_full_store_says_so(void **state) {
     part(&p);
 }
 
+/* ---- --restarts ---- */
+
+static int nobody_stops(void *context) {
+    (void)context;
+    return 0;
+}
+
+/* It holds who is there, and not how the attempt has ended. */
+static void a_full_store_ends_the_restarts(void **state) {
+    (void)state;
+    party p;
+    gs_launch_nodes *node[2];
+    gs_restarts *restarts;
+    gs_launch_end all;
+    char what[1400];
+    describe(&p);
+    for (int i = 0; i < 2; i++) {
+        p.launch[i].restarts = 3;
+        assert_ok(gs_launch_nodes_create(&p.launch[i], &node[i]));
+    }
+    gs_store_server_limit(p.launch[0].store, 2);
+    for (int turn = 0; turn < 2000 && gs_launch_nodes_look(node[0]) | gs_launch_nodes_look(node[1]); turn++)
+        gs_nap(0.005);
+    assert_ok(gs_restarts_create(&p.launch[1], &restarts));
+    assert_false(gs_launch_nodes_agree(node[1], restarts, &(gs_launch_report){.end = GS_ENDED_FAILED}, 20,
+                                       nobody_stops, NULL, &all, what, sizeof what));
+    assert_int_equal(all, GS_ENDED_FAILED);
+    if (!strstr(what, "; not started again: 127.0.0.1 port ") ||
+        !strstr(what, ", where the ranks meet, is full: it holds 2 entries, and no more fit"))
+        fail_msg("%s", what);
+    gs_restarts_free(restarts);
+    for (int i = 1; i >= 0; i--) gs_launch_nodes_free(node[i]);
+    unsetenv("GRADSUM_SECRET");
+}
+
 GS_TESTS(launches, cmocka_unit_test(survivors_go_on), cmocka_unit_test(one_is_stopped_before_it_has_begun),
          cmocka_unit_test(one_is_stopped_while_all_train), cmocka_unit_test(one_is_stopped_once_it_is_ready),
-         cmocka_unit_test(wrong_usage_is_not_repeated), cmocka_unit_test(a_full_store_says_so))
+         cmocka_unit_test(wrong_usage_is_not_repeated), cmocka_unit_test(a_full_store_says_so),
+         cmocka_unit_test(a_full_store_ends_the_restarts))
