@@ -165,6 +165,7 @@ static void what_it_goes_with(void **state) {
     } wrong[] = {
         {"--elastic x -- train", "--elastic: 'x' is not MIN or MIN:MAX"},
         {"--elastic 2: -- train", "--elastic: '2:' is not MIN or MIN:MAX"},
+        {"--elastic 4294967298 -- train", "--elastic: '4294967298' is not MIN or MIN:MAX"}, /* 2^32 + 2 */
         {"--elastic 0 -- train", "--elastic: '0' is not MIN or MIN:MAX"},
         {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX"},
         {"--elastic 1:3 -- train", "--elastic 1:3: more than the 2 processes of -n"},

@@ -109,7 +109,7 @@ static gs_status expect_failures(question *q) {
 static gs_status read_cores(const char *text, gs_simulation *s) {
     int used = 0;
     if (!text) return GS_OK;
-    if (sscanf(text, "%d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
+    if (sscanf(text, "%6d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
         s->one_machine = strcmp(text + used, "/all") == 0;
         if (s->one_machine || !text[used]) return GS_OK;
     }

@@ -9,9 +9,9 @@
 bool gs_elastic_read(const char *text, int *min, int *max) {
     int used = 0;
     *max = 0;
-    if (sscanf(text, "%d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
+    if (sscanf(text, "%6d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
     used = 0;
-    if (sscanf(text, "%d:%d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
+    if (sscanf(text, "%6d:%6d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
     return *min >= 1 && *max >= *min;
 }
 

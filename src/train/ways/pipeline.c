@@ -55,7 +55,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
     *chunks = *schedule && (*schedule)->chunked ? CHUNKS : 1;
     char end;
     if (*schedule && !name[length]) return GS_OK;
-    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%d%c", chunks, &end) == 1 &&
+    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%6d%c", chunks, &end) == 1 &&
         *chunks >= 1 && *chunks <= GS_RUNS)
         return GS_OK;
     return gs_fail(GS_E_USAGE,
