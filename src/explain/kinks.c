@@ -97,7 +97,7 @@ void gs_kinks_carry(gs_search *s, int kind, int l) {
         if (!of_samples(s, s->a, kind, l, e, &a) || !of_samples(s, s->b, kind, l, e, &b)) continue;
         const double d = gs_apart(&a, &b), share = d / gs_size_of_eighth(&a, &b, all.squares);
         apart += d * d;
-        if (!(share > s->tolerance)) continue;
+        if (!(share > (s->loose ? 0.1 : 1) * s->tolerance)) continue;
         const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_limit(s, kind, l, e) > 0;
         if (!here && !s->loose && !(s->carried_whole > 0)) continue;
         if (here && share > s->limit && !s->switched) s->switched = s->step;
@@ -162,7 +162,7 @@ double gs_kinks_left(const gs_search *s, int p) {
 void gs_kinks_begin(gs_search *s) {
     memset(s->carried, 0, sizeof s->carried);
     s->carried_whole = 0;
-    s->loose = s->switched > 0 || (gs_divides_by_gradient(s->b) && s->step > s->b->first && has_kinks(s));
+    s->loose = s->step > s->b->first && has_kinks(s);
 }
 
 void gs_kinks_end(gs_search *s) {

@@ -57,8 +57,8 @@ double gs_weights_apart(const gs_search *, int p);
 double gs_rounding_moved(const gs_search *, uint64_t last, int p);
 
 /* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of
- * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance, until rounding has
- * decided a branch (kinks.h). */
+ * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance, but in a net with kinks
+ * (kinks.h). */
 double gs_rounding_limit(const gs_search *);
 
 /* Is all of p's gradient rounding? It is no difference what is made of it. */
