@@ -40,6 +40,8 @@ static void every_schedule_gives_the_weights_of_one_worker(void **state) {
         assert_same_within_rounding(&one, &r, layouts[i].schedule ? layouts[i].schedule : "1f1b");
         assert_int_equal(r.bubble.stages, layouts[i].stages);
         assert_true(r.bubble.measured > 0 && r.bubble.measured < 1);
+        gs_test_near(r.bubble.fill + r.bubble.unequal + r.bubble.uneven + r.bubble.messages,
+                     r.bubble.measured, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
         /* whatever the stages take, with equal times they would wait least */
         assert_true(r.bubble.virtual_time >= r.bubble.formula - 1e-9);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);

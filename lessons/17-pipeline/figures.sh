@@ -8,6 +8,8 @@ here=$(dirname "$0")
 
 # Two stages of four layers each, for real runs.
 small="flatten, 8 x (linear 784, relu), linear 10"
+# The same with a small first layer: it needs no gradient of the images, and here that makes no difference.
+equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
 
 simulate() { # SCHEDULE M
     "$gradsum" simulate --workers 3 --layout pp3 --pipeline-schedule "$1" --micro-batches "$2" --batch 768 \
@@ -52,17 +54,25 @@ step() {
 
 # Others on the machine only add to what stages wait: of three runs the one that waited least.
 measured() {
-    echo "\$ gradsum train --model \"$small\" --devices cpu,cpu --threads 1 --pipeline 2 \\"
-    echo "      --pipeline-cut flops --micro-batches M --batch 1024 --steps 6          for each M, three times"
-    echo
-    echo "   M   waited in the run   in virtual time, with the times of these stages   formula"
-    for m in 4 8 16 32; do
-        for _ in 1 2 3; do
-            "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
-                --micro-batches $m --batch 1024 --steps 6 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
-                awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
-                    printf "%4d %17s %% %47s %% %7s %%\n", m, v[1], v[2], v[3] }'
-        done | sort -k 2 -n | head -n 1
+    echo "\$ gradsum train --model \"MODEL\" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut C \\"
+    echo "      --micro-batches M --batch B --steps 12          for each M, with B = 128 M, three times"
+    for model in "$equal" "$small"; do
+        cut=12
+        [ "$model" = "$equal" ] || cut=9
+        echo
+        echo "MODEL $model"
+        echo "C $cut"
+        echo "        waits  = fill and  unequal  uneven            fill and      the"
+        echo "   M  in all       drain   stages   times  messages  drain alone  formula"
+        for m in 4 8 16 32; do
+            for _ in 1 2 3; do
+                "$gradsum" train --model "$model" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut $cut \
+                    --micro-batches $m --batch $((128 * m)) --steps 12 | sed -n '/^bubble/,$p' | tr '\n' ' ' |
+                    awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
+                        printf "%4d %7s %% %8s %% %6s %% %5s %% %7s %% %10s %% %6s %%\n",
+                            m, v[1], v[2], v[5], v[6], v[7], v[3], v[4] }'
+            done | sort -k 2 -n | head -n 1
+        done
     done
 }
 
@@ -73,7 +83,7 @@ cut() {
         echo "      --steps 24 --pipeline-cut $cut"
         "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
             --batch 512 --steps 24 --pipeline-cut $cut |
-            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 4 }
+            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 7 }
                  on || /^   [01] cpu .* all$/ { print; if (on > 1 && --on == 1) on = 0 }'
         echo
     done

@@ -207,9 +207,8 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     p->place = gs_schedule_begin(&w->schedule);
-    p->seconds = calloc(2 * (size_t)p->runs, sizeof *p->seconds);
-    if (!p->seconds) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d times", 2 * p->runs);
-    return make_sums(w, p);
+    GS_TRY(make_sums(w, p));
+    return gs_stage_record_create(p);
 }
 
 static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
@@ -244,5 +243,5 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
     free(p->piece);
     free(p->whole);
     free(p->arrived);
-    free(p->seconds);
+    gs_stage_record_free(p);
 }
