@@ -28,9 +28,9 @@ static gs_settings with_layout(gs_settings s, const layout *l) {
 static void every_schedule_gives_the_weights_of_one_worker(void **state) {
     (void)state;
     static const layout layouts[] = {
-        {two, 2, NULL, 0},           {two, 2, "gpipe", 5},         {"cpu,cpu,cpu", 3, "1f1b", 7},
-        {four, 2, "1f1b", 3},        {two, 2, "interleaved:1", 4}, {four, 2, "gpipe", 1},
-        {"cpu,cpu,cpu", 3, NULL, 2},
+        {two, 2, NULL, 0},           {two, 2, "gpipe", 5},           {"cpu,cpu,cpu", 3, "1f1b", 7},
+        {four, 2, "1f1b", 3},        {two, 2, "interleaved:1", 4},   {four, 2, "gpipe", 1},
+        {"cpu,cpu,cpu", 3, NULL, 2}, {"cpu,cpu,cpu", 3, "eager", 5},
     };
     gs_settings s = gs_test_settings("cpu");
     gs_result one = gs_test_train(&s);

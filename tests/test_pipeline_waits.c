@@ -7,7 +7,7 @@
 #include "train/pipeline/virtual_time.h"
 #include "train/pipeline/waits.h"
 
-enum { MOST_STAGES = 9, MOST_MICRO_BATCHES = 45, MOST_CHUNKS = 4, DRAWN = 200 };
+enum { SCHEDULES = 4, MOST_STAGES = 9, MOST_MICRO_BATCHES = 45, MOST_CHUNKS = 4, DRAWN = 200 };
 
 typedef struct made_up {
     const gs_pipeline_schedule *schedule;
@@ -71,7 +71,7 @@ static made_up draw(uint64_t i, double *each) {
     uint32_t a[4];
     gs_philox(21, 1, i, a);
     made_up m = {
-        .schedule = gs_pipeline_schedules()[i % 3],
+        .schedule = gs_pipeline_schedules()[i % SCHEDULES],
         .pipeline = {.stages = between(a[0], 1, 5), .micro_batches = between(a[1], 1, 9), .chunks = 1},
         .steps = (size_t)between(a[2], 1, 3)};
     gs_pipeline *p = &m.pipeline;
@@ -111,7 +111,7 @@ static void equal_stages_wait_as_the_formula_says(void **state) {
     (void)state;
     for (int p = 1; p <= MOST_STAGES; p++)
         for (int m = 1; m <= 20; m++)
-            for (int which = 0; which < 3; which++) {
+            for (int which = 0; which < SCHEDULES; which++) {
                 const int v = which == 2 && p > 1 ? 1 + m % 3 : 1;
                 const found f =
                     look(&(made_up){.schedule = gs_pipeline_schedules()[which],

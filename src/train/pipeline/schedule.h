@@ -2,8 +2,8 @@
  *
  * A pipeline has p stages, each a run of the model's layers on a worker of its own. A batch is cut into m
  * micro-batches, and these follow each other through the stages: forward from the first stage to the last, backward the
- * other way. At the end of the batch all stages sum and update (no weight is ever stale). Three schedules, here for p =
- * 3 and m = 4; a forward takes one place, a backward two:
+ * other way. At the end of the batch all stages sum and update (no weight is ever stale). The schedules, here for p = 3
+ * and m = 4; a forward takes one place, a backward two:
  *
  *     gpipe    stage 0   0 1 2 3 . . . . . . 0 0 1 1 2 2 3 3     all forward, then all backward:
  *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in a stage
@@ -18,10 +18,15 @@
  *                        short run where it waited for a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are
  *                        alive (all m v of them where m = p)
  *
+ *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b each
+ *                        stage finishes what the next one needs at the very moment when that is ready for it, and the
+ *                        other way round: whatever a message or a stage is late by, both are. Here activations come
+ *                        early, and only gradients are waited for; up to 2 (p - 1 - s) + 1 are alive in stage s
+ *
  * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:
  *
- *     gpipe, 1f1b    (p - 1) / (m + p - 1)
- *     interleaved    (p - 1) / (v m + p - 1)
+ *     gpipe, 1f1b, eager   (p - 1) / (m + p - 1)
+ *     interleaved          (p - 1) / (v m + p - 1)
  *
  * Two messages of a pair of stages may go in another order than their receiver wants them: with chunks, activations and
  * gradients of two stages go the same way. A receive then takes what comes, in the order of the sender's list, until it
@@ -34,7 +39,8 @@
  * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
  * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
  * Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM" (SC 2021), for
- * interleaved. Schedules as lists: ShallowSpeed (siboehm).
+ * interleaved; Zhuang et al., "On optimizing the communication of model parallelism" (MLSys 2023), for eager. Schedules
+ * as lists: ShallowSpeed (siboehm).
  */
 #pragma once
 
@@ -97,7 +103,7 @@ typedef struct gs_pipeline_schedule {
     gs_status (*order)(const gs_pipeline *, int stage, gs_instructions *);
 } gs_pipeline_schedule;
 
-extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved;
+extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved, gs_eager;
 
 /* All schedules, ending with NULL. */
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void);

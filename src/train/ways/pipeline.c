@@ -57,7 +57,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
         *chunks >= 1 && *chunks <= GS_RUNS)
         return GS_OK;
     return gs_fail(GS_E_USAGE,
-                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, interleaved, or "
+                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, eager, interleaved, or "
                    "interleaved:V with V "
                    "from 1 to %d runs of layers in each stage",
                    name, GS_RUNS);

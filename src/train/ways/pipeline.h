@@ -9,7 +9,7 @@
 #include "train/ways/pipeline_tree.h"
 #include "train/ways/tensor.h"
 
-/* "gpipe", "1f1b", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
+/* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
 
 /* Samples in the largest micro-batch of a step. */

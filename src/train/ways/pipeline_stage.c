@@ -121,8 +121,9 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
         input->most = most;
         input->x = input->answers = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
-        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
-        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
+        if (p->stage == 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
+        if (p->stage == p->shape.stages - 1)
+            GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
     }
     return GS_OK;
 }
