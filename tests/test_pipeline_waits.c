@@ -23,8 +23,8 @@ typedef struct found {
     double formula;
 } found;
 
-/* Each step the same instructions in virtual time, whose passes are then looked at. With times.each it has those of each
- * step, one behind the other. */
+/* Each step the same instructions in virtual time, whose passes are then looked at. times.each has those of each step,
+ * one behind the other. */
 static found look(const made_up *m) {
     const gs_pipeline *p = &m->pipeline;
     const size_t passes = gs_passes_of_stage(p), stages = (size_t)p->stages, steps = m->steps ? m->steps : 1;
@@ -127,7 +127,7 @@ static void equal_stages_wait_as_the_formula_says(void **state) {
 }
 
 /* p = 2, m = 8, the second stage takes 1.1 times as long: T = 1 + 8 x 3.3 + 2 = 29.4, and the stages compute for 24 and
- * 26.4. The path has nine passes each way, of 3.15 for both on average: 2 x 9 x 3.15 - 50.4 = 6.3 for fill and drain. */
+ * 26.4. The path has nine passes each way, of 3.15 for both on average: 2 x 9 x 3.15 - 50.4 = 6.3 of fill and drain. */
 static void a_slow_stage_by_hand(void **state) {
     (void)state;
     const made_up m = {.schedule = &gs_1f1b,
@@ -157,8 +157,8 @@ static void messages_by_themselves(void **state) {
     }
 }
 
-/* Stage 1 takes 1 longer for the backward of micro-batch 3, and 1 less for that of 5: the same mean, but the other stage
- * has waited. 1F1B of stage 1: F0 B0 F1 B1 ..., so these are passes 7 and 11 of its list. */
+/* Stage 1 takes 1 longer for the backward of micro-batch 3, and 1 less for that of 5: the same mean, but the other
+ * stage has waited. 1F1B of stage 1: F0 B0 F1 B1 ..., so these are passes 7 and 11 of its list. */
 static void uneven_times_by_themselves(void **state) {
     (void)state;
     enum { PASSES = 16 };

@@ -54,22 +54,23 @@ step() {
 
 # Others on the machine only add to what stages wait: of three runs the one that waited least.
 measured() {
-    echo "\$ gradsum train --model \"MODEL\" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut C \\"
-    echo "      --micro-batches M --batch B --steps 12          for each M, with B = 128 M, three times"
-    for model in "$equal" "$small"; do
-        cut=12
-        [ "$model" = "$equal" ] || cut=9
+    echo "\$ gradsum train --model MODEL --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut C \\"
+    echo "      --micro-batches M --batch B --steps 6      for M = 4, 8 and 16, with B = 64 M; three times"
+    for model in "$small" "$equal"; do
+        cut=9
+        [ "$model" = "$small" ] || cut=12
         echo
-        echo "MODEL $model"
-        echo "C $cut"
-        echo "        waits  = fill and  unequal  uneven            fill and      the"
-        echo "   M  in all       drain   stages   times  messages  drain alone  formula"
-        for m in 4 8 16 32; do
+        echo "MODEL  $model"
+        echo "C      $cut"
+        echo
+        echo "        waits    fill and   unequal   uneven             fill and        the"
+        echo "   M   in all       drain    stages    times  messages  drain alone  formula"
+        for m in 4 8 16; do
             for _ in 1 2 3; do
                 "$gradsum" train --model "$model" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut $cut \
-                    --micro-batches $m --batch $((128 * m)) --steps 12 | sed -n '/^bubble/,$p' | tr '\n' ' ' |
-                    awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
-                        printf "%4d %7s %% %8s %% %6s %% %5s %% %7s %% %10s %% %6s %%\n",
+                    --micro-batches $m --batch $((64 * m)) --steps 6 | sed -n '/^bubble/,$p' | tr '\n' ' ' |
+                    awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) ~ /^%/) v[++n] = $i
+                        printf "%4d %7s %% %9s %% %7s %% %6s %% %7s %% %10s %% %6s %%\n",
                             m, v[1], v[2], v[5], v[6], v[7], v[3], v[4] }'
             done | sort -k 2 -n | head -n 1
         done

@@ -18,10 +18,10 @@
  *                        short run where it waited for a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are
  *                        alive (all m v of them where m = p)
  *
- *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b each
- *                        stage finishes what the next one needs at the very moment when that is ready for it, and the
- *                        other way round: whatever a message or a stage is late by, both are. Here activations come
- *                        early, and only gradients are waited for; up to 2 (p - 1 - s) + 1 are alive in stage s
+ *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b
+ *                        two neighbours finish what the other one needs at the same moment: what a message or a pass
+ *                        of one of them is late by, both are. Here activations come early, and only gradients are
+ *                        waited for; up to 2 (p - 1 - s) + 1 micro-batches are alive in stage s
  *
  * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:
  *

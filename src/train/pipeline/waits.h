@@ -9,14 +9,14 @@
  *     stage 0   0= 1  .  .  0  0  2  1  1  .  2= 2=
  *     stage 1   .  0= 0= 0= 1= 1= 1= 2= 2= 2= .  .
  *
- * T is the sum of the passes on the path and of the gaps between them: a pass begins somewhat later than the end of what
- * it waited for.
+ * T is the sum of the passes on the path and of the gaps between them: a pass begins somewhat later than what it waited
+ * for has ended.
  *
  * Let t(x) be what pass x took; mean(x) the mean over all micro-batches of the passes of the same layers in the same
  * direction; f and b the means of all forward and of all backward passes. A path with n_f forward and n_b backward
  * passes takes the sum of t(x) and of the gaps, and a stage of v runs of layers has m v passes in each direction. So
  *
- *     p T - busy  =  p ((n_f - m v) f + (n_b - m v) b)          fill and drain: the path is longer than one stage's work
+ *     p T - busy  =  p ((n_f - m v) f + (n_b - m v) b)         fill and drain: the path has more than one stage's work
  *                  + p (the sum over the path of mean(x) - f, of backward passes - b)      stages of unequal times
  *                  + p (the sum over the path of t(x) - mean(x))                           uneven times of a pass
  *                  + p (the sum of the gaps)                     messages: copies, late wake-ups, loads in between

@@ -26,6 +26,16 @@ static void lay_out(gs_stage_record *r, double *data) {
     r->time = (gs_pass_time *)(r->met + r->room);
 }
 
+/* The place of a step. */
+static size_t place_of(const gs_stage_record *r, size_t step) {
+    const size_t room = r->room > LEAST_STEPS ? r->room : LEAST_STEPS;
+    return step % room;
+}
+
+static gs_pass_time *passes_of(const gs_stage_record *r, size_t step) {
+    return &r->time[place_of(r, step) * r->passes];
+}
+
 gs_status gs_stage_record_create(gs_pipeline_worker *p) {
     gs_stage_record *r = &p->record;
     r->passes = gs_passes_of_stage(&p->shape);
@@ -44,7 +54,7 @@ void gs_stage_record_free(gs_pipeline_worker *p) {
 
 void gs_stage_record_pass(gs_pipeline_worker *p, double start) {
     gs_stage_record *r = &p->record;
-    r->time[r->steps % r->room * r->passes + r->made] = (gs_pass_time){start, gs_seconds()};
+    passes_of(r, r->steps)[r->made] = (gs_pass_time){start, gs_seconds()};
     if (++r->made == r->passes) r->made = 0;
 }
 
@@ -52,7 +62,7 @@ void gs_stage_record_step(gs_pipeline_worker *p) {
     gs_stage_record *r = &p->record;
     r->steps++;
     r->made = 0;
-    r->met[r->steps % r->room] = gs_seconds();
+    r->met[place_of(r, r->steps)] = gs_seconds();
 }
 
 /* ---- the report ---- */
@@ -90,7 +100,7 @@ static void collect(const gs_pipeline_worker *p, double *all, size_t from, size_
     for (int s = 0; s < p->shape.stages; s++) {
         const gs_stage_record r = record_of(p, all, s);
         for (size_t step = from; step < to; step++, out += r.passes)
-            memcpy(out, &r.time[step % r.room * r.passes], r.passes * sizeof *out);
+            memcpy(out, passes_of(&r, step), r.passes * sizeof *out);
     }
 }
 
