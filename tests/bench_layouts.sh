@@ -3,7 +3,7 @@
 # run:
 #
 #     bubble     how long two stages wait, to the formula: by cause (src/train/pipeline/waits.h), the run of TURNS that
-#                waited least; a model of equal stages, resnet20 and gpt
+#                waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20 and gpt
 #     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
 #     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
 #     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
@@ -45,7 +45,7 @@ show_waits() {
     sort -t '|' -k 3 -g "$work/waits" | awk -F '|' -v n="$1" -v m="$2" '
         $1 == n && $2 == m && !found {
             found = 1
-            printf "  %-12s %3d %6.1f = %5.1f %+5.1f %+5.1f %+5.1f %7.1f %8.1f %6.2f %6.2f\n", n, m, $3, $4, $5, $6,
+            printf "  %-12s %3d %6.1f = %5.1f %+5.1f %+5.1f %+5.1f %7.1f %7.1f %5.2f %5.2f\n", n, m, $3, $4, $5, $6,
                 $7, $8, $9, $8 / $9, $3 / $9
         }
         END { if (!found) { printf "  %-12s %3d failed\n", n, m; exit 1 } }' || failed=1
@@ -85,11 +85,13 @@ for part in ${*:-bubble pipeline tensor zero}; do
         case $part in
         bubble)
             for m in 4 8 16; do
-                waits equal $m --model "$equal" --batch $((128 * m)) --pipeline-cut 12 --steps 24 >>"$work/waits"
+                waits equal $m --model "$equal" --batch $((128 * m)) --pipeline-cut 12 --steps 8 >>"$work/waits"
             done
-            waits resnet20 8 --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 20 \
+            waits "equal, eager" 8 --model "$equal" --batch 1024 --pipeline-cut 12 --steps 8 --pipeline-schedule eager \
                 >>"$work/waits"
-            waits gpt 8 --model gpt --data jargon --batch 64 --steps 12 >>"$work/waits"
+            waits resnet20 8 --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 12 \
+                >>"$work/waits"
+            waits gpt 8 --model gpt --data jargon --batch 64 --steps 6 >>"$work/waits"
             ;;
         pipeline)
             set -- --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 7
@@ -115,9 +117,12 @@ for part in ${*:-bubble pipeline tensor zero}; do
     case $part in
     bubble)
         echo "two stages on two cores: % of the time of forward and backward that they wait, by cause"
-        echo "                   all    fill  un-    un-   mess-   fill       by the   fill    all"
-        echo "                m waits  drain  equal  even  ages    alone    formula  / for.  / for."
+        columns="  %-12s %3s %6s   %5s %5s %5s %5s %7s %7s %5s %5s\n"
+        # shellcheck disable=SC2059
+        printf "$columns" "" "" all fill, un- un- mes- fill "" fill all \
+            "" m waits drain equal even sages alone formula /for. /for.
         for m in 4 8 16; do show_waits equal $m; done
+        show_waits "equal, eager" 8
         show_waits resnet20 8
         show_waits gpt 8
         ;;
