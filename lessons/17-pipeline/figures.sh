@@ -43,11 +43,26 @@ memory() {
     done
 }
 
+# least FIND TIMES COMMAND...: others on the machine only add to times; of several runs the one whose number behind FIND
+# is least
+least() {
+    find=$1 times=$2
+    shift 2
+    runs=$(mktemp -d)
+    for i in $(seq "$times"); do
+        "$@" >"$runs/$i"
+        echo "$(sed -n "s/^.*$find *\([0-9.]*\) .*/\1/p" "$runs/$i") $i" >>"$runs/all"
+    done
+    cat "$runs/$(sort -n "$runs/all" | sed -n '1s/.* //p')"
+    rm -r "$runs"
+}
+
 step() {
     for schedule in gpipe 1f1b; do
         echo "\$ gradsum step --model \"$small\" --pipeline 2 --micro-batches 4 \\"
-        echo "      --batch 1024 --pipeline-schedule $schedule"
-        "$gradsum" step --model "$small" --pipeline 2 --micro-batches 4 --batch 1024 --pipeline-schedule $schedule
+        echo "      --batch 1024 --pipeline-schedule $schedule          (of ten runs the one with the shortest step)"
+        least "of the step to" 10 "$gradsum" step --model "$small" --pipeline 2 --micro-batches 4 --batch 1024 \
+            --pipeline-schedule $schedule
         echo
     done
 }
@@ -81,8 +96,8 @@ cut() {
     for cut in measured 7; do
         echo "\$ gradsum train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8" \
             "--batch 512 \\"
-        echo "      --steps 24 --pipeline-cut $cut"
-        "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
+        echo "      --steps 24 --pipeline-cut $cut          (of five runs the one that waited least)"
+        least "bubble" 5 "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
             --batch 512 --steps 24 --pipeline-cut $cut |
             awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 7 }
                  on || /^   [01] cpu .* all$/ { print; if (on > 1 && --on == 1) on = 0 }'
