@@ -16,9 +16,26 @@ typedef struct gs_layer_times {
     int layers;                 /* children of the outermost sequence */
     double *forward, *backward; /* [layers]: seconds; of a layer that stays with another one 0 */
     double *both;               /* their sums */
+    double *slowest; /* the same of the slowest thread: what all take that wait for each other; else both */
 } gs_layer_times;
 
-/* Of settings->model on `data`, whose samples are not looked at. *out is to be freed in any case. */
+/* What is measured, and who else measures it. */
+typedef struct gs_layer_bench {
+    const gs_settings *settings; /* of their model */
+    const gs_dataset *data;      /* whose samples are not looked at */
+    const char *device;
+    int threads;
+    size_t samples;
+    const gs_tensor_group
+        *group;      /* a part of the model, as a worker of that group has it, without the group's sums;
+                                     NULL: all of it */
+    gs_comm *beside; /* other threads that make the same call; NULL: none */
+} gs_layer_bench;
+
+/* *out is to be freed in any case. */
+gs_status gs_layer_times_of(const gs_layer_bench *, gs_layer_times *out);
+
+/* The same, of the whole model and with nobody beside. */
 gs_status gs_layer_times_measure(const gs_settings *, const gs_dataset *data, const char *device, int threads,
                                  size_t samples, gs_layer_times *out);
 void gs_layer_times_free(gs_layer_times *);
