@@ -105,43 +105,29 @@ static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, took *t) {
     return GS_OK;
 }
 
-/* What becomes of some turns: the least, or of several threads the medians of the mean and of the largest. */
+/* The least of some turns: of the mean of all threads, and of the slowest. Alone they are the same. */
 typedef struct result {
     took typical, slowest;
 } result;
 
-static result least_of(const took *turns, int count) {
+static took least_of(const took *turns, int count) {
     took t = turns[0];
     for (int i = 1; i < count; i++) {
         t.forward = fmin(t.forward, turns[i].forward);
         t.backward = fmin(t.backward, turns[i].backward);
     }
-    return (result){t, t};
+    return t;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of every second number, from x[0] on. */
-static double median(const double *x, int count) {
-    double sorted[MOST];
-    for (int i = 0; i < count; i++) sorted[i] = x[2 * i];
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    return sorted[count / 2];
-}
-
-static gs_status medians_of(gs_comm *beside, const took *turns, int count, result *out) {
-    double sum[2 * MOST], most[2 * MOST];
-    for (int i = 0; i < count; i++) {
-        sum[2 * i] = most[2 * i] = turns[i].forward;
-        sum[2 * i + 1] = most[2 * i + 1] = turns[i].backward;
-    }
-    GS_TRY(gs_comm_all_reduce(beside, sum, 2 * (size_t)count, GS_F64, GS_SUM));
-    GS_TRY(gs_comm_all_reduce(beside, most, 2 * (size_t)count, GS_F64, GS_MAX));
-    out->typical = (took){median(sum, count) / beside->size, median(sum + 1, count) / beside->size};
-    out->slowest = (took){median(most, count), median(most + 1, count)};
+static gs_status least_beside(gs_comm *beside, const took *turns, int count, result *out) {
+    took sum[MOST], most[MOST];
+    const size_t numbers = 2 * (size_t)count;
+    for (int i = 0; i < count; i++) sum[i] = most[i] = turns[i];
+    GS_TRY(gs_comm_all_reduce(beside, sum, numbers, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(beside, most, numbers, GS_F64, GS_MAX));
+    const took all = least_of(sum, count);
+    out->typical = (took){all.forward / beside->size, all.backward / beside->size};
+    out->slowest = least_of(most, count);
     return GS_OK;
 }
 
@@ -160,8 +146,8 @@ static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, result 
     GS_TRY(turn(b, m, dy, y, &turns[0]));
     GS_TRY(count_turns(b, turns[0], &count));
     for (int i = 0; i < count; i++) GS_TRY(turn(b, m, dy, y, &turns[i]));
-    if (b->beside) return medians_of(b->beside, turns, count, out);
-    *out = least_of(turns, count);
+    if (b->beside) return least_beside(b->beside, turns, count, out);
+    out->typical = out->slowest = least_of(turns, count);
     return GS_OK;
 }
 

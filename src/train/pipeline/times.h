@@ -5,6 +5,10 @@
  * least three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one
  * turn does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients
  * and the activations.
+ *
+ * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
+ * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
+ * together; of a turn the mean of all threads is looked at, and the slowest of them, and again the fastest turn counts.
  */
 #pragma once
 
@@ -26,10 +30,8 @@ typedef struct gs_layer_bench {
     const char *device;
     int threads;
     size_t samples;
-    const gs_tensor_group
-        *group;      /* a part of the model, as a worker of that group has it, without the group's sums;
-                                     NULL: all of it */
-    gs_comm *beside; /* other threads that make the same call; NULL: none */
+    const gs_tensor_group *group; /* a worker's part of the model, without its group's sums; NULL: all of it */
+    gs_comm *beside;              /* other threads that make the same call; NULL: none */
 } gs_layer_bench;
 
 /* *out is to be freed in any case. */
