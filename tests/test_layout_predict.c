@@ -20,8 +20,8 @@ static const double UPDATE = 1e-9, DATA = 1e-6, LOADER = 2e-6;
 
 typedef struct made_up {
     gs_layout_parts parts;
-    gs_layer_times times;
-    int calls; /* asked for */
+    gs_layer_times times[2]; /* of two sizes, in turns */
+    int asked, calls;        /* for how many */
 } made_up;
 
 static double time_of(const gs_layout_call *c) {
@@ -41,7 +41,8 @@ static gs_status call(gs_layout_parts *p, const gs_layout_call *c, double *secon
 
 static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
-    gs_layer_times *t = &((made_up *)p)->times;
+    made_up *m = (made_up *)p;
+    gs_layer_times *t = &m->times[m->asked++ % 2];
     gs_model *plan;
     GS_TRY(gs_model_plan(s->model, image, &plan));
     gs_layer_times_free(t);
@@ -65,13 +66,14 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
 static const gs_layout_source source = {layers, call};
 
 /* Seconds of a step of this layout. */
-static double seconds_of(const char *model, const char *layout, int cores, made_up *m, gs_layout_cost *cost) {
+static double seconds_of_batch(size_t batch, const char *model, const char *layout, int cores, made_up *m,
+                               gs_layout_cost *cost) {
     gs_settings s = gs_settings_default();
     gs_model *plan;
     gs_layout l;
     s.model = model;
     s.layout = layout;
-    s.batch = BATCH;
+    s.batch = batch;
     assert_ok(gs_layout_settle(&s));
     assert_ok(gs_layout_read(layout, &l));
     *m = (made_up){.parts = {.source = &source,
@@ -84,10 +86,14 @@ static double seconds_of(const char *model, const char *layout, int cores, made_
                              .data = DATA,
                              .loader = LOADER}};
     assert_ok(gs_model_plan(model, image, &plan));
-    assert_ok(gs_layout_predict(&m->parts, &s, plan, BATCH, cost));
+    assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
     gs_model_free(plan);
-    gs_layer_times_free(&m->times);
+    for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);
     return cost->seconds;
+}
+
+static double seconds_of(const char *model, const char *layout, int cores, made_up *m, gs_layout_cost *cost) {
+    return seconds_of_batch(BATCH, model, layout, cores, m, cost);
 }
 
 static void is_predicted(const char *model, const char *layout, int cores, double wanted) {
@@ -194,6 +200,18 @@ static void stages_take_turns_in_virtual_time(void **state) {
     is_predicted(four, "pp2", 2, (M + 1) * (f + e) + score + update + BATCH * (DATA + LOADER));
 }
 
+/* 12 samples in 8 micro-batches: four of two and four of one. */
+static void micro_batches_need_not_be_equal(void **state) {
+    (void)state;
+    enum { M = 8, FEW = 12 };
+    made_up m;
+    gs_layout_cost cost;
+    const double f = 2 * 3 * LAYER * 1.5, e = (group(MESSAGE, 2 * 16, 2) + group(MESSAGE, 16, 2)) / 2,
+                 score = all(ALL_REDUCE, GS_STATS, 2), update = UPDATE * (FIRST + MIDDLE);
+    assert_near(seconds_of_batch(FEW, four, "pp2", 2, &m, &cost),
+                (M + 1) * (f + e) + score + update + FEW * (DATA + LOADER), 0, 1e-6);
+}
+
 /* The work of four stages is more than two cores can do in the time of the schedule. */
 static void stages_need_cores(void **state) {
     (void)state;
@@ -226,5 +244,6 @@ GS_TESTS(layout_predict, cmocka_unit_test(replicas_share_samples_and_sum_gradien
          cmocka_unit_test(shared_statistics_are_calls_in_each_pass),
          cmocka_unit_test(zero_sends_units_beside_layers_if_there_are_cores),
          cmocka_unit_test(groups_take_what_their_part_takes_and_sum),
-         cmocka_unit_test(stages_take_turns_in_virtual_time), cmocka_unit_test(stages_need_cores),
+         cmocka_unit_test(stages_take_turns_in_virtual_time),
+         cmocka_unit_test(micro_batches_need_not_be_equal), cmocka_unit_test(stages_need_cores),
          cmocka_unit_test(one_worker_sends_nothing))

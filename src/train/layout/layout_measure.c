@@ -68,20 +68,20 @@ static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, siz
 static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
-    for (int i = 0; i < p->times_known; i++) {
+    for (int i = 0; i < p->times_known && i < GS_LAYOUT_TIMES; i++) {
         const gs_layout_times *t = &p->times[i];
         if (t->samples == samples && t->parts == parts && t->sequence == s->sequence)
             return *out = &t->times, GS_OK;
     }
-    if (p->times_known == GS_LAYOUT_TIMES) gs_layer_times_free(&p->times[--p->times_known].times);
-    gs_layout_times *t = &p->times[p->times_known++];
-    *t = (gs_layout_times){.samples = samples, .parts = parts, .sequence = s->sequence};
-    *out = &t->times;
-    const gs_status status = measure_all(p, s, samples, &t->times);
-    if (status == GS_OK) return GS_OK;
+    gs_layout_times *t = &p->times[p->times_known % GS_LAYOUT_TIMES]; /* in place of the oldest */
     gs_layer_times_free(&t->times);
-    p->times_known--;
-    return status;
+    *t = (gs_layout_times){0};
+    GS_TRY(measure_all(p, s, samples, &t->times));
+    t->samples = samples;
+    t->parts = parts;
+    t->sequence = s->sequence;
+    p->times_known++;
+    return *out = &t->times, GS_OK;
 }
 
 /* ---- calls ---- */
@@ -260,6 +260,6 @@ gs_status gs_layout_parts_measure(gs_layout_parts *p, size_t batch) {
 }
 
 void gs_layout_parts_free(gs_layout_parts *p) {
-    for (int i = 0; i < p->times_known; i++) gs_layer_times_free(&p->times[i].times);
+    for (int i = 0; i < GS_LAYOUT_TIMES; i++) gs_layer_times_free(&p->times[i].times);
     p->times_known = 0;
 }

@@ -106,7 +106,7 @@ struct gs_layout_parts {
         loader;       /* seconds: a parameter; a sample to the device; a sample of the loader's thread */
     double bandwidth; /* bytes a second, of long messages from one worker to another; 0: there is one */
     gs_layout_times times[GS_LAYOUT_TIMES];
-    int times_known;
+    int times_known; /* so many were measured; the last GS_LAYOUT_TIMES are kept */
     gs_layout_known known[GS_LAYOUT_KNOWN];
     int calls_known;
 };

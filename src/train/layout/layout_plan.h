@@ -11,7 +11,7 @@
  *               samples (pipeline/times.h). Of a tensor group it is the part that is measured: half of a convolution's
  *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
  *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
- *               T > 1, and where batch_norm has statistics of all
+ *               T > 1, and where batch_norm has statistics of all. Where passes are not of one size, the mean
  *     c         threads for each core, N t / C, or 1: they take turns
  *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
  *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each

@@ -12,10 +12,17 @@
 
 enum { FORWARD, BACKWARD, DIRECTIONS };
 
+/* Passes of one size, a share of all. */
+typedef struct passes {
+    double share;
+    size_t samples;
+    const gs_layer_times *times;
+} passes;
+
 typedef struct prediction {
     gs_layout_parts *parts;
     gs_layout_step step;
-    const gs_layer_times *times;
+    passes of[2]; /* the larger ones, and those with a sample less, or with a group less */
     double busy;  /* workers that take turns on a core, or 1 */
     double batch; /* samples that a worker sees in a step */
 } prediction;
@@ -39,37 +46,58 @@ static gs_status add_calls(const prediction *p, const gs_layout_calls *list, dou
 }
 
 /* Where workers meet in each layer, all take as long as the slowest. */
-static double waits(const prediction *p, int i) {
-    const gs_layer_times *t = p->times;
+static double waits(const prediction *p, const gs_layer_times *t, int i) {
     return gs_layout_meets_in_layers(&p->step) && t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
 }
 
+static void add_in_layers(const double calls[GS_CALL_WHENS], double share, stage *to) {
+    to->calls[FORWARD] += share * calls[GS_CALL_FORWARD];
+    to->calls[BACKWARD] += share * calls[GS_CALL_BACKWARD];
+}
+
 /* Layers first .. last - 1, with their own calls. */
-static gs_status add_layers(const prediction *p, int first, int last, stage *to) {
+static gs_status add_layers_of(const prediction *p, const passes *of, int first, int last, stage *to) {
+    gs_layout_step step = p->step;
     gs_layout_calls list = {0};
     double calls[GS_CALL_WHENS] = {0};
     gs_status status = GS_OK;
+    step.samples = of->samples;
     for (int i = first; i < last && status == GS_OK; i++) {
-        to->layers[FORWARD] += p->times->forward[i] * waits(p, i);
-        to->layers[BACKWARD] += p->times->backward[i] * waits(p, i);
-        status = gs_layout_calls_of_layer(&p->step, p->step.part->net->child[i], &list);
+        const double times = of->share * waits(p, of->times, i);
+        to->layers[FORWARD] += of->times->forward[i] * times;
+        to->layers[BACKWARD] += of->times->backward[i] * times;
+        status = gs_layout_calls_of_layer(&step, step.part->net->child[i], &list);
     }
     if (status == GS_OK) status = add_calls(p, &list, calls);
     gs_layout_calls_free(&list);
-    to->calls[FORWARD] += calls[GS_CALL_FORWARD];
-    to->calls[BACKWARD] += calls[GS_CALL_BACKWARD];
+    add_in_layers(calls, of->share, to);
     return status;
 }
 
-static gs_status add_messages(const prediction *p, const gs_pipeline_worker *at, int run, stage *to) {
+static gs_status add_messages_of(const prediction *p, const passes *of, const gs_pipeline_worker *at, int run,
+                                 stage *to) {
+    gs_layout_step step = p->step;
     gs_layout_calls list = {0};
     double calls[GS_CALL_WHENS] = {0};
-    gs_status status = gs_layout_calls_of_run(&p->step, at, run, &list);
+    step.samples = of->samples;
+    gs_status status = gs_layout_calls_of_run(&step, at, run, &list);
     if (status == GS_OK) status = add_calls(p, &list, calls);
     gs_layout_calls_free(&list);
-    to->calls[FORWARD] += calls[GS_CALL_FORWARD];
-    to->calls[BACKWARD] += calls[GS_CALL_BACKWARD];
+    add_in_layers(calls, of->share, to);
     return status;
+}
+
+/* The mean of all passes. */
+static gs_status add_layers(const prediction *p, int first, int last, stage *to) {
+    for (int k = 0; k < 2; k++)
+        if (p->of[k].times) GS_TRY(add_layers_of(p, &p->of[k], first, last, to));
+    return GS_OK;
+}
+
+static gs_status add_messages(const prediction *p, const gs_pipeline_worker *at, int run, stage *to) {
+    for (int k = 0; k < 2; k++)
+        if (p->of[k].times) GS_TRY(add_messages_of(p, &p->of[k], at, run, to));
+    return GS_OK;
 }
 
 static gs_status add_step(const prediction *p, const gs_pipeline_worker *at, stage *to) {
@@ -159,7 +187,7 @@ static gs_status predict_whole(const prediction *p, gs_layout_cost *out) {
     stage g = {.params = (double)m->params,
                .weights = (double)(m->saved + GS_STATS) * sizeof(float),
                .sent = sent_to_group(p, m->net)};
-    GS_TRY(add_layers(p, 0, p->times->layers, &g));
+    GS_TRY(add_layers(p, 0, p->of[0].times->layers, &g));
     GS_TRY(add_step(p, NULL, &g));
     out->sent = gradients_sent(p, g.weights) + g.sent;
     out->seconds = p->step.passes * (p->busy * both(g.layers) + both(g.calls)) + rest_of(p, &g);
@@ -250,16 +278,33 @@ static gs_status predict_stages(const prediction *p, gs_layout_cost *out) {
 /* ---- all ---- */
 
 /* What a worker computes at once of its part of the batch, and how often. */
-static gs_status find_passes(const gs_layout_parts *m, size_t batch, gs_layout_step *p) {
-    const gs_settings *s = p->settings;
-    const size_t share = gs_schedule_cut(batch, 0, p->layout.dp, gs_together(s)).count;
+static gs_status find_passes(prediction *p, size_t batch) {
+    const gs_settings *s = p->step.settings;
+    const gs_layout *l = &p->step.layout;
+    const size_t together = gs_together(s), share = gs_schedule_cut(batch, 0, l->dp, together).count;
     size_t most;
-    GS_TRY(gs_largest_piece(s, p->part->in, &most));
-    size_t cuts = s->exact ? (size_t)gs_parts_of(s, m->workers) / (size_t)p->layout.dp : (size_t)gs_passes(s);
-    if (p->layout.pp == 1 && cuts < (share + most - 1) / most) cuts = (share + most - 1) / most;
+    GS_TRY(gs_largest_piece(s, p->step.part->in, &most));
+    size_t cuts = s->exact ? (size_t)gs_parts_of(s, p->parts->workers) / (size_t)l->dp : (size_t)gs_passes(s);
+    if (l->pp == 1 && cuts < (share + most - 1) / most) cuts = (share + most - 1) / most;
     if (cuts < 1) cuts = 1;
-    p->samples = gs_schedule_cut(share, 0, (int)cuts, gs_together(s)).count;
-    p->passes = (int)cuts;
+    int larger = 0;
+    p->of[0].samples = gs_schedule_cut(share, 0, (int)cuts, together).count;
+    p->of[1].samples = gs_schedule_cut(share, (int)cuts - 1, (int)cuts, together).count;
+    for (int i = 0; i < (int)cuts; i++)
+        larger += gs_schedule_cut(share, i, (int)cuts, together).count == p->of[0].samples;
+    p->of[0].share = (double)larger / (double)cuts;
+    p->of[1].share = 1 - p->of[0].share;
+    p->step.samples = p->of[0].samples;
+    p->step.passes = (int)cuts;
+    return GS_OK;
+}
+
+/* Passes without samples, of a small batch, take no time. */
+static gs_status find_times(prediction *p) {
+    gs_layout_parts *m = p->parts;
+    for (int k = 0; k < 2; k++)
+        if (p->of[k].share > 0 && p->of[k].samples > 0)
+            GS_TRY(m->source->layers(m, p->step.settings, p->of[k].samples, &p->of[k].times));
     return GS_OK;
 }
 
@@ -283,11 +328,11 @@ static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, co
                     .busy = fmax(1, (double)parts->workers * parts->threads / parts->cores),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
-    GS_TRY(find_passes(parts, batch, &p.step));
-    GS_TRY(parts->source->layers(parts, &s, p.step.samples, &p.times));
+    GS_TRY(find_passes(&p, batch));
+    GS_TRY(find_times(&p));
     if (l.pp == 1) return predict_whole(&p, out);
     if (gs_pipeline_is_measured(s.pipeline_cut)) {
-        GS_TRY(cut_by_times(&s, m, p.times, out->cut));
+        GS_TRY(cut_by_times(&s, m, p.of[0].times, out->cut));
         s.pipeline_cut = out->cut;
     }
     return predict_stages(&p, out);
