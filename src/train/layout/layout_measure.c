@@ -26,6 +26,8 @@ static void bind(const gs_layout_parts *p, int rank, int ranks) {
 
 /* ---- layers ---- */
 
+enum { TURNS = 3 };
+
 typedef struct crew {
     const gs_layout_parts *parts;
     const gs_settings *settings;
@@ -53,14 +55,33 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
                              &c->times[rank]);
 }
 
+/* *out: empty, or what was the least so far; what is in *t may be taken. */
+static void keep_least(gs_layer_times *t, gs_layer_times *out) {
+    if (!out->both) {
+        *out = *t;
+        *t = (gs_layer_times){0};
+        return;
+    }
+    for (int i = 0; i < out->layers; i++) {
+        out->forward[i] = fmin(out->forward[i], t->forward[i]);
+        out->backward[i] = fmin(out->backward[i], t->backward[i]);
+        out->both[i] = out->forward[i] + out->backward[i];
+        out->slowest[i] = fmin(out->slowest[i], t->slowest[i]);
+    }
+}
+
+/* What disturbs one turn of all layers, longer than a layer takes, does not count either. */
 static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
     if (!(c.times = calloc((size_t)c.ranks, sizeof *c.times)))
         return gs_fail(GS_E_MEMORY, "no memory to measure layers on %d workers", c.ranks);
-    const gs_status status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
-    *out = c.times[0];
-    for (int i = 1; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
+    gs_status status = GS_OK;
+    for (int turn = 0; turn < TURNS && status == GS_OK; turn++) {
+        status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
+        if (status == GS_OK) keep_least(&c.times[0], out);
+        for (int i = 0; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
+    }
     free(c.times);
     return status;
 }
@@ -86,7 +107,7 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
 
 /* ---- calls ---- */
 
-enum { FLOATS_MOST = 4 << 20, ROUNDS = 5, CALLS_MOST = 50 };
+enum { FLOATS_MOST = 4 << 20, ROUNDS = 12, CALLS_MOST = 50 };
 static const double ENOUGH = 5e-4; /* seconds of a round */
 
 typedef struct bench {

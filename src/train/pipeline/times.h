@@ -9,6 +9,7 @@
  * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
  * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
  * together; of a turn the mean of all threads is looked at, and the slowest of them, and again the fastest turn counts.
+ * There a layer does not find its weights in its core's own caches either: in a step all others come in between.
  */
 #pragma once
 
@@ -30,8 +31,9 @@ typedef struct gs_layer_bench {
     const char *device;
     int threads;
     size_t samples;
-    const gs_tensor_group *group; /* a worker's part of the model, without its group's sums; NULL: all of it */
-    gs_comm *beside;              /* other threads that make the same call; NULL: none */
+    const gs_tensor_group
+        *group;      /* a worker's part of the model, without its group's sums; NULL: all of it */
+    gs_comm *beside; /* other threads that make the same call; NULL: none */
 } gs_layer_bench;
 
 /* *out is to be freed in any case. */
