@@ -86,8 +86,6 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-enum { ZERO_MOST = 3, STAGES_MOST = 64 };
-
 static int dividers_of(int n) {
     int count = 0;
     for (int i = 1; i <= n; i++) count += n % i == 0;
@@ -99,7 +97,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
     if (p->workers % (pp * tp) != 0) return GS_OK;
     const int dp = p->workers / (pp * tp);
     const bool sequence = tp > 1 && p->memory.settings.sequence;
-    for (int zero = 0; zero <= (dp > 1 ? ZERO_MOST : 0); zero++)
+    for (int zero = 0; zero <= (dp > 1 ? GS_LAYOUT_ZERO : 0); zero++)
         for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
             GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
     return GS_OK;
@@ -107,10 +105,10 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     const size_t each = (size_t)dividers_of(p->workers);
-    p->cost = calloc(2 * each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
+    p->cost = calloc(2 * each * each * (GS_LAYOUT_ZERO + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
-        for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
+        for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
 }
