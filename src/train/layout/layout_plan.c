@@ -108,7 +108,8 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     p->cost = calloc(2 * each * each * (GS_LAYOUT_ZERO + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
-        for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
+        for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
+            GS_TRY(try_with_zero(p, m, pp, tp));
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
 }

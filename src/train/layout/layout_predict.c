@@ -249,7 +249,7 @@ static gs_status play(const prediction *p, const pipeline *all, double *seconds)
     gs_pipeline_run run = {0};
     int chunks;
     GS_TRY(gs_pipeline_read(p->step.settings->pipeline_schedule, &schedule, &chunks));
-    gs_instructions *list = calloc((size_t)all->shape.stages, sizeof *list);
+    gs_instructions *list = calloc((size_t)all->shape.stages + 1, sizeof *list);
     if (!list) return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", all->shape.stages);
     gs_status status = GS_OK;
     for (int s = 0; s < all->shape.stages && status == GS_OK; s++)
