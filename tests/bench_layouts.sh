@@ -1,6 +1,9 @@
 #!/bin/sh
-# bench_layouts.sh PROGRAM [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one run:
+# bench_layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
+# run:
 #
+#     bubble     how long two stages wait, to the formula: by cause (src/train/pipeline/waits.h), the run of TURNS that
+#                waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20 and gpt
 #     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
 #     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
 #     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
@@ -22,6 +25,31 @@ failed=0
 gpt512="block add N = linear N std 0.00707107; block layer = residual (layer_norm, linear 1536 std 0.02,
     attention 8 causal, add 512), residual (layer_norm, linear 2048 std 0.02, gelu, add 512);
     embedding 155 512 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied"
+
+# Two stages of four equal blocks: the first layer and the last one are small.
+equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
+
+# waits NAME M OPTIONS...: a line for each run, shares in %: what it waited, by cause, and by the formula
+waits() {
+    name=$1 m=$2
+    shift 2
+    "$gradsum" train --threads 1 --json --epochs 1000 --devices cpu,cpu --pipeline 2 --micro-batches "$m" "$@" |
+        sed -n '/"event":"end"/s/[",{}]/ /gp' | awk -v name="$name" -v m="$m" '{
+            for (i = 1; i < NF; i++) if (sub(/^bubble/, "", $i)) v[$i] = 100 * substr($(i + 1), 2)
+            if (v["_formula"] > 0) printf "%s|%d|%g|%g|%g|%g|%g|%g|%g\n", name, m, v[""], v["_fill_and_drain"],
+                v["_unequal_stages"], v["_uneven_times"], v["_messages"], v["_fill_and_drain_alone"], v["_formula"] }'
+}
+
+# show_waits NAME M: the run that waited least
+show_waits() {
+    sort -t '|' -k 3 -g "$work/waits" | awk -F '|' -v n="$1" -v m="$2" '
+        $1 == n && $2 == m && !found {
+            found = 1
+            printf "  %-12s %3d %6.1f = %5.1f %+5.1f %+5.1f %+5.1f %7.1f %7.1f %5.2f %5.2f\n", n, m, $3, $4, $5, $6,
+                $7, $8, $9, $8 / $9, $3 / $9
+        }
+        END { if (!found) { printf "  %-12s %3d failed\n", n, m; exit 1 } }' || failed=1
+}
 
 # ours OPTIONS...: the median step of a run, in ms
 ours() {
@@ -50,10 +78,21 @@ say_newest() {
 }
 
 : >"$work/rows"
+: >"$work/waits"
 say_newest
-for part in ${*:-pipeline tensor zero}; do
+for part in ${*:-bubble pipeline tensor zero}; do
     for turn in $(seq "$turns"); do
         case $part in
+        bubble)
+            for m in 4 8 16; do
+                waits equal $m --model "$equal" --batch $((128 * m)) --pipeline-cut 12 --steps 8 >>"$work/waits"
+            done
+            waits "equal, eager" 8 --model "$equal" --batch 1024 --pipeline-cut 12 --steps 8 --pipeline-schedule eager \
+                >>"$work/waits"
+            waits resnet20 8 --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 12 \
+                >>"$work/waits"
+            waits gpt 8 --model gpt --data jargon --batch 64 --steps 6 >>"$work/waits"
+            ;;
         pipeline)
             set -- --model resnet20 --data colour-fashion-small --batch 128 --batch-norm local --steps 7
             note p1 "$(ours "$@" --device cpu)"
@@ -72,10 +111,21 @@ for part in ${*:-pipeline tensor zero}; do
             for stage in 1 2 3; do note "z$stage" "$(ours "$@" --zero $stage)"; done
             has_newest && for way in ddp zero1 fsdp; do note "Z$way" "$(theirs $way 2)"; done
             ;;
-        *) echo "bench_layouts.sh: '$part' is none of: pipeline tensor zero" >&2 && exit 2 ;;
+        *) echo "bench_layouts.sh: '$part' is none of: bubble pipeline tensor zero" >&2 && exit 2 ;;
         esac
     done
     case $part in
+    bubble)
+        echo "two stages on two cores: % of the time of forward and backward that they wait, by cause"
+        columns="  %-12s %3s %6s   %5s %5s %5s %5s %7s %7s %5s %5s\n"
+        # shellcheck disable=SC2059
+        printf "$columns" "" "" all fill, un- un- mes- fill "" fill all \
+            "" m waits drain equal even sages alone formula /for. /for.
+        for m in 4 8 16; do show_waits equal $m; done
+        show_waits "equal, eager" 8
+        show_waits resnet20 8
+        show_waits gpt 8
+        ;;
     pipeline)
         echo "resnet20, batch 128"
         show p1 p1 "gradsum, one core"

@@ -28,9 +28,9 @@ static gs_settings with_layout(gs_settings s, const layout *l) {
 static void every_schedule_gives_the_weights_of_one_worker(void **state) {
     (void)state;
     static const layout layouts[] = {
-        {two, 2, NULL, 0},           {two, 2, "gpipe", 5},         {"cpu,cpu,cpu", 3, "1f1b", 7},
-        {four, 2, "1f1b", 3},        {two, 2, "interleaved:1", 4}, {four, 2, "gpipe", 1},
-        {"cpu,cpu,cpu", 3, NULL, 2},
+        {two, 2, NULL, 0},           {two, 2, "gpipe", 5},           {"cpu,cpu,cpu", 3, "1f1b", 7},
+        {four, 2, "1f1b", 3},        {two, 2, "interleaved:1", 4},   {four, 2, "gpipe", 1},
+        {"cpu,cpu,cpu", 3, NULL, 2}, {"cpu,cpu,cpu", 3, "eager", 5},
     };
     gs_settings s = gs_test_settings("cpu");
     gs_result one = gs_test_train(&s);
@@ -40,6 +40,8 @@ static void every_schedule_gives_the_weights_of_one_worker(void **state) {
         assert_same_within_rounding(&one, &r, layouts[i].schedule ? layouts[i].schedule : "1f1b");
         assert_int_equal(r.bubble.stages, layouts[i].stages);
         assert_true(r.bubble.measured > 0 && r.bubble.measured < 1);
+        gs_test_near(r.bubble.fill + r.bubble.unequal + r.bubble.uneven + r.bubble.messages,
+                     r.bubble.measured, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
         /* whatever the stages take, with equal times they would wait least */
         assert_true(r.bubble.virtual_time >= r.bubble.formula - 1e-9);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);

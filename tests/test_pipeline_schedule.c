@@ -6,7 +6,7 @@
 #include "core/philox.h"
 #include "train/pipeline/virtual_time.h"
 
-enum { MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
+enum { SCHEDULES = 4, MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
 
 typedef struct drawn {
     const gs_pipeline_schedule *schedule;
@@ -33,7 +33,7 @@ static void draw(drawn *d, uint64_t i) {
     uint32_t a[4], b[4];
     gs_philox(7, 1, i, a);
     gs_philox(7, 2, i, b);
-    d->schedule = gs_pipeline_schedules()[i % 3];
+    d->schedule = gs_pipeline_schedules()[i % SCHEDULES];
     d->pipeline = (gs_pipeline){.stages = between(a[0], 1, SHORT),
                                 .micro_batches = between(a[1], 1, 24),
                                 .chunks = 1,
@@ -129,6 +129,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     const int alive = gs_instructions_alive(&d->list[stage], GS_ALL_CHUNKS);
     int most = p->micro_batches * p->chunks;
     if (d->schedule == &gs_1f1b && p->stages - stage < most) most = p->stages - stage;
+    if (d->schedule == &gs_eager && 2 * (p->stages - stage) - 1 < most) most = 2 * (p->stages - stage) - 1;
     /* a multiple of p that is more than p: what schedule.h says of the first stage; later ones have less */
     if (d->schedule == &gs_interleaved && p->micro_batches > p->stages && most >= (p->chunks + 1) * p->stages)
         most = (p->chunks + 1) * p->stages - 1 - 2 * stage;
@@ -160,7 +161,7 @@ static void no_schedule_waits_for_ever(void **state) {
         }
         draw_times(forward, 36, 2 * i);
         draw_times(backward, 36, 2 * i + 1);
-        const gs_pipeline_times times = {forward, backward, i % 2 ? 0.3 : 0};
+        const gs_pipeline_times times = {forward, backward, i % 2 ? 0.3 : 0, NULL};
         if (gs_pipeline_in_virtual_time(&d.pipeline, d.list, &times, &run) != GS_OK) {
             explain(&d, -1);
             fail_msg("%s", gs_message());
@@ -183,8 +184,8 @@ static void assert_bubble(drawn *d) {
     gs_pipeline_run run = {.end = end, .busy = busy};
     for (int r = 0; r < p * v; r++) forward[r] = 1.0 / v, backward[r] = 2.0 / v;
     make(d);
-    assert_ok(
-        gs_pipeline_in_virtual_time(&d->pipeline, d->list, &(gs_pipeline_times){forward, backward, 0}, &run));
+    assert_ok(gs_pipeline_in_virtual_time(&d->pipeline, d->list,
+                                          &(gs_pipeline_times){forward, backward, 0, NULL}, &run));
     const double wanted = gs_pipeline_bubble(&d->pipeline), work = 3.0 * m;
     if (fabs(run.bubble - wanted) > 0.01 * wanted + 1e-12) {
         explain(d, -1);
@@ -202,7 +203,7 @@ static void the_bubble_is_that_of_the_formula(void **state) {
     (void)state;
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
-            for (int which = 0; which < 3; which++) {
+            for (int which = 0; which < SCHEDULES; which++) {
                 const int v = which == 2 && p > 1 ? 1 + m % 3 : 1;
                 assert_bubble(&(drawn){.schedule = gs_pipeline_schedules()[which],
                                        .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}});
@@ -215,12 +216,12 @@ static void the_bubble_of_long_pipelines(void **state) {
     for (uint64_t i = 0; i < DRAWN_LONG; i++) {
         uint32_t a[4];
         gs_philox(11, 1, i, a);
-        drawn d = {.schedule = gs_pipeline_schedules()[i % 3], .pipeline = {.chunks = 1}};
+        drawn d = {.schedule = gs_pipeline_schedules()[i % SCHEDULES], .pipeline = {.chunks = 1}};
         gs_pipeline *p = &d.pipeline;
-        p->stages = i < 3 ? MOST_STAGES : between(a[0], 1, MOST_STAGES);
-        p->micro_batches = i < 3 ? MOST_MICRO_BATCHES : between(a[1], 1, MOST_MICRO_BATCHES);
+        p->stages = i < SCHEDULES ? MOST_STAGES : between(a[0], 1, MOST_STAGES);
+        p->micro_batches = i < SCHEDULES ? MOST_MICRO_BATCHES : between(a[1], 1, MOST_MICRO_BATCHES);
         if (d.schedule->chunked && p->stages > 1) {
-            p->chunks = i < 3 ? 4 : between(a[2], 1, 4);
+            p->chunks = i < SCHEDULES ? 4 : between(a[2], 1, 4);
             p->micro_batches = p->stages * between(a[1], 1, MOST_MICRO_BATCHES / p->stages);
         }
         assert_bubble(&d);
@@ -235,13 +236,13 @@ static void virtual_time_by_hand(void **state) {
     gs_pipeline_run run = {.end = end, .busy = busy};
     make(&d);
     /* stage 0: F0 0-1, F1 1-2; stage 1: F0 1-4, B0 4-9, F1 9-12, B1 12-17; stage 0: B0 9-11, B1 17-19 */
-    assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
-                                          &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 0}, &run));
+    assert_ok(gs_pipeline_in_virtual_time(
+        &d.pipeline, d.list, &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 0, NULL}, &run));
     assert_true(end[0] == 19 && end[1] == 17 && busy[0] == 6 && busy[1] == 16 && run.took == 19);
     gs_test_near(run.bubble, 1 - 22.0 / 38, 1e-12, 0, "bubble", __FILE__, __LINE__);
     /* messages that take 1: F0 0-1, at stage 1 2-5, B0 5-10, back at 11; F1 10-13, B1 13-18, back at 19 */
-    assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
-                                          &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 1}, &run));
+    assert_ok(gs_pipeline_in_virtual_time(
+        &d.pipeline, d.list, &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 1, NULL}, &run));
     assert_true(end[0] == 21 && end[1] == 18);
     free_lists(&d);
 }

@@ -35,7 +35,7 @@ static void bad_use_is_told(void **state) {
         "train --model lenet --devices cpu,cpu --pipeline 2 --batch 1000 --micro-batches 2");
     gs_test_program_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
                            "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
-    gs_test_program_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, interleaved",
+    gs_test_program_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, eager, interleaved",
                            "train --pipeline 2 --pipeline-schedule ring:2");
     gs_test_program_prints(2, "'gpipe:2' is not a schedule",
                            "train --pipeline 2 --pipeline-schedule gpipe:2");
@@ -64,7 +64,7 @@ static void bad_use_is_told(void **state) {
     gs_test_program_prints(
         2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
         "train --model \"conv 4 3x3, batch_norm, relu, flatten, linear 10\" --devices cpu,cpu --pipeline 2");
-    gs_test_program_prints(2, "both wait for ever; wanted gpipe or 1f1b",
+    gs_test_program_prints(2, "both wait for ever; wanted gpipe, 1f1b or eager",
                            "train --exact --model \"" GPT
                            "\" --data jargon --context 16 --devices cpu,cpu --pipeline 2 "
                            "--pipeline-schedule interleaved");

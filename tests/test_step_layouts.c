@@ -90,6 +90,9 @@ static void a_pipeline_follows_its_schedule(void **state) {
     assert_true(gs_test_number(o, "formula") == (STAGES - 1.0) / (MICRO + STAGES - 1));
     const double bubble = gs_test_number(o, "measured");
     assert_true(bubble > 0 && bubble < 1);
+    gs_test_near(gs_test_number(o, "fill_and_drain") + gs_test_number(o, "unequal_stages") +
+                     gs_test_number(o, "uneven_times") + gs_test_number(o, "messages"),
+                 bubble, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
     cJSON_Delete(o);
 }
 

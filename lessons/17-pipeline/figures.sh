@@ -8,6 +8,8 @@ here=$(dirname "$0")
 
 # Two stages of four layers each, for real runs.
 small="flatten, 8 x (linear 784, relu), linear 10"
+# The same with a small first layer: it needs no gradient of the images, and here that makes no difference.
+equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
 
 simulate() { # SCHEDULE M
     "$gradsum" simulate --workers 3 --layout pp3 --pipeline-schedule "$1" --micro-batches "$2" --batch 768 \
@@ -41,28 +43,52 @@ memory() {
     done
 }
 
+# least FIND TIMES COMMAND...: others on the machine only add to times; of several runs the one whose number behind FIND
+# is least
+least() {
+    find=$1 times=$2
+    shift 2
+    runs=$(mktemp -d)
+    for i in $(seq "$times"); do
+        "$@" >"$runs/$i"
+        echo "$(sed -n "s/^.*$find *\([0-9.]*\) .*/\1/p" "$runs/$i") $i" >>"$runs/all"
+    done
+    cat "$runs/$(sort -n "$runs/all" | sed -n '1s/.* //p')"
+    rm -r "$runs"
+}
+
 step() {
     for schedule in gpipe 1f1b; do
         echo "\$ gradsum step --model \"$small\" --pipeline 2 --micro-batches 4 \\"
-        echo "      --batch 1024 --pipeline-schedule $schedule"
-        "$gradsum" step --model "$small" --pipeline 2 --micro-batches 4 --batch 1024 --pipeline-schedule $schedule
+        echo "      --batch 1024 --pipeline-schedule $schedule          (of ten runs the one with the shortest step)"
+        least "of the step to" 10 "$gradsum" step --model "$small" --pipeline 2 --micro-batches 4 --batch 1024 \
+            --pipeline-schedule $schedule
         echo
     done
 }
 
 # Others on the machine only add to what stages wait: of three runs the one that waited least.
 measured() {
-    echo "\$ gradsum train --model \"$small\" --devices cpu,cpu --threads 1 --pipeline 2 \\"
-    echo "      --pipeline-cut flops --micro-batches M --batch 1024 --steps 6          for each M, three times"
-    echo
-    echo "   M   waited in the run   in virtual time, with the times of these stages   formula"
-    for m in 4 8 16 32; do
-        for _ in 1 2 3; do
-            "$gradsum" train --model "$small" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut flops \
-                --micro-batches $m --batch 1024 --steps 6 | tr '\n' ' ' | sed 's/.*bubble/bubble/' |
-                awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) == "%") v[++n] = $i
-                    printf "%4d %17s %% %47s %% %7s %%\n", m, v[1], v[2], v[3] }'
-        done | sort -k 2 -n | head -n 1
+    echo "\$ gradsum train --model MODEL --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut C \\"
+    echo "      --micro-batches M --batch B --steps 6      for M = 4, 8 and 16, with B = 64 M; three times"
+    for model in "$small" "$equal"; do
+        cut=9
+        [ "$model" = "$small" ] || cut=12
+        echo
+        echo "MODEL  $model"
+        echo "C      $cut"
+        echo
+        echo "        waits    fill and   unequal   uneven             fill and        the"
+        echo "   M   in all       drain    stages    times  messages  drain alone  formula"
+        for m in 4 8 16; do
+            for _ in 1 2 3; do
+                "$gradsum" train --model "$model" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut $cut \
+                    --micro-batches $m --batch $((64 * m)) --steps 6 | sed -n '/^bubble/,$p' | tr '\n' ' ' |
+                    awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) ~ /^%/) v[++n] = $i
+                        printf "%4d %7s %% %9s %% %7s %% %6s %% %7s %% %10s %% %6s %%\n",
+                            m, v[1], v[2], v[5], v[6], v[7], v[3], v[4] }'
+            done | sort -k 2 -n | head -n 1
+        done
     done
 }
 
@@ -70,10 +96,10 @@ cut() {
     for cut in measured 7; do
         echo "\$ gradsum train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8" \
             "--batch 512 \\"
-        echo "      --steps 24 --pipeline-cut $cut"
-        "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
+        echo "      --steps 24 --pipeline-cut $cut          (of five runs the one that waited least)"
+        least "bubble" 5 "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
             --batch 512 --steps 24 --pipeline-cut $cut |
-            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 4 }
+            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 7 }
                  on || /^   [01] cpu .* all$/ { print; if (on > 1 && --on == 1) on = 0 }'
         echo
     done

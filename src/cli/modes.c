@@ -206,6 +206,19 @@ static void print_checkpoints(const gs_checkpoint_report *c) {
         1e3 * c->copied, 1e3 * c->longest, 100 * c->share, 1e3 * c->wrote);
 }
 
+/* By cause: pipeline/waits.h. */
+static void print_bubble(const gs_bubble *b) {
+    if (b->stages == 0) return;
+    printf("bubble   %.1f %% of the time of forward and backward the %d stages waited:\n"
+           "         %6.1f %%  fill and drain; alone %.1f %%, %.1f %% by the formula\n"
+           "         %6.1f %%  stages of unequal times\n"
+           "         %6.1f %%  uneven times of a pass\n"
+           "         %6.1f %%  messages, wake-ups and loads\n"
+           "         in virtual time, with the mean times of these stages: %.1f %%\n",
+           100 * b->measured, b->stages, 100 * b->fill, 100 * b->alone, 100 * b->formula, 100 * b->unequal,
+           100 * b->uneven, 100 * b->messages, 100 * b->virtual_time);
+}
+
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
     print_checkpoints(&r->checkpoints);
@@ -229,13 +242,7 @@ void gs_modes_print_end(const gs_result *r) {
             "step: %.1f MB brought; busy %.3f ms, waited for %.3f ms)",
             1e-6 * r->offload.bytes, 100 * gs_away_hidden(r->offload.in_step),
             1e-6 * r->offload.in_step.bytes, 1e3 * r->offload.in_step.busy, 1e3 * r->offload.in_step.waited);
-    if (r->bubble.stages > 0)
-        gs_print_fact(
-            "bubble",
-            "%.1f %% of the time of forward and backward the %d stages waited; %.1f %% in virtual time, with "
-            "the times of these stages; %.1f %% by the formula, with equal times",
-            100 * r->bubble.measured, r->bubble.stages, 100 * r->bubble.virtual_time,
-            100 * r->bubble.formula);
+    print_bubble(&r->bubble);
     if (!s->count) return;
     printf("stale    gradients, by how many others arrived after their weights were read\n");
     print_distribution(s->count, s->counts);
@@ -288,7 +295,12 @@ void gs_modes_json_end(const gs_result *r, cJSON *o) {
     if (r->bubble.stages > 0)
         GS_JSON_ADD(o, GS_FIELD("bubble", r->bubble.measured),
                     GS_FIELD("bubble_virtual_time", r->bubble.virtual_time),
-                    GS_FIELD("bubble_formula", r->bubble.formula));
+                    GS_FIELD("bubble_formula", r->bubble.formula),
+                    GS_FIELD("bubble_fill_and_drain", r->bubble.fill),
+                    GS_FIELD("bubble_fill_and_drain_alone", r->bubble.alone),
+                    GS_FIELD("bubble_unequal_stages", r->bubble.unequal),
+                    GS_FIELD("bubble_uneven_times", r->bubble.uneven),
+                    GS_FIELD("bubble_messages", r->bubble.messages));
     if (!s->count) return;
     add_array(o, "staleness", s->count, s->counts);
     add_array(o, "steps_ahead", s->lead, s->leads);

@@ -187,7 +187,9 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
     const gs_backend *ops = w->device->ops;
     size_t count = n * gs_shape_size(w->model->in);
     if (n > w->input.most) gs_bug("gs_worker_write: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(ops->write(w->device, w->input.answers, answers, n * w->input.answer_bytes));
+    if (w->input.answers.base)
+        GS_TRY(ops->write(w->device, w->input.answers, answers, n * w->input.answer_bytes));
+    if (!w->input.x.base) return GS_OK;
     if (!w->input.scales) return ops->write(w->device, w->input.x, inputs, count * sizeof(float));
     gs_mem from = ops->host_memory ? ops->host_memory(inputs) : w->input.bytes;
     if (!ops->host_memory) GS_TRY(ops->write(w->device, from, inputs, count));

@@ -56,6 +56,7 @@ typedef struct gs_step_facts {
     char cell[GS_STEP_ROWS][GS_STEP_CELLS][GS_STEP_CELL];
     char sentence[GS_STEP_SENTENCES][GS_STEP_SENTENCE];
     double measured, formula; /* a pipeline's bubble, a share; else bytes that worker 0 sent */
+    const gs_bubble *bubble;  /* of a pipeline: the same by cause; else NULL */
 } gs_step_facts;
 
 void gs_step_facts_of(const gs_step_layout *, gs_step_facts *);

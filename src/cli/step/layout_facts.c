@@ -114,20 +114,45 @@ static int chunks_of(const gs_step_layout *l) {
     return most + 1;
 }
 
+/* micro: forward passes of a stage. */
+static void say_bubble(const gs_step_layout *l, gs_step_facts *f, int micro) {
+    const gs_bubble *b = &l->result.bubble_last;
+    const int chunks = chunks_of(l);
+    f->measured = b->measured;
+    f->formula = b->formula;
+    f->bubble = b;
+    say(f,
+        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step. Of "
+        "that, "
+        "fill and "
+        "drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, messages, wake-ups "
+        "and "
+        "loads "
+        "%.1f %%.",
+        100 * b->measured, 100 * b->fill, 100 * b->unequal, 100 * b->uneven, 100 * b->messages);
+    say(f,
+        "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
+        "and m = %d "
+        "micro-batches, %.1f %%. With the mean times of these stages and messages that take none, stages "
+        "wait "
+        "%.1f %% "
+        "in virtual time.",
+        100 * b->alone, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", micro / chunks,
+        100 * b->formula, 100 * b->virtual_time);
+}
+
 static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
     const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
     const char *const words[] = {
         "worker", "layers", "forward ms", "backward ms", "waits ms", "sends B", groups ? "sums B" : NULL,
         NULL};
     const double all = time_of_pipeline(l);
-    double busy = 0;
     int micro = 0;
     head(f, words);
     for (int r = 0; r < l->workers; r++) {
         gs_layout_share share;
         const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
                   backward = sum_of(l, r, GS_SPAN_STAGE_BACKWARD);
-        busy += forward.seconds + backward.seconds;
         if (forward.count > micro) micro = forward.count;
         if (f->rows == GS_STEP_ROWS ||
             gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK)
@@ -141,18 +166,7 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         if (groups) cell(f, 6, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_CALL).bytes));
         f->rows++;
     }
-    const gs_bubble *b = &l->result.bubble;
-    f->measured = all > 0 ? 1 - busy / (all * l->workers) : 0;
-    f->formula = b->formula;
-    const int chunks = chunks_of(l), m = micro / chunks;
-    say(f,
-        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step; by the "
-        "formula "
-        "(p - 1) / (%sm + p - 1), with p = %d stages%s and m = %d micro-batches, %.1f %%; with these stages' "
-        "own times "
-        "and messages that take none, %.1f %%.",
-        100 * f->measured, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", m,
-        100 * b->formula, 100 * b->virtual_time);
+    say_bubble(l, f, micro);
     say_tokens(l, f);
 }
 

@@ -91,6 +91,11 @@ static void add_facts(cJSON *o, const gs_step_layout *l) {
     GS_JSON_ADD(o, GS_FIELD("head", texts(f.head[0], GS_STEP_CELL, f.columns)), GS_FIELD("rows", rows),
                 GS_FIELD("sentences", texts(f.sentence[0], GS_STEP_SENTENCE, f.sentences)),
                 GS_FIELD("measured", f.measured), GS_FIELD("formula", f.formula));
+    if (f.bubble)
+        GS_JSON_ADD(o, GS_FIELD("fill_and_drain", f.bubble->fill),
+                    GS_FIELD("fill_and_drain_alone", f.bubble->alone),
+                    GS_FIELD("unequal_stages", f.bubble->unequal), GS_FIELD("uneven_times", f.bubble->uneven),
+                    GS_FIELD("messages", f.bubble->messages));
 }
 
 cJSON *gs_step_layout_json(const gs_step_layout *l) {

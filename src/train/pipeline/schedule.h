@@ -2,8 +2,8 @@
  *
  * A pipeline has p stages, each a run of the model's layers on a worker of its own. A batch is cut into m
  * micro-batches, and these follow each other through the stages: forward from the first stage to the last, backward the
- * other way. At the end of the batch all stages sum and update (no weight is ever stale). Three schedules, here for p =
- * 3 and m = 4; a forward takes one place, a backward two:
+ * other way. At the end of the batch all stages sum and update (no weight is ever stale). The schedules, here for p = 3
+ * and m = 4; a forward takes one place, a backward two:
  *
  *     gpipe    stage 0   0 1 2 3 . . . . . . 0 0 1 1 2 2 3 3     all forward, then all backward:
  *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in a stage
@@ -18,10 +18,15 @@
  *                        short run where it waited for a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are
  *                        alive (all m v of them where m = p)
  *
+ *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b
+ *                        two neighbours finish what the other one needs at the same moment: what a message or a pass
+ *                        of one of them is late by, both are. Here activations come early, and only gradients are
+ *                        waited for; up to 2 (p - 1 - s) + 1 micro-batches are alive in stage s
+ *
  * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:
  *
- *     gpipe, 1f1b    (p - 1) / (m + p - 1)
- *     interleaved    (p - 1) / (v m + p - 1)
+ *     gpipe, 1f1b, eager   (p - 1) / (m + p - 1)
+ *     interleaved          (p - 1) / (v m + p - 1)
  *
  * Two messages of a pair of stages may go in another order than their receiver wants them: with chunks, activations and
  * gradients of two stages go the same way. A receive then takes what comes, in the order of the sender's list, until it
@@ -34,7 +39,8 @@
  * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
  * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
  * Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM" (SC 2021), for
- * interleaved. Schedules as lists: ShallowSpeed (siboehm).
+ * interleaved; Zhuang et al., "On optimizing the communication of model parallelism" (MLSys 2023), for eager. Schedules
+ * as lists: ShallowSpeed (siboehm).
  */
 #pragma once
 
@@ -97,7 +103,7 @@ typedef struct gs_pipeline_schedule {
     gs_status (*order)(const gs_pipeline *, int stage, gs_instructions *);
 } gs_pipeline_schedule;
 
-extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved;
+extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved, gs_eager;
 
 /* All schedules, ending with NULL. */
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
@@ -126,6 +132,19 @@ int gs_instructions_alive(const gs_instructions *, int chunk);
 
 /* The bubble of equal stages, by the formula above: a share of the time. */
 double gs_pipeline_bubble(const gs_pipeline *);
+
+/* When a pass, forward or backward, was made: seconds. */
+typedef struct gs_pass_time {
+    double start, end;
+} gs_pass_time;
+
+/* How many passes a stage makes in a step, in the order of its list. */
+static inline size_t gs_passes_of_stage(const gs_pipeline *p) {
+    return 2 * (size_t)p->micro_batches * (size_t)p->chunks;
+}
+static inline bool gs_action_computes(gs_action a) {
+    return a == GS_DO_FORWARD || a == GS_DO_BACKWARD;
+}
 
 static inline bool gs_action_sends(gs_action a) {
     return a == GS_DO_SEND_ACTIVATION || a == GS_DO_SEND_GRADIENT || a == GS_DO_SEND_TIED ||

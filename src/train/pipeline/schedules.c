@@ -1,4 +1,4 @@
-/* The three schedules of schedule.h. A stage's list is in the order in which they call forward and backward. */
+/* The schedules of schedule.h. A stage's list is in the order in which they call forward and backward. */
 #include "train/pipeline/schedule.h"
 
 #include <string.h>
@@ -14,10 +14,9 @@ static gs_status gpipe(const gs_pipeline *p, int stage, gs_instructions *out) {
     return GS_OK;
 }
 
-/* The first micro-batch comes back to stage s when p - s have gone forward there. From then on each that goes forward
- * takes the place of one that goes backward. */
-static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
-    const int m = p->micro_batches, ahead = least(p->stages - 1 - stage, m);
+/* `most` micro-batches go forward; from then on each that goes forward takes the place of one that goes backward. */
+static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
+    const int m = p->micro_batches, ahead = least(most, m);
     for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);
     for (int k = ahead; k < m; k++) {
         gs_then_forward(out, p, stage, k, 0);
@@ -25,6 +24,15 @@ static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_in
     }
     for (int k = m - ahead; k < m; k++) gs_then_backward(out, p, stage, k, 0);
     return GS_OK;
+}
+
+/* The first micro-batch comes back to stage s when p - s have gone forward there. */
+static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
+    return alternate(p, stage, p->stages - 1 - stage, out);
+}
+
+static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
+    return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
 /* The i-th run of a stage: p micro-batches through its first chunk, the same through the second, ...; then the next p.
@@ -57,9 +65,10 @@ static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *o
 
 const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
                            gs_1f1b = {"1f1b", "1F1B", false, one_forward_one_backward},
-                           gs_interleaved = {"interleaved", "interleaved 1F1B", true, interleaved};
+                           gs_interleaved = {"interleaved", "interleaved 1F1B", true, interleaved},
+                           gs_eager = {"eager", "eager 1F1B", false, eager};
 
-#define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, NULL
+#define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
 static const gs_pipeline_schedule *const own[] = {SCHEDULES};
 static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the same but for those that were replaced */
 
@@ -76,5 +85,5 @@ gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_sched
         schedules[i] = by ? by : own[i];
         return GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "no schedule is called '%s'; wanted gpipe, 1f1b or interleaved", name);
+    return gs_fail(GS_E_USAGE, "no schedule is called '%s'; wanted gpipe, 1f1b, interleaved or eager", name);
 }

@@ -21,7 +21,9 @@ typedef struct simulation {
     const gs_pipeline *pipeline;
     const gs_instructions *lists;
     const gs_pipeline_times *times;
-    size_t *next; /* [stage] */
+    gs_pass_time *pass; /* [stage][passes], or NULL */
+    size_t *next;       /* [stage] */
+    size_t *made;       /* [stage]: passes so far */
     double *clock, *busy;
     channel *channels; /* [from][to] */
     size_t early;
@@ -32,11 +34,23 @@ static channel *channel_of(const simulation *s, int from, int to) {
     return &s->channels[from * s->pipeline->stages + to];
 }
 
+/* Of the next pass of this stage. */
 static double duration(const simulation *s, const gs_instruction *i, int stage) {
+    const gs_pipeline_times *t = s->times;
     const int run = i->chunk * s->pipeline->stages + stage;
-    if (i->action == GS_DO_FORWARD) return s->times->forward ? s->times->forward[run] : 1;
-    if (i->action == GS_DO_BACKWARD) return s->times->backward ? s->times->backward[run] : 2;
-    return 0;
+    if (t->each) return t->each[(size_t)stage * gs_passes_of_stage(s->pipeline) + s->made[stage]];
+    if (i->action == GS_DO_FORWARD) return t->forward ? t->forward[run] : 1;
+    return t->backward ? t->backward[run] : 2;
+}
+
+static void compute(simulation *s, const gs_instruction *i, int stage) {
+    const double takes = duration(s, i, stage), start = s->clock[stage];
+    s->clock[stage] += takes;
+    s->busy[stage] += takes;
+    if (s->pass)
+        s->pass[(size_t)stage * gs_passes_of_stage(s->pipeline) + s->made[stage]] =
+            (gs_pass_time){start, s->clock[stage]};
+    s->made[stage]++;
 }
 
 static bool try_send(simulation *s, int stage, const gs_instruction *i) {
@@ -74,9 +88,7 @@ static bool try_next(simulation *s, int stage) {
     const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
     if (gs_action_sends(i->action) && !try_send(s, stage, i)) return false;
     if (gs_action_receives(i->action) && !try_receive(s, stage, i)) return false;
-    const double takes = duration(s, i, stage);
-    s->clock[stage] += takes;
-    s->busy[stage] += takes;
+    if (gs_action_computes(i->action)) compute(s, i, stage);
     s->next[stage]++;
     s->moved = true;
     return true;
@@ -97,10 +109,11 @@ static gs_status is_stuck(const simulation *s) {
 static gs_status make(simulation *s) {
     const size_t p = (size_t)s->pipeline->stages;
     s->next = calloc(p, sizeof *s->next);
+    s->made = calloc(p, sizeof *s->made);
     s->clock = calloc(p, sizeof *s->clock);
     s->busy = calloc(p, sizeof *s->busy);
     s->channels = calloc(p * p, sizeof *s->channels);
-    if (!s->next || !s->clock || !s->busy || !s->channels)
+    if (!s->next || !s->made || !s->clock || !s->busy || !s->channels)
         return gs_fail(GS_E_MEMORY, "no memory for a pipeline of %zu stages", p);
     for (size_t from = 0; from < p; from++)
         for (size_t i = 0; i < s->lists[from].count; i++) {
@@ -118,6 +131,7 @@ static void free_simulation(simulation *s) {
     for (int c = 0; s->channels && c < p * p; c++) free(s->channels[c].messages);
     free(s->channels);
     free(s->next);
+    free(s->made);
     free(s->clock);
     free(s->busy);
 }
@@ -138,7 +152,7 @@ static void tell(const simulation *s, gs_pipeline_run *out) {
 
 gs_status gs_pipeline_in_virtual_time(const gs_pipeline *pipeline, const gs_instructions *lists,
                                       const gs_pipeline_times *times, gs_pipeline_run *out) {
-    simulation s = {.pipeline = pipeline, .lists = lists, .times = times};
+    simulation s = {.pipeline = pipeline, .lists = lists, .times = times, .pass = out->pass};
     gs_status status = make(&s);
     s.moved = status == GS_OK;
     while (s.moved) {

@@ -1,12 +1,12 @@
 #include "train/timeline/timeline.h"
 
 #include "core/clock.h"
+#include "core/machine.h"
 #include "train/timeline/timeline_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 /* ---- spans ---- */
 
@@ -151,22 +151,13 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- making and freeing ---- */
 
-/* Tells one machine from another, by a text that stays the same while a machine runs. */
-static uint32_t machine(void) {
-    char id[64] = "";
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-    size_t n = f ? fread(id, 1, sizeof id, f) : 0;
-    if (f) fclose(f);
-    return (uint32_t)crc32_z(0, (const unsigned char *)id, n);
-}
-
 /* The beginning is rank 0's. Another machine's clock counts from another moment: there it is this rank's own. */
 static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
-    double of_rank0[2] = {gs_seconds(), machine()};
+    double of_rank0[2] = {gs_seconds(), gs_machine()};
     t->began = of_rank0[0];
     GS_TRY(gs_comm_broadcast(c, of_rank0, 2, GS_F64, 0));
-    if (of_rank0[1] == machine()) t->began = of_rank0[0];
+    if (of_rank0[1] == gs_machine()) t->began = of_rank0[0];
     return GS_OK;
 }
 

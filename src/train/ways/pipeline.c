@@ -38,9 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "train/internal.h"
-#include "train/pipeline/virtual_time.h"
 
 /* ---- settings ---- */
 
@@ -59,7 +57,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
         *chunks >= 1 && *chunks <= GS_RUNS)
         return GS_OK;
     return gs_fail(GS_E_USAGE,
-                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, interleaved, or "
+                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, eager, interleaved, or "
                    "interleaved:V with V "
                    "from 1 to %d runs of layers in each stage",
                    name, GS_RUNS);
@@ -210,15 +208,11 @@ static gs_status update(gs_worker *w, const gs_pipeline_worker *p, double sample
     return GS_OK;
 }
 
-/* The time in which the stages wait ends when the last of them has done its backward, of which all know once they have
- * the score. The first step is left out. */
 static gs_status step(gs_worker *w, gs_score *score) {
     gs_pipeline_worker *p = w->way_state;
     GS_TRY(gs_stage_run(w, p));
-    double waited = gs_seconds();
     GS_TRY(gs_comm_barrier(p->lane));
-    waited = gs_seconds() - waited;
-    if (w->step > w->begun_at) p->took += p->step_took + waited;
+    gs_stage_record_step(p);
     GS_TRY(gs_stage_sum(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
@@ -229,21 +223,6 @@ static gs_status step(gs_worker *w, gs_score *score) {
 
     if (may_update) GS_TRY(gs_stage_gather_weights(w, p));
     return gs_stage_run_after(w, p);
-}
-
-/* The stages' times, and all the time that they had: the same on all workers. */
-static gs_status report(gs_worker *w, gs_result *result) {
-    gs_pipeline_worker *p = w->way_state;
-    gs_pipeline_run run = {0};
-    double busy = 0, took = p->took;
-    GS_TRY(gs_comm_all_reduce(w->comm, p->seconds, 2 * (size_t)p->runs, GS_F64, GS_SUM));
-    GS_TRY(gs_comm_all_reduce(w->comm, &took, 1, GS_F64, GS_SUM));
-    for (int r = 0; r < 2 * p->runs; r++) busy += p->seconds[r];
-    GS_TRY(gs_pipeline_in_virtual_time(&p->shape, p->list,
-                                       &(gs_pipeline_times){p->seconds, p->seconds + p->runs, 0}, &run));
-    result->bubble = (gs_bubble){p->shape.stages, took > 0 ? 1 - busy / took : 0, run.bubble,
-                                 gs_pipeline_bubble(&p->shape)};
-    return GS_OK;
 }
 
 /* One of each chunk. */
@@ -280,6 +259,6 @@ const gs_way gs_way_pipeline = {
     .rehearse = gs_stage_rehearse,
     .model = model_of,
     .zero = zero_of,
-    .report = report,
+    .report = gs_stage_report,
     .free = free_stage,
 };

@@ -9,7 +9,7 @@
 #include "train/ways/pipeline_tree.h"
 #include "train/ways/tensor.h"
 
-/* "gpipe", "1f1b", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
+/* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
 
 /* Samples in the largest micro-batch of a step. */
@@ -54,6 +54,16 @@ typedef struct gs_kept_message {
     unsigned char data[];
 } gs_kept_message;
 
+/* When a worker made the passes of the last steps, for a report of its waits. A step is in place step % room; the first
+ * one of a run is left out where there are others. */
+typedef struct gs_stage_record {
+    size_t room, steps;  /* steps that have a place, and all so far */
+    size_t passes, made; /* in a step, and in this one so far */
+    double *data;        /* all that follows, as it travels: a number for the machine, then */
+    double *met;         /* [room]: the moment before the step at which all stages met, */
+    gs_pass_time *time;  /* [room][passes]: in the order of the list */
+} gs_stage_record;
+
 typedef struct gs_pipeline_worker {
     gs_pipeline shape;
     int stage, group; /* which pipeline of several, side by side */
@@ -76,9 +86,7 @@ typedef struct gs_pipeline_worker {
     float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
     float *arrived;          /* and with --zero 1 for the same part of all pipelines; else NULL */
     gs_leaf_sums *leaves;    /* with --exact, else NULL */
-    double *seconds;         /* [2 runs]: of forward, then of backward; those of other stages are 0 */
-    double took;             /* seconds of forward and backward with all waits */
-    double step_took;        /* of this step, until its own last backward */
+    gs_stage_record record;
 } gs_pipeline_worker;
 
 /* ---- pipeline_cut.c: who holds what ---- */
@@ -132,6 +140,18 @@ gs_status gs_stage_rehearse(gs_worker *, uint64_t done);
 
 /* The messages after the update. */
 gs_status gs_stage_run_after(gs_worker *, gs_pipeline_worker *);
+
+/* ---- pipeline_waits.c: how long the stages waited, and why ---- */
+
+gs_status gs_stage_record_create(gs_pipeline_worker *);
+void gs_stage_record_free(gs_pipeline_worker *);
+
+/* A pass of this step that has just ended; then the moment when all stages have met, at its end. */
+void gs_stage_record_pass(gs_pipeline_worker *, double start);
+void gs_stage_record_step(gs_pipeline_worker *);
+
+/* result->bubble, bubble_last: the same on all workers, which all call it. */
+gs_status gs_stage_report(gs_worker *, gs_result *);
 
 /* ---- pipeline_score.c ---- */
 

@@ -128,8 +128,7 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     const double start = gs_seconds();
     GS_TRY(goes_forward ? forward(w, p, i) : backward(w, p, i));
     GS_TRY(w->device->ops->finish(w->device));
-    if (w->step > w->begun_at) /* the first step is left out: see pipeline.c */
-        p->seconds[p->chunk[i->chunk].run + (goes_forward ? 0 : p->runs)] += gs_seconds() - start;
+    gs_stage_record_pass(p, start);
     if (gs_timeline_records(w))
         gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
                           activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);
@@ -296,14 +295,12 @@ static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, 
 
 gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
     const gs_instructions *mine = &p->list[p->stage];
-    const double start = gs_seconds();
     GS_TRY(begin(w, p));
     for (size_t i = 0; mine->list[i].action != GS_DO_SUM; i++) GS_TRY(execute(w, p, &mine->list[i]));
     for (int c = 0; c < p->shape.chunks; c++) {
         GS_TRY(fill_if_empty(w, p, p->chunk[c].has_dw, params_of(&p->chunk[c])));
         GS_TRY(fill_if_empty(w, p, p->chunk[c].has_state, state_of(&p->chunk[c])));
     }
-    p->step_took = gs_seconds() - start;
     return GS_OK;
 }
 

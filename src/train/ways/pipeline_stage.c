@@ -121,8 +121,9 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
         input->most = most;
         input->x = input->answers = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
-        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
-        GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
+        if (p->stage == 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
+        if (p->stage == p->shape.stages - 1)
+            GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
     }
     return GS_OK;
 }
@@ -207,9 +208,8 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     p->place = gs_schedule_begin(&w->schedule);
-    p->seconds = calloc(2 * (size_t)p->runs, sizeof *p->seconds);
-    if (!p->seconds) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d times", 2 * p->runs);
-    return make_sums(w, p);
+    GS_TRY(make_sums(w, p));
+    return gs_stage_record_create(p);
 }
 
 static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
@@ -244,5 +244,5 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
     free(p->piece);
     free(p->whole);
     free(p->arrived);
-    free(p->seconds);
+    gs_stage_record_free(p);
 }
