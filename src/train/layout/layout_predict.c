@@ -245,7 +245,7 @@ static gs_status add_stage(const prediction *p, int number, pipeline *all, gs_la
 /* The instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, const pipeline *all, double *seconds) {
     const gs_pipeline_schedule *schedule;
-    const gs_pipeline_times times = {all->forward, all->backward, 0};
+    const gs_pipeline_times times = {.forward = all->forward, .backward = all->backward};
     gs_pipeline_run run = {0};
     int chunks;
     GS_TRY(gs_pipeline_read(p->step.settings->pipeline_schedule, &schedule, &chunks));
